@@ -1,0 +1,73 @@
+# One call per folder. Each layer gets an include root of its own that holds nothing but a link to its sources, so
+# that an include against the layer order has no path to be found on.
+include(GNUInstallDirs)
+
+# sinew_layer(NAME [FOLDER dir] SOURCES .. HEADERS .. PUBLIC targets.. PRIVATE targets..)
+#   NAME    target is sinew_NAME, alias sinew::NAME
+#   FOLDER  path under sinew/ in include lines; default NAME
+function(sinew_layer name)
+  cmake_parse_arguments(L "" "FOLDER" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
+  if(NOT L_FOLDER)
+    set(L_FOLDER ${name})
+  endif()
+  set(inc ${PROJECT_BINARY_DIR}/layers/${name})
+  get_filename_component(parent sinew/${L_FOLDER} DIRECTORY)
+  file(MAKE_DIRECTORY ${inc}/${parent})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${inc}/sinew/${L_FOLDER} SYMBOLIC)
+  add_library(sinew_${name} SHARED ${L_SOURCES})
+  add_library(sinew::${name} ALIAS sinew_${name})
+  set_property(GLOBAL APPEND PROPERTY SINEW_LAYERS ${name})
+  list(TRANSFORM L_HEADERS PREPEND ${inc}/sinew/${L_FOLDER}/)
+  target_sources(sinew_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${inc} FILES ${L_HEADERS})
+  target_link_libraries(sinew_${name} PUBLIC ${L_PUBLIC} PRIVATE ${L_PRIVATE})
+  target_compile_features(sinew_${name} PUBLIC cxx_std_20)  # of programs that use an installed sinew too
+  set_target_properties(sinew_${name} PROPERTIES
+    EXPORT_NAME ${name}
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    INSTALL_RPATH "$ORIGIN")
+  install(TARGETS sinew_${name} EXPORT sinew_targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+# sinew_program(NAME SOURCES .. LINK targets..): a program in build/PRESET/bin
+function(sinew_program name)
+  cmake_parse_arguments(P "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${P_SOURCES})
+  target_link_libraries(${name} PRIVATE ${P_LINK})
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endfunction()
+
+# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s]): one GoogleTest program per layer
+#   Tests of the lower layers also run under the sanitizers: they get the label "sanitize" and are built by the target
+#   sanitize_tests. LABELS release_only keeps one out of both sanitizer builds, no_tsan out of the thread sanitizer's.
+#   LABELS exhaustive: only ./run exhaustive runs it, in the release build.
+#   LABELS portable: ./run aarch64 builds it (target portable_tests) and runs it under an emulator.
+add_custom_target(sanitize_tests)
+add_custom_target(portable_tests)
+function(sinew_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  if(CMAKE_CROSSCOMPILING)
+    math(EXPR T_TIMEOUT "10 * ${T_TIMEOUT}")  # an emulator runs it
+  endif()
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  if(folder MATCHES "^(core|topology|transports|collectives|support)"
+     AND NOT release_only IN_LIST T_LABELS AND NOT exhaustive IN_LIST T_LABELS
+     AND NOT (SINEW_SANITIZE STREQUAL "thread" AND no_tsan IN_LIST T_LABELS))
+    list(APPEND T_LABELS sanitize)
+    add_dependencies(sanitize_tests ${name})
+  endif()
+  if(portable IN_LIST T_LABELS)
+    add_dependencies(portable_tests ${name})
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE ${T_LINK} sinew_test_support)
+  add_test(NAME ${name} COMMAND ${name})
+  # The report names each case, so that the closing line of `./run test` can count cases and show what was skipped.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml")
+endfunction()

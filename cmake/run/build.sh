@@ -1,0 +1,37 @@
+# configure and build
+
+# configure PRESET [cmake options]: quiet when it works
+configure() {
+  local preset=$1 log=build/$1/configure.log options=()
+  shift
+  mkdir -p "$(dirname "$log")"
+  if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if ! cmake --preset "$preset" "${options[@]}" "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    say "configuring the preset $preset ended with the error above"
+    return 1
+  fi
+  sed -n '/optional parts:/,/Configuring done/ { /Configuring done/d; s/^-- //; p }' "$log" >&2
+}
+
+# compile PRESET [TARGET..]
+compile() {
+  local preset=$1
+  shift
+  local targets=()
+  if [ $# -gt 0 ]; then targets=(--target "$@"); fi
+  say "building $preset${*:+: $*}"
+  cmake --build "build/$preset" -j "$(jobs_that_fit)" "${targets[@]}" >&2
+}
+
+run_build() {
+  local preset=${1:-release}
+  case $preset in
+    release | dev | tsan) ;;
+    *) die "there is no preset '$preset'; expected release, dev or tsan" ;;
+  esac
+  need_packages build
+  configure "$preset"
+  compile "$preset"
+  say "programs are in build/$preset/bin"
+}

@@ -1,0 +1,87 @@
+# What a reader should not have to check by eye. Each check prints what it found and where.
+
+# Prints what it reads; not ok if that is anything.
+nothing() { ! grep .; }
+
+lint_layout() {
+  clang-format-16 --version >/dev/null
+  (source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 --dry-run 2>&1) |
+    awk -F : '/warning:|error:/ && !seen[$1]++ { print $1 ":" $2 ": not as clang-format lays it out; ./run format does it" }' |
+    nothing
+}
+
+lint_includes() { source_files '*.cpp' '*.hpp' | xargs -r awk -v table=cmake/lint/third_party.txt -f cmake/lint/includes.awk; }
+
+# Code for one kind of CPU: only where the rest of the code asks for it by a portable name.
+lint_intrinsics() {
+  source_files '*.cpp' '*.hpp' | sed '/^core\/cpu\.[ch]pp$/d' |
+    xargs -r awk '/(^|[^A-Za-z_])_mm[0-9]*_|__builtin_ia32|[a-z]mmintrin\.h|cpuid\.h|(^|[^A-Za-z_])(__)?asm(__)?( volatile)?[ \t]*\(/ {
+      print FILENAME ":" FNR ": code for one kind of CPU belongs into core/cpu.hpp: " $0 }' | nothing
+}
+
+# The page size is a question to the system. A 4096 that is something else says so: "not a page".
+lint_page_size() {
+  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives)\//p' |
+    xargs -r awk '!/not a page/ && /(^|[^0-9A-Za-z_.])(4096|0x1000|4 ?\* ?1024|4 ?<< ?10|1[UL]* ?<< ?12)([^0-9A-Za-z_.]|$)/ {
+      print FILENAME ":" FNR ": a page size? ask sysconf, or say in a comment that it is not a page: " $0 }' | nothing
+}
+
+lint_lengths() {
+  local file lines bad=0
+  while read -r file; do
+    lines=$(wc -l <"$file")
+    if [ "$lines" -gt 400 ] && ! grep -qF "$file " cmake/lint/long_files.txt; then
+      echo "$file: $lines lines; split it, or list it with a reason in cmake/lint/long_files.txt (400 are the limit)"
+      bad=1
+    fi
+  done < <(source_files '*.cpp' '*.hpp' '*.sh' '*.cmake')
+  return $bad
+}
+
+lint_shell() {
+  local file bad=0
+  for file in run .ci/run $(source_files '*.sh'); do bash -n "$file" || bad=1; done
+  return $bad
+}
+
+# clang-tidy on everything but the tests. What was clean stays clean until the file, a header or the rules change.
+lint_tidy() {
+  if ! [ -e build/release/compile_commands.json ]; then configure release; fi
+  local headers file stamp todo=()
+  headers=$(source_files '*.hpp' .clang-tidy | xargs cat | sha256sum | cut -d ' ' -f 1)
+  mkdir -p build/lint
+  for file in $(source_files '*.cpp' | grep -v '^tests/'); do
+    if ! grep -qF "/$file\"" build/release/compile_commands.json; then continue; fi
+    stamp=build/lint/$( (echo "$headers $file" && cat "$file") | sha256sum | cut -d ' ' -f 1)
+    if ! [ -e "$stamp" ]; then todo+=("$file" "$stamp"); fi
+  done
+  if [ ${#todo[@]} -eq 0 ]; then return 0; fi
+  printf '%s\n' "${todo[@]}" | xargs -P "$(jobs_that_fit)" -n 2 bash -c '
+    output=$(clang-tidy-16 --quiet -p build/release "$1" 2>&1) && touch "$2" && exit 0
+    grep -vE "warnings? generated|^Suppressed|^Use -header-filter" <<<"$output"
+    exit 1' tidy
+}
+
+# run_lint [--quick]: without clang-tidy, which reads every header anew for every file and takes minutes
+run_lint() {
+  need_packages build lint
+  local check bad=0 checks=(layout includes intrinsics page_size lengths shell)
+  case ${1:-} in
+    '') checks+=(tidy) ;;
+    --quick) ;;
+    *) die "lint: there is no option '$1'; expected --quick" ;;
+  esac
+  for check in "${checks[@]}"; do
+    say "lint: ${check//_/ }"
+    if ! "lint_$check" >&2; then
+      say "lint: ${check//_/ }: not ok, see above"
+      bad=1
+    fi
+  done
+  return $bad
+}
+
+run_format() {
+  need_packages lint
+  source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 -i
+}

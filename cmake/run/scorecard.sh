@@ -1,0 +1,48 @@
+# Every promised figure, measured again on this machine. A row is a line of JSON that a script in bench/scorecard prints:
+#   {"name", "what", "must", "measured", "ok"}
+
+scorecard_table() {
+  jq -r '[.name, (if .ok then "ok" else "NOT OK" end), .measured, .must, .what] | @tsv' "$1" |
+    awk -F '\t' '
+      BEGIN { row[0] = "name\tok\tmeasured\tmust\twhat" }
+      { row[NR] = $0 }
+      END {
+        for (r = 0; r <= NR; ++r) { split(row[r], cell); for (c = 1; c < 5; ++c) if (length(cell[c]) > width[c]) width[c] = length(cell[c]) }
+        for (r = 0; r <= NR; ++r) { split(row[r], cell); for (c = 1; c < 5; ++c) printf "%-*s  ", width[c], cell[c]; print cell[5] }
+      }'
+}
+
+run_scorecard() {
+  local json=false name='*' argument script found=false rows status
+  for argument in "$@"; do
+    case $argument in
+      --json) json=true ;;
+      -*) die "scorecard: there is no option '$argument'; expected --json" ;;
+      *) name=$argument ;;
+    esac
+  done
+  for script in bench/scorecard/$name.sh; do
+    if [ -e "$script" ]; then found=true; fi
+  done
+  if ! $found; then
+    die "scorecard: there is no row '$name'; expected one of: $(cd bench/scorecard && echo *.sh | sed 's/\.sh//g')"
+  fi
+  need_packages build scorecard
+  configure release
+  compile release
+  rows=$PWD/build/scorecard.json
+  : >"$rows"
+  for script in bench/scorecard/$name.sh; do
+    say "scorecard: $(basename "$script" .sh)"
+    status=0
+    bash "$script" >"$rows.part" || status=$?
+    cat "$rows.part" >>"$rows"
+    if [ $status -ne 0 ]; then
+      jq -nc --arg name "$(basename "$script" .sh)" --arg status "$status" \
+        '{$name, what: "its script", must: "exit code 0", measured: $status, ok: false}' >>"$rows"
+    fi
+  done
+  rm -f "$rows.part"
+  if $json; then cat "$rows"; else scorecard_table "$rows"; fi
+  jq -es 'length > 0 and all(.[]; .ok)' "$rows" >/dev/null
+}

@@ -1,0 +1,113 @@
+# All that must hold, in order of how soon it tells something: release with every test, the sanitizers, lint.
+
+# Rows of results (see results.awk) and of times, gathered over the steps.
+test_rows=
+test_times=
+
+step_row() { printf '%s\t%s\t\t%s\n' "$1" "$2" "${3:-}" >>"$test_rows"; }
+
+# timed NAME COMMAND..: runs a step, notes its seconds, passes its exit code on
+timed() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  "$@" || status=$?
+  printf '%8d  step   %s\n' $((SECONDS - start)) "$name" >>"$test_times"
+  return $status
+}
+
+# build_step PRESET [TARGET..]: a build that ends with an error is one failed test
+build_step() {
+  if configure "$1" && compile "$@"; then return 0; fi
+  step_row failed "build of $1" "see above"
+  return 1
+}
+
+# ctest_step PRESET [ctest options]
+ctest_step() {
+  local preset=$1 build=build/$1 prefix=()
+  shift
+  rm -rf "$build/results" "$build/ctest.xml"
+  # Some kernels place mappings where the thread sanitizer cannot use them, unless randomization is off.
+  if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
+  say "testing $preset"
+  "${prefix[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" \
+    --output-junit "$PWD/$build/ctest.xml" "$@" >&2 || true
+  if ! [ -s "$build/ctest.xml" ]; then
+    step_row failed "tests of $preset" "ctest wrote no report"
+    return
+  fi
+  awk -v results="$build/results" -f cmake/run/results.awk "$build/ctest.xml" | sed "s/\t/\t$preset /" >>"$test_rows"
+  sed -n 's/.*<testcase name="\([^"]*\)".* time="\([0-9.]*\).*/\2 \1/p' "$build/ctest.xml" |
+    awk -v preset="$preset" '{ printf "%8.1f  test   %s %s\n", $1, preset, $2 }' >>"$test_times"
+}
+
+times_of_build() {
+  if [ -e "build/$1/.ninja_log" ]; then
+    awk -f cmake/run/times.awk "build/$1/.ninja_log" | sed "s/  build  /  build  $1 /" >>"$test_times"
+  fi
+}
+
+# A transport that every Linux machine has must have been tested here: skipped as unavailable is not enough. The cases of
+# the conformance suite are named TRANSPORT/Conformance.CASE/RANKS.
+check_transports_ran() {
+  local transport
+  for transport in inproc shm tcp; do
+    if ! awk -F '\t' -v start="$transport/Conformance." '$1 == "passed" && index($3, start) == 1 { found = 1 } END { exit !found }' \
+      "$test_rows"; then
+      step_row failed "transport $transport" "no case of the conformance suite passed, but it must be here"
+    fi
+  done
+}
+
+report() {
+  local passed failed skipped
+  passed=$(grep -c '^passed' "$test_rows" || true)
+  failed=$(grep -c '^failed' "$test_rows" || true)
+  skipped=$(grep -c '^skipped' "$test_rows" || true)
+  awk -F '\t' '$1 != "passed" { printf "%s: %s%s%s\n", $1, $2, $3 == "" ? "" : " " $3, $4 == "" ? "" : ": " $4 }' \
+    "$test_rows" | sort -u
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+}
+
+# What takes too long for every change: whole products where run_test takes a part.
+run_exhaustive() {
+  need_packages build test
+  configure release
+  compile release
+  ctest --test-dir build/release --output-on-failure --no-tests=error -L '^exhaustive$' "$@"
+}
+
+run_test() {
+  local times=false preset
+  case ${1:-} in
+    '') ;;
+    --times) times=true ;;
+    *) die "test: there is no option '$1'; expected --times" ;;
+  esac
+  need_packages build test lint
+  mkdir -p build
+  test_rows=$PWD/build/test_rows.tsv
+  test_times=$PWD/build/test_times.txt
+  : >"$test_rows"
+  : >"$test_times"
+
+  if timed "build release" build_step release all all_verify_interface_header_sets; then
+    timed "test release" ctest_step release -LE '^exhaustive$'
+  fi
+  export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  for preset in dev tsan; do
+    if timed "build $preset" build_step "$preset" sanitize_tests; then
+      timed "test $preset" ctest_step "$preset" -L '^sanitize$'
+    fi
+  done
+  if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
+  check_transports_ran
+
+  if $times; then
+    for preset in release dev tsan; do times_of_build "$preset"; done
+    echo "seconds (build: sums over compilers that ran side by side):"
+    sort -rn "$test_times" | head -n 60
+  fi
+  report
+}
