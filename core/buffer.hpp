@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sinew {
+
+enum class MemoryKind : std::uint8_t { Host, PinnedHost, Device };
+
+/// Where memory lies. `device` is the CUDA ordinal for Device and PinnedHost, -1 for Host.
+struct Place {
+  MemoryKind kind = MemoryKind::Host;
+  int device = -1;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// A view of bytes that may be written; never owns.
+struct Buffer {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  Place place{};
+
+  Buffer part(std::size_t offset, std::size_t length) const noexcept { return {data + offset, length, place}; }
+};
+
+/// A view of bytes that are only read; never owns.
+struct ConstBuffer {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  Place place{};
+
+  ConstBuffer() = default;
+  ConstBuffer(const std::byte* first, std::size_t length, Place where = {}) noexcept
+      : data(first), bytes(length), place(where) {}
+  ConstBuffer(const Buffer& b) noexcept : data(b.data), bytes(b.bytes), place(b.place) {}
+  ConstBuffer part(std::size_t offset, std::size_t length) const noexcept { return {data + offset, length, place}; }
+};
+
+}  // namespace sinew

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/engine.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+
+class CallSlab;
+
+/// One call in flight: its completion, and what a verdict must say about it.
+struct PendingCall : Completion {
+  std::atomic<bool> done{false};
+  bool abandoned = false;
+  std::uint32_t index = 0;
+  std::uint32_t serial = 0;
+  CallSlab* slab = nullptr;
+  const void* owner = nullptr;  ///< the communicator; null: free
+  std::uint32_t sequence = 0;
+  int peer = -1;  ///< point to point
+  Fingerprint fingerprint = 0;
+  Deadline deadline{};
+  Clock::time_point first_seen_waiting{};  ///< by the watch: the first look at the clock that found it unfinished
+  std::source_location where{};
+  OpenRecord record{};
+};
+
+/// All operations of one World, at addresses that never change.
+/// Thread: one at a time, unless `threaded`: then one thread starts and waits while another completes.
+class SINEW_API CallSlab {
+ public:
+  CallSlab(Engine& engine, Duration default_timeout, bool threaded)
+      : engine_(engine), default_timeout_(default_timeout), threaded_(threaded) {}
+
+  /// What knows more about calls that do not end well.
+  struct Judge {
+    /// A call is about to end other than Ok; may change its status. true: it goes on and ends by settle().
+    std::function<bool(PendingCall&)> hold;
+    /// Why a call that waits is not done, in words.
+    std::function<std::string(const PendingCall&)> explain;
+  };
+  void set_judge(Judge judge) { judge_ = std::move(judge); }
+  std::string explain(const PendingCall& op) const { return judge_.explain ? judge_.explain(op) : std::string(); }
+  /// Ends a call that was held, with the status it has now.
+  static void settle(PendingCall& op) noexcept;
+
+  PendingCall& acquire();
+  PendingCall& at(std::uint32_t index) noexcept { return blocks_[index / kBlock][index % kBlock]; }
+  /// Waits for the end; false when the deadline came first.
+  bool wait(PendingCall& op, Deadline deadline);
+  void release(PendingCall& op) noexcept;
+  /// The Work is gone: frees the place now or when the operation ends.
+  void abandon(PendingCall& op) noexcept;
+  /// Visits every operation that is not done.
+  template <class F>
+  void for_each_pending(F&& visit) {
+    const auto lock = guard();
+    for (auto& block : blocks_) {
+      for (std::size_t i = 0; i < kBlock; ++i) {
+        if (block[i].owner != nullptr && !block[i].done.load(std::memory_order_relaxed)) visit(block[i]);
+      }
+    }
+  }
+  std::size_t pending_of(const void* owner);
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+
+  static void fired(Completion& completion) noexcept;
+  std::unique_lock<std::mutex> guard() { return threaded_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>(); }
+  void grow();
+
+  Engine& engine_;
+  Duration default_timeout_;
+  bool threaded_;
+  Judge judge_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PendingCall[]>> blocks_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace sinew

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/core/names.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr Spelling<Collective> kNames[] = {
+    {"all_reduce", Collective::AllReduce},
+    {"all_gather", Collective::AllGather},
+    {"all_gatherv", Collective::AllGatherV},
+    {"reduce_scatter", Collective::ReduceScatter},
+    {"reduce_scatterv", Collective::ReduceScatterV},
+    {"all_to_all", Collective::AllToAll},
+    {"all_to_allv", Collective::AllToAllV},
+    {"broadcast", Collective::Broadcast},
+    {"reduce", Collective::Reduce},
+    {"gather", Collective::Gather},
+    {"gatherv", Collective::GatherV},
+    {"scatter", Collective::Scatter},
+    {"scatterv", Collective::ScatterV},
+    {"barrier", Collective::Barrier},
+    {"send", Collective::Send},
+    {"recv", Collective::Recv},
+    {"sendrecv", Collective::SendRecv},
+};
+
+constexpr Spelling<Determinism> kLevels[] = {{"fast", Determinism::Fast},
+                                             {"reproducible", Determinism::Reproducible},
+                                             {"layout_invariant", Determinism::LayoutInvariant}};
+
+/// Counts differ from rank to rank, and each rank knows only its own.
+constexpr bool has_local_counts(Collective c) noexcept {
+  return c == Collective::AllToAllV || c == Collective::GatherV || c == Collective::ScatterV;
+}
+
+constexpr bool has_counts(Collective c) noexcept {
+  return has_local_counts(c) || c == Collective::AllGatherV || c == Collective::ReduceScatterV;
+}
+
+/// "(f32, sum, count 16, root 1)"; `extent` is "count 16" or "counts [1, 2]" or empty.
+std::string call_text(const CollectiveDesc& d, const std::string& extent) {
+  std::string text = std::string(name_of(d.collective));
+  if (d.collective == Collective::Barrier) return text + "()";
+  text += fmt::format("({}", name_of(d.dtype));
+  if (reduces(d.collective)) text += fmt::format(", {}", name_of(d.op));
+  if (!extent.empty()) text += ", " + extent;
+  if (has_root(d.collective)) text += fmt::format(", root {}", d.root);
+  if (d.determinism != Determinism::Fast) text += fmt::format(", {}", find_name(kLevels, d.determinism));
+  return text + ")";
+}
+
+std::string counts_text(std::span<const std::uint64_t> counts) {
+  constexpr std::size_t kShown = 8;
+  const auto shown = counts.first(std::min(counts.size(), kShown));
+  return fmt::format("counts [{}{}]", fmt::join(shown, ", "), counts.size() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string_view name_of(Collective c) noexcept { return find_name(kNames, c); }
+
+std::optional<Collective> collective_from_name(std::string_view name) noexcept {
+  const auto same = [&](std::string_view ours) {
+    auto o = ours.begin();
+    for (const char c : name) {
+      if (c == '_' || c == '-') continue;
+      if (o != ours.end() && *o == '_') ++o;
+      const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      if (o == ours.end() || *o++ != lower) return false;
+    }
+    return o == ours.end();
+  };
+  for (const auto& row : kNames) {
+    if (same(row.name)) return row.value;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t CollectiveDesc::bytes(int ranks) const noexcept {
+  const std::uint64_t element = size_of(dtype);
+  const auto parts = static_cast<std::uint64_t>(ranks);
+  switch (collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+    case Collective::Reduce:
+    case Collective::Send:
+    case Collective::Recv:
+    case Collective::SendRecv: return count * element;
+    case Collective::AllGather:
+    case Collective::Gather:
+    case Collective::ReduceScatter:
+    case Collective::Scatter:
+    case Collective::AllToAll: return count * element * parts;
+    case Collective::AllGatherV:
+    case Collective::ReduceScatterV: return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}) * element;
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV: return largest_bytes;
+    case Collective::Barrier: return 0;
+  }
+  return 0;
+}
+
+std::string CollectiveDesc::to_string() const {
+  return call_text(*this, counts.empty() ? fmt::format("count {}", count) : counts_text(counts));
+}
+
+std::string describe_fingerprint(Fingerprint f) {
+  CollectiveDesc d;
+  d.collective = static_cast<Collective>(f & 0x1f);
+  d.dtype = static_cast<DType>(f >> 5 & 0xf);
+  d.op = static_cast<ReduceOp>(f >> 9 & 0xf);
+  d.determinism = static_cast<Determinism>(f >> 13 & 0x3);
+  d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
+  return call_text(d, has_counts(d.collective) ? "" : fmt::format("count {}", f >> 32));
+}
+
+}  // namespace sinew

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/reduce.hpp>
+
+namespace sinew {
+
+enum class Collective : std::uint8_t {
+  AllReduce,
+  AllGather,
+  AllGatherV,
+  ReduceScatter,
+  ReduceScatterV,
+  AllToAll,
+  AllToAllV,
+  Broadcast,
+  Reduce,
+  Gather,
+  GatherV,
+  Scatter,
+  ScatterV,
+  Barrier,
+  Send,
+  Recv,
+  SendRecv
+};
+
+/// "all_reduce", "all_gatherv", ...; read back in any case, with '_' or '-' or nothing between the words.
+SINEW_API std::string_view name_of(Collective c) noexcept;
+SINEW_API std::optional<Collective> collective_from_name(std::string_view name) noexcept;
+
+constexpr bool reduces(Collective c) noexcept {
+  return c == Collective::AllReduce || c == Collective::ReduceScatter || c == Collective::ReduceScatterV ||
+         c == Collective::Reduce;
+}
+constexpr bool has_root(Collective c) noexcept { return c >= Collective::Broadcast && c <= Collective::ScatterV; }
+
+/// What bits the caller may rely on (docs/design.md, Numbers).
+enum class Determinism : std::uint8_t { Fast, Reproducible, LayoutInvariant };
+
+/// One call, described by values that are equal on all ranks (the counts of all_to_all_v, gather_v and scatter_v
+/// excepted: those are this rank's own and enter neither selection nor fingerprint).
+/// Units:  counts and displacements are elements. `count` is, per rank:
+///         all_reduce, broadcast, reduce: elements of the buffer; all_gather, gather: elements each rank gives;
+///         reduce_scatter, scatter: elements each rank receives; all_to_all: elements for each peer; barrier: 0.
+struct CollectiveDesc {
+  Collective collective = Collective::Barrier;
+  DType dtype = DType::U8;
+  ReduceOp op = ReduceOp::Sum;
+  Determinism determinism = Determinism::Fast;
+  Place place{};
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+  std::span<const std::uint64_t> counts{};         ///< v-forms: one per rank
+  std::span<const std::uint64_t> displacements{};  ///< v-forms: where each rank's part lies; empty: packed
+  std::uint64_t largest_bytes = 0;                 ///< v-forms with local counts: a bound for selection, 0: unknown
+  double pre_multiply = 1.0;
+  const Reducer* user = nullptr;  ///< ReduceOp::User
+
+  /// Bytes of the larger of the two buffers on `ranks` ranks: the size that tools print and selection goes by, equal
+  /// on all ranks: `largest_bytes` where counts are local.
+  SINEW_API std::uint64_t bytes(int ranks) const noexcept;
+  /// "all_reduce(f32, sum, count 1024)"
+  SINEW_API std::string to_string() const;
+};
+
+/// 64 bits that say which call a message belongs to, packed so that the receiver of a stranger can print it:
+/// collective 5, dtype 4, operator 4, determinism 2, root 17, count 32 (the two halves of a longer count xored).
+using Fingerprint = std::uint64_t;
+
+constexpr Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
+  const bool counted = d.counts.empty();
+  const std::uint64_t folded = counted ? (d.count ^ (d.count >> 32)) & 0xffffffffu : 0;
+  return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
+         static_cast<std::uint64_t>(reduces(d.collective) ? d.op : ReduceOp::Sum) << 9 |
+         static_cast<std::uint64_t>(d.determinism) << 13 |
+         (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : 0) << 15 | folded << 32;
+}
+
+/// The call behind a fingerprint, for error messages: "broadcast(f32, count 16, root 1)".
+SINEW_API std::string describe_fingerprint(Fingerprint f);
+
+}  // namespace sinew

@@ -1,0 +1,162 @@
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
+
+extern char** environ;
+
+namespace sinew {
+namespace {
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (const auto item = text.substr(0, comma); !item.empty()) items.emplace_back(item);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return items;
+}
+
+[[noreturn]] void reject() { throw Error(Code::InvalidArgument, ""); }
+
+std::uint16_t parse_port(std::string_view text) {
+  unsigned port = 0;
+  if (text.empty() || text.size() > 5) reject();
+  for (const char c : text) {
+    if (c < '0' || c > '9') reject();
+    port = port * 10 + static_cast<unsigned>(c - '0');
+  }
+  if (port == 0 || port > 65535) reject();
+  return static_cast<std::uint16_t>(port);
+}
+
+std::string format_duration(Duration d) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+  if (us % 1000 != 0) return fmt::format("{}us", us);
+  return us % 1000000 == 0 ? fmt::format("{}s", us / 1000000) : fmt::format("{}ms", us / 1000);
+}
+
+/// One variable: how it is read into a Config and shown from one.
+struct Row {
+  std::string_view name;
+  std::string_view expected;
+  std::string_view meaning;
+  std::function<void(Config&, std::string_view)> read;
+  std::function<std::string(const Config&)> show;
+};
+
+Row text_row(std::string_view name, std::string_view expected, std::string_view meaning, std::string Config::*member) {
+  return {name, expected, meaning,
+          [member](Config& c, std::string_view v) {
+            if (v.empty()) reject();
+            c.*member = v;
+          },
+          [member](const Config& c) { return c.*member; }};
+}
+
+Row list_row(std::string_view name, std::string_view expected, std::string_view meaning,
+             std::vector<std::string> Config::*member) {
+  return {name, expected, meaning,
+          [member](Config& c, std::string_view v) {
+            c.*member = split_list(v);
+            if ((c.*member).empty()) reject();
+          },
+          [member](const Config& c) { return fmt::format("{}", fmt::join(c.*member, ",")); }};
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = {
+      {"SINEW_TIMEOUT", "a duration such as 30s or 5min", "how long a wait without a deadline of its own lasts",
+       [](Config& c, std::string_view v) { c.timeout = parse_duration(v); },
+       [](const Config& c) { return format_duration(c.timeout); }},
+      list_row("SINEW_TRANSPORTS", "names such as shm,tcp", "use only these transports", &Config::transports),
+      list_row("SINEW_TUNE", "rules such as all_reduce:0-4KiB:recursive_doubling", "choices made by the user",
+               &Config::tune),
+      text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
+      text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
+      text_row("SINEW_INTERFACE", "an interface name such as eth0", "network interface that tcp uses",
+               &Config::interface),
+      {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",
+       [](Config& c, std::string_view v) {
+         const std::size_t dash = v.find('-');
+         if (dash == std::string_view::npos) reject();
+         c.ports = {parse_port(v.substr(0, dash)), parse_port(v.substr(dash + 1))};
+         if (c.ports->first > c.ports->second) reject();
+       },
+       [](const Config& c) { return c.ports ? fmt::format("{}-{}", c.ports->first, c.ports->second) : ""; }},
+      text_row("SINEW_SECRET_FILE", "a file name", "the job's shared secret, for jobs of several hosts",
+               &Config::secret_file),
+      text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
+      text_row("SINEW_TRACE", "a folder", "keep every rank's record of calls there", &Config::trace_dir),
+      {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",
+       [](Config& c, std::string_view v) {
+         for (const std::string_view level : {"trace", "debug", "info", "warning", "error", "off"}) {
+           if (v == level) c.log_level = v;
+         }
+         if (c.log_level.empty()) reject();
+       },
+       [](const Config& c) { return c.log_level; }},
+      {"SINEW_VERIFY", "0 or 1", "rank 0 proves each plan of up to 64 ranks before its first run",
+       [](Config& c, std::string_view v) {
+         if (v != "0" && v != "1") reject();
+         c.verify_plans = v == "1";
+       },
+       [](const Config& c) { return std::string(c.verify_plans ? "1" : "0"); }},
+      list_row("SINEW_TRANSPORT_PATH", "folders separated by commas", "where further transport modules are looked for",
+               &Config::transport_path),
+      {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
+       [](const Config&) { return std::string(); }},
+  };
+  return table;
+}
+
+std::string known_names() {
+  std::vector<std::string_view> names;
+  for (const Row& r : rows()) names.push_back(r.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Config Config::from_environment() {
+  Config config;
+#ifndef NDEBUG
+  config.verify_plans = true;
+#endif
+  for (const Row& row : rows()) {
+    const char* value = std::getenv(std::string(row.name).c_str());
+    if (value == nullptr) continue;
+    try {
+      row.read(config, value);
+    } catch (const Error&) {
+      throw Error(Code::InvalidArgument, fmt::format("{}={}: expected {}", row.name, value, row.expected));
+    }
+  }
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry(*e);
+    if (!entry.starts_with("SINEW_")) continue;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    bool known = false;
+    for (const Row& row : rows()) known = known || row.name == name;
+    if (!known)
+      throw Error(Code::InvalidArgument, fmt::format("{}: no such variable; known are {}", name, known_names()));
+  }
+  return config;
+}
+
+std::vector<ConfigEntry> describe(const Config& config) {
+  std::vector<ConfigEntry> entries;
+  for (const Row& r : rows()) {
+    const bool set = std::getenv(std::string(r.name).c_str()) != nullptr;
+    entries.push_back({r.name, r.expected, r.meaning, r.show(config), set});
+  }
+  return entries;
+}
+
+}  // namespace sinew

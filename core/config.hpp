@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// Everything that can be set from outside, as values. Read once per World from the SINEW_* variables.
+struct Config {
+  Duration timeout = std::chrono::minutes(5);  ///< SINEW_TIMEOUT: of every wait that has no deadline of its own
+  std::string host_id;                         ///< SINEW_HOST_ID: overrides host identity
+  std::vector<std::string> transports;         ///< SINEW_TRANSPORTS: only these, comma-separated; empty: all
+  std::vector<std::string> tune;               ///< SINEW_TUNE: rules "collective:MIN-MAX:algorithm[@transport]"
+  std::string cache_file;                      ///< SINEW_CACHE: measured cost curves; default in $XDG_CACHE_HOME
+  std::vector<std::string> transport_path;     ///< SINEW_TRANSPORT_PATH: folders of further modules
+  std::string interface;                       ///< SINEW_INTERFACE: network interface for tcp
+  std::optional<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< SINEW_PORTS=A-B: range to listen in
+  std::string secret_file;                                       ///< SINEW_SECRET_FILE
+  std::string rsh = "ssh";    ///< SINEW_RSH: command that runs a program on another host
+  std::string trace_dir;      ///< SINEW_TRACE
+  std::string log_level;      ///< SINEW_LOG
+  bool verify_plans = false;  ///< SINEW_VERIFY: rank 0 proves each plan before its first run
+
+  /// Errors: Error{InvalidArgument} for a SINEW_* variable that is set but invalid or unknown:
+  /// "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min".
+  SINEW_API static Config from_environment();
+};
+
+/// One row per variable, for sinew-info config and the documentation.
+struct ConfigEntry {
+  std::string_view name;
+  std::string_view expected;
+  std::string_view meaning;
+  std::string value;  ///< in effect
+  bool set = false;   ///< by the environment
+};
+SINEW_API std::vector<ConfigEntry> describe(const Config& config);
+
+/// "8", "4KiB", "64MiB", "1GiB" -> bytes. Errors: Error{InvalidArgument} that shows the forms.
+SINEW_API std::uint64_t parse_bytes(std::string_view text);
+/// "30s", "500ms", "5min", "2h". Errors: Error{InvalidArgument}.
+SINEW_API Duration parse_duration(std::string_view text);
+/// 65536 -> "64KiB"; exact multiples only, else the plain number.
+SINEW_API std::string format_bytes(std::uint64_t bytes);
+
+}  // namespace sinew

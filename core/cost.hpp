@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <sinew/core/export.hpp>
+#include <sinew/core/inline_vector.hpp>
+
+namespace sinew {
+
+using Seconds = double;
+
+/// Bandwidth at one message size. Units: bytes, bytes per second.
+struct Knot {
+  double bytes = 0;
+  double bytes_per_s = 0;
+};
+
+/// Predicted time to move n bytes over one link, alone: overhead_s + latency_s + n / (bytes_per_s between the knots
+/// around n). Knots ascend in bytes; the prediction is monotone in n. No knots: bandwidth unknown, seconds() counts
+/// latency only.
+/// Source: the piecewise form of LogGP (Alexandrov et al. 1995); UCX states its transports by a linear form of it.
+struct CostCurve {
+  double overhead_s = 0;  ///< sender's CPU per message
+  double latency_s = 0;   ///< first byte
+  InlineVector<Knot, 8> knots;
+
+  SINEW_API Seconds seconds(double bytes) const noexcept;
+};
+
+/// Whether a transport leads from here to a peer: a curve, or the reason why not.
+struct Reach {
+  bool ok = false;
+  std::string reason;    ///< why not; empty where ok
+  CostCurve cost;        ///< where ok
+  std::string resource;  ///< what the cost shares: "memory", "eth0", ...; two links that name the same one compete
+};
+
+/// Whether something can be used here; `reason` says why not, for a person.
+struct Availability {
+  bool ok = false;
+  std::string reason;
+
+  static Availability yes() { return {true, {}}; }
+  static Availability no(std::string why) { return {false, std::move(why)}; }
+};
+
+}  // namespace sinew

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// Bytes that two writers must stay apart so that neither slows the other (adjacent-line prefetch: two lines).
+inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::size_t kFalseSharing = 128;
+
+/// A hint in a spin loop. The one file with instructions of a particular CPU.
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+/// A sequentially consistent fence. Not std::atomic_thread_fence, which the thread sanitizer's build refuses.
+inline void full_fence() noexcept { __sync_synchronize(); }
+
+SINEW_API std::size_t page_bytes() noexcept;
+
+/// Cores this process may use: affinity mask and cgroup quota, at least 1.
+SINEW_API int usable_cores() noexcept;
+
+/// The CPUs of this process's affinity mask, ascending. Empty where the kernel does not say.
+SINEW_API std::vector<int> affinity_cpus();
+
+/// Cores' worth of CPU time that the cgroup grants to all its processes together. 0: no limit.
+SINEW_API double quota_cores() noexcept;
+
+}  // namespace sinew

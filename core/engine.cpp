@@ -1,0 +1,114 @@
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <sinew/core/engine.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Waking a sleeper costs tens of microseconds: what a wait has already lasted bounds what that adds.
+constexpr auto kSpinBeforeSleep = milliseconds(2);
+constexpr auto kYieldBeforeSleep = microseconds(300);
+constexpr auto kIdlePoll = microseconds(50);
+constexpr auto kWatchPeriod = milliseconds(10);
+constexpr int kYieldsPerClock = 8;
+
+}  // namespace
+
+Engine::Engine(bool may_spin) : may_spin_(may_spin), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw_errno("epoll_create1");
+}
+
+void Engine::add(ProgressSource& source) {
+  sources_.push_back(&source);
+  const int fd = source.wake_descriptor();
+  if (fd < 0) return;
+  const auto known = std::ranges::find(descriptors_, fd, &Watched::descriptor);
+  if (known != descriptors_.end()) {
+    ++known->users;
+    return;
+  }
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw_errno("epoll_ctl");
+  descriptors_.push_back({fd, 1});
+}
+
+void Engine::remove(ProgressSource& source) {
+  if (std::erase(sources_, &source) == 0) return;
+  const auto known = std::ranges::find(descriptors_, source.wake_descriptor(), &Watched::descriptor);
+  if (known == descriptors_.end() || --known->users > 0) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, known->descriptor, nullptr);
+  descriptors_.erase(known);
+}
+
+int Engine::progress_all() noexcept {
+  int events = 0;
+  for (std::size_t i = 0; i < sources_.size(); ++i) events += sources_[i]->progress();
+  return events;
+}
+
+bool Engine::prepare_sleep() noexcept {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const bool must_poll = sources_[i]->active() && sources_[i]->wake_descriptor() < 0;
+    if (!must_poll && sources_[i]->arm()) continue;
+    for (std::size_t armed = 0; armed <= i; ++armed) sources_[armed]->disarm();
+    return false;
+  }
+  return true;
+}
+
+void Engine::look(Clock::time_point now) {
+  if (!watch_ || now - watched_ < kWatchPeriod) return;
+  watched_ = now;
+  watch_(now);
+}
+
+void Engine::after_sleep() noexcept {
+  for (ProgressSource* s : sources_) s->disarm();
+}
+
+bool Engine::Waiter::slow_turn() {
+  if (!engine_.may_spin_) {
+    ::sched_yield();
+    if (++turns_ % kYieldsPerClock != 0) return true;
+  }
+  const auto now = Clock::now();
+  if (!in_time(now)) return false;
+  if (idle_since_ == Clock::time_point{}) idle_since_ = now;
+  if (now - polled_ >= kIdlePoll) {
+    polled_ = now;
+    if (engine_.progress_all() > 0) return moved();
+  }
+  const Duration patience = engine_.may_spin_ ? Duration(kSpinBeforeSleep) : Duration(kYieldBeforeSleep);
+  if (now - idle_since_ >= patience) sleep(now);
+  return true;
+}
+
+bool Engine::Waiter::in_time(Clock::time_point now) {
+  if (!deadline_.given()) deadline_ = Deadline(now + default_timeout_);
+  engine_.look(now);
+  return now < deadline_.at();
+}
+
+void Engine::Waiter::sleep(Clock::time_point now) {
+  if (!engine_.prepare_sleep()) {
+    if (engine_.progress_all() > 0) restart();
+    return;
+  }
+  const auto wake_by = std::min(deadline_.at(), now + kWatchPeriod);
+  epoll_event events[8];
+  ::epoll_wait(engine_.epoll_.get(), events, 8, Deadline(wake_by).left_ms(10));
+  engine_.after_sleep();
+  if (engine_.progress_all() > 0) restart();
+}
+
+}  // namespace sinew

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/progress_source.hpp>
+
+namespace sinew {
+
+/// Drives the progress of one World and decides how a wait passes its time: spin while the host's ranks fit its cores,
+/// else yield; after a while sleep on the sources' descriptors. Sources with something posted are polled at every turn,
+/// the others every 50 us of waiting.
+/// Thread: one at a time.
+class SINEW_API Engine {
+ public:
+  /// `may_spin`: the ranks of this host fit the cores they may use.
+  explicit Engine(bool may_spin);
+
+  void add(ProgressSource& source);
+  void remove(ProgressSource& source);
+
+  /// Polls the active sources; returns how many events they handled.
+  int progress() noexcept {
+    int events = 0;
+    // By index: what progresses may add and remove sources.
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (sources_[i]->active()) events += sources_[i]->progress();
+    }
+    return events;
+  }
+  /// Polls every source.
+  int progress_all() noexcept;
+
+  /// Makes progress until done() or until the deadline has passed; a deadline not given means `default_timeout` from
+  /// the first look at the clock on. Returns done().
+  template <class Done>
+  bool wait(Done&& done, Deadline deadline, Duration default_timeout) {
+    Waiter waiter(*this, deadline, default_timeout);
+    while (!done()) {
+      const bool moved = progress() > 0;
+      if (!(moved ? waiter.moved() : waiter.pass_time())) return done();
+    }
+    return true;
+  }
+
+  /// Called during waits that last long enough to look at the clock, at most every 10 ms.
+  void set_watch(std::function<void(Clock::time_point now)> watch) { watch_ = std::move(watch); }
+
+  /// For who waits elsewhere: calls the watch if it is due.
+  void look(Clock::time_point now);
+
+  /// Readable when a source may have something; for event loops of others. Arm with prepare_sleep() first.
+  int descriptor() const noexcept { return epoll_.get(); }
+  /// Arms every source; false: something is there already (nothing stays armed).
+  bool prepare_sleep() noexcept;
+  void after_sleep() noexcept;
+
+ private:
+  /// One wait's patience. Reads no clock in its first few hundred turns.
+  class SINEW_API Waiter {
+   public:
+    Waiter(Engine& engine, Deadline deadline, Duration default_timeout) noexcept
+        : engine_(engine), deadline_(deadline), default_timeout_(default_timeout) {}
+    /// One turn with progress, perhaps of others; false as below.
+    bool moved() {
+      restart();
+      return (++moves_ & 1023) != 0 || in_time(Clock::now());
+    }
+    /// One turn without progress; false when the deadline has passed.
+    bool pass_time() {
+      if (engine_.may_spin_ && (++turns_ & 255) != 0) {
+        cpu_relax();
+        return true;
+      }
+      return slow_turn();
+    }
+
+   private:
+    void restart() noexcept {
+      turns_ = 0;
+      idle_since_ = {};
+    }
+    bool slow_turn();
+    /// Lets the watch look, now and then; false when the deadline has passed.
+    bool in_time(Clock::time_point now);
+    void sleep(Clock::time_point now);
+
+    Engine& engine_;
+    Deadline deadline_;
+    Duration default_timeout_;
+    std::uint32_t turns_ = 0;
+    std::uint32_t moves_ = 0;
+    Clock::time_point idle_since_{};
+    Clock::time_point polled_{};
+  };
+
+  struct Watched {
+    int descriptor;
+    int users;
+  };
+
+  bool may_spin_;
+  std::vector<ProgressSource*> sources_;
+  std::vector<Watched> descriptors_;
+  FileDescriptor epoll_;
+  std::function<void(Clock::time_point)> watch_;
+  Clock::time_point watched_{};
+};
+
+}  // namespace sinew

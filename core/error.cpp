@@ -1,0 +1,35 @@
+#include <cerrno>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+
+std::string_view name_of(Code code) noexcept {
+  switch (code) {
+    case Code::Ok: return "Ok";
+    case Code::Pending: return "Pending";
+    case Code::InvalidArgument: return "InvalidArgument";
+    case Code::Unavailable: return "Unavailable";
+    case Code::Truncated: return "Truncated";
+    case Code::Cancelled: return "Cancelled";
+    case Code::Timeout: return "Timeout";
+    case Code::PeerLost: return "PeerLost";
+    case Code::Mismatch: return "Mismatch";
+    case Code::Aborted: return "Aborted";
+    case Code::System: return "System";
+  }
+  return "?";
+}
+
+void Status::throw_error() const { throw Error(code_, std::string(message()), rank_); }
+
+void throw_errno(std::string_view what, int error_number) {
+  throw Error(Code::System, fmt::format("{}: {}", what, std::generic_category().message(error_number)));
+}
+
+void throw_errno(std::string_view what) { throw_errno(what, errno); }
+
+}  // namespace sinew

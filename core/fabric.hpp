@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/exchange.hpp>
+#include <sinew/core/host_peers.hpp>
+#include <sinew/core/offload.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew {
+
+/// What a World tells a module that it opens. All references outlive the fabric.
+struct FabricContext {
+  int rank = 0;
+  int size = 1;
+  std::uint8_t generation = 0;
+  HostPeers& host;        ///< the ranks of this host: shared memory, process ids, waking
+  Bytes secret;           ///< of the job; every connection proves it (HMAC)
+  std::string host_id{};  ///< equal text: same host, loopback leads there
+  Config config{};
+};
+
+/// Rounds of the exchange that the making of an offload may take, at most. All ranks of the parent take part in each,
+/// also those that make none: what is left of the rounds is filled up.
+inline constexpr int kOffloadRounds = 2;
+
+/// What an offload is made from. `exchange` runs among the group, at most kOffloadRounds times.
+struct OffloadContext {
+  Group group;
+  const Exchange& exchange;
+  Place place{};
+  const Bytes& facts;  ///< what measure() returned on some pair, agreed by all; empty: none
+};
+
+/// One module at work in one World: its rails, and its offload if it has one.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
+  /// Why this module offers no collectives of its own, or yes.
+  virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
+  virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }
+  /// What the offload decides by on this host, for `facts` of later offloads. Collective over the pair's exchange, two
+  /// ranks of one host; takes `budget` at most. Empty: nothing to measure.
+  virtual Bytes measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return {}; }
+  /// Memory that peers can read without copies; nullopt where this module has none. `huge`: ask for huge pages.
+  virtual std::optional<Region> allocate(std::size_t /*bytes*/, bool /*huge*/) { return std::nullopt; }
+};
+
+/// A transport or offload as the registry knows it; one object per process, stateless.
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual std::string_view name() const noexcept = 0;
+  /// On this machine, now: yes, or the reason.
+  virtual Availability available() const = 0;
+  /// Purely local; throws Error{Unavailable} with the reason. Peers learn the addresses afterwards.
+  virtual std::unique_ptr<Fabric> open(const FabricContext& context) = 0;
+};
+
+}  // namespace sinew

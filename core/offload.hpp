@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/call_options.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/core/cost.hpp>
+#include <sinew/core/progress_source.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew {
+
+/// The ranks an offload works for, in communicator order. Equal on all of them but for `rank`.
+struct Group {
+  int rank = 0;
+  std::vector<int> world_ranks;
+  std::uint8_t generation = 0;
+  std::uint16_t communicator = 0;
+  std::uint64_t identity = 0;  ///< of this communicator among all that ever have its id; equal on all its ranks
+
+  int size() const noexcept { return static_cast<int>(world_ranks.size()); }
+};
+
+/// One collective call on its way to an offload. Buffers and regions live until the completion fires; `desc` only
+/// until launch returns.
+struct Call {
+  const CollectiveDesc& desc;
+  ConstBuffer in;
+  Buffer out;
+  const Region* in_region = nullptr;
+  const Region* out_region = nullptr;
+  StreamRef after{};
+  Fingerprint fingerprint = 0;
+  std::uint32_t sequence = 0;  ///< counts the calls launched on this offload, from 1, equal on all ranks
+  Reducer reducer{};           ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
+  Scaler scaler{};             ///< Average: applied once to the finished sum; PreMulSum: to each contribution
+};
+
+/// Runs whole collectives where something better than messages exists: shared memory within a host, NCCL, CUDA IPC.
+/// Calls of one offload complete in launch order.
+class CollectiveOffload : public ProgressSource {
+ public:
+  virtual std::string_view name() const noexcept = 0;
+  /// supports, predict and describe are pure functions of the call and of facts agreed at creation: equal on all ranks.
+  virtual Availability supports(const CollectiveDesc& desc) const = 0;
+  virtual Seconds predict(const CollectiveDesc& desc) const = 0;
+  /// The way it would take: "flag line", "pull, 128 KiB chunks", ...
+  virtual std::string describe(const CollectiveDesc& desc) const = 0;
+  /// Never blocks; `done` fires from progress() with Mismatch naming the rank if somebody made another call.
+  virtual void launch(const Call& call, Completion& done) = 0;
+  /// Everything launched ends with `reason` at the next progress; later launches too. No user buffer is touched after.
+  virtual void abort(const Status& reason) noexcept = 0;
+  /// Bytes of memory held for this group on this rank.
+  virtual std::size_t memory_bytes() const noexcept = 0;
+};
+
+}  // namespace sinew

@@ -1,0 +1,92 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+
+RecordRing::RecordRing(std::byte* memory, int rank) : page_(reinterpret_cast<RecordPage*>(memory)) {
+  page_->rank.store(rank, std::memory_order_relaxed);
+  page_->pid.store(::getpid(), std::memory_order_relaxed);
+  page_->magic.store(RecordPage::kMagic, std::memory_order_release);
+}
+
+void RecordRing::learn(Known& known, const std::source_location& where) noexcept {
+  const std::string text = fmt::format("{}:{}", where.file_name(), where.line());
+  const auto [at, fresh] = sites_.try_emplace(text, static_cast<std::uint16_t>(sites_.size() + 1));
+  if (fresh && at->second >= RecordPage::kSites) {
+    sites_.erase(at);
+    known = {where.file_name(), where.line(), 0};
+    return;
+  }
+  if (fresh) {
+    SiteText& site = page_->sites[at->second];
+    const std::size_t length = std::min(text.size(), sizeof site.text);  // of a long path the end says more
+    std::memcpy(site.text, text.data() + text.size() - length, length);
+    site.length.store(static_cast<std::uint32_t>(length), std::memory_order_release);
+  }
+  known = {where.file_name(), where.line(), at->second};
+}
+
+std::optional<CallSeen> RecordReader::at(std::size_t place) const noexcept {
+  const CallRecord& r = page_->records[place];
+  CallSeen seen;
+  seen.serial = r.serial.load(std::memory_order_acquire);
+  if (seen.serial == 0) return std::nullopt;
+  seen.communicator = r.communicator.load(std::memory_order_relaxed);
+  seen.fingerprint = r.fingerprint.load(std::memory_order_relaxed);
+  seen.history = r.history.load(std::memory_order_relaxed);
+  seen.sequence = r.sequence.load(std::memory_order_relaxed);
+  seen.peer = r.peer.load(std::memory_order_relaxed);
+  seen.site = r.site.load(std::memory_order_relaxed);
+  seen.id = r.id.load(std::memory_order_relaxed);
+  seen.entered = r.entered.load(std::memory_order_relaxed);
+  seen.completed = r.completed.load(std::memory_order_acquire);
+  seen.outcome = r.outcome.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (r.serial.load(std::memory_order_relaxed) != seen.serial) return std::nullopt;
+  return seen;
+}
+
+namespace {
+
+/// The record with the highest serial that `wanted` accepts.
+template <class Wanted>
+std::optional<CallSeen> newest(const RecordReader& reader, Wanted wanted) noexcept {
+  std::optional<CallSeen> best;
+  for (std::size_t i = 0; i < RecordPage::kRecords; ++i) {
+    const auto seen = reader.at(i);
+    if (seen && wanted(*seen) && (!best || seen->serial > best->serial)) best = seen;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<CallSeen> RecordReader::find(std::uint64_t communicator, std::uint32_t sequence) const noexcept {
+  return newest(*this, [&](const CallSeen& s) {
+    return s.communicator == communicator && s.sequence == sequence && !s.message();
+  });
+}
+
+std::optional<CallSeen> RecordReader::latest(std::uint64_t communicator) const noexcept {
+  const auto on = newest(*this, [&](const CallSeen& s) { return s.communicator == communicator && !s.message(); });
+  return on ? on : newest(*this, [&](const CallSeen& s) { return s.communicator == communicator; });
+}
+
+std::optional<CallSeen> RecordReader::latest() const noexcept {
+  return newest(*this, [](const CallSeen&) { return true; });
+}
+
+std::string RecordReader::site(std::uint16_t index) const {
+  if (index == 0 || index >= RecordPage::kSites) return "a place that is not in the table";
+  const SiteText& site = page_->sites[index];
+  const std::size_t length = std::min<std::size_t>(site.length.load(std::memory_order_acquire), sizeof site.text);
+  return {site.text, length};
+}
+
+}  // namespace sinew

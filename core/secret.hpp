@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include <sinew/core/export.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew {
+
+/// A job's secret of 32 bytes, from the operating system's generator.
+SINEW_API Bytes random_secret();
+
+/// The secret that a file's content stands for: SHA-256 of it without trailing newlines.
+/// Errors: Error{InvalidArgument} naming the file if it cannot be read or holds fewer than 16 bytes.
+SINEW_API Bytes secret_from_file(const std::string& path);
+
+}  // namespace sinew

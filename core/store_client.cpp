@@ -1,0 +1,281 @@
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <sinew/core/auth.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/store_client.hpp>
+#include <sinew/core/wire.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr Duration kGrace = std::chrono::seconds(2);  // for the server's own verdict on who did not come
+constexpr Duration kAttempt = std::chrono::seconds(2);
+constexpr std::size_t kLongestReply = (1ull << 32) - 1;
+
+std::uint32_t milliseconds_until(Deadline deadline) {
+  if (deadline.at() == Clock::time_point::max()) return kWaitForever;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.at() - Clock::now()).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left, 0, kWaitForever - 1));
+}
+
+Deadline with_grace(Deadline deadline) {
+  return deadline.at() == Clock::time_point::max() ? deadline : Deadline(deadline.at() + kGrace);
+}
+
+/// False when the deadline passes first.
+bool wait_for(int fd, short events, Deadline deadline) {
+  for (;;) {
+    pollfd wait{fd, events, 0};
+    const int ready = ::poll(&wait, 1, deadline.left_ms(60000));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw_errno("store: waiting for the server");
+    if (deadline.passed()) return false;
+  }
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::move(options)) {
+  connect(deadline.or_after(options_.timeout));
+  const StoreIdentity me{options_.group, options_.rank, options_.ranks, ::getpid(), host_name()};
+  ask(StoreOp::Hello, WireWriter().bytes(me.encode()).take(), deadline);
+}
+
+std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address, Deadline deadline) {
+  auto [socket, error] = try_connect(address, deadline);
+  if (error != 0) return std::nullopt;
+  StoreClient visitor;
+  const bool here = visitor.greet(std::move(socket), address, deadline);
+  return here || !visitor.server_.elsewhere.empty() ? std::optional(visitor.server_) : std::nullopt;
+}
+
+void StoreClient::connect(Deadline deadline) {
+  auto pause = std::chrono::milliseconds(1);
+  for (;;) {
+    std::string why;
+    bool refused = true;
+    const std::vector<SocketAddress> addresses = options_.addresses;  // a server may send us elsewhere
+    for (const SocketAddress& address : addresses) {
+      const Deadline attempt(std::min(deadline.at(), Clock::now() + kAttempt));
+      auto [socket, error] = try_connect(address, attempt);
+      why = fmt::format("{}: {}", address.text(), std::strerror(error));
+      refused = refused && error == 0;
+      if (error != 0) continue;
+      try {
+        if (greet(std::move(socket), address, attempt)) return;
+        refused = false;
+        why = fmt::format("{}: the connection ended at once", address.text());
+      } catch (const Error& e) {
+        if (e.code() != Code::Mismatch) throw;
+        why = e.what();
+      }
+    }
+    if (refused && !why.empty()) throw Error(Code::Mismatch, why);
+    if (deadline.passed()) {
+      throw Error(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0);
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+  }
+}
+
+bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline) {
+  socket_ = std::move(socket);
+  peer_ = address;
+  broken_.clear();
+  if (!address.is_unix()) {
+    try {
+      prove(address, deadline);
+    } catch (const Error& e) {
+      if (e.code() == Code::Mismatch) throw;
+      return false;
+    }
+    return true;
+  }
+  ucred owner{};
+  socklen_t length = sizeof owner;
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length);
+  if (owner.uid != ::geteuid()) {
+    throw Error(Code::Mismatch, fmt::format("{} is held by user id {} (pid {}), not by this user", address.text(),
+                                            owner.uid, owner.pid));
+  }
+  try {
+    server_ = StoreWelcome::decode(receive_frame(kWelcomeLimit, deadline));
+  } catch (const Error& e) {
+    if (e.code() == Code::Mismatch) throw;
+    return false;
+  }
+  options_.secret = server_.secret;
+  if (server_.elsewhere.empty()) return true;
+  options_.addresses = parse_addresses(server_.elsewhere);
+  return false;
+}
+
+void StoreClient::prove(const SocketAddress& address, Deadline deadline) {
+  Authentication proof = Authentication::connector(options_.secret, AuthClaim{.service = kStoreService});
+  while (!proof.to_send().empty() || !proof.room().empty()) {
+    if (const auto out = proof.to_send(); !out.empty()) {
+      send_all(out, deadline);
+      proof.sent(out.size());
+    }
+    if (const auto room = proof.room(); !room.empty()) {
+      receive_all(room, deadline);
+      proof.received(room.size());
+    }
+  }
+  if (proof.state() != Authentication::State::Proven) {
+    throw Error(Code::Mismatch,
+                fmt::format("{}: {}; is SINEW_SECRET_FILE the same on all hosts?", address.text(), proof.reason()));
+  }
+}
+
+void StoreClient::lost(const std::string& how) {
+  const bool launcher = server_.host == StoreHost::Launcher;
+  const std::string who = launcher ? "the launcher" : "rank 0";
+  broken_ = fmt::format("{}, which serves the store at {}, is gone ({})", who, peer_.text(), how);
+  throw Error(Code::PeerLost, broken_, launcher ? -1 : 0);
+}
+
+void StoreClient::send_all(std::span<const std::byte> data, Deadline deadline) {
+  while (!data.empty()) {
+    const ssize_t sent = ::send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      data = data.subspan(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(socket_.get(), POLLOUT, deadline)) {
+        broken_ = fmt::format("the store at {} took no more bytes before the deadline", peer_.text());
+        throw Error(Code::Timeout, broken_);
+      }
+    } else if (errno != EINTR) {
+      lost(std::strerror(errno));
+    }
+  }
+}
+
+void StoreClient::receive_all(std::span<std::byte> data, Deadline deadline) {
+  while (!data.empty()) {
+    const ssize_t got = ::recv(socket_.get(), data.data(), data.size(), 0);
+    if (got > 0) {
+      data = data.subspan(static_cast<std::size_t>(got));
+    } else if (got == 0) {
+      lost("it closed the connection");
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(socket_.get(), POLLIN, deadline)) {
+        broken_ = fmt::format("the store at {} did not answer before the deadline", peer_.text());
+        throw Error(Code::Timeout, broken_);
+      }
+    } else if (errno != EINTR) {
+      lost(std::strerror(errno));
+    }
+  }
+}
+
+Bytes StoreClient::receive_frame(std::size_t limit, Deadline deadline) {
+  std::uint32_t length = 0;
+  receive_all(std::as_writable_bytes(std::span(&length, 1)), deadline);
+  if (length > limit) {
+    broken_ =
+        fmt::format("{} announces {} bytes, at most {} are expected: it is no store", peer_.text(), length, limit);
+    throw Error(Code::Mismatch, broken_);
+  }
+  Bytes frame(length);
+  receive_all(frame, deadline);
+  return frame;
+}
+
+Bytes StoreClient::ask(StoreOp op, const Bytes& fields, Deadline deadline) {
+  const std::scoped_lock lock(mutex_);
+  if (!broken_.empty()) throw Error(Code::PeerLost, broken_);
+  return ask_locked(op, fields, deadline.or_after(options_.timeout));
+}
+
+Bytes StoreClient::ask_locked(StoreOp op, const Bytes& fields, Deadline deadline) {
+  send_all(*framed(WireWriter().value(op).value(milliseconds_until(deadline)).rest(fields).take()), deadline);
+  const Bytes reply = receive_frame(kLongestReply, with_grace(deadline));
+  WireReader reader(reply);
+  const auto code = reader.value<Code>();
+  const auto rank = reader.value<int>();
+  if (code != Code::Ok) throw Error(code, reader.text(), rank);
+  return reader.rest();
+}
+
+void StoreClient::set(std::string_view key, std::span<const std::byte> value, Deadline deadline) {
+  ask(StoreOp::Set, WireWriter().text(key).bytes(value).take(), deadline);
+}
+
+Bytes StoreClient::get(std::string_view key, Deadline deadline) {
+  const Bytes fields = ask(StoreOp::Get, WireWriter().text(key).take(), deadline);
+  return WireReader(fields).owned_bytes();
+}
+
+void StoreClient::wait(std::span<const std::string> keys, Deadline deadline) {
+  WireWriter names;
+  for (const std::string& k : keys) names.text(k);
+  ask(StoreOp::Wait, names.take(), deadline);
+}
+
+std::int64_t StoreClient::add(std::string_view key, std::int64_t amount, Deadline deadline) {
+  const Bytes fields = ask(StoreOp::Add, WireWriter().text(key).value(amount).take(), deadline);
+  return WireReader(fields).value<std::int64_t>();
+}
+
+bool StoreClient::compare_and_set(std::string_view key, std::optional<std::span<const std::byte>> expected,
+                                  std::span<const std::byte> desired, Deadline deadline) {
+  WireWriter fields;
+  fields.text(key).value(static_cast<std::uint8_t>(expected.has_value()));
+  if (expected) fields.bytes(*expected);
+  const Bytes answer = ask(StoreOp::CompareAndSet, fields.bytes(desired).take(), deadline);
+  return WireReader(answer).value<std::uint8_t>() != 0;
+}
+
+bool StoreClient::erase(std::string_view key, Deadline deadline) {
+  const Bytes answer = ask(StoreOp::Erase, WireWriter().text(key).take(), deadline);
+  return WireReader(answer).value<std::uint8_t>() != 0;
+}
+
+std::vector<Bytes> StoreClient::all_gather(std::string_view name, int rank, int ranks, std::span<const std::byte> mine,
+                                           Deadline deadline) {
+  if (rank != options_.rank || ranks != options_.ranks) {
+    throw Error(Code::InvalidArgument, fmt::format("all-gather '{}' as rank {} of {} on a connection of rank {} of {}",
+                                                   name, rank, ranks, options_.rank, options_.ranks));
+  }
+  const Bytes answer = ask(StoreOp::AllGather, WireWriter().text(name).bytes(mine).take(), deadline);
+  WireReader reader(answer);
+  std::vector<Bytes> all(reader.value<std::uint32_t>());
+  for (Bytes& part : all) part = reader.owned_bytes();
+  return all;
+}
+
+std::vector<SocketAddress> parse_addresses(std::string_view list) {
+  std::vector<SocketAddress> all;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    all.push_back(SocketAddress::parse(list.substr(0, comma)));
+    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  }
+  return all;
+}
+
+std::string format_addresses(std::span<const SocketAddress> addresses) {
+  std::string list;
+  for (const SocketAddress& a : addresses) list += fmt::format("{}{}", list.empty() ? "" : ",", a.text());
+  return list;
+}
+
+}  // namespace sinew

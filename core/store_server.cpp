@@ -1,0 +1,194 @@
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/store_server.hpp>
+#include <sinew/core/store_service.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when this process has no descriptor left
+
+bool same_user(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
+}
+
+}  // namespace
+
+struct StoreServer::State {
+  explicit State(StoreServerOptions o) : options(std::move(o)), service(options.ranks) {}
+
+  void watch(int fd, std::uint32_t events, std::uint64_t id) {
+    epoll_event e{};
+    e.events = events;
+    e.data.u64 = id;
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &e) != 0) throw_errno("store: watching a descriptor");
+  }
+
+  void accept_from(const Listener& listener);
+  void admit(FileDescriptor socket, bool is_unix);
+  void serve(std::uint64_t id, std::uint32_t events);
+  void sweep();
+  void arm(Deadline next);
+
+  StoreServerOptions options;
+  FileDescriptor epoll;
+  FileDescriptor timer;
+  std::map<std::uint64_t, Listener> listeners;
+  std::map<std::uint64_t, std::unique_ptr<StoreConnection>> connections;
+  StoreService service;
+  std::uint64_t next_id = 1;  // 0 is the timer
+  bool full = false;          // accept found no descriptor: the listeners are not watched until the timer fires
+};
+
+StoreServer::StoreServer(StoreServerOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  state_->epoll = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+  state_->timer = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!state_->epoll || !state_->timer) throw_errno("store: making the server's descriptors");
+  state_->watch(state_->timer.get(), EPOLLIN, 0);
+}
+
+StoreServer::~StoreServer() = default;
+
+void StoreServer::listen(Listener listener) {
+  const std::uint64_t id = state_->next_id++;
+  state_->watch(listener.socket.get(), EPOLLIN, id);
+  state_->listeners.emplace(id, std::move(listener));
+}
+
+int StoreServer::descriptor() const noexcept { return state_->epoll.get(); }
+
+bool StoreServer::idle() const noexcept {
+  for (const auto& [id, c] : state_->connections) {
+    if (!c->finished() && !c->idle()) return false;
+  }
+  return true;
+}
+
+bool StoreServer::poll(int wait_ms) {
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(state_->epoll.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+    if (const auto l = state_->listeners.find(id); l != state_->listeners.end()) {
+      state_->accept_from(l->second);
+    } else if (id != 0) {
+      state_->serve(id, events[static_cast<std::size_t>(i)].events);
+    } else if (std::exchange(state_->full, false)) {
+      for (const auto& [at, listener] : state_->listeners) state_->watch(listener.socket.get(), EPOLLIN, at);
+    }
+  }
+  if (count > 0) state_->sweep();
+  return count > 0;
+}
+
+void StoreServer::lose(int rank, const std::string& why) { state_->service.lose(rank, why); }
+
+void StoreServer::State::accept_from(const Listener& listener) {
+  for (;;) {
+    FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      admit(std::move(socket), listener.address.is_unix());
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) full = true;
+    return;
+  }
+}
+
+void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
+  if (is_unix && !same_user(socket.get())) return;
+  std::optional<Authentication> proof;
+  if (!is_unix) proof = Authentication::acceptor(options.secret, AuthClaim{.service = kStoreService});
+  const int fd = socket.get();
+  auto connection = std::make_unique<StoreConnection>(std::move(socket), std::move(proof), options.longest_request);
+  if (is_unix) {
+    connection->send(framed(StoreWelcome{options.host, ::getpid(), options.secret, options.elsewhere}.encode()));
+    if (!options.elsewhere.empty()) connection->close_after_flush();
+  }
+  const std::uint64_t id = next_id++;
+  watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, id);
+  connections.emplace(id, std::move(connection));
+}
+
+void StoreServer::State::serve(std::uint64_t id, std::uint32_t events) {
+  const auto it = connections.find(id);
+  if (it == connections.end()) return;
+  StoreConnection& c = *it->second;
+  if ((events & EPOLLOUT) != 0) c.flush();
+  c.read([&](const Bytes& request) { service.handle(c, request); });
+}
+
+/// Drops connections that ended, answers whoever waited too long, and sets the timer for the next deadline.
+void StoreServer::State::sweep() {
+  Deadline next = service.expire();
+  for (auto it = connections.begin(); it != connections.end();) {
+    StoreConnection& c = *it->second;
+    const bool stranger = c.unproven() && c.prove_by.passed();
+    if (c.finished() || stranger) {
+      service.forget(c);
+      it = connections.erase(it);
+      continue;
+    }
+    if (c.unproven() && c.prove_by.at() < next.at()) next = c.prove_by;
+    ++it;
+  }
+  if (full) {  // a watched listener would wake us for nothing: look again a little later
+    for (const auto& [id, l] : listeners) ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, l.socket.get(), nullptr);
+    next = Deadline::after(kAcceptPause);
+  }
+  arm(next);
+}
+
+void StoreServer::State::arm(Deadline next) {
+  itimerspec spec{};
+  if (next.at() != Clock::time_point::max()) {
+    const auto left = std::max<Duration>(next.at() - Clock::now(), std::chrono::milliseconds(1));
+    spec.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+    spec.it_value.tv_nsec = (left % std::chrono::seconds(1)).count();
+  }
+  ::timerfd_settime(timer.get(), 0, &spec, nullptr);
+}
+
+StoreServerThread::StoreServerThread(std::unique_ptr<StoreServer> server)
+    : server_(std::move(server)), stop_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!stop_) throw_errno("store: making the server's descriptors");
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+StoreServerThread::~StoreServerThread() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void StoreServerThread::run() {
+  std::array<pollfd, 2> wait{{{server_->descriptor(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+  while ((wait[1].revents & POLLIN) == 0) {
+    ::poll(wait.data(), wait.size(), -1);
+    while (server_->poll()) {
+    }
+  }
+  const Deadline drained = Deadline::after(std::chrono::seconds(5));
+  while (!server_->idle() && !drained.passed()) server_->poll(100);
+}
+
+}  // namespace sinew

@@ -1,0 +1,230 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/core/store_service.hpp>
+#include <sinew/core/wire.hpp>
+
+namespace sinew {
+namespace {
+
+std::string seconds(Duration d) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(std::chrono::round<std::chrono::milliseconds>(d)).count());
+}
+
+}  // namespace
+
+void StoreService::handle(StoreConnection& from, const Bytes& request) {
+  try {
+    dispatch(from, request);
+  } catch (const Error& e) {
+    from.send(framed_reply(Status(e.code(), e.what(), e.rank())));
+    if (!from.identity) from.close_after_flush();
+  }
+}
+
+void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
+  WireReader reader(request);
+  const auto op = reader.value<StoreOp>();
+  const auto milliseconds = reader.value<std::uint32_t>();
+  if (op == StoreOp::Hello) return hello(from, StoreIdentity::decode(reader.bytes()));
+  if (!from.identity) throw Error(Code::Mismatch, "store: a request came before the client said who it is");
+  WireWriter fields;
+  ParkedRequest waiting;
+  switch (op) {
+    case StoreOp::Hello: break;
+    case StoreOp::Set: {
+      const std::string key = reader.text();
+      table_.set(key, reader.bytes());
+      break;
+    }
+    case StoreOp::Get:
+    case StoreOp::Wait:
+      waiting.wants_value = op == StoreOp::Get;
+      while (reader.left() != 0) waiting.keys.push_back(reader.text());
+      return park(from, std::move(waiting), milliseconds);
+    case StoreOp::Add: {
+      const std::string key = reader.text();
+      fields.value(table_.add(key, reader.value<std::int64_t>()));
+      break;
+    }
+    case StoreOp::CompareAndSet: {
+      const std::string key = reader.text();
+      std::optional<std::span<const std::byte>> expected;
+      if (reader.value<std::uint8_t>() != 0) expected = reader.bytes();
+      fields.value(static_cast<std::uint8_t>(table_.compare_and_set(key, expected, reader.bytes())));
+      break;
+    }
+    case StoreOp::Erase: fields.value(static_cast<std::uint8_t>(table_.erase(reader.text()))); break;
+    case StoreOp::AllGather: {
+      waiting.gathering = reader.text();
+      return gather(from, std::move(waiting), milliseconds, reader.bytes());
+    }
+    default: throw Error(Code::Mismatch, fmt::format("store: no operation has number {}", static_cast<int>(op)));
+  }
+  from.send(framed_reply(fields.take()));
+  wake();
+}
+
+void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
+  if (from.identity) throw Error(Code::Mismatch, "store: a client said twice who it is");
+  if (id.rank >= 0) {
+    if (ranks_ != 0 && id.ranks != ranks_) {
+      throw Error(Code::Mismatch,
+                  fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}", id.rank,
+                              id.pid, id.host, id.ranks, ranks_),
+                  id.rank);
+    }
+    if (id.rank >= id.ranks) {
+      throw Error(Code::InvalidArgument, fmt::format("store: rank {} of a job of {} ranks", id.rank, id.ranks),
+                  id.rank);
+    }
+    const auto [at, fresh] = present_.emplace(std::pair(id.group, id.rank), id);
+    if (!fresh) {
+      throw Error(Code::Mismatch,
+                  fmt::format("two processes say that they are rank {}: pid {} on {} and pid {} on {}", id.rank,
+                              at->second.pid, at->second.host, id.pid, id.host),
+                  id.rank);
+    }
+  }
+  left_.erase({id.group, id.rank});
+  from.identity = id;
+  from.send(framed_reply(Bytes()));
+}
+
+void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {
+  request.allowed = std::chrono::milliseconds(milliseconds);
+  request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
+  from.parked = std::move(request);
+  parked_.insert(&from);
+  if (!from.parked->round) wake();
+}
+
+void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
+                          std::span<const std::byte> mine) {
+  const StoreIdentity& id = *from.identity;
+  if (id.rank < 0) throw Error(Code::InvalidArgument, "store: only a client with a rank takes part in an all-gather");
+  request.round = table_.join(request.gathering, id.rank, id.ranks, mine);
+  const std::shared_ptr<Gathering> round = request.round;
+  park(from, std::move(request), milliseconds);
+  if (round->complete()) return deliver(*round);
+  fail_rounds([this](const StoreConnection& waiter, const Gathering& r) -> std::optional<Status> {
+    for (const auto& [rank, why] : lost_) {
+      if (rank < r.ranks() && !r.has(rank)) return Status(Code::PeerLost, why, rank);
+    }
+    for (const auto& [who, why] : left_) {
+      if (who.first == waiter.identity->group && !r.has(who.second)) return Status(Code::PeerLost, why, who.second);
+    }
+    return std::nullopt;
+  });
+}
+
+void StoreService::deliver(const Gathering& round) {
+  WireWriter fields;
+  fields.value(static_cast<std::uint32_t>(round.ranks()));
+  for (int r = 0; r < round.ranks(); ++r) fields.bytes(round.part(r));
+  const auto reply = framed_reply(fields.take());
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (c->parked->round.get() == &round) answer(*c, reply);
+  }
+}
+
+void StoreService::wake() {
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (c->parked->round) continue;
+    auto& keys = c->parked->keys;
+    if (!std::ranges::all_of(keys, [this](const std::string& k) { return table_.find(k) != nullptr; })) continue;
+    WireWriter fields;
+    if (c->parked->wants_value && !keys.empty()) fields.bytes(*table_.find(keys.front()));
+    answer(*c, framed_reply(fields.take()));
+  }
+}
+
+void StoreService::answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply) {
+  parked_.erase(&to);
+  to.parked.reset();
+  to.send(reply);
+}
+
+void StoreService::fail_rounds(
+    const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict) {
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (!c->parked->round) continue;
+    if (const auto status = verdict(*c, *c->parked->round)) {
+      table_.abandon(c->parked->gathering, c->parked->round.get());
+      answer(*c, framed_reply(*status));
+    }
+  }
+}
+
+void StoreService::forget(StoreConnection& gone) {
+  parked_.erase(&gone);
+  if (!gone.identity || gone.identity->rank < 0) return;
+  const StoreIdentity& id = *gone.identity;
+  present_.erase({id.group, id.rank});
+  const std::string why =
+      fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host);
+  left_.emplace(std::pair(id.group, id.rank), why);
+  fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
+    if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
+    return Status(Code::PeerLost, why, id.rank);
+  });
+}
+
+void StoreService::lose(int rank, const std::string& why) {
+  lost_.emplace(rank, why);
+  fail_rounds([&](const StoreConnection&, const Gathering& round) -> std::optional<Status> {
+    if (rank >= round.ranks() || round.has(rank)) return std::nullopt;
+    return Status(Code::PeerLost, why, rank);
+  });
+}
+
+std::string StoreService::strangers(const StoreConnection& waiter) const {
+  const StoreIdentity& id = *waiter.identity;
+  std::vector<int> missing;
+  for (int r = 0; r < id.ranks; ++r) {
+    if (!present_.contains({id.group, r})) missing.push_back(r);
+  }
+  return missing.empty() ? "" : fmt::format("; {} of {} never came", name_ranks(missing), id.ranks);
+}
+
+Status StoreService::late(const StoreConnection& waiter) const {
+  const ParkedRequest& request = *waiter.parked;
+  if (request.round) {
+    return {Code::Timeout, fmt::format("all-gather '{}': {} of {} did not come within {}", request.gathering,
+                                       request.round->absent(), request.round->ranks(), seconds(request.allowed))};
+  }
+  std::string key;
+  for (const std::string& k : request.keys) {
+    if (key.empty() && table_.find(k) == nullptr) key = k;
+  }
+  return {Code::Timeout,
+          fmt::format("store: key '{}' was not set within {}{}", key, seconds(request.allowed), strangers(waiter))};
+}
+
+Deadline StoreService::expire() {
+  Deadline next = Deadline::never();
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (!c->parked) continue;  // answered with another of its round
+    if (!c->parked->deadline.passed()) {
+      next = Deadline(std::min(next.at(), c->parked->deadline.at()));
+      continue;
+    }
+    const Status status = late(*c);
+    const std::shared_ptr<Gathering> round = c->parked->round;
+    if (!round) {
+      answer(*c, framed_reply(status));
+      continue;
+    }
+    fail_rounds([&](const StoreConnection&, const Gathering& r) {
+      return &r == round.get() ? std::optional(status) : std::nullopt;
+    });
+  }
+  return next;
+}
+
+}  // namespace sinew

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/store_connection.hpp>
+#include <sinew/core/store_table.hpp>
+
+namespace sinew {
+
+/// What a StoreServer does with requests: answers them, or parks them until what they wait for is there, can no longer
+/// come, or is too late. No descriptors of its own.
+class StoreService {
+ public:
+  /// `ranks`: how many the job has, 0 if that is not known before they come.
+  explicit StoreService(int ranks) : ranks_(ranks) {}
+
+  void handle(StoreConnection& from, const Bytes& request);
+  /// Whoever waits for the rank of this connection is told that it left.
+  void forget(StoreConnection& gone);
+  /// Answers Timeout where a deadline has passed; returns the next one.
+  Deadline expire();
+  /// For all rounds, now and later: `rank` will not come, because `why`.
+  void lose(int rank, const std::string& why);
+
+ private:
+  void dispatch(StoreConnection& from, const Bytes& request);
+  void hello(StoreConnection& from, const StoreIdentity& identity);
+  void park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds);
+  void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
+              std::span<const std::byte> mine);
+  void deliver(const Gathering& round);
+  /// Answers those who wait for keys that are all there now.
+  void wake();
+  void fail_rounds(const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict);
+  Status late(const StoreConnection& waiter) const;
+  std::string strangers(const StoreConnection& waiter) const;
+  void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);
+
+  const int ranks_;
+  StoreTable table_;
+  std::set<StoreConnection*> parked_;
+  std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
+  std::map<std::pair<std::string, int>, std::string> left_;       // and why
+  std::map<int, std::string> lost_;
+};
+
+}  // namespace sinew

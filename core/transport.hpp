@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/core/cost.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/progress_source.hpp>
+#include <sinew/core/reduce.hpp>
+#include <sinew/core/tag.hpp>
+
+namespace sinew {
+
+using Bytes = std::vector<std::byte>;
+/// Opaque to everybody but the transport that made it; reaches the peers through the exchange of World::create.
+using Address = Bytes;
+struct RemoteKey {
+  Bytes bytes;
+};
+
+struct Capabilities {
+  bool device_memory = false;
+  bool one_sided = false;
+  bool cancels_sends = false;
+  bool ordered = true;  ///< messages of a pair arrive in the order of the sends
+  std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();
+  std::size_t eager_bytes = 0;  ///< longest message that may be buffered at the receiver
+};
+
+/// Memory a transport knows; ends its registration when the last copy goes. `key` may be sent to peers.
+struct Region {
+  Buffer memory;
+  RemoteKey key;
+  std::shared_ptr<const void> hold;
+};
+
+/// Where a message lands. With `reduce`: into = with (op) message, and `with` may be `into`; `with.data` null means
+/// into itself. A transport that holds the bytes reduces from there; the others receive to scratch first.
+struct Sink {
+  Buffer into;
+  const Reducer* reduce = nullptr;
+  ConstBuffer with{};
+};
+
+/// The connection to one peer. Nothing completes inside send, recv, cancel or close, only in Transport::progress().
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  /// `from` stays untouched by its owner until `done` fires, which says that it may be reused, not that it arrived.
+  virtual void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) = 0;
+  /// Matches one message of this peer with exactly this tag; same tags match in the order of the sends.
+  /// Ends Truncated if it is longer than the sink, Mismatch if done.note is set and differs from the message's:
+  /// in both cases before a byte is taken.
+  virtual void recv(Sink to, const Region* region, Tag tag, Completion& done) = 0;
+  /// true: `done` will fire Cancelled at the next progress; false: too late, it completes as it would have.
+  /// A send taken back before a byte of it was received was never sent; after that its receive ends Cancelled, too.
+  virtual bool cancel(Completion& done) = 0;
+  /// Pending operations end Cancelled; after `quiet` fires no buffer of this endpoint is touched any more.
+  virtual void close(Completion& quiet) = 0;
+};
+
+/// An optional ability: remote memory read and written without the peer's help.
+class OneSided {
+ public:
+  virtual ~OneSided() = default;
+  virtual void get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) = 0;
+  virtual void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) = 0;
+  /// The peer's memory in this process's address space, or nullptr where that cannot be.
+  virtual const std::byte* map(const RemoteKey& key) = 0;
+};
+
+/// Framed delivery between two processes; one object per rail ("tcp/eth0"). All the author of a transport writes.
+/// Thread: one thread at a time. Lifetime: endpoints and regions end before it.
+class Transport : public ProgressSource {
+ public:
+  virtual std::string_view name() const noexcept = 0;
+  virtual const Capabilities& capabilities() const noexcept = 0;
+  virtual Address address() const = 0;
+  /// Can this transport reach the peer? Pure: no connection is made. Asked once per distinct host.
+  virtual Reach probe(const Address& peer) = 0;
+  /// Lazily on first use; both sides call it; what a peer sent before is kept until then.
+  virtual std::unique_ptr<Endpoint> connect(const Address& peer) = 0;
+  virtual Region register_memory(Buffer memory) = 0;
+  virtual OneSided* one_sided() noexcept { return nullptr; }
+};
+
+}  // namespace sinew
