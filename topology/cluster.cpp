@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/topology/cluster.hpp>
+#include <sinew/topology/discover.hpp>
+#include <sinew/topology/json.hpp>
+#include <sinew/topology/json_fields.hpp>
+
+namespace sinew {
+namespace {
+
+/// First byte of a leader's bytes: what follows is a machine, or the reason why there is none.
+constexpr std::byte kMachine{'M'};
+constexpr std::byte kReason{'E'};
+
+template <class Key>
+std::vector<std::vector<int>> groups(const Cluster& cluster, Key key) {
+  std::vector<std::vector<int>> result;
+  for (int r = 0; r < static_cast<int>(cluster.ranks.size()); ++r) {
+    const auto same = [&](const std::vector<int>& group) {
+      return key(cluster.ranks[static_cast<std::size_t>(group.front())]) ==
+             key(cluster.ranks[static_cast<std::size_t>(r)]);
+    };
+    const auto group = std::ranges::find_if(result, same);
+    if (group == result.end()) {
+      result.push_back({r});
+    } else {
+      group->push_back(r);
+    }
+  }
+  return result;
+}
+
+Machine machine_of(int rank, const RankPlace& place, const Bytes& bytes) {
+  if (bytes.empty()) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("rank {} is the lowest of host '{}' and published no machine", rank, place.host), rank);
+  }
+  const std::string_view text = json_fields::text_of(bytes).substr(1);
+  if (bytes.front() == kReason)
+    throw Error(Code::System, fmt::format("rank {} cannot see its machine: {}", rank, text), rank);
+  try {
+    Machine machine = machine_from_json(text);
+    if (machine.identity == place.host) return machine;
+    throw Error(Code::InvalidArgument,
+                fmt::format("it is of host '{}', but the rank said '{}'", machine.identity, place.host));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("machine of rank {}: {}", rank, error.what()), rank);
+  }
+}
+
+/// Ranks may be bound to different cores, so the host's are all of theirs; the quota is the cgroup's, hence common.
+int usable_cores_of_host(std::span<const RankPlace> places, std::string_view host) {
+  std::set<int> cpus;
+  double quota = 0;
+  for (const RankPlace& place : places) {
+    if (place.host != host) continue;
+    cpus.insert(place.cpus.begin(), place.cpus.end());
+    quota = std::max(quota, place.quota_cores);
+  }
+  const int cores = std::max(1, static_cast<int>(cpus.size()));
+  return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, cores) : cores;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> Cluster::groups_by_host() const {
+  return groups(*this, [](const RankSpot& r) { return r.host; });
+}
+
+std::vector<std::vector<int>> Cluster::groups_by_numa() const {
+  return groups(*this, [](const RankSpot& r) { return std::pair(r.host, r.numa_node); });
+}
+
+std::vector<int> Cluster::ranks_on_host(int rank) const {
+  std::vector<int> same;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].host == ranks.at(static_cast<std::size_t>(rank)).host) same.push_back(static_cast<int>(r));
+  }
+  return same;
+}
+
+std::vector<int> host_leaders(std::span<const RankPlace> places) {
+  std::set<std::string_view> seen;
+  std::vector<int> leaders;
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    if (seen.insert(places[r].host).second) leaders.push_back(static_cast<int>(r));
+  }
+  return leaders;
+}
+
+Cluster merge_cluster(std::span<const RankPlace> places, std::span<const Bytes> machines) {
+  Cluster cluster;
+  std::vector<int> usable;
+  std::map<std::string_view, int> host_index;
+  for (const int leader : host_leaders(places)) {
+    const RankPlace& place = places[static_cast<std::size_t>(leader)];
+    host_index[place.host] = static_cast<int>(cluster.hosts.size());
+    cluster.hosts.push_back(machine_of(leader, place, machines[static_cast<std::size_t>(leader)]));
+    usable.push_back(usable_cores_of_host(places, place.host));
+  }
+  for (const RankPlace& place : places) {
+    const int host = host_index[place.host];
+    cluster.ranks.push_back({host, place.numa_node, usable[static_cast<std::size_t>(host)]});
+  }
+  return cluster;
+}
+
+Bytes machine_bytes(const Config& config) {
+  Bytes bytes{kMachine};
+  std::string text;
+  try {
+    text = to_json(discover(config), -1);
+  } catch (const std::exception& error) {
+    bytes.front() = kReason;
+    text = error.what();
+  }
+  const Bytes body = json_fields::bytes_of(text);
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  return bytes;
+}
+
+Cluster gather_cluster(const Exchange& exchange, const Config& config) {
+  std::vector<RankPlace> places;
+  for (const Bytes& bytes : exchange.all_gather(to_bytes(place_of_this_process(config)))) {
+    places.push_back(rank_place_from_bytes(bytes));
+  }
+  const bool leads = std::ranges::binary_search(host_leaders(places), exchange.rank);
+  return merge_cluster(places, exchange.all_gather(leads ? machine_bytes(config) : Bytes{}));
+}
+
+}  // namespace sinew

@@ -1,0 +1,28 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/topology/host_identity.hpp>
+#include <sinew/topology/sysfs.hpp>
+
+namespace sinew {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("gethostname");
+  return name.data();
+}
+
+std::string host_identity(const Config& config) {
+  if (!config.host_id.empty()) return config.host_id;
+  struct stat network {};
+  const bool seen = stat("/proc/self/ns/net", &network) == 0;
+  return fmt::format("{}/boot {}/net {}", host_name(), read_line("/proc/sys/kernel/random/boot_id").value_or("unknown"),
+                     seen ? std::to_string(network.st_ino) : "unknown");
+}
+
+}  // namespace sinew

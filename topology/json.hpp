@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sinew/core/export.hpp>
+#include <sinew/topology/cluster.hpp>
+#include <sinew/topology/machine.hpp>
+
+namespace sinew {
+
+/// The machine as JSON, every field by its name in machine.hpp; a Figure is {"value": number or null, "source": text}.
+/// `indent`: spaces per level, -1 for one line.
+SINEW_API std::string to_json(const Machine& machine, int indent = 2);
+SINEW_API std::string to_json(const Cluster& cluster, int indent = 2);
+
+/// Reads what to_json wrote. Members it does not know are skipped.
+/// Errors: Error{InvalidArgument} that names the place: "nics[2].bytes_per_s.value: expected a number or null, found
+/// true".
+SINEW_API Machine machine_from_json(std::string_view text);
+SINEW_API Cluster cluster_from_json(std::string_view text);
+
+}  // namespace sinew

@@ -1,0 +1,39 @@
+#include <sinew/topology/json_fields.hpp>
+
+namespace sinew::json_fields {
+
+Json parse(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    std::string_view what(error.what());  // "[json.exception.parse_error.101] parse error at line 1, ...: details"
+    if (const std::size_t end = what.find("] parse error at "); end != std::string_view::npos)
+      what.remove_prefix(end + 17);
+    throw Error(Code::InvalidArgument, fmt::format("not JSON: {}", what));
+  }
+}
+
+Bytes bytes_of(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return Bytes(first, first + text.size());
+}
+
+std::string_view text_of(const Bytes& bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void reject(const std::string& path, std::string_view expected, const Json& found) {
+  constexpr std::size_t kLongest = 40;
+  std::string shown =
+      found.is_structured() ? found.type_name() : found.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > kLongest) shown = shown.substr(0, kLongest) + "...";
+  throw Error(Code::InvalidArgument,
+              fmt::format("{}: expected {}, found {}", path.empty() ? "top level" : path, expected, shown));
+}
+
+void reject_absent(const std::string& path, std::string_view key) {
+  throw Error(Code::InvalidArgument,
+              fmt::format("{}: expected a member \"{}\"", path.empty() ? "top level" : path, key));
+}
+
+}  // namespace sinew::json_fields

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// A number and where it is from. No value: unknown, and `source` says why.
+struct Figure {
+  std::optional<double> value;
+  std::string source;
+
+  static Figure of(double number, std::string from) { return {number, std::move(from)}; }
+  static Figure unknown(std::string why) { return {std::nullopt, std::move(why)}; }
+  friend bool operator==(const Figure&, const Figure&) = default;
+};
+
+/// Cores are named by their index in Machine::cores throughout; NUMA nodes and packages by the kernel's number.
+/// -1: belongs to none in particular, or unknown.
+struct Core {
+  int package = -1;
+  int numa_node = -1;
+  std::vector<int> cpus;  ///< the kernel's numbers: one per hardware thread
+  bool usable = true;     ///< this process may run on it
+  friend bool operator==(const Core&, const Core&) = default;
+};
+
+struct Package {
+  int id = 0;
+  std::string model;
+  std::vector<int> cores;
+  friend bool operator==(const Package&, const Package&) = default;
+};
+
+struct NumaNode {
+  int id = 0;
+  int package = -1;
+  std::uint64_t memory_bytes = 0;
+  std::vector<int> cores;  ///< empty: memory without cores (CXL, HBM)
+  friend bool operator==(const NumaNode&, const NumaNode&) = default;
+};
+
+/// Data and unified caches; instruction caches move no messages.
+struct Cache {
+  int level = 1;
+  std::uint64_t bytes = 0;
+  std::uint32_t line_bytes = 0;  ///< 0: unknown
+  std::vector<int> cores;        ///< that share it
+  friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+enum class PciKind : std::uint8_t { Bridge, Network, Display, Accelerator, Storage, Other };
+
+/// A PCI device that moves data, or a bridge that leads to one.
+struct PciDevice {
+  std::string address;  ///< "0000:3b:00.0"
+  PciKind kind = PciKind::Other;
+  std::uint16_t vendor_id = 0;
+  std::uint16_t device_id = 0;
+  std::string name;    ///< vendor and model where a name table is installed, else empty
+  std::string parent;  ///< address of the bridge above; empty: the host's root complex
+  int numa_node = -1;
+  friend bool operator==(const PciDevice&, const PciDevice&) = default;
+};
+
+struct Gpu {
+  std::string name;
+  std::string pci;  ///< PciDevice::address
+  int numa_node = -1;
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+enum class NicKind : std::uint8_t { Ethernet, InfiniBand, RoCE, Other };
+
+struct NicAddress {
+  std::string text;  ///< "10.0.0.2", "fe80::1"
+  int prefix = 0;    ///< bits of the subnet
+  bool v6 = false;
+  friend bool operator==(const NicAddress&, const NicAddress&) = default;
+};
+
+/// A network interface, or an RDMA port that has none ("mlx5_0:1").
+struct Nic {
+  std::string name;
+  NicKind kind = NicKind::Ethernet;
+  bool loopback = false;
+  bool up = false;       ///< switched on
+  bool running = false;  ///< and has a link
+  std::string driver;    ///< the kernel's name for it: "mlx5_core", "veth"; empty: unknown
+  std::string hardware_address;
+  std::uint32_t mtu_bytes = 0;
+  std::vector<NicAddress> addresses;
+  Figure bytes_per_s;
+  std::string rdma_port;  ///< "mlx5_0:1"; empty: none
+  std::string pci;        ///< PciDevice::address; empty: a virtual interface
+  int numa_node = -1;
+  friend bool operator==(const Nic&, const Nic&) = default;
+};
+
+enum class LinkKind : std::uint8_t { Memory, Pci, Network };
+
+/// What joins two parts of the machine. Parts are named "numa:0", "package:0", "pci:0000:3b:00.0", "nic:eth0",
+/// "host" (the root complex) and "network".
+struct Link {
+  LinkKind kind = LinkKind::Pci;
+  std::string from;
+  std::string to;
+  Figure bytes_per_s;
+  Figure latency_s;
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+/// Something that may be there and could not be looked at.
+struct Unseen {
+  std::string what;
+  std::string why;
+  friend bool operator==(const Unseen&, const Unseen&) = default;
+};
+
+/// What one host is made of, as plain data. The whole machine is shown; what this process may use is marked.
+struct Machine {
+  std::string identity;  ///< equal exactly for processes of one host: host_identity()
+  std::string host_name;
+  std::string system;        ///< "Linux 6.1.0"
+  std::string architecture;  ///< "x86_64"
+  std::uint64_t memory_bytes = 0;
+  int usable_cores = 1;  ///< by affinity and cgroup, of the process that looked
+  std::vector<Package> packages;
+  std::vector<NumaNode> numa_nodes;
+  std::vector<Cache> caches;
+  std::vector<Core> cores;
+  std::vector<PciDevice> pci_devices;
+  std::vector<Gpu> gpus;
+  std::vector<Nic> nics;
+  std::vector<Link> links;
+  std::vector<Unseen> unseen;
+  friend bool operator==(const Machine&, const Machine&) = default;
+};
+
+SINEW_API std::string_view name_of(PciKind kind) noexcept;
+SINEW_API std::string_view name_of(NicKind kind) noexcept;
+SINEW_API std::string_view name_of(LinkKind kind) noexcept;
+
+}  // namespace sinew

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/topology/machine.hpp>
+
+namespace sinew {
+
+/// The interfaces of this network namespace (getifaddrs), with what `sys` knows of them: rate, PCI slot, RDMA port;
+/// then the RDMA ports that belong to no interface. `sys`: "/sys", or a folder of that shape.
+SINEW_API std::vector<Nic> read_network_interfaces(const std::filesystem::path& sys, std::vector<Unseen>& unseen);
+
+/// Adds rate, MTU, RDMA port, PCI slot and NUMA node of one interface from `sys`/class/net/NAME. The rate of an
+/// interface that is no wire (veth, bridge, loopback), or whose driver names none, stays unknown with that reason.
+SINEW_API void add_sysfs_facts(Nic& nic, const std::filesystem::path& sys);
+
+/// The ports under `sys`/class/infiniband, as Nics without addresses.
+SINEW_API std::vector<Nic> read_rdma_ports(const std::filesystem::path& sys);
+
+}  // namespace sinew

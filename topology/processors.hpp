@@ -1,0 +1,13 @@
+#pragma once
+
+#include <sinew/topology/machine.hpp>
+
+namespace sinew {
+
+/// Fills packages, NUMA nodes, caches, cores, PCI devices, GPUs and the links among them from hwloc. A core is marked
+/// usable if cgroup and affinity of this process allow one of its threads.
+/// hwloc honours its own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC), so a machine that is elsewhere can be shown.
+/// Errors: Error{System} if hwloc cannot read the processors.
+void read_processors(Machine& machine);
+
+}  // namespace sinew

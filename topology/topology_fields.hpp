@@ -1,0 +1,126 @@
+#pragma once
+
+#include <type_traits>
+
+#include <sinew/topology/cluster.hpp>
+#include <sinew/topology/json_fields.hpp>
+#include <sinew/topology/machine.hpp>
+
+/// The JSON form of Machine and Cluster: every struct's fields, in the order in which they are written.
+namespace sinew::json_fields {
+
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Figure>& f) {
+  v("value", f.value);
+  v("source", f.source);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Core>& c) {
+  v("package", c.package);
+  v("numa_node", c.numa_node);
+  v("cpus", c.cpus);
+  v("usable", c.usable);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Package>& p) {
+  v("id", p.id);
+  v("model", p.model);
+  v("cores", p.cores);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<NumaNode>& n) {
+  v("id", n.id);
+  v("package", n.package);
+  v("memory_bytes", n.memory_bytes);
+  v("cores", n.cores);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Cache>& c) {
+  v("level", c.level);
+  v("bytes", c.bytes);
+  v("line_bytes", c.line_bytes);
+  v("cores", c.cores);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<PciDevice>& d) {
+  v("address", d.address);
+  v("kind", d.kind);
+  v("vendor_id", d.vendor_id);
+  v("device_id", d.device_id);
+  v("name", d.name);
+  v("parent", d.parent);
+  v("numa_node", d.numa_node);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Gpu>& g) {
+  v("name", g.name);
+  v("pci", g.pci);
+  v("numa_node", g.numa_node);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<NicAddress>& a) {
+  v("text", a.text);
+  v("prefix", a.prefix);
+  v("v6", a.v6);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Nic>& n) {
+  v("name", n.name);
+  v("kind", n.kind);
+  v("loopback", n.loopback);
+  v("up", n.up);
+  v("running", n.running);
+  v("driver", n.driver);
+  v("hardware_address", n.hardware_address);
+  v("mtu_bytes", n.mtu_bytes);
+  v("addresses", n.addresses);
+  v("bytes_per_s", n.bytes_per_s);
+  v("rdma_port", n.rdma_port);
+  v("pci", n.pci);
+  v("numa_node", n.numa_node);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Link>& l) {
+  v("kind", l.kind);
+  v("from", l.from);
+  v("to", l.to);
+  v("bytes_per_s", l.bytes_per_s);
+  v("latency_s", l.latency_s);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Unseen>& u) {
+  v("what", u.what);
+  v("why", u.why);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
+  v("identity", m.identity);
+  v("host_name", m.host_name);
+  v("system", m.system);
+  v("architecture", m.architecture);
+  v("memory_bytes", m.memory_bytes);
+  v("usable_cores", m.usable_cores);
+  v("packages", m.packages);
+  v("numa_nodes", m.numa_nodes);
+  v("caches", m.caches);
+  v("cores", m.cores);
+  v("pci_devices", m.pci_devices);
+  v("gpus", m.gpus);
+  v("nics", m.nics);
+  v("links", m.links);
+  v("unseen", m.unseen);
+}
+
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<RankSpot>& r) {
+  v("host", r.host);
+  v("numa_node", r.numa_node);
+  v("usable_cores", r.usable_cores);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Cluster>& c) {
+  v("hosts", c.hosts);
+  v("ranks", c.ranks);
+}
+
+}  // namespace sinew::json_fields
