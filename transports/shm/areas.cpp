@@ -1,0 +1,29 @@
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include <sinew/transports/shm/areas.hpp>
+
+namespace sinew::shm {
+
+Area* Areas::obtain() {
+  give_back_unread();
+  return new (heap_.allocate(kAreaBytes, page_bytes())) Area{};
+}
+
+void Areas::retire(Area* area, std::uint64_t salt, std::vector<const Word*> readers) {
+  retired_.push_back({area, salt, std::move(readers)});
+}
+
+void Areas::give_back_unread() noexcept {
+  std::erase_if(retired_, [this](const Retired& r) {
+    const bool unread = std::ranges::all_of(r.readers, [&](const Word* done) {
+      const std::uint64_t value = done->load(std::memory_order_acquire);
+      return (value & ~kSequenceMask) != r.salt || (value & kSequenceMask) == kClosed;
+    });
+    if (unread) heap_.release(reinterpret_cast<std::byte*>(r.area));
+    return unread;
+  });
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cstring>
+
+#include <sinew/core/stream_copy.hpp>
+#include <sinew/transports/shm/chunks.hpp>
+#include <sinew/transports/shm/direct_read.hpp>
+
+namespace sinew::shm {
+namespace {
+
+/// Fits the first cache with all that goes with it.
+constexpr std::uint64_t kHotBytes = 8 << 10;
+
+const std::byte* bytes_at(const Area& area, std::uint64_t offset) noexcept {
+  return reinterpret_cast<const std::byte*>(&area) + offset;
+}
+
+std::uint64_t stage_at(std::uint64_t cumulative) noexcept { return kStagesAt + cumulative % kStages * kStageBytes; }
+std::uint64_t result_at(std::uint64_t cumulative) noexcept { return kResultsAt + cumulative % kStages * kResultBytes; }
+
+}  // namespace
+
+void Chunks::begin(const PendingCall& call) {
+  call_ = call;
+  geometry_ = Geometry(call, members_.count(), facts_);
+  staged_ = 0;
+  combined_ = 0;
+  status_ = {};
+  finished_ = false;
+  bool bounces = call.scales_inputs();
+  for (int r = 0; r < members_.count(); ++r) {
+    Places places;
+    std::memcpy(&places, members_.line_of(r, call.sequence).payload.data(), sizeof places);
+    Peer& p = peer(r);
+    p.in = resolve(r, places.in_access, places.in);
+    p.out = resolve(r, places.out_access, places.out);
+    p.factor = places.factor;
+    const bool anything =
+        geometry_.shares_results() || (!geometry_.reduces() && geometry_.reads_input(members_.rank(), r));
+    p.fetched = r == members_.rank() || !anything ? geometry_.chunks() : 0;
+    bounces = bounces || p.in.address != 0;
+  }
+  const int me = members_.rank();
+  if (bounces && geometry_.combines(me)) bounce_.resize(geometry_.chunk_bytes() * peers_.size());
+  sources_.resize(peers_.size());
+  bool read_by_others = false;
+  for (int r = 0; r < members_.count(); ++r) read_by_others = read_by_others || geometry_.reads_input(r, me);
+  stages_ = read_by_others && peer(me).in.staged;
+  stages_results_ = geometry_.shares_results() && peer(me).out.staged;
+  in_place_swap_ = call.collective == Collective::AllToAll && call.in == call.out;
+  waits_for_first_ = call.collective == Collective::ReduceScatter && call.in == call.out && me != 0;
+  if (!stages_) staged_ = geometry_.chunks();
+  if (!geometry_.combines(me)) combined_ = geometry_.chunks();
+  if (call.collective == Collective::AllGather || call.collective == Collective::AllToAll) {
+    const Range own = geometry_.wanted_by(me);
+    std::byte* to = call.out + geometry_.lands_at(me);
+    if (to != call.in + own.offset) std::memmove(to, call.in + own.offset, own.bytes);
+  }
+  say(members_.mine().taken, geometry_.reduces() ? combined_ : least_fetched());
+  finish_if_done();
+}
+
+Chunks::Buffer Chunks::resolve(int rank, Access access, std::uint64_t place) const noexcept {
+  const Member& m = members_[rank];
+  switch (access) {
+    case Access::Staged: return {nullptr, 0, true};
+    case Access::Heap: return {m.heap + place, 0, false};
+    case Access::Address: break;
+  }
+  if (m.same_process) return {reinterpret_cast<const std::byte*>(place), 0, false};
+  return {nullptr, place, false};
+}
+
+bool Chunks::all_reached(LoneWord Area::*word, std::uint64_t count) const noexcept {
+  for (int r = 0; r < members_.count(); ++r) {
+    if (r != members_.rank() && (members_[r].area->*word).value.load(std::memory_order_acquire) < count) return false;
+  }
+  return true;
+}
+
+bool Chunks::can_stage() const noexcept {
+  const std::uint64_t after = base_ + staged_ + 1;
+  return staged_ < geometry_.chunks() && (after <= kStages || all_reached(&Area::taken, after - kStages));
+}
+
+bool Chunks::can_combine() const noexcept {
+  if (combined_ >= geometry_.chunks()) return false;
+  const std::uint64_t after = base_ + combined_ + 1;
+  for (int r = 0; r < members_.count(); ++r) {
+    if (peer(r).in.staged && r != members_.rank() &&
+        members_[r].area->staged.value.load(std::memory_order_acquire) < after)
+      return false;
+  }
+  if (stages_results_ && after > kStages && !all_reached(&Area::pulled, after - kStages)) return false;
+  return !waits_for_first_ || members_[0].area->taken.value.load(std::memory_order_acquire) >= after;
+}
+
+bool Chunks::can_fetch(int rank) const noexcept {
+  const Peer& p = peer(rank);
+  if (p.fetched >= geometry_.chunks()) return false;
+  const std::uint64_t after = base_ + p.fetched + 1;
+  const Area& theirs = *members_[rank].area;
+  if (geometry_.shares_results()) return theirs.taken.value.load(std::memory_order_acquire) >= after;
+  if (in_place_swap_ && staged_ <= p.fetched) return false;
+  return !p.in.staged || theirs.staged.value.load(std::memory_order_acquire) >= after;
+}
+
+int Chunks::fetchable() const noexcept {
+  int best = -1;
+  for (int i = 1; i < members_.count(); ++i) {
+    const int r = (members_.rank() + i) % members_.count();
+    if ((best < 0 || peer(r).fetched < peer(best).fetched) && can_fetch(r)) best = r;
+  }
+  return best;
+}
+
+int Chunks::step() noexcept {
+  int events = 0;
+  if (can_stage()) {
+    stage();
+    ++events;
+  }
+  if (can_combine()) {
+    combine_chunk();
+    ++events;
+  }
+  if (const int r = fetchable(); r >= 0 && status_.ok()) {
+    fetch(r);
+    ++events;
+  }
+  if (events > 0) finish_if_done();
+  return events;
+}
+
+void Chunks::stage() noexcept {
+  std::byte* stage = reinterpret_cast<std::byte*>(&members_.mine()) + stage_at(base_ + staged_);
+  for (int r = 0; r < members_.count(); ++r) {
+    if (!geometry_.reads_input(r, members_.rank())) continue;
+    const Range wanted = geometry_.wanted_by(r);
+    const Range piece = geometry_.piece(wanted, staged_);
+    show(stage + geometry_.stage_offset(members_.rank(), r), call_.in + wanted.offset + piece.offset, piece.bytes);
+    if (geometry_.one_piece_for_all()) break;
+  }
+  finish_streams();
+  say(members_.mine().staged, ++staged_);
+}
+
+/// Into my area, for others to read.
+void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
+  if (facts_.stream_from_bytes <= geometry_.chunk_bytes()) {
+    stream_copy(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+const void* Chunks::input_of(int rank, const Range& wanted, const Range& piece, std::uint64_t chunk) noexcept {
+  const Peer& p = peer(rank);
+  const std::uint64_t offset = wanted.offset + piece.offset;
+  const std::byte* at = nullptr;
+  if (rank == members_.rank()) {
+    at = call_.in + offset;
+  } else if (p.in.staged) {
+    at = bytes_at(*members_[rank].area, stage_at(base_ + chunk) + geometry_.stage_offset(rank, members_.rank()));
+  } else if (p.in.mapped) {
+    at = p.in.mapped + offset;
+  } else {
+    read_from(rank, bounce_of(rank), p.in.address + offset, piece.bytes);
+    at = bounce_of(rank);
+  }
+  if (call_.scales_inputs()) {
+    Scaler scale = call_.scaler;
+    scale.factor = p.factor;
+    scale(bounce_of(rank), at, piece.bytes);
+    at = bounce_of(rank);
+  }
+  return at;
+}
+
+void Chunks::combine_chunk() noexcept {
+  const int me = members_.rank();
+  const Range wanted = geometry_.wanted_by(me);
+  const Range piece = geometry_.piece(wanted, combined_);
+  if (piece.bytes > 0) {
+    for (int r = 0; r < members_.count(); ++r)
+      sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, piece, combined_);
+    if (!status_.ok()) return;
+    std::byte* to = call_.out + geometry_.lands_at(me) + piece.offset;
+    if (!geometry_.shares_results()) to = call_.out + piece.offset;
+    combine_and_show(to, piece.bytes);
+  }
+  say(members_.mine().taken, ++combined_);
+}
+
+/// Combines what sources_ point to; results that must be staged are copied while they are still in the first cache.
+void Chunks::combine_and_show(std::byte* to, std::uint64_t bytes) noexcept {
+  if (!stages_results_) return combine(call_, to, sources_.data(), members_.count(), bytes);
+  std::byte* results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
+  for (std::uint64_t from = 0; from < bytes; from += kHotBytes) {
+    const std::uint64_t length = std::min(kHotBytes, bytes - from);
+    combine(call_, to + from, sources_.data(), members_.count(), length);
+    show(results + from, to + from, length);
+    for (const void*& source : sources_) source = static_cast<const std::byte*>(source) + length;
+  }
+  finish_streams();
+}
+
+void Chunks::fetch(int rank) noexcept {
+  Peer& p = peer(rank);
+  const bool results = geometry_.shares_results();
+  const Buffer& from = results ? p.out : p.in;
+  const Range wanted = geometry_.wanted_by(results ? rank : members_.rank());
+  const Range piece = geometry_.piece(wanted, p.fetched);
+  std::byte* to = call_.out + geometry_.lands_at(rank) + piece.offset;
+  if (piece.bytes > 0) {
+    if (from.staged) {
+      const std::uint64_t chunk = base_ + p.fetched;
+      const std::uint64_t at =
+          results ? result_at(chunk) : stage_at(chunk) + geometry_.stage_offset(rank, members_.rank());
+      std::memcpy(to, bytes_at(*members_[rank].area, at), piece.bytes);
+    } else if (from.mapped) {
+      std::memcpy(to, from.mapped + wanted.offset + piece.offset, piece.bytes);
+    } else {
+      read_from(rank, to, from.address + wanted.offset + piece.offset, piece.bytes);
+    }
+  }
+  ++p.fetched;
+  say(results ? members_.mine().pulled : members_.mine().taken, least_fetched());
+}
+
+std::byte* Chunks::bounce_of(int rank) noexcept {
+  return bounce_.data() + static_cast<std::size_t>(rank) * geometry_.chunk_bytes();
+}
+
+void Chunks::read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept {
+  const pid_t pid = members_[rank].pid;
+  if (const int error = read_process(pid, to, address, bytes); error != 0)
+    status_ = direct_read_status(error, rank, pid);
+}
+
+void Chunks::say(LoneWord& word, std::uint64_t count) noexcept {
+  word.value.store(base_ + count, std::memory_order_release);
+  members_.notify_all();
+}
+
+std::uint64_t Chunks::least_fetched() const noexcept {
+  std::uint64_t least = geometry_.chunks();
+  for (const Peer& p : peers_) least = std::min(least, p.fetched);
+  return least;
+}
+
+void Chunks::finish_if_done() noexcept {
+  const std::uint64_t all = geometry_.chunks();
+  finished_ = !status_.ok() || (staged_ == all && combined_ == all && least_fetched() == all);
+  if (!finished_) return;
+  say(members_.mine().staged, all);
+  say(members_.mine().taken, all);
+  say(members_.mine().pulled, all);
+  base_ += all;
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::shm {
+
+/// Reads `bytes` at `address` of another process (process_vm_readv). Returns 0 or the kernel's errno.
+int read_process(pid_t pid, std::byte* to, std::uint64_t address, std::size_t bytes) noexcept;
+
+/// What that errno means for a call that `rank` takes part in.
+Status direct_read_status(int error_number, int rank, pid_t pid);
+
+}  // namespace sinew::shm

@@ -1,0 +1,128 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sinew/transports/shm/endpoint.hpp>
+
+// Life and death of an endpoint; see endpoint_send.cpp and endpoint_receive.cpp for what it does in between.
+namespace sinew::shm {
+namespace {
+
+std::size_t index_on_host(const HostPeers& host, int rank) {
+  const auto ranks = host.ranks();
+  return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+}
+
+const Port& port_of(HostPeers& host, const PortAddress& a) {
+  return *reinterpret_cast<const Port*>(host.memory_of(static_cast<int>(a.rank)) + a.offset);
+}
+
+}  // namespace
+
+ShmEndpoint::ShmEndpoint(Hub& hub, const PortAddress& peer)
+    : hub_(hub),
+      peer_(static_cast<int>(peer.rank)),
+      mine_(hub.port->boxes()[index_on_host(hub.host, peer_)]),
+      theirs_(port_of(hub.host, peer).boxes()[index_on_host(hub.host, hub.rank)]),
+      their_tickets_(port_of(hub.host, peer).tickets.data()),
+      their_heap_(hub.host.memory_of(peer_)),
+      waker_(hub.host.waker_of(peer_)),
+      same_process_(hub.host.same_process(peer_)),
+      out_(mine_.ring, hub.salt, theirs_.consumed.value),
+      in_(theirs_.ring, peer.salt, mine_.consumed.value),
+      matcher_(*this, hub.pool, hub.finished, hub.generation) {
+  hub_.endpoints.push_back(this);
+}
+
+ShmEndpoint::~ShmEndpoint() {
+  const Status reason{Code::Cancelled, "the endpoint was destroyed"};
+  end(reason);
+  announced_.for_each([&](Completion&, std::uint32_t id) { end_send(id, reason); });
+  std::erase(hub_.endpoints, this);
+}
+
+int ShmEndpoint::progress() noexcept {
+  int moved = handle_frames();
+  moved += pull();
+  moved += flush();
+  if (quiet_ != nullptr) fire_quiet();
+  return moved;
+}
+
+bool ShmEndpoint::active() const noexcept {
+  return matcher_.pending() != 0 || !waiting_.empty() || announced_.count() != 0 || !controls_.empty() ||
+         quiet_ != nullptr;
+}
+
+bool ShmEndpoint::can_progress() noexcept {
+  if (in_.next() != nullptr || !pulls_.empty()) return true;
+  if (end_.ok() && theirs_.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
+  const bool has_something = !controls_.empty() || !waiting_.empty() || !pouring_.empty();
+  return (has_something && out_.has_room(2 * Frame::lines_for(kPieceBytes))) || quiet_ != nullptr;
+}
+
+void ShmEndpoint::close(Completion& quiet) {
+  end({Code::Cancelled, "the endpoint was closed"});
+  quiet_ = &quiet;
+  fire_quiet();
+}
+
+/// This side ends: nothing is sent or received any more. Messages that the peer is reading right now end when it has.
+void ShmEndpoint::end(const Status& reason) noexcept {
+  const bool told = end_.code() == Code::Cancelled;
+  end_ = reason;
+  if (!told) {
+    flush_controls();
+    controls_.clear();
+    mine_.ended.value.store(out_.position() + 1, std::memory_order_release);
+    waker_.notify();
+  }
+  while (Completion* c = waiting_.pop()) hub_.finished.add(*c, reason);
+  pouring_.clear();
+  announced_.for_each([&](Completion&, std::uint32_t id) {
+    if (!being_read(id)) end_send(id, reason);
+  });
+  end_receives(reason);
+  matcher_.close(reason);
+}
+
+void ShmEndpoint::end_receives(const Status& reason) noexcept {
+  mine_.claimed.value.store(0, std::memory_order_release);
+  claimed_ = false;
+  for (const Pull& p : pulls_) {
+    if (p.receive != nullptr) matcher_.fail(*p.receive, reason);
+  }
+  pulls_.clear();
+  granted_.for_each([&](Completion& receive, std::uint32_t number) {
+    granted_.erase(number);
+    matcher_.fail(receive, reason);
+  });
+}
+
+void ShmEndpoint::lose_peer() noexcept {
+  end_ = {Code::PeerLost, fmt::format("rank {} has closed its end", peer_), peer_};
+  controls_.clear();
+  while (Completion* c = waiting_.pop()) hub_.finished.add(*c, end_);
+  pouring_.clear();
+  announced_.for_each([&](Completion&, std::uint32_t id) { end_send(id, end_); });
+  end_receives(end_);
+  matcher_.fail(end_);
+}
+
+/// Quiet once the peer has stopped reading what is left, or has ended itself.
+void ShmEndpoint::fire_quiet() noexcept {
+  bool gone = theirs_.ended.value.load(std::memory_order_acquire) != 0;
+  if (!gone && announced_.count() != 0 && hub_.host.life_of(peer_) >= 0 && !same_process_) {
+    pollfd process{hub_.host.life_of(peer_), POLLIN, 0};
+    gone = ::poll(&process, 1, 0) > 0;
+  }
+  announced_.for_each([&](Completion&, std::uint32_t id) {
+    if (gone || !being_read(id)) end_send(id, end_);
+  });
+  if (announced_.count() == 0) hub_.finished.add(*std::exchange(quiet_, nullptr), {});
+}
+
+}  // namespace sinew::shm

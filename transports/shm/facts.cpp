@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/layout.hpp>
+
+namespace sinew::shm {
+namespace {
+
+/// Another rank's flag line to look at.
+constexpr Seconds kPerRank = 60e-9;
+/// A turn of the scheduler, where ranks share a core.
+constexpr Seconds kSwitch = 2e-6;
+
+/// Bytes that one rank reads from others, by the cheapest way there is.
+double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  const auto n = static_cast<double>(desc.count * size_of(desc.dtype));
+  const double others = ranks - 1;
+  switch (desc.collective) {
+    case Collective::AllReduce: return 2 * n * others / ranks;
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::AllToAll:
+    case Collective::Reduce: return n * others;
+    case Collective::Broadcast: return n;
+    default: return 0;
+  }
+}
+
+/// Linear in both logarithms between the knots, the last slope's bandwidth beyond.
+Seconds interpolate(const Facts& facts, double bytes) noexcept {
+  const auto& x = Facts::kKnotBytes;
+  const auto& y = facts.knot_seconds;
+  if (bytes <= x[0]) return y[0];
+  if (bytes >= x[Facts::kKnots - 1]) return y[Facts::kKnots - 1] * bytes / x[Facts::kKnots - 1];
+  std::size_t i = 1;
+  while (bytes > x[i]) ++i;
+  const double t = std::log(bytes / x[i - 1]) / std::log(x[i] / x[i - 1]);
+  return y[i - 1] * std::pow(y[i] / y[i - 1], t);
+}
+
+}  // namespace
+
+std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  const std::uint64_t n = desc.count * size_of(desc.dtype);
+  const bool one_block_each = desc.collective == Collective::ReduceScatter || desc.collective == Collective::AllToAll;
+  return desc.collective == Collective::Barrier ? 0 : one_block_each ? n * static_cast<std::uint64_t>(ranks) : n;
+}
+
+Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const std::uint64_t shown = shown_bytes(desc, ranks);
+  if (shown <= kInlineBytes) return Way::Inline;
+  if (shown <= kLinesBytes) return Way::Lines;
+  const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
+  const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
+  return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Way::Slot : Way::Chunks;
+}
+
+Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
+  const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSwitch : 0);
+  return waiting + turns * interpolate(facts, moved_bytes(desc, ranks));
+}
+
+std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {
+  switch (way_of(desc, ranks, facts)) {
+    case Way::Inline: return "flag line";
+    case Way::Lines: return "behind the flag line";
+    case Way::Slot: return "one shot";
+    case Way::Chunks: break;
+  }
+  return fmt::format("{} chunks, {}", format_bytes(facts.chunk_bytes),
+                     shown_bytes(desc, ranks) >= facts.direct_from_bytes ? "read in place" : "staged");
+}
+
+Bytes encode(const Facts& facts) {
+  Bytes bytes(sizeof facts);
+  std::memcpy(bytes.data(), &facts, sizeof facts);
+  return bytes;
+}
+
+Facts decode_facts(const Bytes& bytes) noexcept {
+  Facts facts;
+  if (bytes.size() != sizeof facts) return {};
+  std::memcpy(&facts, bytes.data(), sizeof facts);
+  return facts.version == Facts{}.version ? facts : Facts{};
+}
+
+}  // namespace sinew::shm

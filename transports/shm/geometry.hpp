@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/pending_call.hpp>
+
+namespace sinew::shm {
+
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Who reads what of whom in a call of Way::Chunks: arithmetic that all ranks do alike.
+/// Every range is cut into chunks of the same length; all ranks count `chunks()` of them, some find less or nothing.
+class Geometry {
+ public:
+  Geometry() = default;
+  Geometry(const PendingCall& call, int ranks, const Facts& facts) noexcept
+      : collective_(call.collective), root_(call.root), ranks_(static_cast<std::uint64_t>(ranks)), bytes_(call.bytes) {
+    const std::uint64_t readers = one_piece_for_all() ? 1 : ranks_ - 1;
+    const std::uint64_t most = std::min<std::uint64_t>({facts.chunk_bytes, kResultBytes, kStageBytes / readers});
+    chunk_ = std::max<std::uint64_t>(most / kCacheLine, 1) * kCacheLine;
+    share_ = (bytes_ / ranks_ / kCacheLine + 1) * kCacheLine;
+    const std::uint64_t longest = collective_ == Collective::AllReduce ? share_ : bytes_;
+    chunks_ = (longest + chunk_ - 1) / chunk_;
+  }
+
+  std::uint64_t chunk_bytes() const noexcept { return chunk_; }
+  std::uint64_t chunks() const noexcept { return chunks_; }
+
+  bool reduces() const noexcept { return sinew::reduces(collective_); }
+  /// After reducing, everybody fetches everybody's share.
+  bool shares_results() const noexcept { return collective_ == Collective::AllReduce; }
+
+  bool reads_input(int reader, int owner) const noexcept {
+    if (reader == owner) return false;
+    if (collective_ == Collective::Broadcast) return owner == root_;
+    if (collective_ == Collective::Reduce) return reader == root_;
+    return true;
+  }
+  /// Does this rank combine anything?
+  bool combines(int rank) const noexcept { return reduces() && (collective_ != Collective::Reduce || rank == root_); }
+  /// The part of every owner's `in` that this reader needs.
+  Range wanted_by(int reader) const noexcept {
+    const auto r = static_cast<std::uint64_t>(reader);
+    if (collective_ == Collective::AllReduce) {
+      const std::uint64_t begin = std::min(r * share_, bytes_);
+      return {begin, std::min(share_, bytes_ - begin)};
+    }
+    if (collective_ == Collective::ReduceScatter || collective_ == Collective::AllToAll) return {r * bytes_, bytes_};
+    return {0, bytes_};
+  }
+  /// Where in its `out` the reader puts what it reads of this owner (not reducing), or its own result (reducing).
+  std::uint64_t lands_at(int owner) const noexcept {
+    const auto o = static_cast<std::uint64_t>(owner);
+    if (collective_ == Collective::AllReduce) return wanted_by(owner).offset;
+    if (collective_ == Collective::AllGather || collective_ == Collective::AllToAll) return o * bytes_;
+    return 0;
+  }
+  /// Chunk c of a range, relative to it; empty behind its end.
+  Range piece(const Range& whole, std::uint64_t c) const noexcept {
+    const std::uint64_t begin = std::min(c * chunk_, whole.bytes);
+    return {begin, std::min(chunk_, whole.bytes - begin)};
+  }
+  /// Offset of the reader's chunk in one of the owner's stages.
+  std::uint64_t stage_offset(int owner, int reader) const noexcept {
+    if (one_piece_for_all()) return 0;
+    return static_cast<std::uint64_t>(reader < owner ? reader : reader - 1) * chunk_;
+  }
+  bool one_piece_for_all() const noexcept {
+    return collective_ == Collective::AllGather || collective_ == Collective::Broadcast ||
+           collective_ == Collective::Reduce;
+  }
+
+ private:
+  Collective collective_ = Collective::Barrier;
+  std::int32_t root_ = 0;
+  std::uint64_t ranks_ = 1;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t chunk_ = kCacheLine;
+  std::uint64_t share_ = 0;
+  std::uint64_t chunks_ = 0;
+};
+
+}  // namespace sinew::shm

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/core/cpu.hpp>
+
+/// What the ranks of a group see of each other. One Area per rank and group, in that rank's heap: it alone writes it,
+/// the others read it through their mapping. Plain data, offsets and words with one writer.
+///
+/// Call number s is announced in slot s % kRing. Nobody waits for an acknowledgement: a slot is written again only when
+/// every rank's `done` has passed the call it held, and as each announcement carries its writer's `done`, that is known
+/// without looking anywhere else as long as the ranks keep up with each other.
+namespace sinew::shm {
+
+inline constexpr std::size_t kRing = 8;
+inline constexpr std::size_t kInlineBytes = 40;
+inline constexpr std::size_t kLinesBytes = 2048;
+
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
+
+/// How a rank lets the others at a buffer.
+enum class Access : std::uint8_t {
+  Staged,   ///< copied into its area
+  Heap,     ///< lies in its heap, at this offset
+  Address,  ///< lies at this address: for threads of the same process, others ask the kernel
+};
+
+/// Where a rank's buffers are, for calls that read them in place.
+struct Places {
+  std::uint64_t in;
+  std::uint64_t out;
+  double factor;  ///< of this rank's contribution (PreMulSum)
+  Access in_access;
+  Access out_access;
+};
+static_assert(sizeof(Places) <= kInlineBytes);
+
+/// One announcement. Everything but `stamp` is written before it and read after it.
+struct alignas(kCacheLine) FlagLine {
+  Word stamp;  ///< salt and sequence of the call
+  Fingerprint fingerprint;
+  std::uint32_t call_sequence;  ///< the communicator's number of the call, which counts other ways too
+  std::uint32_t done;           ///< low half of the writer's `done`
+  std::array<std::byte, kInlineBytes> payload;
+};
+static_assert(sizeof(FlagLine) == kCacheLine);
+
+struct alignas(kFalseSharing) Slot {
+  FlagLine line;
+  alignas(kCacheLine) std::array<std::byte, kLinesBytes> payload;
+};
+
+/// A word on lines of its own.
+struct alignas(kFalseSharing) LoneWord {
+  Word value;
+};
+
+struct Area {
+  std::array<Slot, kRing> ring;
+  LoneWord done;    ///< salt and the last call that this rank has finished reading; kClosed: reads no more, ever
+  LoneWord staged;  ///< chunks staged, over all calls
+  LoneWord taken;   ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
+  LoneWord pulled;  ///< chunks of everybody's results copied, over all calls
+};
+
+/// Behind the Area: two slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
+/// when used.
+inline constexpr std::size_t kSlots = 2;
+inline constexpr std::size_t kSlotMostBytes = 128 << 10;
+inline constexpr std::size_t kStages = 3;
+inline constexpr std::size_t kStageBytes = 512 << 10;                         ///< one chunk for each reader
+inline constexpr std::size_t kResultBytes = 256 << 10;                        ///< one chunk
+inline constexpr std::size_t kSlotsAt = (sizeof(Area) + 4095) / 4096 * 4096;  // not a page
+inline constexpr std::size_t kStagesAt = kSlotsAt + kSlots * kSlotMostBytes;
+inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
+inline constexpr std::size_t kAreaBytes = kResultsAt + kStages * kResultBytes;
+static_assert(kAreaBytes <= std::size_t{4} << 20);
+
+/// The upper 16 bits of a stamp belong to the group, so that memory that has found another owner is never mistaken.
+inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t kClosed = kSequenceMask;
+
+}  // namespace sinew::shm

@@ -1,0 +1,154 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include <sinew/transports/shm/measure.hpp>
+#include <sinew/transports/shm/offload.hpp>
+
+namespace sinew::shm {
+namespace {
+
+constexpr std::uint64_t kMostBytes = 16 << 20;
+constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+/// Another way must be that much faster to be preferred to the default.
+constexpr double kClearly = 0.95;
+
+struct Fired : Completion {
+  bool fired = false;
+  Fired() : Completion([](Completion& c) noexcept { static_cast<Fired&>(c).fired = true; }) {}
+};
+
+class Measurement {
+ public:
+  Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget)
+      : offload_(host, areas, pair),
+        yields_(usable_cores() < 2),
+        stop_at_(Clock::now() + budget),
+        in_(kMostBytes / sizeof(float)),
+        out_(kMostBytes / sizeof(float)) {}
+
+  Facts run() {
+    time_knots();
+    choose_streaming();
+    choose_slots();
+    choose_chunks();
+    choose_direct();
+    time_knots();
+    return best_;
+  }
+
+ private:
+  /// Seconds of one call that both ranks start together; the best of several, the slower of both ranks. 0: no time
+  /// left, for either.
+  Seconds time(const Facts& facts, std::uint64_t bytes) {
+    const int repeats = bytes <= 4 << 10 /* not a page */ ? 50 : bytes <= 256 << 10 ? 12 : bytes <= 1 << 20 ? 5 : 2;
+    if (agree(Clock::now() >= stop_at_ ? 1 : 0) != 0) return 0;
+    offload_.use(facts);
+    double best = std::numeric_limits<double>::max();
+    for (int i = 0; i < repeats; ++i) {
+      std::fill_n(in_.begin(), bytes / sizeof(float), 1.0f);
+      (void)agree(0);
+      const auto begin = Clock::now();
+      all_reduce(DType::F32, ReduceOp::Sum, in_.data(), out_.data(), bytes / sizeof(float));
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return agree(best);
+  }
+  /// Is `other` clearly faster than the best so far? Unknown: no.
+  bool faster(const Facts& other, std::uint64_t bytes) {
+    const Seconds now = time(best_, bytes);
+    const Seconds then = time(other, bytes);
+    return now > 0 && then > 0 && then < now * kClearly;
+  }
+
+  void time_knots() {
+    for (std::size_t k = 0; k < Facts::kKnots; ++k) {
+      const auto bytes = static_cast<std::uint64_t>(Facts::kKnotBytes[k]);
+      const Seconds s = time(best_, std::min(bytes, kMostBytes));
+      if (s > 0)
+        best_.knot_seconds[k] = s * static_cast<double>(bytes) / static_cast<double>(std::min(bytes, kMostBytes));
+    }
+    for (std::size_t k = 1; k < Facts::kKnots; ++k)
+      best_.knot_seconds[k] = std::max(best_.knot_seconds[k], best_.knot_seconds[k - 1]);
+  }
+  void choose_streaming() {
+    Facts never = best_;
+    never.stream_from_bytes = kNever;
+    if (faster(never, 64 << 10)) {
+      best_ = never;
+      return;
+    }
+    for (const std::uint64_t from : {512, 1024, 2048}) {
+      Facts other = best_;
+      other.stream_from_bytes = best_.stream_from_bytes > from ? from : from + 1;
+      if (faster(other, from)) best_ = other;
+    }
+  }
+  void choose_slots() {
+    for (std::uint64_t bytes = 8 << 10; bytes <= kSlotMostBytes; bytes *= 2) {
+      Facts other = best_;
+      const bool slot_now = bytes <= best_.slot_bytes;
+      other.slot_bytes = slot_now ? bytes - 1 : bytes;
+      if (!faster(other, bytes)) continue;
+      best_ = other;
+      if (slot_now) return;  // chunks from here on
+    }
+  }
+  void choose_chunks() {
+    for (const std::uint64_t chunk : {std::uint64_t{32} << 10, std::uint64_t{64} << 10, std::uint64_t{256} << 10}) {
+      Facts other = best_;
+      other.chunk_bytes = chunk;
+      if (faster(other, 1 << 20)) best_ = other;
+    }
+  }
+  void choose_direct() {
+    for (const std::uint64_t from : {kMostBytes, std::uint64_t{1} << 20}) {
+      Facts other = best_;
+      other.direct_from_bytes = from;
+      if (faster(other, from)) best_ = other;
+    }
+  }
+
+  /// The larger of both ranks' values.
+  double agree(double value) {
+    all_reduce(DType::F64, ReduceOp::Max, &value, &value, 1);
+    return value;
+  }
+  void all_reduce(DType dtype, ReduceOp op, const void* in, void* out, std::uint64_t count) {
+    const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = dtype, .op = op, .count = count};
+    const std::uint64_t bytes = count * size_of(dtype);
+    Call call{
+        .desc = desc, .in = {static_cast<const std::byte*>(in), bytes}, .out = {static_cast<std::byte*>(out), bytes}};
+    call.fingerprint = fingerprint_of(desc);
+    call.sequence = ++sequence_;
+    call.reducer = reducer_for(op, dtype);
+    Fired done;
+    offload_.launch(call, done);
+    const auto give_up = Deadline::after(std::chrono::seconds(30));
+    for (std::uint32_t turns = 1; !done.fired; ++turns) {
+      if (offload_.progress() == 0 && yields_) ::sched_yield();
+      if ((turns & 0xfff) == 0 && give_up.passed())
+        offload_.abort({Code::Timeout, "measuring shared memory: the other rank does not answer"});
+    }
+    done.status.require();
+  }
+
+  ShmOffload offload_;
+  bool yields_;
+  Clock::time_point stop_at_;
+  std::vector<float> in_;
+  std::vector<float> out_;
+  Facts best_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace
+
+Facts measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget) {
+  return Measurement(host, areas, pair, budget).run();
+}
+
+}  // namespace sinew::shm

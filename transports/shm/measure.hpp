@@ -1,0 +1,15 @@
+#pragma once
+
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/fabric.hpp>
+#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/facts.hpp>
+
+namespace sinew::shm {
+
+/// Times all-reduces between the two ranks of `pair` and says what suits this host. Collective: both ranks make the
+/// same calls whatever they find, and return the same Facts. What is not measured within `budget` keeps its default.
+/// Errors: as ShmOffload's constructor.
+Facts measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget);
+
+}  // namespace sinew::shm

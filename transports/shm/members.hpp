@@ -1,0 +1,106 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/fabric.hpp>
+#include <sinew/core/host_peers.hpp>
+#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/layout.hpp>
+
+namespace sinew::shm {
+
+/// One rank of the group as this rank sees it.
+struct Member {
+  const Area* area = nullptr;
+  const std::byte* heap = nullptr;  ///< base of its heap, here
+  HostWaker waker;
+  pid_t pid = -1;
+  bool same_process = false;
+  std::uint64_t done = 0;  ///< the last call it is known to have finished reading
+};
+
+/// The ranks of one group, their areas, and this rank's own words in it.
+class Members {
+ public:
+  /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks.
+  Members(HostPeers& host, Areas& areas, const OffloadContext& context);
+  ~Members();
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int count() const noexcept { return static_cast<int>(members_.size()); }
+  Member& operator[](int rank) noexcept { return members_[static_cast<std::size_t>(rank)]; }
+  const Member& operator[](int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
+  Area& mine() noexcept { return *area_; }
+  HostPeers& host() const noexcept { return host_; }
+
+  std::uint64_t stamp(std::uint64_t sequence) const noexcept { return salt_ | sequence; }
+  /// Has the rank announced the call? Then its line may be read.
+  bool announced(int rank, std::uint64_t sequence) const noexcept {
+    return line_of(rank, sequence).stamp.load(std::memory_order_acquire) == stamp(sequence);
+  }
+  const FlagLine& line_of(int rank, std::uint64_t sequence) const noexcept { return slot_of(rank, sequence).line; }
+  const Slot& slot_of(int rank, std::uint64_t sequence) const noexcept {
+    return (*this)[rank].area->ring[sequence % kRing];
+  }
+
+  /// Takes the `done` that came with an announcement.
+  void learn_done(int rank, const FlagLine& line, std::uint64_t sequence) noexcept {
+    Member& m = (*this)[rank];
+    const std::uint64_t done = sequence - static_cast<std::uint32_t>(static_cast<std::uint32_t>(sequence) - line.done);
+    if (done > m.done) m.done = done;
+  }
+  /// Have all others finished reading that call? Looks at their words only where what is known does not say so.
+  bool all_done(std::uint64_t sequence) noexcept { return sequence <= done_floor_ || refresh_done(sequence); }
+  /// This rank has finished reading everybody's part of that call.
+  void store_done(std::uint64_t sequence) noexcept {
+    area_->done.value.store(stamp(sequence), std::memory_order_release);
+    notify_all();
+  }
+  /// Has the rank left the group?
+  bool closed(int rank) const noexcept { return left((*this)[rank].area->done.value.load(std::memory_order_acquire)); }
+  /// From now on this rank reads nobody's memory.
+  void close() noexcept { store_done(kClosed); }
+
+  void notify_all() const noexcept {
+    for (const HostWaker& w : wakers_) w.notify();
+  }
+
+  /// Can every pair of the group read ordinary memory of each other in place?
+  bool direct() const noexcept { return why_not_direct_.empty(); }
+  const std::string& why_not_direct() const noexcept { return why_not_direct_; }
+  /// All of them threads of this process?
+  bool one_process() const noexcept { return one_process_; }
+  /// The fewest cores that any of them may use.
+  std::uint32_t cores() const noexcept { return cores_; }
+
+ private:
+  struct Card;
+  void meet(const std::vector<Bytes>& cards, const OffloadContext& context);
+  std::string try_direct_reads(const std::vector<Bytes>& cards) const;
+  bool refresh_done(std::uint64_t sequence) noexcept;
+  /// From its `done` word. Another stamp: it has even given its area back.
+  bool left(std::uint64_t word) const noexcept {
+    return (word & ~kSequenceMask) != salt_ || (word & kSequenceMask) == kClosed;
+  }
+
+  HostPeers& host_;
+  Areas& areas_;
+  int rank_;
+  Area* area_ = nullptr;
+  std::uint64_t salt_ = 0;
+  std::uint64_t done_floor_ = 0;
+  std::vector<Member> members_;
+  std::vector<HostWaker> wakers_;  // of the others
+  std::string why_not_direct_;
+  bool one_process_ = false;
+  std::uint32_t cores_ = 1;
+};
+
+}  // namespace sinew::shm

@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sinew/transports/shm/offload.hpp>
+
+namespace sinew::shm {
+
+ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
+    : members_(host, areas, context),
+      facts_(decode_facts(context.facts)),
+      chunks_(members_, facts_),
+      shown_(static_cast<std::size_t>(members_.count())),
+      calls_(16) {
+  facts_.cores = members_.cores();
+}
+
+Availability ShmOffload::supports(const CollectiveDesc& desc) const {
+  switch (desc.collective) {
+    case Collective::AllReduce:
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::AllToAll:
+    case Collective::Broadcast:
+    case Collective::Reduce:
+    case Collective::Barrier: break;
+    default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
+  }
+  if (desc.place.kind == MemoryKind::Device) return Availability::no("the buffers are device memory");
+  if (reduces(desc.collective) && desc.determinism != Determinism::Fast)
+    return Availability::no("it combines in the order of the ranks, which only fast determinism allows");
+  return Availability::yes();
+}
+
+Seconds ShmOffload::predict(const CollectiveDesc& desc) const { return shm::predict(desc, members_.count(), facts_); }
+
+std::string ShmOffload::describe(const CollectiveDesc& desc) const {
+  return shm::describe(desc, members_.count(), facts_);
+}
+
+std::size_t ShmOffload::memory_bytes() const noexcept {
+  return kAreaBytes + chunks_.memory_bytes() + calls_.capacity() * sizeof(PendingCall);
+}
+
+void ShmOffload::launch(const Call& call, Completion& done) {
+  if (next_ - head_ == calls_.size()) grow();
+  PendingCall& c = call_at(next_);
+  const CollectiveDesc& desc = call.desc;
+  const bool rooted_away = desc.collective == Collective::Broadcast && desc.root != members_.rank();
+  c.done = &done;
+  c.sequence = next_++;
+  c.fingerprint = call.fingerprint;
+  c.call_sequence = call.sequence;
+  c.collective = desc.collective;
+  c.op = desc.op;
+  c.root = desc.root;
+  c.way = way_of(desc, members_.count(), facts_);
+  c.in = call.in.data;
+  c.out = call.out.data;
+  c.bytes = desc.count * size_of(desc.dtype);
+  c.shown = rooted_away ? 0 : shown_bytes(desc, members_.count());
+  c.reducer = call.reducer;
+  c.scaler = call.scaler;
+  c.many = {};
+  if (reduces(desc.collective) && desc.op != ReduceOp::User && members_.count() > 2)
+    c.many = many_reducer_for(desc.op, desc.dtype);
+  c.exposed = false;
+  if (end_.ok()) announce_waiting();
+}
+
+void ShmOffload::grow() {
+  std::vector<PendingCall> larger(calls_.size() * 2);
+  for (std::uint64_t s = head_; s != next_; ++s) larger[s & (larger.size() - 1)] = call_at(s);
+  calls_ = std::move(larger);
+}
+
+void ShmOffload::abort(const Status& reason) noexcept {
+  if (!end_.ok()) return;
+  end_ = reason;
+  members_.close();
+}
+
+int ShmOffload::progress() noexcept {
+  if (head_ == next_) return 0;
+  if (!end_.ok()) {
+    fail_all();
+    return 1;
+  }
+  const int announced = announce_waiting();
+  return announced + (head_ < announced_ ? advance() : 0);
+}
+
+bool ShmOffload::arm() noexcept {
+  if (!active()) return true;
+  members_.host().arm();
+  if (!end_.ok()) return false;
+  if (announced_ != next_ && can_announce()) return false;
+  return head_ == announced_ || !can_advance();
+}
+
+bool ShmOffload::can_advance() noexcept {
+  switch (stage_) {
+    case Stage::Meeting: {
+      const int next = met_ == members_.rank() ? met_ + 1 : met_;
+      return next == members_.count() || members_.announced(next, head_);
+    }
+    case Stage::Moving: return chunks_.can_step();
+    case Stage::Draining: break;
+  }
+  return members_.all_done(head_);
+}
+
+/// One step of the oldest call.
+int ShmOffload::advance() noexcept {
+  PendingCall& call = call_at(head_);
+  if (stage_ == Stage::Meeting) {
+    if (!meet(call)) return end_.ok() ? 0 : 1;
+    if (call.way == Way::Chunks) {
+      chunks_.begin(call);
+      stage_ = Stage::Moving;
+    } else {
+      for (int r = 0; r < members_.count(); ++r) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+      finish_at_once(call, shown_.data(), members_.rank(), members_.count());
+      finish_reading(call);
+      return 1;
+    }
+  }
+  if (stage_ == Stage::Moving) {
+    const int steps = chunks_.step();
+    if (!chunks_.finished()) return steps;
+    if (!chunks_.status().ok()) {
+      abort(chunks_.status());
+      fail_all();
+    } else {
+      finish_reading(call);
+    }
+    return steps + 1;
+  }
+  if (!members_.all_done(head_)) return 0;
+  complete(call, {});
+  return 1;
+}
+
+/// Looks at the announcements that are there; true when all are and all are of this call.
+bool ShmOffload::meet(const PendingCall& call) noexcept {
+  for (; met_ < members_.count(); ++met_) {
+    if (met_ == members_.rank()) continue;
+    if (!members_.announced(met_, call.sequence)) return false;
+    const FlagLine& line = members_.line_of(met_, call.sequence);
+    if (line.fingerprint != call.fingerprint || line.call_sequence != call.call_sequence) {
+      abort(mismatch(call, met_));
+      fail_all();
+      return false;
+    }
+    members_.learn_done(met_, line, call.sequence);
+  }
+  return true;
+}
+
+Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
+  const FlagLine& line = members_.line_of(rank, call.sequence);
+  return {Code::Mismatch,
+          fmt::format("rank {} calls {} as number {} of this communicator, rank {} calls {} as number {}",
+                      members_.rank(), describe_fingerprint(call.fingerprint), call.call_sequence, rank,
+                      describe_fingerprint(line.fingerprint), line.call_sequence),
+          rank};
+}
+
+/// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
+int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
+  if (call.way != Way::Slot && call.way != Way::Chunks) return -1;
+  for (int r = 0; r < members_.count(); ++r) {
+    Places places;
+    std::memcpy(&places, members_.line_of(r, call.sequence).payload.data(), sizeof places);
+    const bool exposed = places.in_access != Access::Staged || places.out_access != Access::Staged;
+    if (exposed && members_.closed(r)) return r;
+  }
+  return -1;
+}
+
+/// This rank has all it needs of the oldest call.
+void ShmOffload::finish_reading(PendingCall& call) noexcept {
+  if (const int r = left_while_read(call); r >= 0) {
+    abort({Code::Aborted, fmt::format("rank {} ended this communicator during the call", r), r});
+    return fail_all();
+  }
+  members_.store_done(call.sequence);
+  if (call.exposed && !members_.all_done(call.sequence)) {
+    stage_ = Stage::Draining;
+    return;
+  }
+  complete(call, {});
+}
+
+void ShmOffload::complete(PendingCall& call, Status status) noexcept {
+  Completion& done = *call.done;
+  done.bytes = call.bytes;
+  ++head_;
+  met_ = 0;
+  stage_ = Stage::Meeting;
+  done.finish(std::move(status));  // may launch
+}
+
+void ShmOffload::fail_all() noexcept {
+  for (const std::uint64_t launched = next_; head_ != launched;) complete(call_at(head_), end_);
+  announced_ = std::max(announced_, head_);
+}
+
+}  // namespace sinew::shm

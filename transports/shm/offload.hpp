@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/offload.hpp>
+#include <sinew/transports/shm/chunks.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/members.hpp>
+#include <sinew/transports/shm/pending_call.hpp>
+
+namespace sinew::shm {
+
+/// Whole collectives among ranks of one host. Nobody writes into another's memory.
+/// Every rank announces every call to all others and looks at everybody's announcement before it takes a byte or ends
+/// the call: whoever calls something else is found out by all. Calls are announced when they are launched, as far as
+/// the ring has room, and finished in order.
+class ShmOffload final : public CollectiveOffload {
+ public:
+  /// Collective; errors are the same on all ranks.
+  ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context);
+
+  /// Other facts from the next call on; all ranks at the same point, with nothing in flight.
+  void use(const Facts& facts) noexcept {
+    facts_ = facts;
+    facts_.cores = members_.cores();
+  }
+
+  std::string_view name() const noexcept override { return "shm"; }
+  Availability supports(const CollectiveDesc& desc) const override;
+  Seconds predict(const CollectiveDesc& desc) const override;
+  std::string describe(const CollectiveDesc& desc) const override;
+  void launch(const Call& call, Completion& done) override;
+  void abort(const Status& reason) noexcept override;
+  std::size_t memory_bytes() const noexcept override;
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return head_ != next_; }
+  int wake_descriptor() const noexcept override { return members_.host().wake_descriptor(); }
+  bool arm() noexcept override;
+  void disarm() noexcept override { members_.host().disarm(); }
+
+ private:
+  /// Of the oldest call.
+  enum class Stage : std::uint8_t {
+    Meeting,   ///< waiting for everybody's announcement
+    Moving,    ///< Way::Chunks at work
+    Draining,  ///< this rank has all it needs, others still read its buffers
+  };
+
+  PendingCall& call_at(std::uint64_t sequence) noexcept { return calls_[sequence & (calls_.size() - 1)]; }
+  const PendingCall& call_at(std::uint64_t s) const noexcept { return calls_[s & (calls_.size() - 1)]; }
+  void grow();
+
+  bool can_announce() noexcept;
+  int announce_waiting() noexcept;
+  void announce(PendingCall& call) noexcept;
+  void show(PendingCall& call, Slot& slot) noexcept;
+  void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
+  Places places_for_slot(PendingCall& call) noexcept;
+  Places places_for_chunks(PendingCall& call) noexcept;
+  Access access_to(const void* memory, std::uint64_t bytes) const noexcept;
+  std::uint64_t place_of(const void* memory, Access access) const noexcept;
+
+  int advance() noexcept;
+  bool can_advance() noexcept;
+  bool meet(const PendingCall& call) noexcept;
+  const void* shown_by(const PendingCall& call, int rank) const noexcept;
+  int left_while_read(const PendingCall& call) const noexcept;
+  void finish_reading(PendingCall& call) noexcept;
+  void complete(PendingCall& call, Status status) noexcept;
+  void fail_all() noexcept;
+  Status mismatch(const PendingCall& call, int rank) const;
+
+  Members members_;
+  Facts facts_;
+  Chunks chunks_;
+  std::vector<const void*> shown_;
+  std::vector<PendingCall> calls_;  // by sequence, a power of two
+  std::uint64_t head_ = 1;          // oldest that is not done
+  std::uint64_t announced_ = 1;     // next to be announced
+  std::uint64_t next_ = 1;          // next to be launched
+  std::uint64_t slot_calls_ = 0;
+  std::array<std::uint64_t, kSlots> slot_used_by_{};  // the last call of each staging slot
+  Stage stage_ = Stage::Meeting;
+  int met_ = 0;  // ranks whose announcement of the oldest call is checked
+  Status end_;
+};
+
+}  // namespace sinew::shm

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <sinew/transports/shm/pending_call.hpp>
+
+namespace sinew::shm {
+namespace {
+
+const std::byte* at(const void* base, std::uint64_t offset) noexcept {
+  return static_cast<const std::byte*>(base) + offset;
+}
+
+void copy_unless_there(std::byte* to, const void* from, std::uint64_t bytes) noexcept {
+  if (to != from && bytes > 0) std::memmove(to, from, bytes);
+}
+
+/// Pairwise, through pieces that stay in the first cache: `out` may be one of the later sources.
+void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const* sources, int count,
+                       std::uint64_t bytes) noexcept {
+  alignas(kCacheLine) std::array<std::byte, 4096> piece;  // not a page
+  const std::uint64_t step = piece.size() / reduce.element_bytes * reduce.element_bytes;
+  for (std::uint64_t from = 0; from < bytes; from += step) {
+    const std::uint64_t length = std::min(step, bytes - from);
+    reduce(piece.data(), at(sources[0], from), at(sources[1], from), length);
+    for (int i = 2; i < count; ++i) reduce(piece.data(), piece.data(), at(sources[i], from), length);
+    std::memcpy(out + from, piece.data(), length);
+  }
+}
+
+}  // namespace
+
+void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
+             std::uint64_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (count == 1) {
+    copy_unless_there(out, sources[0], bytes);
+  } else if (count == 2) {
+    call.reducer(out, sources[0], sources[1], bytes);
+  } else if (call.many.fn != nullptr) {
+    call.many(out, sources, count, bytes);
+  } else {
+    combine_in_pieces(call.reducer, out, sources, count, bytes);
+  }
+  if (call.scales_result()) call.scaler(out, out, bytes);
+}
+
+void finish_at_once(const PendingCall& call, const void** shown, int rank, int ranks) noexcept {
+  const std::uint64_t n = call.bytes;
+  const std::uint64_t own = static_cast<std::uint64_t>(rank) * n;
+  switch (call.collective) {
+    case Collective::AllReduce: return combine(call, call.out, shown, ranks, n);
+    case Collective::Reduce:
+      if (rank == call.root) combine(call, call.out, shown, ranks, n);
+      return;
+    case Collective::ReduceScatter:
+      for (int r = 0; r < ranks; ++r) shown[r] = at(shown[r], own);
+      return combine(call, call.out, shown, ranks, n);
+    case Collective::Broadcast: return copy_unless_there(call.out, shown[call.root], call.out ? n : 0);
+    case Collective::AllGather:
+      copy_unless_there(call.out + own, shown[rank], n);  // first: `in` may be where another block goes
+      for (int r = 0; r < ranks; ++r) {
+        if (r != rank) copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, shown[r], n);
+      }
+      return;
+    case Collective::AllToAll:
+      for (int r = 0; r < ranks; ++r)
+        copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, at(shown[r], own), n);
+      return;
+    default: return;  // a barrier; others are not supported
+  }
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sinew/core/offload.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/layout.hpp>
+
+namespace sinew::shm {
+
+/// One launched call, in the words of this transport.
+struct PendingCall {
+  Completion* done = nullptr;
+  std::uint64_t sequence = 0;  ///< of this group, without gaps
+  Fingerprint fingerprint = 0;
+  std::uint32_t call_sequence = 0;
+  Collective collective = Collective::Barrier;
+  ReduceOp op = ReduceOp::Sum;
+  Way way = Way::Inline;
+  std::int32_t root = 0;
+  std::byte* out = nullptr;
+  const std::byte* in = nullptr;
+  std::uint64_t bytes = 0;  ///< of desc.count elements
+  std::uint64_t shown = 0;  ///< of `in`, to the others; 0 where nobody reads it
+  Reducer reducer;
+  ManyReducer many;  ///< fn null: only `reducer`
+  Scaler scaler;
+  bool exposed = false;  ///< peers read the user's buffers themselves: not done before they are
+
+  bool scales_inputs() const noexcept { return op == ReduceOp::PreMulSum && scaler.fn != nullptr; }
+  bool scales_result() const noexcept { return op == ReduceOp::Average && scaler.fn != nullptr; }
+};
+
+/// out = sources[0] (op) sources[1] ..., always in the order of the ranks, so that all of them get the same bits.
+/// `out` may be one of the sources.
+void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
+             std::uint64_t bytes) noexcept;
+
+/// What this rank makes of everybody's whole contribution: `shown[r]` is rank r's, readable.
+void finish_at_once(const PendingCall& call, const void** shown, int rank, int ranks) noexcept;
+
+}  // namespace sinew::shm

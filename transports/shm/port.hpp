@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <sinew/core/transport.hpp>
+#include <sinew/transports/shm/ring.hpp>
+
+namespace sinew::shm {
+
+/// What one rank writes for one peer, in its own heap.
+struct Box {
+  LoneWord consumed;  ///< lines of the peer's ring that are free again
+  LoneWord returned;  ///< eager credit that is the peer's again, in all
+  LoneWord claimed;   ///< the peer's message that this rank is reading in place; 0: none
+  LoneWord ended;     ///< 1 + the position at which the ring to the peer ends for good; 0: open
+  RingLines ring;     ///< to the peer
+};
+
+/// One word per message that peers may read in place: its id and how it stands. Before it reads, a receiver writes
+/// `claimed`, fences and looks here; before it takes a message back, the sender writes Trying here, fences and looks
+/// at `claimed`: one of them sees the other.
+enum class Standing : std::uint8_t { Offered, Trying, Withdrawn };
+
+inline constexpr std::size_t kTickets = 4096;  // not a page
+inline constexpr std::uint32_t kNoTicket = kTickets;
+
+constexpr std::uint64_t ticket_word(std::uint32_t id, Standing s) noexcept {
+  return std::uint64_t{id} << 8 | static_cast<std::uint8_t>(s);
+}
+
+/// What a receiver writes into `claimed` for the message of that id; never 0.
+constexpr std::uint64_t claim_word(std::uint32_t id) noexcept { return std::uint64_t{id} << 8 | 0xff; }
+
+/// Start of a rank's port; its boxes follow, one per rank of the host, in that order.
+struct Port {
+  std::array<Word, kTickets> tickets;
+
+  Box* boxes() noexcept { return reinterpret_cast<Box*>(this + 1); }
+  const Box* boxes() const noexcept { return reinterpret_cast<const Box*>(this + 1); }
+  static std::size_t bytes_for(std::size_t ranks) noexcept { return sizeof(Port) + ranks * sizeof(Box); }
+};
+static_assert(sizeof(Port) % kFalseSharing == 0);
+
+/// An address as it travels.
+struct PortAddress {
+  std::uint64_t magic = kMagic;
+  std::uint64_t salt = 0;
+  std::uint64_t offset = 0;  ///< of the Port in the rank's heap
+  std::int64_t rank = -1;    ///< in the world
+
+  static constexpr std::uint64_t kMagic = 0x73696e65772f7368;
+  Address encode() const {
+    const auto bytes = std::as_bytes(std::span(this, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  /// rank -1: not an address of this transport.
+  static PortAddress decode(const Address& bytes) noexcept {
+    PortAddress a;
+    if (bytes.size() == sizeof a) std::memcpy(&a, bytes.data(), sizeof a);
+    return a.magic == kMagic ? a : PortAddress{};
+  }
+};
+
+}  // namespace sinew::shm

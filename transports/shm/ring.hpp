@@ -1,0 +1,147 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/stream_copy.hpp>
+#include <sinew/transports/shm/layout.hpp>
+
+/// A ring of cache lines from one rank to another, in the sender's heap. A frame is a line that says what it is, and
+/// the lines of its payload right behind it. The receiver looks at the line where the next frame will begin: its stamp
+/// is the ring's random salt plus the frame's position since the beginning, which nothing that lay there before has
+/// but by a chance of 2^-64.
+namespace sinew::shm {
+
+inline constexpr std::size_t kRingLines = 1024;
+inline constexpr std::size_t kFrameInlineBytes = 24;
+/// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
+inline constexpr std::size_t kPieceBytes = 8 << 10;
+/// Payloads from here on are written past the caches.
+inline constexpr std::size_t kStreamPieceBytes = 1 << 10;
+
+enum class FrameKind : std::uint8_t {
+  Skip,      ///< nothing up to the end of the ring
+  Eager,     ///< a message
+  Announce,  ///< a message that stays where it is
+  Grant,     ///< send the bytes of message `id` as Data for `receive`
+  Data,      ///< the next bytes for receive `id`
+  Gone,      ///< there will be none for receive `id`: its message was taken back
+  Taken,     ///< message `id` has been read
+  Refuse,    ///< nobody will take message `id`
+  Withdraw,  ///< message `id` was taken back
+};
+
+struct alignas(kCacheLine) Frame {
+  Word stamp;
+  FrameKind kind;
+  Access access;        ///< Announce: of `place`
+  std::uint16_t lines;  ///< with its payload
+  std::uint32_t id;
+  std::uint64_t tag;
+  std::uint64_t note;
+  std::uint64_t bytes;
+  union {
+    std::array<std::byte, kFrameInlineBytes> data;  ///< a payload that fits
+    struct {
+      std::uint64_t place;    ///< Announce
+      std::uint32_t ticket;   ///< Announce
+      std::uint32_t receive;  ///< Grant
+      Code why;               ///< Refuse
+    } more;
+  };
+
+  static std::uint16_t lines_for(std::size_t payload) noexcept {
+    return static_cast<std::uint16_t>(payload <= kFrameInlineBytes ? 1 : 1 + (payload + kCacheLine - 1) / kCacheLine);
+  }
+  const std::byte* payload() const noexcept {
+    return bytes <= kFrameInlineBytes ? data.data() : reinterpret_cast<const std::byte*>(this + 1);
+  }
+  void set_payload(const std::byte* from, std::size_t length) noexcept {
+    bytes = length;
+    if (length <= kFrameInlineBytes) {
+      if (length > 0) std::memcpy(data.data(), from, length);
+    } else if (length < kStreamPieceBytes) {
+      std::memcpy(reinterpret_cast<std::byte*>(this + 1), from, length);
+    } else {
+      stream_copy(reinterpret_cast<std::byte*>(this + 1), from, length);
+      finish_streams();
+    }
+  }
+};
+static_assert(sizeof(Frame) == kCacheLine);
+
+using RingLines = std::array<Frame, kRingLines>;
+
+/// The sender's end.
+class RingWriter {
+ public:
+  RingWriter(RingLines& lines, std::uint64_t salt, const Word& consumed) noexcept
+      : lines_(lines), salt_(salt), consumed_word_(consumed) {}
+
+  /// Room for a frame; nullptr: not now. Nothing is sent before publish().
+  Frame* claim(std::uint16_t lines) noexcept {
+    const std::uint64_t at = position_ % kRingLines;
+    const std::uint64_t skipped = at + lines > kRingLines ? kRingLines - at : 0;
+    if (!has_room(skipped + lines)) return nullptr;
+    if (skipped > 0) {
+      Frame& skip = lines_[at];
+      skip.kind = FrameKind::Skip;
+      publish(skip, static_cast<std::uint16_t>(skipped));
+    }
+    return &lines_[position_ % kRingLines];
+  }
+  void publish(Frame& frame, std::uint16_t lines) noexcept {
+    frame.lines = lines;
+    frame.stamp.store(salt_ + position_ + 1, std::memory_order_release);
+    position_ += lines;
+  }
+  bool has_room(std::uint64_t lines) noexcept {
+    if (position_ + lines - consumed_ <= kRingLines) return true;
+    consumed_ = consumed_word_.load(std::memory_order_acquire);
+    return position_ + lines - consumed_ <= kRingLines;
+  }
+  std::uint64_t position() const noexcept { return position_; }
+
+ private:
+  RingLines& lines_;
+  std::uint64_t salt_;
+  const Word& consumed_word_;
+  std::uint64_t position_ = 0;
+  std::uint64_t consumed_ = 0;
+};
+
+/// The receiver's end.
+class RingReader {
+ public:
+  RingReader(const RingLines& lines, std::uint64_t salt, Word& consumed) noexcept
+      : lines_(lines), salt_(salt), consumed_word_(consumed) {}
+
+  /// nullptr: nothing there.
+  const Frame* next() const noexcept {
+    const Frame& f = lines_[position_ % kRingLines];
+    return f.stamp.load(std::memory_order_acquire) == salt_ + position_ + 1 ? &f : nullptr;
+  }
+  /// The frame is done with. The sender is told in quarters of the ring; true: now, it may wait for that.
+  bool release(std::uint16_t lines) noexcept {
+    position_ += lines;
+    if (position_ - told_ < kRingLines / 4) return false;
+    told_ = position_;
+    consumed_word_.store(told_, std::memory_order_release);
+    return true;
+  }
+  std::uint64_t position() const noexcept { return position_; }
+
+ private:
+  const RingLines& lines_;
+  std::uint64_t salt_;
+  Word& consumed_word_;
+  std::uint64_t position_ = 0;
+  std::uint64_t told_ = 0;
+};
+
+}  // namespace sinew::shm

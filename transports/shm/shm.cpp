@@ -1,0 +1,72 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/measure.hpp>
+#include <sinew/transports/shm/offload.hpp>
+#include <sinew/transports/shm/shm.hpp>
+#include <sinew/transports/shm/transport.hpp>
+
+namespace sinew::shm {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+class ShmFabric final : public Fabric {
+ public:
+  explicit ShmFabric(const FabricContext& c)
+      : host_(c.host), areas_(c.host.heap()), rail_{make_transport(c.host, c.rank, c.generation)} {}
+
+  std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+  Availability has_offload() const override { return Availability::yes(); }
+
+  std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
+    const bool all_here = std::ranges::all_of(context.group.world_ranks, [this](int r) { return host_.contains(r); });
+    if (!all_here || context.place.kind == MemoryKind::Device) return nullptr;
+    return std::make_unique<ShmOffload>(host_, areas_, context);
+  }
+
+  Bytes measure(const OffloadContext& pair, Duration budget) override {
+    return encode(shm::measure(host_, areas_, pair, budget));
+  }
+
+  std::optional<Region> allocate(std::size_t bytes, bool huge) override {
+    HostHeap& heap = host_.heap();
+    const std::size_t alignment = huge ? kHugePage : page_bytes();
+    const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+    std::byte* memory = heap.allocate(whole, alignment);
+    if (huge) (void)madvise(memory, whole, MADV_HUGEPAGE);  // a wish
+    Region region;
+    region.memory = {memory, bytes, {}};
+    region.hold = std::shared_ptr<const void>(memory, [&heap, memory](const void*) { heap.release(memory); });
+    return region;
+  }
+
+ private:
+  HostPeers& host_;
+  Areas areas_;
+  std::unique_ptr<Transport> rail_[1];
+};
+
+class ShmModule final : public Module {
+ public:
+  std::string_view name() const noexcept override { return "shm"; }
+  Availability available() const override { return Availability::yes(); }
+  std::unique_ptr<Fabric> open(const FabricContext& context) override { return std::make_unique<ShmFabric>(context); }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(HostPeers& host, int rank, std::uint8_t generation) {
+  return std::make_unique<ShmTransport>(host, rank, generation);
+}
+
+Module& module() {
+  static ShmModule m;
+  return m;
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/core/random.hpp>
+#include <sinew/transports/shm/transport.hpp>
+
+namespace sinew::shm {
+
+ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
+    : hub_{.host = host, .rank = rank, .generation = generation, .salt = random_id()} {
+  const std::size_t ranks = host.ranks().size();
+  // Zeroed memory is a Port as it begins; constructing one would touch every page of every ring.
+  hub_.port = reinterpret_cast<Port*>(host.heap().allocate(Port::bytes_for(ranks), page_bytes()));
+  // Pouring needs both ranks at work at the same time.
+  hub_.prefers_direct = ranks > static_cast<std::size_t>(usable_cores());
+  for (std::uint32_t t = kTickets; t-- > 0;) hub_.free_tickets.push_back(t);
+}
+
+const Capabilities& ShmTransport::capabilities() const noexcept {
+  static const Capabilities c{.cancels_sends = true, .eager_bytes = ShmEndpoint::kEagerBytes};
+  return c;
+}
+
+Address ShmTransport::address() const {
+  PortAddress a;
+  a.salt = hub_.salt;
+  a.offset = hub_.host.heap().offset_of(hub_.port);
+  a.rank = hub_.rank;
+  return a.encode();
+}
+
+Reach ShmTransport::probe(const Address& peer) {
+  const PortAddress a = PortAddress::decode(peer);
+  if (a.rank < 0) return {false, "not an address of shm", {}, {}};
+  if (!hub_.host.contains(static_cast<int>(a.rank)))
+    return {false, fmt::format("rank {} is on another host", a.rank), {}, {}};
+  return {true, {}, {0.1e-6, 0.3e-6, {{4 << 10, 5e9}, {64 << 10, 8e9}, {1 << 20, 9e9}}}, "memory"};  // not a page
+}
+
+std::unique_ptr<Endpoint> ShmTransport::connect(const Address& peer) {
+  if (const Reach r = probe(peer); !r.ok) throw Error(Code::Unavailable, "shm: " + r.reason);
+  return std::make_unique<ShmEndpoint>(hub_, PortAddress::decode(peer));
+}
+
+/// Only memory of World::allocate lies where peers can read it; whatever else is given stays ordinary.
+Region ShmTransport::register_memory(Buffer memory) { return {memory, {}, nullptr}; }
+
+int ShmTransport::progress() noexcept {
+  for (ShmEndpoint* e : hub_.endpoints) e->progress();
+  return hub_.finished.fire();
+}
+
+bool ShmTransport::active() const noexcept {
+  return !hub_.finished.empty() || std::ranges::any_of(hub_.endpoints, &ShmEndpoint::active);
+}
+
+bool ShmTransport::arm() noexcept {
+  if (!hub_.finished.empty()) return false;
+  hub_.host.arm();
+  return std::ranges::none_of(hub_.endpoints, &ShmEndpoint::can_progress);
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include <sinew/core/host_peers.hpp>
+#include <sinew/transports/shm/endpoint.hpp>
+
+namespace sinew::shm {
+
+/// Messages between ranks of one host. Its Port stays in the heap until that ends: peers may still look at it.
+class ShmTransport final : public Transport {
+ public:
+  /// Errors: Error{System} when the heap is full.
+  ShmTransport(HostPeers& host, int rank, std::uint8_t generation);
+
+  std::string_view name() const noexcept override { return "shm"; }
+  const Capabilities& capabilities() const noexcept override;
+  Address address() const override;
+  Reach probe(const Address& peer) override;
+  std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  Region register_memory(Buffer memory) override;
+
+  int progress() noexcept override;
+  bool active() const noexcept override;
+  int wake_descriptor() const noexcept override { return hub_.host.wake_descriptor(); }
+  bool arm() noexcept override;
+  void disarm() noexcept override { hub_.host.disarm(); }
+
+ private:
+  Hub hub_;
+};
+
+}  // namespace sinew::shm

@@ -1,0 +1,128 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/log.hpp>
+#include <sinew/transports/tcp/dialer.hpp>
+
+namespace sinew::tcp {
+
+Dialer::Dialer(Poller& poller, std::vector<SocketAddress> candidates, const Bytes& secret, AuthClaim claim,
+               Events events)
+    : poller_(poller),
+      candidates_(std::move(candidates)),
+      secret_(secret),
+      claim_(claim),
+      events_(std::move(events)),
+      handshake_(Authentication::connector(secret, claim)) {}
+
+Dialer::~Dialer() { finish(); }
+
+void Dialer::start() {
+  poller_.add_timed(*this);
+  dial();
+}
+
+void Dialer::dial() {
+  auto [socket, error] = start_connect(candidates_[at_]);
+  if (!socket) return next_candidate(error);
+  socket_ = std::move(socket);
+  state_ = State::Connecting;
+  until_ = Clock::now() + kConnectPatience;
+  poller_.add(socket_.get(), *this, true);
+}
+
+void Dialer::ready(bool, bool) {
+  switch (state_) {
+    case State::Connecting:
+      if (const int error = connect_result(socket_.get()); error != 0) return next_candidate(error);
+      poller_.want_write(socket_.get(), *this, false);
+      state_ = State::Proving;
+      until_ = Clock::time_point::max();
+      handshake_ = Authentication::connector(secret_, claim_);
+      return prove();
+    case State::Proving: return prove();
+    case State::Consent: return await_consent();
+    case State::Pausing:
+    case State::Hopeless:
+    case State::Over: return;
+  }
+}
+
+void Dialer::prove() {
+  switch (pump(socket_.get(), handshake_)) {
+    case Proof::Underway: return;
+    case Proof::Proven: state_ = State::Consent; return await_consent();
+    case Proof::Refused: return despair(fmt::format("{}: {}", candidates_[at_].text(), handshake_.reason()));
+    case Proof::Closed:
+      if (++closings_ < kClosings) return pause(kPause);
+      return despair(
+          fmt::format("{} closes every connection before it proves the job's secret", candidates_[at_].text()));
+  }
+}
+
+void Dialer::await_consent() {
+  Consent answer{};
+  const ssize_t n = ::recv(socket_.get(), &answer, 1, 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n == 1 && answer == Consent::Accepted) {
+    poller_.remove(socket_.get(), *this);
+    FileDescriptor socket = std::move(socket_);
+    finish();
+    return std::exchange(events_.connected, nullptr)(std::move(socket));
+  }
+  if (n == 1 && answer == Consent::Closed) return despair("it has closed its end");
+  pause(n == 1 ? Clock::duration(kWaitForTheirs) : Clock::duration(kPause));
+}
+
+void Dialer::next_candidate(int error) {
+  const std::string reason = std::generic_category().message(error);
+  log::debug("tcp: connecting to {}: {}", candidates_[at_].text(), reason);
+  refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", candidates_[at_].text(), reason);
+  late_ = late_ || error == ETIMEDOUT;
+  hang_up();
+  if (++at_ < candidates_.size()) return pause({});
+  at_ = 0;
+  std::string why = std::exchange(refusals_, {});
+  std::exchange(late_, false) ? pause(kPause) : despair(std::move(why));
+}
+
+/// The next attempt starts with a tick, also where nothing is to be waited for: not inside the failure of the last.
+void Dialer::pause(Clock::duration time) {
+  hang_up();
+  state_ = State::Pausing;
+  until_ = Clock::now() + time;
+}
+
+void Dialer::despair(std::string why) {
+  pause({});
+  state_ = State::Hopeless;
+  refusals_ = std::move(why);
+}
+
+void Dialer::tick(Clock::time_point now) {
+  if (now < until_) return;
+  if (state_ == State::Pausing) return dial();
+  if (state_ == State::Connecting) return next_candidate(ETIMEDOUT);
+  if (state_ != State::Hopeless) return;
+  finish();
+  const std::string why = std::move(refusals_);
+  std::exchange(events_.hopeless, nullptr)(why);
+}
+
+void Dialer::hang_up() noexcept {
+  if (!socket_) return;
+  poller_.remove(socket_.get(), *this);
+  socket_ = FileDescriptor();
+}
+
+void Dialer::finish() noexcept {
+  hang_up();
+  state_ = State::Over;
+  poller_.remove_timed(*this);
+}
+
+}  // namespace sinew::tcp

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sinew/core/auth.hpp>
+#include <sinew/core/socket_address.hpp>
+#include <sinew/transports/tcp/net.hpp>
+#include <sinew/transports/tcp/poller.hpp>
+
+namespace sinew::tcp {
+
+/// Makes one connection to one peer: each of its addresses in turn, both proofs, the peer's consent. Gives up only
+/// when nobody listens at any address, or who listens is not the peer; whatever else ends an attempt is tried again,
+/// since a peer that computes answers late.
+class Dialer final : Handler, Timed {
+ public:
+  static constexpr auto kConnectPatience = std::chrono::seconds(3);
+  static constexpr auto kPause = std::chrono::milliseconds(200);
+  static constexpr int kClosings = 10;  ///< without a reply to our hello: somebody else has the port now
+  static constexpr auto kWaitForTheirs = std::chrono::seconds(5);
+
+  struct Events {
+    std::function<void(FileDescriptor socket)> connected;
+    std::function<void(std::string why)> hopeless;
+  };
+
+  Dialer(Poller& poller, std::vector<SocketAddress> candidates, const Bytes& secret, AuthClaim claim, Events events);
+  ~Dialer();
+
+  /// Once; connected or hopeless come later, from the poller. Either may end this object.
+  void start();
+  /// Neither has come yet.
+  bool active() const noexcept { return state_ != State::Over; }
+
+ private:
+  enum class State { Connecting, Proving, Consent, Pausing, Hopeless, Over };
+
+  void ready(bool readable, bool writable) override;
+  void tick(Clock::time_point now) override;
+  void dial();
+  void prove();
+  void await_consent();
+  void next_candidate(int error);
+  void pause(Clock::duration time);
+  void hang_up() noexcept;
+  void despair(std::string why);
+  void finish() noexcept;
+
+  Poller& poller_;
+  std::vector<SocketAddress> candidates_;
+  const Bytes& secret_;
+  AuthClaim claim_;
+  Events events_;
+  std::size_t at_ = 0;
+  State state_ = State::Pausing;
+  Clock::time_point until_ = Clock::time_point::max();
+  FileDescriptor socket_;
+  Authentication handshake_;
+  int closings_ = 0;
+  std::string refusals_;  // of the addresses tried since the last pause; Hopeless: why
+  bool late_ = false;     // somebody may be there: an address that did not answer in time
+};
+
+}  // namespace sinew::tcp

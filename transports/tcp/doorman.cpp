@@ -1,0 +1,89 @@
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/transports/tcp/doorman.hpp>
+
+namespace sinew::tcp {
+
+Doorman::Doorman(Poller& poller, FileDescriptor listener, Bytes secret, AuthClaim expected, Admit admit)
+    : poller_(poller),
+      listener_(std::move(listener)),
+      secret_(std::move(secret)),
+      expected_(expected),
+      admit_(std::move(admit)) {
+  listen(true);
+}
+
+Doorman::~Doorman() {
+  for (Guest& g : guests_) poller_.remove(g.socket.get(), g);
+  listen(false);
+  if (!guests_.empty()) poller_.remove_timed(*this);
+}
+
+void Doorman::listen(bool on) {
+  if (std::exchange(listening_, on) == on) return;
+  on ? poller_.add(listener_.get(), *this, false) : poller_.remove(listener_.get(), *this);
+}
+
+void Doorman::ready(bool, bool) {
+  gone_.clear();
+  while (guests_.size() < kGuests) {
+    auto [socket, error] = accept_next(listener_.get());
+    if (!socket) {
+      if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return;
+      log::debug("tcp: accepting a connection: {}", std::generic_category().message(error));
+      break;
+    }
+    if (guests_.empty()) poller_.add_timed(*this);
+    Guest& guest = guests_.emplace_back(*this, std::move(socket));
+    poller_.add(guest.socket.get(), guest, false);
+    hear(guest);
+  }
+  if (guests_.empty()) poller_.add_timed(*this);
+  listen(false);  // until the next tick
+}
+
+void Doorman::tick(Clock::time_point now) {
+  gone_.clear();
+  for (auto at = guests_.begin(); at != guests_.end();) {
+    Guest& guest = *at++;
+    if (now >= guest.leaves) drop(guest, "it did not prove the job's secret in time");
+  }
+  listen(true);
+  if (guests_.empty()) poller_.remove_timed(*this);
+}
+
+void Doorman::hear(Guest& guest) {
+  switch (pump(guest.socket.get(), guest.handshake)) {
+    case Proof::Underway: return;
+    case Proof::Proven: return admit(guest);
+    case Proof::Refused: return drop(guest, guest.handshake.reason());
+    case Proof::Closed: return drop(guest, "it closed the connection before it was proven");
+  }
+}
+
+void Doorman::admit(Guest& guest) {
+  const AuthClaim claim = guest.handshake.claim();
+  if (claim.channel >= kChannels || claim.from_rank < 0)
+    return drop(guest, "it asks for a channel that does not exist");
+  poller_.remove(guest.socket.get(), guest);
+  FileDescriptor socket = std::move(guest.socket);
+  drop(guest, {});
+  admit_(claim.from_rank, static_cast<Channel>(claim.channel), std::move(socket));
+}
+
+void Doorman::drop(Guest& guest, const std::string& why) {
+  if (!why.empty()) log::debug("tcp: dropped a connection from {}: {}", peer_text(guest.socket.get()), why);
+  if (guest.socket && !why.empty()) poller_.remove(guest.socket.get(), guest);
+  guest.socket = FileDescriptor();
+  const auto at = std::ranges::find_if(guests_, [&guest](const Guest& g) { return &g == &guest; });
+  gone_.splice(gone_.end(), guests_, at);
+}
+
+}  // namespace sinew::tcp

@@ -1,0 +1,203 @@
+#include <sys/socket.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/log.hpp>
+#include <sinew/transports/tcp/endpoint.hpp>
+
+namespace sinew::tcp {
+TcpEndpoint::TcpEndpoint(Shared& shared, PeerAddress peer)
+    : shared_(shared),
+      peer_(std::move(peer)),
+      matcher_(*this, shared.pool, shared.finished, shared.options.generation),
+      credit_(shared.options.eager_credit_bytes) {
+  for (const Channel c : {Channel::Control, Channel::Data}) {
+    port(c).endpoint = this;
+    port(c).channel = c;
+  }
+  shared_.peers[peer_.rank] = this;
+}
+
+TcpEndpoint::~TcpEndpoint() {
+  if (end_.code() != Code::Cancelled) end_everything({Code::Cancelled, "the endpoint was destroyed"});
+  hang_up(true);
+  shared_.peers.erase(peer_.rank);
+  shared_.left.insert(peer_.rank);
+}
+
+void TcpEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
+  ++shared_.pending;
+  done.bytes = from.bytes;
+  Send& s = done.make<Send>();
+  if (!end_.ok()) return finish(done, end_);
+  s.from = from.data;
+  s.left = from.bytes;
+  const FrameHeader header{.tag = tag.bits, .note = note, .bytes = from.bytes};
+  if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
+    FrameHeader eager = header;
+    eager.kind = FrameKind::Eager;
+    return control(eager, from, &done);
+  }
+  s.phase = Send::Phase::Announced;
+  s.handle = announced_.insert(done);
+  FrameHeader request = header;
+  request.kind = FrameKind::Request;
+  request.id = s.handle;
+  control(request);
+}
+
+void TcpEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
+  ++shared_.pending;
+  matcher_.recv(to, tag, done);
+}
+
+bool TcpEndpoint::cancel(Completion& done) {
+  switch (operation_of(done).stage) {
+    case Stage::Sending: return cancel_send(done);
+    case Stage::Posted: return matcher_.cancel(done);
+    case Stage::Matched:
+    case Stage::Arriving: return cancel_arriving(done);
+    case Stage::Finished: return false;
+  }
+  return false;
+}
+
+bool TcpEndpoint::cancel_send(Completion& done) {
+  Send& s = done.as<Send>();
+  const std::size_t bytes = s.left;
+  bool taken = false;
+  switch (s.phase) {
+    case Send::Phase::Eager:
+      taken = control_.take_back(done);
+      if (!taken) return false;  // written meanwhile, or just now from a copy
+      credit_.give(CreditWindow::charge_for(bytes));
+      break;
+    case Send::Phase::Announced:
+      announced_.erase(s.handle);
+      control({.kind = FrameKind::Withdraw, .id = s.handle});
+      break;
+    case Send::Phase::Streaming:
+      taken = data_.take_back(done);
+      if (!taken) {
+        finish(done, {});
+        return false;
+      }
+      write(port(Channel::Data));
+      break;
+  }
+  finish(done, {Code::Cancelled, "the send was cancelled"});
+  return true;
+}
+
+/// Its message is lost to this rank: what still comes of it is read and dropped.
+bool TcpEndpoint::cancel_arriving(Completion& receive) {
+  Incoming* in = incoming_.find(operation_of(receive).handle);
+  if (in == nullptr || in->receive != &receive) return false;
+  in->receive = nullptr;
+  in->carry.clear();
+  matcher_.fail(receive, {Code::Cancelled, "the receive was cancelled while its message was on the way"});
+  return true;
+}
+
+void TcpEndpoint::close(Completion& quiet) {
+  ++shared_.pending;
+  end_everything({Code::Cancelled, "the endpoint was closed"});
+  hang_up(true);
+  shared_.finished.add(quiet, {});
+}
+
+// What the matcher wants.
+
+void TcpEndpoint::grant(std::uint64_t id, Completion& receive) {
+  if (free_records_.empty()) free_records_.push_back(&records_.emplace_back());
+  Incoming& in = *free_records_.back();
+  free_records_.pop_back();
+  in.receive = &receive;
+  in.left = Matcher::bytes_left(receive);
+  in.sender = static_cast<std::uint32_t>(id);
+  in.begun = false;
+  in.carry.clear();
+  const std::uint32_t number = incoming_.insert(in);
+  operation_of(receive).handle = number;
+  control({.kind = FrameKind::Clear, .id = in.sender, .note = number});
+}
+
+void TcpEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
+  control({.kind = FrameKind::Refuse,
+           .id = static_cast<std::uint32_t>(id),
+           .note = note,
+           .bytes = static_cast<std::uint64_t>(why)});
+}
+
+void TcpEndpoint::return_credit(std::size_t charge) {
+  owed_credit_ += charge;
+  if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
+  control({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+}
+
+// What the peer says.
+
+void TcpEndpoint::control_frame(const FrameHeader& h, const std::byte* payload) {
+  switch (h.kind) {
+    case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
+    case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
+    case FrameKind::Clear: return cleared(h.id, static_cast<std::uint32_t>(h.note));
+    case FrameKind::Refuse: return refused(h.id, static_cast<Code>(h.bytes), h.note);
+    case FrameKind::Withdraw: return withdrawn(h.id);
+    case FrameKind::Credit: return credit_.give(h.bytes);
+    case FrameKind::Data:
+    case FrameKind::Abort: return;  // the channel lets none of these through
+  }
+}
+
+void TcpEndpoint::cleared(std::uint32_t number, std::uint32_t receiver) {
+  Completion* done = announced_.erase(number);
+  if (done == nullptr) return;  // taken back meanwhile; the peer will hear of it
+  Send& s = done->as<Send>();
+  s.phase = Send::Phase::Streaming;
+  s.receiver = receiver;
+  const bool idle = !data_.waiting();
+  data_.push(*done);
+  if (idle) write(port(Channel::Data));
+}
+
+void TcpEndpoint::refused(std::uint32_t number, Code why, std::uint64_t expected) {
+  Completion* done = announced_.erase(number);
+  if (done == nullptr) return;
+  if (why != Code::Mismatch) return finish(*done, {});
+  done->note = expected;
+  finish(*done, {Code::Mismatch, fmt::format("rank {} expected a message of call {:#x}", peer_.rank, expected)});
+}
+
+void TcpEndpoint::withdrawn(std::uint32_t number) {
+  if (matcher_.withdraw(number)) return;
+  Incoming* granted = nullptr;
+  std::uint32_t key = 0;
+  incoming_.for_each([&](Incoming& in, std::uint32_t k) {
+    if (in.sender == number && !in.begun) {
+      granted = &in;
+      key = k;
+    }
+  });
+  if (granted == nullptr) return;
+  incoming_.erase(key);
+  free_records_.push_back(granted);
+  if (granted->receive != nullptr) matcher_.repost(*granted->receive);
+}
+
+void TcpEndpoint::arrived(Incoming& in, const std::byte* data, std::size_t bytes) {
+  Completion& receive = *in.receive;
+  data != nullptr ? matcher_.deliver(receive, data, bytes) : matcher_.arrived(receive, bytes);
+}
+
+void TcpEndpoint::ended(std::uint32_t number, bool aborted) {
+  Incoming* in = incoming_.erase(number);
+  free_records_.push_back(in);
+  if (aborted && in->receive != nullptr) {
+    matcher_.fail(*in->receive, {Code::Cancelled, fmt::format("rank {} gave up sending the message", peer_.rank)});
+  }
+}
+
+}  // namespace sinew::tcp

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sinew/core/credit_window.hpp>
+#include <sinew/core/matcher.hpp>
+#include <sinew/core/slot_table.hpp>
+#include <sinew/transports/tcp/control_channel.hpp>
+#include <sinew/transports/tcp/data_channel.hpp>
+#include <sinew/transports/tcp/dialer.hpp>
+#include <sinew/transports/tcp/farewell.hpp>
+#include <sinew/transports/tcp/net.hpp>
+#include <sinew/transports/tcp/peer_address.hpp>
+#include <sinew/transports/tcp/poller.hpp>
+#include <sinew/transports/tcp/tcp.hpp>
+
+namespace sinew::tcp {
+
+/// What the endpoints of one transport share.
+struct Shared {
+  Options options;
+  PeerAddress self;
+  Poller poller;
+  BlockPool pool;
+  FinishedOperations finished;
+  std::size_t pending = 0;         // operations begun and not fired
+  std::vector<std::byte> scratch;  // what is read and not kept across calls
+  Farewells farewells{poller};
+  std::map<int, class TcpEndpoint*> peers;
+  std::set<int> left;  // ranks whose endpoint was closed and not connected again
+};
+
+/// The connections to one peer: what they carry meets the matcher here.
+class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvents, Timed {
+ public:
+  TcpEndpoint(Shared& shared, PeerAddress peer);
+  ~TcpEndpoint() override;
+
+  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool cancel(Completion& done) override;
+  void close(Completion& quiet) override;
+
+  /// Whether a connection the peer has made is the one: not where this side's own is, or will be.
+  bool wants(Channel channel);
+  bool closed() const noexcept { return !end_.ok(); }
+  void attach(Channel channel, FileDescriptor socket);
+  /// Makes the connections that are not there.
+  void dial();
+
+ private:
+  struct Port final : Handler {
+    TcpEndpoint* endpoint = nullptr;
+    Channel channel{};
+    FileDescriptor socket;
+    std::string where;  // the other end
+    bool wants_write = false;
+    bool ended = false;
+    std::optional<Dialer> dialer;
+
+    void ready(bool readable, bool writable) override { endpoint->ready(*this, readable, writable); }
+  };
+
+  // MatcherWire
+  void grant(std::uint64_t id, Completion& receive) override;
+  void refuse(std::uint64_t id, Code why, std::uint64_t note) override;
+  void return_credit(std::size_t charge) override;
+  // ControlEvents, DataEvents
+  void control_frame(const FrameHeader& header, const std::byte* payload) override;
+  void eager_written(Completion& send) override { finish(send, {}); }
+  void data_written(Completion& send) override { finish(send, {}); }
+  Incoming* incoming(std::uint32_t number) override { return incoming_.find(number); }
+  void arrived(Incoming& in, const std::byte* data, std::size_t bytes) override;
+  void ended(std::uint32_t number, bool aborted) override;
+  void tick(Clock::time_point now) override;
+
+  Port& port(Channel c) noexcept { return ports_[static_cast<std::size_t>(c)]; }
+  void ready(Port& port, bool readable, bool writable);
+  void write(Port& port);
+  void channel_ended(Port& port);
+  void lose(const std::string& how);
+  void end_everything(const Status& reason);
+  void hang_up(bool politely);
+
+  void control(const FrameHeader& header, ConstBuffer payload = {}, Completion* done = nullptr);
+  void cleared(std::uint32_t number, std::uint32_t receiver);
+  void refused(std::uint32_t number, Code why, std::uint64_t expected);
+  void withdrawn(std::uint32_t number);
+  bool cancel_send(Completion& done);
+  bool cancel_arriving(Completion& receive);
+  void finish(Completion& send, Status status) { shared_.finished.add(send, std::move(status)); }
+
+  Shared& shared_;
+  const PeerAddress peer_;
+  Matcher matcher_;
+  ControlChannel control_{*this};
+  DataChannel data_{*this};
+  std::array<Port, kChannels> ports_;
+  CreditWindow credit_;
+  std::size_t owed_credit_ = 0;
+  SlotTable<Completion> announced_;
+  SlotTable<Incoming> incoming_;
+  std::deque<Incoming> records_;
+  std::vector<Incoming*> free_records_;
+  Status end_{};
+  Clock::time_point patience_ = Clock::time_point::max();  // one channel has ended: the other may until then
+};
+
+}  // namespace sinew::tcp

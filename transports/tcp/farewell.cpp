@@ -1,0 +1,52 @@
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include <sinew/transports/tcp/farewell.hpp>
+
+namespace sinew::tcp {
+namespace {
+
+/// Reads what is there; true: the peer has closed, or there is an error.
+bool drain(int socket) noexcept {
+  std::array<std::byte, 16384> nowhere;
+  for (;;) {
+    const ssize_t n = ::recv(socket, nowhere.data(), nowhere.size(), MSG_DONTWAIT);
+    if (n == 0) return true;
+    if (n < 0) return errno != EAGAIN && errno != EINTR;
+  }
+}
+
+}  // namespace
+
+Farewells::~Farewells() {
+  for (Leaving& l : leaving_) {
+    poller_.remove(l.socket.get(), l);
+    drain(l.socket.get());
+  }
+  if (!leaving_.empty()) poller_.remove_timed(*this);
+}
+
+void Farewells::add(FileDescriptor socket) {
+  ::shutdown(socket.get(), SHUT_WR);
+  if (leaving_.empty()) poller_.add_timed(*this);
+  Leaving& l = leaving_.emplace_back(*this, std::move(socket));
+  poller_.add(l.socket.get(), l, false);
+}
+
+void Farewells::Leaving::ready(bool, bool) {
+  if (!drain(socket.get())) return;
+  owner.poller_.remove(socket.get(), *this);
+  gone = true;
+}
+
+void Farewells::tick(Clock::time_point now) {
+  std::erase_if(leaving_, [&](Leaving& l) {
+    if (!l.gone && now >= l.until) poller_.remove(l.socket.get(), l);
+    return l.gone || now >= l.until;
+  });
+  if (leaving_.empty()) poller_.remove_timed(*this);
+}
+
+}  // namespace sinew::tcp

@@ -1,0 +1,86 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <sinew/transports/tcp/net.hpp>
+
+namespace sinew::tcp {
+namespace {
+
+void set_no_delay(int socket) noexcept {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+template <class Name>
+SocketAddress name_of(int socket, Name name) noexcept {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (name(socket, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  if (storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {  // IPv4 on a socket for both
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = v6.sin6_port;
+    std::memcpy(&v4.sin_addr, v6.sin6_addr.s6_addr + 12, sizeof v4.sin_addr);
+    return SocketAddress::from(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
+  }
+  return SocketAddress::from(reinterpret_cast<const sockaddr*>(&storage), length);
+}
+
+}  // namespace
+
+std::pair<FileDescriptor, int> start_connect(const SocketAddress& address) {
+  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return {FileDescriptor(), errno};
+  set_no_delay(socket.get());
+  if (::connect(socket.get(), address.data(), address.length()) != 0 && errno != EINPROGRESS) {
+    return {FileDescriptor(), errno};
+  }
+  return {std::move(socket), 0};
+}
+
+int connect_result(int socket) noexcept {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  if (error != 0) return error;
+  const bool itself = name_of(socket, ::getsockname).text() == name_of(socket, ::getpeername).text();
+  return itself ? ECONNREFUSED : 0;
+}
+
+std::pair<FileDescriptor, int> accept_next(int listener) noexcept {
+  FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) return {FileDescriptor(), errno};
+  set_no_delay(socket.get());
+  return {std::move(socket), 0};
+}
+
+void say(int socket, Consent consent) noexcept {
+  // One byte always fits the empty buffer of a new connection; a peer that has gone needs no answer.
+  static_cast<void>(::send(socket, &consent, 1, MSG_NOSIGNAL));
+}
+
+std::string peer_text(int socket) { return name_of(socket, ::getpeername).text(); }
+
+Proof pump(int socket, Authentication& handshake) {
+  for (;;) {
+    while (!handshake.to_send().empty()) {
+      const auto out = handshake.to_send();
+      const ssize_t n = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL);
+      if (n < 0) return errno == EAGAIN || errno == EINTR ? Proof::Underway : Proof::Closed;
+      handshake.sent(static_cast<std::size_t>(n));
+    }
+    if (handshake.state() == Authentication::State::Proven) return Proof::Proven;
+    if (handshake.state() == Authentication::State::Refused) return Proof::Refused;
+    const auto room = handshake.room();
+    const ssize_t n = ::recv(socket, room.data(), room.size(), 0);
+    if (n == 0) return Proof::Closed;
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? Proof::Underway : Proof::Closed;
+    handshake.received(static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace sinew::tcp

@@ -1,0 +1,147 @@
+#include <sys/socket.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/transports/tcp/doorman.hpp>
+#include <sinew/transports/tcp/endpoint.hpp>
+#include <sinew/transports/tcp/tcp.hpp>
+
+namespace sinew::tcp {
+namespace {
+
+/// What is read at once and not kept: fits the caches, and holds any control frame.
+constexpr std::size_t kScratchBytes = 256 * 1024;
+
+Listener open_listener(const Config& config) {
+  try {
+    return listen_everywhere(0, config.ports);
+  } catch (const Error& e) {
+    const std::string hint =
+        config.ports ? fmt::format("SINEW_PORTS={}-{}", config.ports->first, config.ports->second) : "";
+    throw Error(Code::Unavailable, fmt::format("tcp: {}{}{}", hint, hint.empty() ? "" : ": ", e.what()));
+  }
+}
+
+class TcpTransport final : public Transport {
+ public:
+  explicit TcpTransport(const Options& options) : shared_{.options = options} {
+    if (options.secret.empty()) throw Error(Code::Unavailable, "tcp: the job has no secret to prove connections with");
+    Listener listener = open_listener(options.config);
+    shared_.self = {options.rank, random_id(), options.host_id,
+                    own_addresses(options.config.interface, listener.address.port())};
+    shared_.scratch.resize(kScratchBytes);
+    capabilities_.cancels_sends = true;
+    capabilities_.eager_bytes = options.eager_bytes;
+    doorman_.emplace(shared_.poller, std::move(listener.socket), options.secret,
+                     AuthClaim{kService, -1, options.rank, 0, shared_.self.instance},
+                     [this](int rank, Channel c, FileDescriptor s) { admit(rank, c, std::move(s)); });
+  }
+
+  std::string_view name() const noexcept override { return "tcp"; }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Address address() const override { return shared_.self.encode(); }
+  Reach probe(const Address& peer) override;
+  std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  Region register_memory(Buffer memory) override { return {memory, {}, nullptr}; }
+
+  int progress() noexcept override {
+    const int events = shared_.poller.poll();
+    const int fired = shared_.finished.fire();
+    shared_.pending -= static_cast<std::size_t>(fired);
+    return events + fired;
+  }
+  bool active() const noexcept override { return shared_.pending != 0; }
+  int wake_descriptor() const noexcept override { return shared_.poller.descriptor(); }
+  bool arm() noexcept override { return shared_.finished.empty() && !shared_.poller.anything_ready(); }
+  void disarm() noexcept override {}
+
+ private:
+  void admit(int rank, Channel channel, FileDescriptor socket);
+
+  Shared shared_;
+  Capabilities capabilities_;
+  std::map<int, std::array<FileDescriptor, kChannels>> parked_;  // of peers that this rank has not connected to yet
+  std::optional<Doorman> doorman_;
+};
+
+Reach TcpTransport::probe(const Address& peer) {
+  try {
+    const PeerAddress p = PeerAddress::decode(peer);
+    const Routes routes = routes_to(p, shared_.self);
+    if (p.instance == shared_.self.instance) return {false, "a rank does not reach itself over tcp", {}, {}};
+    if (routes.candidates.empty()) return {false, routes.reason, {}, {}};
+    if (p.host_id == shared_.self.host_id)
+      return {true, {}, {4e-6, 8e-6, {{64 << 10, 2e9}, {1 << 20, 4e9}}}, "loopback"};
+    const std::string& interface = shared_.options.config.interface;
+    return {true, {}, {5e-6, 30e-6, {{1 << 20, 1.2e9}}}, interface.empty() ? "network" : interface};
+  } catch (const Error& e) {
+    return {false, e.what(), {}, {}};
+  }
+}
+
+std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
+  if (const Reach r = probe(peer); !r.ok) throw Error(Code::Unavailable, "tcp: " + r.reason);
+  PeerAddress p = PeerAddress::decode(peer);
+  if (shared_.peers.contains(p.rank)) {
+    throw Error(Code::InvalidArgument, fmt::format("tcp: rank {} has an endpoint already", p.rank));
+  }
+  const int rank = p.rank;
+  shared_.left.erase(rank);
+  auto endpoint = std::make_unique<TcpEndpoint>(shared_, std::move(p));
+  if (const auto waiting = parked_.extract(rank); !waiting.empty()) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      if (waiting.mapped()[c]) endpoint->attach(static_cast<Channel>(c), std::move(waiting.mapped()[c]));
+    }
+  }
+  endpoint->dial();
+  return endpoint;
+}
+
+void TcpTransport::admit(int rank, Channel channel, FileDescriptor socket) {
+  const auto peer = shared_.peers.find(rank);
+  const bool here = peer != shared_.peers.end();
+  if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket.get(), Consent::Closed);
+  if (here && !peer->second->wants(channel)) return say(socket.get(), Consent::UseMine);
+  say(socket.get(), Consent::Accepted);
+  if (here) {
+    peer->second->attach(channel, std::move(socket));
+  } else {
+    parked_[rank][static_cast<std::size_t>(channel)] = std::move(socket);
+  }
+}
+
+class TcpFabric final : public Fabric {
+ public:
+  explicit TcpFabric(const Options& options) : rail_{make_transport(options)} {}
+  std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+
+ private:
+  std::unique_ptr<Transport> rail_[1];
+};
+
+class TcpModule final : public Module {
+ public:
+  std::string_view name() const noexcept override { return "tcp"; }
+  Availability available() const override { return Availability::yes(); }
+  std::unique_ptr<Fabric> open(const FabricContext& c) override {
+    return std::make_unique<TcpFabric>(Options{
+        .rank = c.rank, .generation = c.generation, .secret = c.secret, .host_id = c.host_id, .config = c.config});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const Options& options) { return std::make_unique<TcpTransport>(options); }
+
+Module& module() {
+  static TcpModule m;
+  return m;
+}
+
+}  // namespace sinew::tcp
