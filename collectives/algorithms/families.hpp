@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+
+#include <sinew/collectives/algorithm.hpp>
+
+namespace sinew {
+
+// One file of this folder each: an algorithm for one or several collectives, with what it costs.
+std::span<const Algorithm> binomial_family() noexcept;
+std::span<const Algorithm> chain_family() noexcept;
+std::span<const Algorithm> direct_family() noexcept;
+std::span<const Algorithm> dissemination_family() noexcept;
+std::span<const Algorithm> pairwise_family() noexcept;
+std::span<const Algorithm> recursive_doubling_family() noexcept;
+std::span<const Algorithm> ring_family() noexcept;
+
+/// Any number of ranks. A sum of floats in this algorithm's order has other bits than in another's, so
+/// Determinism::Reproducible and LayoutInvariant are refused where order shows.
+Availability any_ranks(const CollectiveDesc& desc, int ranks);
+Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks);
+
+constexpr int floor_log2(int n) noexcept { return n < 2 ? 0 : 1 + floor_log2(n / 2); }
+constexpr int ceil_log2(int n) noexcept { return n < 2 ? 0 : 1 + floor_log2(n - 1); }
+
+}  // namespace sinew

@@ -1,0 +1,62 @@
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/algorithms/families.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr Collective kVForms[][2] = {{Collective::AllGather, Collective::AllGatherV},
+                                     {Collective::ReduceScatter, Collective::ReduceScatterV},
+                                     {Collective::AllToAll, Collective::AllToAllV},
+                                     {Collective::Gather, Collective::GatherV},
+                                     {Collective::Scatter, Collective::ScatterV}};
+
+/// In the order of collectives; a v-form has the same algorithms as its plain form, on chunks of other sizes.
+std::vector<Algorithm> collect() {
+  std::vector<Algorithm> all;
+  for (const auto family : {binomial_family(), chain_family(), direct_family(), dissemination_family(),
+                            pairwise_family(), recursive_doubling_family(), ring_family()}) {
+    for (const Algorithm& a : family) {
+      all.push_back(a);
+      for (const auto& [plain, v] : kVForms) {
+        if (a.collective != plain) continue;
+        all.push_back(a);
+        all.back().collective = v;
+      }
+    }
+  }
+  return all;
+}
+
+/// Integer arithmetic gives the same bits in any order.
+bool order_shows(const CollectiveDesc& desc) {
+  return reduces(desc.collective) && (!is_integer(desc.dtype) || desc.op == ReduceOp::User);
+}
+
+}  // namespace
+
+Availability any_ranks(const CollectiveDesc& desc, int) {
+  if (desc.determinism == Determinism::Fast || !order_shows(desc)) return Availability::yes();
+  return Availability::no("adds in an order of its own, so its bits differ from those of other algorithms");
+}
+
+Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks) {
+  if (floor_log2(ranks) == ceil_log2(ranks)) return any_ranks(desc, ranks);
+  return Availability::no(fmt::format("needs a power of two of ranks, not {}", ranks));
+}
+
+std::span<const Algorithm> all_algorithms() noexcept {
+  static const std::vector<Algorithm> all = collect();
+  return all;
+}
+
+const Algorithm* find_algorithm(Collective collective, std::string_view name) noexcept {
+  for (const Algorithm& a : all_algorithms()) {
+    if (a.collective == collective && a.name == name) return &a;
+  }
+  return nullptr;
+}
+
+}  // namespace sinew

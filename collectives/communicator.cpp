@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+[[noreturn]] void reject(std::string_view call, const std::string& why) {
+  throw Error(Code::InvalidArgument, fmt::format("{}: {}", call, why));
+}
+
+/// Elements in a buffer, or an error naming it.
+std::uint64_t elements(std::string_view call, std::string_view name, std::size_t bytes, DType dtype) {
+  const std::size_t each = size_of(dtype);
+  if (bytes % each != 0) {
+    reject(call, fmt::format("{} has {} bytes, not a multiple of {}'s {}", name, bytes, name_of(dtype), each));
+  }
+  return bytes / each;
+}
+
+void require_bytes(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
+  if (found != expected) reject(call, fmt::format("{} has {} bytes, expected {}", name, found, expected));
+}
+
+void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
+  const bool apart = a.bytes == 0 || b.bytes == 0 || a.data + a.bytes <= b.data || b.data + b.bytes <= a.data;
+  if (!apart) reject(call, "in and out overlap without being in place");
+}
+
+void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
+  if (op == ReduceOp::User && options.user == nullptr) reject(call, "operator user needs CallOptions::user");
+  if (op != ReduceOp::User && !is_defined(op, dtype)) {
+    reject(call, fmt::format("operator {} is not defined for {}", name_of(op), name_of(dtype)));
+  }
+}
+
+void require_rank(std::string_view call, std::string_view what, int rank, int size) {
+  if (rank < 0 || rank >= size) reject(call, fmt::format("{} is {}, expected 0 to {}", what, rank, size - 1));
+}
+
+CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, const CallOptions& options) {
+  CollectiveDesc d;
+  d.collective = c;
+  d.dtype = dtype;
+  d.count = count;
+  d.determinism = options.determinism;
+  return d;
+}
+
+CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, ReduceOp op, const CallOptions& options) {
+  CollectiveDesc d = describe(c, dtype, count, options);
+  d.op = op;
+  if (op == ReduceOp::PreMulSum) d.pre_multiply = options.pre_multiply;
+  if (op == ReduceOp::User) d.user = options.user;
+  return d;
+}
+
+}  // namespace
+
+Communicator::Communicator() noexcept = default;
+Communicator::Communicator(std::shared_ptr<CommunicatorState> state) noexcept : state_(std::move(state)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const noexcept { return state_ ? state_->group.rank : -1; }
+int Communicator::size() const noexcept { return state_ ? state_->group.size() : 0; }
+
+Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
+  const std::uint64_t count = elements("all_reduce", "in", in.bytes, dtype);
+  require_bytes("all_reduce", "out", out.bytes, in.bytes);
+  require_defined("all_reduce", op, dtype, options);
+  const bool in_place = in.data == out.data;
+  if (!in_place) require_disjoint("all_reduce", in, out);
+  return state_->start(describe(Collective::AllReduce, dtype, count, op, options), in, out, in_place, options);
+}
+
+Work Communicator::all_gather(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
+  const std::uint64_t count = elements("all_gather", "in", in.bytes, dtype);
+  require_bytes("all_gather", "out", out.bytes, in.bytes * static_cast<std::size_t>(size()));
+  const bool in_place = in.data == out.data + in.bytes * static_cast<std::size_t>(rank());
+  if (!in_place) require_disjoint("all_gather", in, out);
+  return state_->start(describe(Collective::AllGather, dtype, count, options), in, out, in_place, options);
+}
+
+Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
+  const std::uint64_t count = elements("reduce_scatter", "out", out.bytes, dtype);
+  require_bytes("reduce_scatter", "in", in.bytes, out.bytes * static_cast<std::size_t>(size()));
+  require_defined("reduce_scatter", op, dtype, options);
+  const bool in_place = out.data == in.data + out.bytes * static_cast<std::size_t>(rank());
+  if (!in_place) require_disjoint("reduce_scatter", in, out);
+  return state_->start(describe(Collective::ReduceScatter, dtype, count, op, options), in, out, in_place, options);
+}
+
+Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
+  const std::uint64_t total = elements("all_to_all", "in", in.bytes, dtype);
+  require_bytes("all_to_all", "out", out.bytes, in.bytes);
+  const auto ranks = static_cast<std::uint64_t>(size());
+  if (total % ranks != 0) reject("all_to_all", fmt::format("{} elements do not divide by {} ranks", total, ranks));
+  const bool in_place = in.data == out.data;
+  if (!in_place) require_disjoint("all_to_all", in, out);
+  return state_->start(describe(Collective::AllToAll, dtype, total / ranks, options), in, out, in_place, options);
+}
+
+Work Communicator::broadcast(Buffer data, DType dtype, int root, const CallOptions& options) {
+  const std::uint64_t count = elements("broadcast", "data", data.bytes, dtype);
+  require_rank("broadcast", "root", root, size());
+  CollectiveDesc desc = describe(Collective::Broadcast, dtype, count, options);
+  desc.root = root;
+  return state_->start(desc, data, data, true, options);
+}
+
+Work Communicator::barrier(const CallOptions& options) {
+  return state_->start(describe(Collective::Barrier, DType::U8, 0, options), {}, {}, true, options);
+}
+
+Work Communicator::send(ConstBuffer from, int to_rank, std::uint32_t tag, const CallOptions& options) {
+  require_rank("send", "to_rank", to_rank, size());
+  const Buffer memory{const_cast<std::byte*>(from.data), from.bytes, from.place};
+  return state_->start_message(true, memory, to_rank, tag, options);
+}
+
+Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallOptions& options) {
+  require_rank("recv", "from_rank", from_rank, size());
+  return state_->start_message(false, to, from_rank, tag, options);
+}
+
+Plan Communicator::plan(const CollectiveDesc& desc) const { return state_->selector->select(desc).plan; }
+
+Communicator Communicator::split(int color, int key) {
+  // Free ids common to all: one word each is enough, for a communicator has few others beside it.
+  auto& free = state_->world->free_ids;
+  std::vector<std::uint64_t> ids = free;
+  all_reduce(std::span(ids), ReduceOp::BitAnd).get();
+  const std::vector<std::int64_t> mine{color, key};
+  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
+  all_gather(std::span(mine), std::span(all)).get();
+
+  const auto word = std::ranges::find_if(ids, [](std::uint64_t w) { return w != 0; });
+  if (word == ids.end()) throw Error(Code::Unavailable, "split: all 32768 communicator ids are in use");
+  const auto id = static_cast<std::uint16_t>(2 * (64 * (word - ids.begin()) + std::countr_zero(*word)));
+  std::vector<std::pair<std::int64_t, int>> members;
+  for (int r = 0; r < size(); ++r) {
+    if (all[2 * static_cast<std::size_t>(r)] == color)
+      members.emplace_back(all[2 * static_cast<std::size_t>(r) + 1], r);
+  }
+  std::ranges::sort(members);
+  Group group{0, {}, state_->group.generation, id, state_->identity_of_child(color)};
+  std::vector<int> places;
+  for (const auto& [k, r] : members) {
+    if (r == rank()) group.rank = group.size();
+    group.world_ranks.push_back(state_->group.world_ranks[static_cast<std::size_t>(r)]);
+    places.push_back(r);
+  }
+  if (color < 0) {
+    const Exchange alone = exchange_among(state_->exchange(), {rank()});
+    const auto rounds = state_->world->facts.with_offload().size() * kOffloadRounds;
+    for (std::size_t round = 0; round < rounds; ++round) alone.all_gather({});
+    return {};
+  }
+  const Exchange among = exchange_among(state_->exchange(), std::move(places));
+  auto made = std::make_shared<CommunicatorState>(state_->world, std::move(group));
+  made->make_offloads(among);
+  return Communicator(std::move(made));
+}
+
+void Communicator::abort(const std::string& reason) {
+  WorldState& world = *state_->world;
+  world.on_driver([&] {
+    world.control->end(*state_, Status(Code::Aborted, fmt::format("rank {} aborted: {}", rank(), reason), rank()));
+  });
+}
+
+std::string Communicator::verdict() const {
+  std::string text;
+  state_->world->on_driver([&] { text = state_->world->control->verdict(*state_); });
+  return text;
+}
+
+std::size_t Communicator::memory_bytes() const noexcept { return state_ ? state_->memory_bytes() : 0; }
+
+}  // namespace sinew

@@ -1,0 +1,264 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// Spreads every bit of a and b over 64 bits.
+constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15U;
+  return x ^ x >> 29;
+}
+
+/// Plans kept per communicator before the idle ones are dropped: programs whose sizes never repeat must not grow it.
+constexpr std::size_t kMostPlans = 512;
+
+bool same_call(const CollectiveDesc& a, const CollectiveDesc& b) noexcept {
+  return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.count == b.count && a.root == b.root &&
+         a.determinism == b.determinism && a.place == b.place && a.pre_multiply == b.pre_multiply && a.user == b.user;
+}
+
+}  // namespace
+
+CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
+    : world(std::move(of)), group(std::move(members)) {
+  world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
+  selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
+  world->on_driver([this] { world->control->add(*this); });
+}
+
+std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
+  return mix(mix(group.identity + 1, sequence), static_cast<std::uint64_t>(color) + 1);
+}
+
+void CommunicatorState::make_offloads(const Exchange& among) {
+  std::vector<NamedOffload> made;
+  for (const std::string& name : world->facts.with_offload()) {
+    int rounds = 0;
+    const Exchange counted{among.rank, among.size, [&](const Bytes& mine) {
+                             ++rounds;
+                             return among.all_gather(mine);
+                           }};
+    std::unique_ptr<CollectiveOffload> offload;
+    std::exception_ptr failure;
+    try {
+      if (group.size() > 1)
+        offload = world->fabric(name).make_offload({group, counted, {}, world->facts.offload_facts[name]});
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+    for (; rounds < kOffloadRounds; ++rounds) among.all_gather({});
+    if (failure) std::rethrow_exception(failure);
+    if (offload) made.push_back({name, std::move(offload)});
+  }
+  world->on_driver([&] {
+    drop_plans();
+    offloads = std::move(made);
+    for (NamedOffload& o : offloads) world->engine->add(*o.offload);
+    selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
+  });
+}
+
+void CommunicatorState::drop_plans() noexcept {
+  for (auto& plan : plans_) {
+    for (auto& e : plan->executable) {
+      if (e) world->executor.forget(*e);
+    }
+  }
+  plans_.clear();
+  cache_.fill(nullptr);
+}
+
+CommunicatorState::~CommunicatorState() {
+  world->on_driver([this] { close(); });
+}
+
+void CommunicatorState::close() {
+  const auto drained = [this] { return world->calls->pending_of(this) == 0; };
+  if (!world->engine->wait(drained, Deadline::after(world->options.config.timeout), {})) {
+    world->control->end(*this, Status(Code::Aborted, "the communicator was destroyed with calls pending", group.rank));
+    world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
+  }
+  for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
+  drop_plans();
+  world->control->remove(*this);
+  world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+}
+
+ReadyPlan& CommunicatorState::ready(const CollectiveDesc& desc) {
+  ReadyPlan*& slot = cache_[(fingerprint_of(desc) ^ (desc.count >> 6) ^ (desc.count << 3)) * 0x9e3779b97f4a7c15u >> 58];
+  if (slot == nullptr || !same_call(slot->desc, desc)) slot = &prepare(desc);
+  return *slot;
+}
+
+ReadyPlan& CommunicatorState::prepare(const CollectiveDesc& desc) {
+  for (auto& plan : plans_) {
+    if (same_call(plan->desc, desc)) return *plan;
+  }
+  if (plans_.size() >= kMostPlans && world->calls->pending_of(this) == 0) drop_plans();
+  auto plan = std::make_unique<ReadyPlan>();
+  plan->desc = desc;
+  plan->selection = selector->select(desc);
+  if (reduces(desc.collective)) {
+    plan->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
+    if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());
+    if (desc.op == ReduceOp::PreMulSum) plan->scaler = scaler_for(desc.dtype, desc.pre_multiply);
+  }
+  plans_.push_back(std::move(plan));
+  return *plans_.back();
+}
+
+Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
+  auto& made = plan.executable[in_place ? 1 : 0];
+  if (!made) {
+    Program program = build_program(*plan.selection.algorithm, plan.desc, group.rank, group.size(), in_place);
+    made = Executable::make(
+        plan.desc, std::move(program), plan.selection.segment_bytes, plan.selection.depth, [&](int peer) {
+          const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
+          return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+        });
+  }
+  return *made;
+}
+
+PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const CallOptions& options) {
+  PendingCall& op = world->calls->acquire();
+  op.owner = this;
+  op.sequence = sequence;
+  op.peer = peer;
+  op.fingerprint = fingerprint;
+  op.deadline = options.deadline;
+  op.where = options.where;
+  op.record = world->control->enter({.communicator = group.identity,
+                                     .fingerprint = fingerprint,
+                                     .history = history,
+                                     .sequence = sequence,
+                                     .peer = peer,
+                                     .id = group.communicator},
+                                    options.where);
+  return op;
+}
+
+Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                              const CallOptions& options) {
+  const Fingerprint fingerprint = fingerprint_of(desc);
+  ++sequence;
+  history = mix(history, fingerprint);
+  PendingCall& op = begin(fingerprint, -1, options);
+  if (!world->thread) {
+    try {
+      launch(op, desc, in, out, in_place, options, sequence);
+    } catch (...) {
+      op.record.complete(Code::InvalidArgument);
+      world->calls->release(op);
+      throw;
+    }
+  } else {
+    world->thread->post([this, &op, desc, in, out, in_place, options, s = sequence] {
+      try {
+        launch(op, desc, in, out, in_place, options, s);
+      } catch (const Error& e) {
+        op.finish(Status(e.code(), e.what(), e.rank()));
+      }
+    });
+  }
+  return Work(world->calls.get(), op.index, op.serial);
+}
+
+void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                               const CallOptions& options, std::uint32_t sequence_of_call) {
+  if (!ended.ok()) {
+    op.finish(ended);
+    return;
+  }
+  ReadyPlan& plan = ready(desc);
+  if (plan.selection.offload != nullptr) {
+    NamedOffload& taken = *plan.selection.offload;
+    taken.offload->launch(
+        {desc, in, out, nullptr, nullptr, options.after, op.fingerprint, ++taken.launches, plan.reducer, plan.scaler},
+        op);
+  } else {
+    world->executor.start({&executable(plan, in_place), in, out, op.fingerprint, group.generation, group.communicator,
+                           static_cast<std::uint16_t>(sequence_of_call)},
+                          op);
+  }
+}
+
+Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag,
+                                      const CallOptions& options) {
+  const Collective kind = is_send ? Collective::Send : Collective::Recv;
+  PendingCall& op = begin(fingerprint_of({.collective = kind, .count = memory.bytes}), peer, options);
+  if (!world->thread) {
+    launch_message(op, is_send, memory, tag);
+  } else {
+    world->thread->post([this, &op, is_send, memory, tag] { launch_message(op, is_send, memory, tag); });
+  }
+  return Work(world->calls.get(), op.index, op.serial);
+}
+
+void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag) {
+  const auto& name = selector->transport_between(selector->cheapest(), group.rank, op.peer);
+  if (!ended.ok()) {
+    op.finish(ended);
+  } else if (name.empty()) {
+    op.finish(
+        Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, op.peer)));
+  } else {
+    Endpoint& endpoint = world->endpoint(group.world_ranks[static_cast<std::size_t>(op.peer)], name);
+    const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), tag);
+    if (is_send) {
+      endpoint.send(memory, nullptr, full, 0, op);
+    } else {
+      endpoint.recv({memory, nullptr, {}}, nullptr, full, op);
+    }
+  }
+}
+
+void CommunicatorState::end(const Status& reason) noexcept {
+  if (!ended.ok()) return;
+  ended = reason;
+  for (NamedOffload& o : offloads) o.offload->abort(reason);
+  world->executor.abort(group.communicator, reason);
+  world->calls->for_each_pending([&](PendingCall& op) {
+    if (op.owner != this || op.peer < 0) return;
+    const auto& name = selector->transport_between(selector->cheapest(), group.rank, op.peer);
+    world->endpoint(group.world_ranks[static_cast<std::size_t>(op.peer)], name).cancel(op);
+  });
+}
+
+Exchange CommunicatorState::exchange() {
+  const auto gather = [this](const std::vector<std::uint64_t>& words, std::vector<std::uint64_t>& all) {
+    all.resize(words.size() * static_cast<std::size_t>(group.size()));
+    const auto* in = reinterpret_cast<const std::byte*>(words.data());
+    auto* out = reinterpret_cast<std::byte*>(all.data());
+    const CollectiveDesc desc{.collective = Collective::AllGather, .dtype = DType::U64, .count = words.size()};
+    start(desc, {in, words.size() * 8}, {out, all.size() * 8}, false, {}).get();
+  };
+  return {group.rank, group.size(), [gather](const Bytes& mine) {
+            std::vector<std::uint64_t> lengths;
+            gather({mine.size()}, lengths);
+            const std::size_t words = (*std::ranges::max_element(lengths) + 7) / 8;
+            std::vector<std::uint64_t> padded(words);
+            std::vector<std::uint64_t> all;
+            std::ranges::copy(mine, reinterpret_cast<std::byte*>(padded.data()));
+            gather(padded, all);
+            std::vector<Bytes> everybody;
+            for (std::size_t r = 0; r < lengths.size(); ++r) {
+              const auto* first = reinterpret_cast<const std::byte*>(all.data() + r * words);
+              everybody.emplace_back(first, first + lengths[r]);
+            }
+            return everybody;
+          }};
+}
+
+std::size_t CommunicatorState::memory_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
+  return bytes + world->executor.memory_bytes();
+}
+
+}  // namespace sinew

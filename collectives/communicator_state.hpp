@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/controlled.hpp>
+#include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/world_state.hpp>
+#include <sinew/core/call_options.hpp>
+#include <sinew/core/work.hpp>
+
+namespace sinew {
+
+/// A call signature made ready: what to launch. One per distinct signature, found again in a few nanoseconds.
+struct ReadyPlan {
+  CollectiveDesc desc;
+  Selection selection;
+  Reducer reducer;
+  Scaler scaler;
+  std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
+};
+
+/// The inside of a Communicator.
+struct CommunicatorState : Controlled {
+  CommunicatorState(std::shared_ptr<WorldState> world, Group group);
+  ~CommunicatorState() override;
+  CommunicatorState(const CommunicatorState&) = delete;
+  CommunicatorState& operator=(const CommunicatorState&) = delete;
+
+  std::shared_ptr<WorldState> world;
+  Group group;
+  std::vector<NamedOffload> offloads;
+  std::unique_ptr<Selector> selector;
+  Status ended;                ///< why later calls end at once; Ok: alive
+  std::uint32_t sequence = 0;  ///< collectives so far
+  std::uint64_t history = 0;   ///< hash of all of them
+
+  Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options);
+  Work start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag, const CallOptions& options);
+  /// What the ranks with this color get as Group::identity from the next split.
+  std::uint64_t identity_of_child(int color) const noexcept;
+
+  const Group& members() const noexcept override { return group; }
+  std::uint32_t last_sequence() const noexcept override { return sequence; }
+  const Status& end_reason() const noexcept override { return ended; }
+  void end(const Status& reason) noexcept override;
+  const void* owner() const noexcept override { return this; }
+
+  /// Gives every opened transport the chance to offer its own collectives. `among` runs among the group, made of
+  /// rounds that all ranks of the parent take part in.
+  void make_offloads(const Exchange& among);
+  /// An exchange among this communicator's ranks by its own collectives.
+  Exchange exchange();
+  std::size_t memory_bytes() const noexcept;
+
+ private:
+  static constexpr std::size_t kCacheSlots = 64;
+
+  void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+              const CallOptions& options, std::uint32_t sequence_of_call);
+  void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag);
+  ReadyPlan& ready(const CollectiveDesc& desc);
+  ReadyPlan& prepare(const CollectiveDesc& desc);
+  Executable& executable(ReadyPlan& plan, bool in_place);
+  void close();
+  void drop_plans() noexcept;
+  PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
+
+  std::array<ReadyPlan*, kCacheSlots> cache_{};
+  std::vector<std::unique_ptr<ReadyPlan>> plans_;
+};
+
+}  // namespace sinew

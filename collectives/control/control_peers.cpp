@@ -1,0 +1,192 @@
+#include <unistd.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/collectives/control/control_peers.hpp>
+#include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/trace_file.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::align_val_t kPageAlignment{64};
+
+std::string own_host_name(const Config& config) {
+  if (!config.host_id.empty()) return config.host_id;
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::shared_ptr<std::byte> private_memory(std::size_t bytes) {
+  auto* memory = static_cast<std::byte*>(::operator new(bytes, kPageAlignment));
+  std::fill_n(memory, bytes, std::byte(0));
+  return {memory, [](std::byte* m) { ::operator delete(m, kPageAlignment); }};
+}
+
+/// Of the heap, and never given back to it: what a rank wrote last must stay readable when it is gone.
+std::shared_ptr<std::byte> heap_memory(HostHeap& heap, std::size_t bytes, std::uint64_t& offset) {
+  std::byte* memory = heap.allocate(bytes);
+  offset = heap.offset_of(memory);
+  return {memory, [](std::byte*) {}};
+}
+
+Bytes pack(const Json& value) {
+  const std::vector<std::uint8_t> packed = Json::to_cbor(value);
+  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
+  return {first, first + packed.size()};
+}
+
+Json unpack(const Bytes& bytes) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return Json::from_cbor(first, first + bytes.size());
+}
+
+/// What lies at those places in the memory of a rank of this host.
+void find_pages(ControlPeer& peer, const Json& card, HostPeers& host) {
+  if (const ControlPages pages = ProcessPlanes::pages_of(peer.token); pages.page) {
+    peer.page = pages.page;
+    peer.records = {pages.records, reinterpret_cast<const RecordPage*>(pages.records.get())};
+    return;
+  }
+  if (!host.contains(peer.rank)) return;
+  const std::byte* base = host.memory_of(peer.rank);
+  const auto keep = [](const void*) {};
+  peer.page = {reinterpret_cast<const ControlPage*>(base + card.at("page").get<std::uint64_t>()), keep};
+  const std::string trace = card.at("trace");
+  if (trace.empty()) {
+    peer.records = {reinterpret_cast<const RecordPage*>(base + card.at("records").get<std::uint64_t>()), keep};
+  } else if (const auto file = map_file(trace, RecordRing::bytes())) {
+    peer.records = {file, reinterpret_cast<const RecordPage*>(file.get())};
+  } else {
+    log::warning("the records of rank {} cannot be read at {}: verdicts will say nothing of it", peer.rank, trace);
+  }
+}
+
+struct KnownPlane {
+  ControlService* service = nullptr;
+  ControlPages pages;
+};
+
+struct KnownPlanes {
+  std::mutex mutex;
+  std::map<std::uint64_t, KnownPlane> planes;
+};
+
+KnownPlanes& known() {
+  static KnownPlanes all;
+  return all;
+}
+
+}  // namespace
+
+ControlPages ControlPages::make(const ControlSetup& setup, int rank) {
+  ControlPages pages;
+  bool watched = false;  // by another process
+  for (const int r : setup.host.ranks()) watched = watched || !setup.host.same_process(r);
+  HostHeap& heap = setup.host.heap();
+  auto page = watched ? heap_memory(heap, sizeof(ControlPage), pages.page_offset) : private_memory(sizeof(ControlPage));
+  pages.page = {page, reinterpret_cast<ControlPage*>(page.get())};
+  if (!setup.config.trace_dir.empty()) {
+    pages.trace = fmt::format("{}/sinew-{}-rank-{}.trace", setup.config.trace_dir, setup.generation, rank);
+    pages.records = create_mapped_file(pages.trace, RecordRing::bytes());
+  } else if (watched) {
+    pages.records = heap_memory(heap, RecordRing::bytes(), pages.records_offset);
+  } else {
+    pages.records = private_memory(RecordRing::bytes());
+  }
+  return pages;
+}
+
+std::string ControlPeer::name() const { return fmt::format("rank {} (host {}, process {})", rank, host_name, process); }
+
+std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const ControlSetup& setup,
+                                            const ControlPages& pages, const ControlIntroduction& mine) {
+  const Json card = {
+      {"token", mine.token},         {"process", process_token()},          {"pid", ::getpid()},
+      {"host", setup.host_id},       {"name", own_host_name(setup.config)}, {"bell", mine.doorbell},
+      {"addresses", mine.addresses}, {"page", pages.page_offset},           {"records", pages.records_offset},
+      {"trace", pages.trace},        {"secret", !setup.secret.empty()}};
+  std::vector<ControlPeer> peers;
+  std::vector<Json> cards;
+  for (const Bytes& b : exchange.all_gather(pack(card))) {
+    const Json& c = cards.emplace_back(unpack(b));
+    ControlPeer& peer = peers.emplace_back();
+    peer.rank = static_cast<int>(peers.size()) - 1;
+    peer.token = c.at("token");
+    peer.process_token = c.at("process");
+    peer.process = c.at("pid");
+    peer.host_id = c.at("host");
+    peer.host_name = c.at("name");
+    peer.doorbell = c.at("bell");
+    peer.addresses = c.at("addresses");
+  }
+  for (std::size_t r = 0; r < peers.size(); ++r) {
+    const bool stranger = peers[r].host_id != peers[0].host_id && peers[r].process_token != peers[0].process_token;
+    const std::size_t without = !cards[0].at("secret") ? 0 : r;
+    if (!stranger || cards[without].at("secret")) continue;
+    throw Error(
+        Code::Unavailable,
+        fmt::format("ranks 0 and {} are on different hosts ({}, {}) and rank {} has no secret to trust the other "
+                    "by: set SINEW_SECRET_FILE",
+                    r, peers[0].host_name, peers[r].host_name, without));
+  }
+  for (std::size_t r = 0; r < peers.size(); ++r) {
+    find_pages(peers[r], cards[r], setup.host);
+    peers[r].life = setup.host.life_of(static_cast<int>(r));
+  }
+  return peers;
+}
+
+void ProcessPlanes::add(std::uint64_t token, const ControlPages& pages) {
+  const std::scoped_lock lock(known().mutex);
+  known().planes[token].pages = pages;
+}
+
+void ProcessPlanes::open(std::uint64_t token, ControlService& service) {
+  const std::scoped_lock lock(known().mutex);
+  known().planes[token].service = &service;
+}
+
+void ProcessPlanes::remove(std::uint64_t token) {
+  const std::scoped_lock lock(known().mutex);
+  known().planes.erase(token);
+}
+
+ControlPages ProcessPlanes::pages_of(std::uint64_t token) {
+  const std::scoped_lock lock(known().mutex);
+  const auto at = known().planes.find(token);
+  return at == known().planes.end() ? ControlPages{} : at->second.pages;
+}
+
+void ProcessPlanes::look(std::uint64_t token, int from) {
+  const std::scoped_lock lock(known().mutex);
+  const auto at = known().planes.find(token);
+  if (at != known().planes.end() && at->second.service != nullptr) at->second.service->look(from);
+}
+
+std::uint64_t process_token() {
+  static std::mutex mutex;
+  static pid_t process = 0;
+  static std::uint64_t token = 0;
+  const std::scoped_lock lock(mutex);
+  if (process != ::getpid()) {
+    process = ::getpid();
+    token = random_id();
+  }
+  return token;
+}
+
+}  // namespace sinew

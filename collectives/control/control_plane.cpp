@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/control/control_plane.hpp>
+#include <sinew/core/log.hpp>
+
+namespace sinew {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A wait this long asks why.
+constexpr auto kPatience = milliseconds(200);
+/// How long a call that saw its peer's end, or another call, waits for the whole story.
+constexpr auto kHoldFor = milliseconds(1000);
+constexpr auto kLookAgain = milliseconds(5);
+
+Status name_call(const PendingCall& call, const Status& status) {
+  return {status.code(),
+          fmt::format("{} at {}:{}: {}", describe_fingerprint(call.fingerprint), call.where.file_name(),
+                      call.where.line(), status.message()),
+          status.rank()};
+}
+
+}  // namespace
+
+ControlPlane::ControlPlane(const Exchange& exchange, const ControlSetup& setup, CallSlab& calls)
+    : calls_(calls), service_(exchange, setup), ring_(service_.records(), exchange.rank) {}
+
+ControlPlane::~ControlPlane() = default;
+
+void ControlPlane::add(Controlled& communicator) {
+  communicators_[communicator.owner()] = &communicator;
+  const Group& group = communicator.members();
+  if (const Status end = service_.end_of(group.identity, group.world_ranks); !end.ok()) communicator.end(end);
+}
+
+void ControlPlane::remove(Controlled& communicator) {
+  if (communicator.end_reason().ok()) {
+    judge_past(communicator);
+    // No call is left that could tell.
+    if (!communicator.end_reason().ok()) log::warning("{}", communicator.end_reason().message());
+  }
+  const Group& group = communicator.members();
+  const auto last = RecordReader(ring_.page()).latest(group.identity);
+  ring_
+      .enter({.communicator = group.identity,
+              .fingerprint = kClosedFingerprint,
+              .history = last && !last->message() ? last->history : 0,
+              .sequence = communicator.last_sequence() + 1,
+              .peer = -1,
+              .id = group.communicator},
+             std::source_location::current())
+      .complete(Code::Ok);
+  communicators_.erase(communicator.owner());
+}
+
+Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
+  const auto at = communicators_.find(call.owner);
+  return at == communicators_.end() ? nullptr : at->second;
+}
+
+void ControlPlane::end(Controlled& communicator, const Status& reason) {
+  const Group& group = communicator.members();
+  service_.announce(Notice::of(NoticeKind::CommunicatorEnded, service_.rank(), reason, group.identity));
+  communicator.end(service_.end_of(group.identity, group.world_ranks));
+}
+
+void ControlPlane::end_world(const Status& reason) {
+  service_.announce(Notice::of(NoticeKind::WorldEnded, service_.rank(), reason));
+  end_what_must();
+}
+
+void ControlPlane::end_what_must() {
+  for (const auto& [owner, communicator] : communicators_) {
+    if (!communicator->end_reason().ok()) continue;
+    const Group& group = communicator->members();
+    const Status end = service_.end_of(group.identity, group.world_ranks);
+    if (!end.ok()) communicator->end(end);
+  }
+}
+
+int ControlPlane::progress() noexcept {
+  if (!active()) return 0;
+  int events = 0;
+  if (service_.news()) {
+    const std::vector<Notice> news = service_.take_news();
+    events += static_cast<int>(news.size());
+    end_what_must();
+    for (const Notice& n : news) {
+      if (n.kind == NoticeKind::RankLost && lost_) lost_(n.world_rank);
+      if (n.kind != NoticeKind::Suspicion) continue;
+      for (const auto& [owner, communicator] : communicators_) {
+        if (communicator->members().identity == n.communicator) judge_past(*communicator);
+      }
+    }
+  }
+  if (!held_.empty()) {
+    const auto now = Clock::now();
+    events += static_cast<int>(std::erase_if(held_, [&](Held& held) { return settle(held, now); }));
+  }
+  return events;
+}
+
+bool ControlPlane::hold(PendingCall& call) {
+  Controlled* communicator = owner_of(call);
+  if (communicator == nullptr) return false;
+  if (!communicator->end_reason().ok()) {
+    call.status = communicator->end_reason();
+    return false;
+  }
+  // A message that was too long, or that its receiver took back, is an affair of two.
+  if (call.peer >= 0 && call.status.code() != Code::PeerLost) return false;
+  held_.push_back({&call, Clock::now(), {}});
+  return true;
+}
+
+/// true: the call has ended.
+bool ControlPlane::settle(Held& held, Clock::time_point now) {
+  PendingCall& call = *held.call;
+  Controlled* communicator = owner_of(call);
+  if (communicator != nullptr && communicator->end_reason().ok() && now < held.look_at) return false;
+  held.look_at = now + kLookAgain;
+  if (communicator != nullptr && communicator->end_reason().ok()) {
+    const Code code = call.status.code();
+    const Verdict verdict = judge_call(call, communicator->members(), now);
+    const Status known = verdict.status();
+    const bool is_final = code != Code::PeerLost && code != Code::Mismatch;
+    if (!known.ok() && (known.code() == code || known.code() == Code::Mismatch)) {
+      end(*communicator, known);
+    } else if (is_final || now - held.since > kHoldFor) {
+      end(*communicator, name_call(call, call.status));
+    } else {
+      return false;
+    }
+  }
+  if (communicator != nullptr) call.status = communicator->end_reason();
+  CallSlab::settle(call);
+  return true;
+}
+
+std::vector<std::optional<RankReport>> ControlPlane::reports_on(const Group& group, const Question& question) {
+  std::vector<std::optional<RankReport>> reports(group.world_ranks.size());
+  bool elsewhere = false;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const ControlPeer& peer = service_.peers()[static_cast<std::size_t>(group.world_ranks[i])];
+    if (peer.rank == service_.rank()) continue;
+    if (!peer.page) {
+      reports[i] = service_.report(peer.rank, question.communicator, question.sequence);
+      elsewhere = true;
+    }
+    if (!peer.records) continue;
+    const bool left = service_.left(peer.rank) || peer.page->left.load(std::memory_order_acquire) != 0;
+    reports[i] = report_on(peer.records.get(), peer.rank, peer.process, left, question);
+  }
+  if (elsewhere) service_.ask(question);
+  return reports;
+}
+
+Verdict ControlPlane::judge_call(const PendingCall& call, const Group& group, Clock::time_point now) {
+  const Question question = ask_about(ring_.page(), service_.rank(), group.identity, call.sequence, group.world_ranks);
+  Waiting waiting;
+  waiting.rank = group.rank;
+  if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && call.peer < 0) {
+    waiting.call = *recorded;
+  } else {
+    waiting.call.fingerprint = call.fingerprint;
+    waiting.call.sequence = call.sequence;
+    waiting.call.peer = call.peer;
+    waiting.call.id = group.communicator;
+    waiting.call.site = fmt::format("{}:{}", call.where.file_name(), call.where.line());
+  }
+  if (call.first_seen_waiting != Clock::time_point{}) {
+    waiting.waited_ms = std::chrono::duration_cast<milliseconds>(now - call.first_seen_waiting).count();
+  }
+  return judge(waiting, reports_on(group, question),
+               [&](std::uint32_t sequence) { return report_call(ring_.page(), group.identity, sequence); });
+}
+
+/// Compares the calls that all have made with the others' records, though nothing waits.
+void ControlPlane::judge_past(Controlled& communicator) {
+  const Group& group = communicator.members();
+  std::uint32_t common = communicator.last_sequence();
+  for (const int r : group.world_ranks) {
+    const ControlPeer& peer = service_.peers()[static_cast<std::size_t>(r)];
+    const auto latest = peer.records ? RecordReader(peer.records.get()).latest(group.identity) : std::nullopt;
+    if (!latest || latest->message()) continue;
+    common = std::min(common, latest->sequence - (latest->fingerprint == kClosedFingerprint ? 1 : 0));
+  }
+  const auto last = report_call(ring_.page(), group.identity, common);
+  if (!last) return;
+  const Question question = ask_about(ring_.page(), service_.rank(), group.identity, last->sequence, group.world_ranks);
+  const Verdict verdict = judge({*last, 0, group.rank}, reports_on(group, question), [&](std::uint32_t sequence) {
+    return report_call(ring_.page(), group.identity, sequence);
+  });
+  if (verdict.finding == Finding::Mismatched) end(communicator, verdict.status());
+}
+
+void ControlPlane::watch(Clock::time_point now) {
+  std::vector<PendingCall*> pending;
+  calls_.for_each_pending([&](PendingCall& call) { pending.push_back(&call); });
+  for (PendingCall* call : pending) {
+    if (call->first_seen_waiting == Clock::time_point{}) call->first_seen_waiting = now;
+    Controlled* communicator = owner_of(*call);
+    if (communicator == nullptr || !call->deadline.given() || now < call->deadline.at()) continue;
+    if (!communicator->end_reason().ok()) continue;
+    const Verdict verdict = judge_call(*call, communicator->members(), now);
+    const Status known = verdict.status();
+    end(*communicator, known.ok() ? Status(Code::Timeout, "deadline passed: " + verdict.text, verdict.blamed) : known);
+  }
+  if (now - judged_ < kPatience) return;
+  judged_ = now;
+  judge_pending(pending, now);
+}
+
+/// Of each communicator, its oldest collective and every message.
+void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock::time_point now) {
+  std::map<const void*, PendingCall*> oldest;
+  std::vector<PendingCall*> chosen;
+  for (PendingCall* call : pending) {
+    if (now - call->first_seen_waiting < kPatience) continue;
+    if (call->peer >= 0) {
+      chosen.push_back(call);
+      continue;
+    }
+    PendingCall*& first = oldest[call->owner];
+    if (first == nullptr || call->sequence < first->sequence) first = call;
+  }
+  for (const auto& [owner, call] : oldest) chosen.push_back(call);
+  for (PendingCall* call : chosen) {
+    Controlled* communicator = owner_of(*call);
+    if (communicator == nullptr || !communicator->end_reason().ok()) continue;
+    const Verdict verdict = judge_call(*call, communicator->members(), now);
+    if (const Status status = verdict.status(); !status.ok()) {
+      end(*communicator, status);
+    } else if (verdict.finding == Finding::Late && told_[call] != call->serial) {
+      told_[call] = call->serial;
+      log::info("{}", verdict.text);
+    }
+  }
+}
+
+std::string ControlPlane::explain(const PendingCall& call) {
+  Controlled* communicator = owner_of(call);
+  return communicator == nullptr ? std::string() : judge_call(call, communicator->members(), Clock::now()).text;
+}
+
+std::string ControlPlane::verdict(const Controlled& communicator) {
+  const PendingCall* oldest = nullptr;
+  calls_.for_each_pending([&](const PendingCall& call) {
+    if (call.owner != communicator.owner()) return;
+    if (oldest == nullptr || call.sequence < oldest->sequence) oldest = &call;
+  });
+  return oldest == nullptr ? std::string() : explain(*oldest);
+}
+
+}  // namespace sinew

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/controlled.hpp>
+#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/core/call_slab.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/progress_source.hpp>
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+
+/// The half of a rank's control plane that lives on the thread that drives its engine: it writes the records of calls,
+/// judges those that wait, and ends communicators, whoever learnt the reason.
+/// Cost: a call pays for its record and one relaxed load per turn of progress.
+class SINEW_API ControlPlane : public ProgressSource {
+ public:
+  /// One round of the exchange. Errors: as ControlService.
+  ControlPlane(const Exchange& exchange, const ControlSetup& setup, CallSlab& calls);
+  ~ControlPlane() override;
+
+  /// Called for every rank that is lost, after its communicators have ended.
+  void on_lost(std::function<void(int world_rank)> call) { lost_ = std::move(call); }
+
+  /// One that has ended elsewhere before it was made here ends now.
+  void add(Controlled& communicator);
+  /// It will make no more calls; says so to the others, and compares the calls once more with those at hand.
+  void remove(Controlled& communicator);
+
+  OpenRecord enter(const CallEntry& call, const std::source_location& where) noexcept {
+    return ring_.enter(call, where);
+  }
+
+  /// Ends a communicator on all its ranks with this reason, or with an earlier one.
+  void end(Controlled& communicator, const Status& reason);
+  /// Ends the generation.
+  void end_world(const Status& reason);
+
+  /// A call that is about to end other than Ok. true: keeps it until the whole reason is known, or a moment longer than
+  /// that takes; then CallSlab::settle ends it.
+  bool hold(PendingCall& call);
+  /// Looks at what waits: deadlines, and after 200 ms without an end, the verdict.
+  void watch(Clock::time_point now);
+  /// What keeps a communicator's calls waiting, in words; empty where nothing waits.
+  std::string verdict(const Controlled& communicator);
+  /// The same for one call.
+  std::string explain(const PendingCall& call);
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return service_.news() || !held_.empty(); }
+  int wake_descriptor() const noexcept override { return service_.wake_descriptor(); }
+  bool arm() noexcept override { return !active(); }
+  void disarm() noexcept override {}
+
+ private:
+  struct Held {
+    PendingCall* call;
+    Clock::time_point since;
+    Clock::time_point look_at;
+  };
+
+  Controlled* owner_of(const PendingCall& call) noexcept;
+  void end_what_must();
+  bool settle(Held& held, Clock::time_point now);
+  Verdict judge_call(const PendingCall& call, const Group& group, Clock::time_point now);
+  void judge_pending(const std::vector<PendingCall*>& pending, Clock::time_point now);
+  void judge_past(Controlled& communicator);
+  std::vector<std::optional<RankReport>> reports_on(const Group& group, const Question& question);
+
+  CallSlab& calls_;
+  ControlService service_;
+  RecordRing ring_;
+  std::map<const void*, Controlled*> communicators_;  // by owner
+  std::function<void(int)> lost_;
+  std::vector<Held> held_;
+  Clock::time_point judged_{};
+  std::map<const PendingCall*, std::uint32_t> told_;  // late calls that the log knows of, by serial
+};
+
+}  // namespace sinew

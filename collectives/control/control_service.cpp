@@ -1,0 +1,234 @@
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/core/random.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr auto kComparePeriod = std::chrono::seconds(1);
+
+/// Where other hosts may find this rank; last, for hosts that are one machine, loopback.
+std::vector<std::string> addresses_of(const Listener& listener, const Config& config) {
+  std::vector<std::string> all;
+  for (const SocketAddress& a : SocketAddress::own(config.interface, listener.address.port())) all.push_back(a.text());
+  all.push_back(fmt::format("127.0.0.1:{}", listener.address.port()));
+  return all;
+}
+
+}  // namespace
+
+ControlService::ControlService(const Exchange& exchange, const ControlSetup& setup)
+    : rank_(exchange.rank),
+      process_(::getpid()),
+      pages_(ControlPages::make(setup, exchange.rank)),
+      token_(random_id()),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      failures_(exchange.size),
+      seen_(static_cast<std::size_t>(exchange.size)) {
+  if (!wake_) throw_errno("eventfd");
+  ProcessPlanes::add(token_, pages_);
+  try {
+    ControlIntroduction mine{token_, doorbell_.name(), {}};
+    Listener listener;
+    if (static_cast<int>(setup.host.ranks().size()) < exchange.size) {
+      listener = listen_everywhere(0, setup.config.ports);
+      mine.addresses = addresses_of(listener, setup.config);
+    }
+    peers_ = meet_control_peers(exchange, setup, pages_, mine);
+    ProcessPlanes::open(token_, *this);
+    look_everywhere();  // what was said before we listened
+    if (alone()) return;
+    thread_ = ControlThread::of_process();
+    thread_->run([&] { serve(std::move(listener), setup.secret); });
+  } catch (...) {
+    ProcessPlanes::remove(token_);
+    throw;
+  }
+}
+
+ControlService::~ControlService() {
+  if (process_ != ::getpid()) return;
+  pages_.page->left.store(1, std::memory_order_seq_cst);
+  announce(Notice::of(NoticeKind::RankLeft, rank_, {}));
+  if (thread_) {
+    std::promise<void> told;
+    thread_->post([this, &told] {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      look_everywhere();  // who leaves after this sees that this rank has left, and speaks for itself
+      links_ ? links_->leave([&told] { told.set_value(); }) : told.set_value();
+    });
+    told.get_future().wait();
+    thread_->run([this] {
+      links_.reset();
+      thread_->forget(this);
+      thread_->unwatch(doorbell_.descriptor());
+      for (const ControlPeer& p : peers_) thread_->unwatch(p.life);
+    });
+  }
+  ProcessPlanes::remove(token_);
+}
+
+bool ControlService::alone() const noexcept {
+  return std::ranges::all_of(peers_, [&](const ControlPeer& p) { return p.process_token == process_token(); });
+}
+
+/// On the control thread, once.
+void ControlService::serve(Listener listener, const Bytes& secret) {
+  thread_->watch(doorbell_.descriptor(), EPOLLIN, [this](std::uint32_t) { hear(); });
+  std::set<std::uint64_t> watched{process_token()};
+  for (const ControlPeer& p : peers_) {
+    if (p.life < 0 || !watched.insert(p.process_token).second) continue;
+    thread_->watch(p.life, EPOLLIN, [this, token = p.process_token](std::uint32_t) { process_ended(token); });
+  }
+  look_everywhere();
+  compare_records();
+  if (!listener.socket) return;
+  const ControlPeer& self = peers_[static_cast<std::size_t>(rank_)];
+  std::vector<const ControlPeer*> elsewhere;
+  int own_first = rank_;
+  for (const ControlPeer& p : peers_) {
+    if (!p.page) elsewhere.push_back(&p);
+    if (p.host_id == self.host_id) own_first = std::min(own_first, p.rank);
+  }
+  links_ = std::make_unique<HostLinks>(*thread_, static_cast<LinkUser&>(*this), std::move(listener), secret, self,
+                                       elsewhere, own_first);
+  linked_.store(true, std::memory_order_release);
+}
+
+/// Calls that differ and went well on all sides show nowhere but here. Once a second, with the next rank below: what
+/// all such pairs agree on, all ranks of the host agree on.
+void ControlService::compare_records() {
+  thread_->at(Clock::now() + kComparePeriod, this, [this] { compare_records(); });
+  const RecordPage* below = nullptr;
+  for (const ControlPeer& p : peers_) {
+    if (p.rank < rank_ && p.records) below = p.records.get();
+  }
+  if (below == nullptr) return;
+  for (const std::uint64_t communicator :
+       communicators_that_differ(peers_[static_cast<std::size_t>(rank_)].records.get(), below)) {
+    if (suspected_.insert(communicator).second) learn(Notice::of(NoticeKind::Suspicion, rank_, {}, communicator));
+  }
+}
+
+void ControlService::hear() {
+  Bytes message;
+  while (doorbell_.next(message)) {
+    if (message.empty()) continue;
+    const auto body = std::span<const std::byte>(message).subspan(1);
+    switch (static_cast<LinkFrame>(message[0])) {
+      case LinkFrame::Question: route(body); break;
+      case LinkFrame::Answer: answered(rank_, body); break;
+      case LinkFrame::Notice:
+      case LinkFrame::Round: break;
+    }
+  }
+  look_everywhere();
+}
+
+void ControlService::process_ended(std::uint64_t token) {
+  look_everywhere();  // its last words
+  std::string how;
+  for (const ControlPeer& p : peers_) {
+    if (p.process_token != token) continue;
+    if (how.empty()) {
+      thread_->unwatch(p.life);
+      how = how_it_ended(p.life, p.process);
+    }
+    if (p.page && p.page->left.load(std::memory_order_acquire) != 0) continue;
+    learn(Notice::of(NoticeKind::RankLost, p.rank, {Code::PeerLost, fmt::format("{} ended: {}", p.name(), how)}));
+  }
+}
+
+void ControlService::announce(const Notice& notice) {
+  if (!learn(notice)) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    pages_.page->board.post(notice);
+  }
+  tell_host();
+}
+
+void ControlService::tell_host() const {
+  for (const ControlPeer& p : peers_) {
+    if (p.rank == rank_) continue;
+    if (p.process_token == process_token()) {
+      ProcessPlanes::look(p.token, rank_);
+    } else if (p.page) {
+      doorbell_.ring(p.doorbell, {});
+    }
+  }
+}
+
+/// true: it was news. It waits in the inbox then, and the thread that drives is woken.
+bool ControlService::learn(const Notice& notice) {
+  const std::scoped_lock lock(mutex_);
+  if (!failures_.learn(notice)) return false;
+  const bool spread = notice.from_afar == 0 && notice.kind != NoticeKind::Suspicion;
+  if (spread && linked_.load(std::memory_order_acquire)) {
+    thread_->post([this, notice] {
+      if (links_) links_->send_all(LinkFrame::Notice, std::as_bytes(std::span(&notice, 1)));
+    });
+  }
+  inbox_.push_back(notice);
+  news_.store(true, std::memory_order_release);
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+  return true;
+}
+
+std::vector<Notice> ControlService::take_news() {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t count = 0;
+  static_cast<void>(!::read(wake_.get(), &count, sizeof count));
+  news_.store(false, std::memory_order_relaxed);
+  return std::exchange(inbox_, {});
+}
+
+void ControlService::look(int from) {
+  const auto r = static_cast<std::size_t>(from);
+  if (r >= peers_.size() || !peers_[r].page) return;
+  std::vector<Notice> found;
+  {
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t missed = peers_[r].page->board.read(seen_[r], [&](const Notice& n) { found.push_back(n); });
+    if (missed > 0)
+      log::warning("{} notices of rank {} were overwritten before rank {} read them", missed, from, rank_);
+  }
+  for (const Notice& n : found) learn(n);
+}
+
+void ControlService::look_everywhere() {
+  for (const ControlPeer& p : peers_) {
+    if (p.rank != rank_) look(p.rank);
+  }
+}
+
+Status ControlService::end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.end_of(communicator, world_ranks);
+}
+
+bool ControlService::left(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.left(rank);
+}
+
+bool ControlService::living(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.living(rank);
+}
+
+}  // namespace sinew

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/control/control_peers.hpp>
+#include <sinew/collectives/control/control_thread.hpp>
+#include <sinew/collectives/control/doorbell.hpp>
+#include <sinew/collectives/control/failures.hpp>
+#include <sinew/collectives/control/host_links.hpp>
+#include <sinew/collectives/control/report.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/file_descriptor.hpp>
+
+namespace sinew {
+
+/// The half of a rank's control plane that works while the rank computes: on the control thread it watches the other
+/// processes of the host and reads what their ranks announce. What it learns waits for the thread that drives.
+/// Ranks of other hosts are heard through their hosts' speakers (HostLinks); for its own host it answers.
+/// Thread: announce, news, take_news, ask, report and the questions about failures from any; the rest on the control
+/// thread.
+class SINEW_API ControlService : private LinkUser {
+ public:
+  /// Introduces this rank to the others and starts to listen. Errors: as meet_control_peers; Error{System}.
+  ControlService(const Exchange& exchange, const ControlSetup& setup);
+  /// Says goodbye: this rank has left in order.
+  ~ControlService() override;
+  ControlService(const ControlService&) = delete;
+  ControlService& operator=(const ControlService&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  const std::vector<ControlPeer>& peers() const noexcept { return peers_; }
+  std::byte* records() const noexcept { return pages_.records.get(); }
+
+  /// Tells all ranks. The first notice about a thing counts, here and everywhere; a later one is dropped.
+  void announce(const Notice& notice);
+  /// Something waits for take_news.
+  bool news() const noexcept { return news_.load(std::memory_order_relaxed); }
+  std::vector<Notice> take_news();
+  /// Readable while there is news.
+  int wake_descriptor() const noexcept { return wake_.get(); }
+
+  Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
+  bool left(int rank) const;
+  bool living(int rank) const;
+
+  /// Asks the hosts of those ranks whose records cannot be read here. What they say comes to report(), if ever.
+  void ask(const Question& question);
+  /// The latest answer about a rank of another host to a question about this call, not older than two seconds.
+  std::optional<RankReport> report(int rank, std::uint64_t communicator, std::uint32_t sequence) const;
+
+  /// Reads the notices of one rank of this host, or of all.
+  void look(int from);
+  void look_everywhere();
+
+ private:
+  struct Answer {
+    std::uint32_t sequence;
+    RankReport report;
+    Clock::time_point at;
+  };
+
+  bool is_living(int world_rank) const override { return living(world_rank); }
+  bool speaks() const override;
+  void greet(HostLink& link) override;
+  void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) override;
+  void out_of_reach(int world_rank, const std::string& why) override;
+
+  void serve(Listener listener, const Bytes& secret);
+  void hear();
+  void compare_records();
+  void process_ended(std::uint64_t process_token);
+  bool learn(const Notice& notice);
+  void learn_from_afar(Notice notice);
+  void tell_host() const;
+  bool alone() const noexcept;
+  void route(std::span<const std::byte> question);
+  void answer(HostLink& to, std::span<const std::byte> question);
+  void answered(int asker, std::span<const std::byte> reports);
+
+  const int rank_;
+  const pid_t process_;  // a child of fork must not speak for it
+  ControlPages pages_;
+  Doorbell doorbell_;
+  std::uint64_t token_;
+  std::vector<ControlPeer> peers_;
+  FileDescriptor wake_;
+  std::shared_ptr<ControlThread> thread_;  // null: all ranks are of this process
+  std::unique_ptr<HostLinks> links_;       // the thread's; null: all ranks are of this host
+  std::set<std::uint64_t> suspected_;      // communicators; the thread's
+  std::atomic<bool> linked_{false};        // links_ is there
+
+  mutable std::mutex mutex_;  // guards what follows, and the own board
+  Failures failures_;
+  std::vector<std::uint64_t> seen_;  // notices read, per rank
+  std::vector<Notice> inbox_;
+  std::map<std::pair<int, std::uint64_t>, Answer> answers_;  // by rank and communicator
+  std::atomic<bool> news_{false};
+};
+
+}  // namespace sinew

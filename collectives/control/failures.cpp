@@ -1,0 +1,56 @@
+#include <sinew/collectives/control/failures.hpp>
+
+namespace sinew {
+
+bool Failures::learn(const Notice& notice) {
+  const auto rank = static_cast<std::size_t>(notice.world_rank);
+  switch (notice.kind) {
+    case NoticeKind::RankLost:
+      if (rank >= lost_.size() || lost_[rank] || left_[rank]) return false;
+      lost_[rank] = notice;
+      return true;
+    case NoticeKind::RankLeft:
+      if (rank >= left_.size() || left_[rank]) return false;
+      left_[rank] = true;
+      return true;
+    case NoticeKind::CommunicatorEnded:
+      if (!ended_.emplace(notice.communicator, notice).second) return false;
+      ended_order_.push_back(notice.communicator);
+      if (ended_order_.size() > kMostEnded) {
+        ended_.erase(ended_order_.front());
+        ended_order_.erase(ended_order_.begin());
+      }
+      return true;
+    case NoticeKind::WorldEnded:
+      if (world_) return false;
+      world_ = notice;
+      return true;
+    case NoticeKind::Suspicion: return true;
+  }
+  return false;
+}
+
+Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const {
+  if (const auto at = ended_.find(communicator); at != ended_.end()) return at->second.status();
+  if (world_) return world_->status();
+  for (std::size_t i = 0; i < world_ranks.size(); ++i) {
+    const auto& lost = lost_[static_cast<std::size_t>(world_ranks[i])];
+    if (lost) return {lost->code, std::string(lost->message()), static_cast<int>(i)};
+  }
+  return {};
+}
+
+std::vector<Notice> Failures::all() const {
+  std::vector<Notice> notices;
+  for (const auto& n : lost_) {
+    if (n) notices.push_back(*n);
+  }
+  for (std::size_t r = 0; r < left_.size(); ++r) {
+    if (left_[r]) notices.push_back(Notice::of(NoticeKind::RankLeft, static_cast<int>(r), {}));
+  }
+  for (const std::uint64_t communicator : ended_order_) notices.push_back(ended_.at(communicator));
+  if (world_) notices.push_back(*world_);
+  return notices;
+}
+
+}  // namespace sinew

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <sinew/collectives/control/notice.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// What a rank has learnt of ends: the failure table. The first reason stays.
+/// Thread: one at a time; its owner has a lock.
+class SINEW_API Failures {
+ public:
+  explicit Failures(int ranks) : lost_(static_cast<std::size_t>(ranks)), left_(lost_.size()) {}
+
+  /// false: known already.
+  bool learn(const Notice& notice);
+
+  bool lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)].has_value(); }
+  bool left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)]; }
+  bool living(int rank) const noexcept { return !lost(rank) && !left(rank); }
+  /// Why a communicator has ended: it, the generation, or the lowest of its ranks that is lost. Ok: it lives.
+  Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
+  bool world_ended() const noexcept { return world_.has_value(); }
+  /// Everything known, for somebody who knows nothing.
+  std::vector<Notice> all() const;
+
+ private:
+  /// Ended communicators are few; a program that makes and ends them for ever must not grow the table.
+  static constexpr std::size_t kMostEnded = 1024;
+
+  std::vector<std::optional<Notice>> lost_;
+  std::vector<bool> left_;
+  std::map<std::uint64_t, Notice> ended_;
+  std::vector<std::uint64_t> ended_order_;
+  std::optional<Notice> world_;
+};
+
+}  // namespace sinew

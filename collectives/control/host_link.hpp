@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <sinew/core/auth.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/socket_address.hpp>
+
+namespace sinew {
+
+/// What control planes of different hosts say to each other.
+enum class LinkFrame : std::uint8_t {
+  Notice,    ///< a Notice
+  Question,  ///< Question::encode
+  Answer,    ///< i32 World rank of the asker, then RankReport::encode
+  Round,     ///< what a rank gives to a round among survivors: see rounds.hpp
+};
+
+/// One TCP connection between the control planes of two ranks on different hosts. Both prove the job's secret before
+/// anything is parsed. The kernel finds a dead line: keep-alive of 1 s, four probes, and TCP_USER_TIMEOUT.
+/// Thread: the control thread. Nothing blocks.
+class HostLink {
+ public:
+  enum class State : std::uint8_t { Connecting, Proving, Open, Closed };
+  using Take = std::function<void(LinkFrame, std::span<const std::byte>)>;
+
+  /// A stranger's bytes are refused at this size, and a frame may not be longer.
+  static constexpr std::size_t kLongestFrame = 4 << 20;
+
+  /// Begins to connect; errors show as Closed.
+  static std::unique_ptr<HostLink> connect(const SocketAddress& to, const Bytes& secret, const AuthClaim& claim);
+  /// Takes over an accepted socket.
+  static std::unique_ptr<HostLink> accept(FileDescriptor socket, const Bytes& secret, const AuthClaim& expected);
+
+  int descriptor() const noexcept { return socket_.get(); }
+  State state() const noexcept { return state_; }
+  /// World rank at the other end; of an accepted link once it is Open.
+  int peer() const noexcept { return peer_; }
+  /// Where it leads: the address connected to, or where an accepted link came from.
+  const std::string& address() const noexcept { return address_; }
+  /// Why it is Closed; `error()` is the errno, or 0.
+  const std::string& reason() const noexcept { return reason_; }
+  int error() const noexcept { return error_; }
+  Clock::time_point since() const noexcept { return since_; }
+
+  /// What epoll should wait for now.
+  std::uint32_t events() const noexcept;
+  /// Reads and writes what the socket has and takes.
+  void serve(const Take& take);
+  void send(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body = {});
+  /// Sends nothing after what is left; Closed once the peer has read it all and closes in turn.
+  void finish();
+  /// All has been written.
+  bool finished() const noexcept { return finished_; }
+
+ private:
+  HostLink(FileDescriptor socket, Authentication authentication, bool connecting, std::string address);
+  void connected();
+  void prove();
+  void read(const Take& take);
+  void write();
+  void fail(std::string what, int error);
+
+  FileDescriptor socket_;
+  Authentication authentication_;
+  State state_;
+  int peer_;
+  std::string address_;
+  std::string reason_;
+  int error_ = 0;
+  Clock::time_point since_ = Clock::now();
+  Bytes in_;
+  std::deque<Bytes> out_;
+  std::size_t written_ = 0;  // of out_.front()
+  bool finishing_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace sinew

@@ -1,0 +1,304 @@
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/control/host_links.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+
+namespace sinew {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint32_t kService = 0x6c727463;  // "ctrl"
+constexpr auto kLookAfter = milliseconds(250);
+constexpr auto kAttempt = seconds(2);  // to connect and prove the secret
+constexpr auto kOtherSideBegins = seconds(2);
+constexpr auto kGiveUpHost = seconds(6);  // longer than the keep-alive that ended the link
+constexpr auto kDeaf = seconds(1);
+constexpr auto kLastWords = milliseconds(150);  // between a refusal and the verdict: a goodbye may be on its way
+constexpr auto kLeaveWithin = seconds(1);
+constexpr std::size_t kMostUnproven = 64;
+
+/// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
+std::string machine_of(const std::string& address) {
+  constexpr std::string_view kWrapped = "[::ffff:";
+  const std::string host = address.substr(0, address.rfind(':'));
+  if (!host.starts_with(kWrapped)) return host;
+  return host.substr(kWrapped.size(), host.size() - kWrapped.size() - 1);
+}
+
+}  // namespace
+
+HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
+                     std::vector<const ControlPeer*> elsewhere, int own_first)
+    : thread_(thread),
+      user_(user),
+      listener_(std::move(listener)),
+      secret_(std::move(secret)),
+      self_(self),
+      own_first_(own_first) {
+  for (const ControlPeer* p : elsewhere) {
+    const auto known = std::ranges::find(hosts_, p->host_id, &Host::id);
+    Host& host = known != hosts_.end() ? *known : hosts_.emplace_back();
+    host.id = p->host_id;
+    host.name = p->host_name;
+    host.ranks.push_back(p);
+  }
+  thread_.watch(listener_.socket.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+  schedule();
+  maintain();
+}
+
+HostLinks::~HostLinks() {
+  thread_.forget(this);
+  thread_.unwatch(listener_.socket.get());
+  for (const auto& l : links_) thread_.unwatch(l->descriptor());
+  for (const auto& l : unproven_) thread_.unwatch(l->descriptor());
+  for (const Host& h : hosts_) {
+    if (h.attempt) thread_.unwatch(h.attempt->descriptor());
+  }
+}
+
+void HostLinks::schedule() {
+  thread_.at(Clock::now() + kLookAfter, this, [this] {
+    schedule();
+    maintain();
+  });
+}
+
+HostLinks::Host* HostLinks::host_of(int world_rank) noexcept {
+  for (Host& h : hosts_) {
+    for (const ControlPeer* p : h.ranks) {
+      if (p->rank == world_rank) return &h;
+    }
+  }
+  return nullptr;
+}
+
+void HostLinks::watch(HostLink& link, bool fresh) {
+  if (fresh) {
+    thread_.watch(link.descriptor(), link.events(), [this, l = &link](std::uint32_t) { serve(l); });
+  } else {
+    thread_.change(link.descriptor(), link.events());
+  }
+}
+
+void HostLinks::accept() {
+  for (;;) {
+    FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    if (unproven_.size() >= kMostUnproven) continue;  // strangers
+    const AuthClaim expected{.service = kService, .to_rank = self_.rank, .instance = self_.token};
+    unproven_.push_back(HostLink::accept(std::move(socket), secret_, expected));
+    watch(*unproven_.back(), true);
+  }
+}
+
+void HostLinks::serve(HostLink* link) {
+  link->serve(taker(*link));
+  const bool closed = link->state() == HostLink::State::Closed;
+  const bool open = link->state() == HostLink::State::Open;
+  if (closed) {
+    thread_.unwatch(link->descriptor());
+  } else {
+    watch(*link, false);
+  }
+  const auto is_it = [link](const auto& l) { return l.get() == link; };
+  if (std::ranges::any_of(links_, is_it)) {
+    if (closed) drop(link);
+    return;
+  }
+  if (!closed && !open) return;
+  if (const auto at = std::ranges::find_if(unproven_, is_it); at != unproven_.end()) {
+    std::unique_ptr<HostLink> taken = std::move(*at);
+    unproven_.erase(at);
+    if (open) return opened(std::move(taken));
+    log::debug("a control connection was refused: {}", taken->reason());
+    return;
+  }
+  for (Host& h : hosts_) {
+    if (h.attempt.get() != link) continue;
+    if (open) return opened(std::move(h.attempt));
+    return attempt_ended(h);
+  }
+}
+
+void HostLinks::opened(std::unique_ptr<HostLink> link) {
+  Host* host = host_of(link->peer());
+  if (host == nullptr) return thread_.unwatch(link->descriptor());
+  log::debug("control connection between rank {} and rank {}", self_.rank, link->peer());
+  host->without_since = {};
+  host->trouble.clear();
+  host->worked = machine_of(link->address());
+  links_.push_back(std::move(link));
+  HostLink& open = *links_.back();
+  user_.greet(open);
+  if (left_) open.finish();
+  if (open.state() == HostLink::State::Open) watch(open, false);
+}
+
+void HostLinks::drop(HostLink* link) {
+  const int rank = link->peer();
+  const std::string reason = link->reason();
+  const bool finished = link->finished();
+  deaf_since_.erase(link);
+  std::erase_if(links_, [link](const auto& l) { return l.get() == link; });
+  Host* host = host_of(rank);
+  if (host == nullptr) return;
+  host->trouble = reason;
+  host->next_candidate = 0;
+  host->goodbye = host->goodbye || (left_ && finished);
+  maintain();
+}
+
+/// A refusal at an address of a machine that has answered before means that the process is gone.
+void HostLinks::attempt_ended(Host& host) {
+  const int rank = host.attempt->peer();
+  host.trouble = host.attempt->reason();
+  const bool refused = host.attempt->error() == ECONNREFUSED && !host.worked.empty() &&
+                       machine_of(host.attempt->address()) == host.worked;
+  host.attempt.reset();
+  if (left_ && ++host.failures >= candidates(host).size()) host.goodbye = true;  // nobody listens
+  if (refused) {
+    thread_.at(Clock::now() + kLastWords, this, [this, rank] {
+      if (user_.is_living(rank)) user_.out_of_reach(rank, "its process no longer listens");
+    });
+  }
+  maintain();
+}
+
+bool HostLinks::usable(const HostLink& link) const {
+  const auto asked = deaf_since_.find(&link);
+  return user_.is_living(link.peer()) && (asked == deaf_since_.end() || Clock::now() - asked->second < kDeaf);
+}
+
+HostLink* HostLinks::link_to(const Host& host) const {
+  for (const auto& l : links_) {
+    const bool there = std::ranges::any_of(host.ranks, [&](const ControlPeer* p) { return p->rank == l->peer(); });
+    if (there && usable(*l)) return l.get();
+  }
+  return nullptr;
+}
+
+std::vector<HostLinks::Candidate> HostLinks::candidates(const Host& host) const {
+  std::vector<Candidate> all;
+  for (const ControlPeer* p : host.ranks) {
+    const bool linked = std::ranges::any_of(links_, [&](const auto& l) { return l->peer() == p->rank; });
+    if (linked || !user_.is_living(p->rank)) continue;
+    for (const std::string& a : p->addresses) all.push_back({p, SocketAddress::parse(a)});
+  }
+  return all;
+}
+
+void HostLinks::begin_attempt(Host& host) {
+  const std::vector<Candidate> all = candidates(host);
+  if (all.empty()) return;
+  const Candidate& next = all[host.next_candidate++ % all.size()];
+  host.attempt = connect(next);
+  if (host.attempt->state() == HostLink::State::Closed) {
+    host.trouble = host.attempt->reason();
+    host.attempt.reset();
+  } else {
+    watch(*host.attempt, true);
+  }
+}
+
+bool HostLinks::linked(const Host& host) const {
+  return std::ranges::any_of(links_, [&](const auto& l) {
+    return std::ranges::any_of(host.ranks, [&](const ControlPeer* p) { return p->rank == l->peer(); });
+  });
+}
+
+void HostLinks::keep(Host& host, Clock::time_point now) {
+  const auto living = [&](const ControlPeer* p) { return user_.is_living(p->rank); };
+  if (link_to(host) != nullptr || host.goodbye || std::ranges::none_of(host.ranks, living)) return;
+  const bool silent = linked(host);  // its kernel is there, its process may be stopped
+  if (silent || host.without_since == Clock::time_point{}) host.without_since = now;
+  if (host.attempt && now - host.attempt->since() > kAttempt) {
+    const bool reached = host.attempt->state() == HostLink::State::Proving;
+    if (reached) host.without_since = now;
+    thread_.unwatch(host.attempt->descriptor());
+    host.trouble = fmt::format("no answer from {} within {} s", host.attempt->address(), kAttempt.count());
+    host.attempt.reset();
+  }
+  const auto without = now - host.without_since;
+  if (without > kGiveUpHost && !host.worked.empty()) {
+    for (const ControlPeer* p : host.ranks) {
+      if (living(p)) user_.out_of_reach(p->rank, fmt::format("its host is out of reach: {}", host.trouble));
+    }
+    return;
+  }
+  if (without > kGiveUpHost && !host.told) {
+    host.told = true;
+    log::warning("no control connection to host {}: failures there will not be known here; {}", host.name,
+                 host.trouble);
+  }
+  const bool mine =
+      left_ || silent || !host.worked.empty() || own_first_ < host.ranks[0]->rank || without > kOtherSideBegins;
+  if (!host.attempt && mine) begin_attempt(host);
+}
+
+void HostLinks::maintain() {
+  if (user_.speaks()) {
+    const auto now = Clock::now();
+    for (Host& h : hosts_) keep(h, now);
+  }
+  if (left_ && has_said_goodbye()) gone();
+}
+
+void HostLinks::send_all(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body) {
+  for (const auto& l : links_) {
+    l->send(type, head, body);
+    if (l->state() == HostLink::State::Open) watch(*l, false);
+  }
+}
+
+bool HostLinks::ask(const std::string& host_id, std::span<const std::byte> question) {
+  for (const Host& h : hosts_) {
+    HostLink* link = h.id == host_id ? link_to(h) : nullptr;
+    if (link == nullptr) continue;
+    deaf_since_.try_emplace(link, Clock::now());
+    link->send(LinkFrame::Question, question);
+    if (link->state() == HostLink::State::Open) watch(*link, false);
+    return true;
+  }
+  return false;
+}
+
+void HostLinks::leave(std::function<void()> left) {
+  left_ = std::move(left);
+  thread_.at(Clock::now() + kLeaveWithin, this, [this] { gone(); });
+  for (const auto& l : links_) l->finish();
+  maintain();
+}
+
+void HostLinks::gone() {
+  if (const auto left = std::exchange(left_, nullptr)) left();
+}
+
+/// Everybody knows that this rank leaves, or another rank of this host will tell them.
+bool HostLinks::has_said_goodbye() const {
+  return std::ranges::all_of(hosts_, [&](const Host& h) {
+    const bool nobody = std::ranges::none_of(h.ranks, [&](const ControlPeer* p) { return user_.is_living(p->rank); });
+    return h.goodbye || nobody || (!linked(h) && !user_.speaks());
+  });
+}
+
+HostLink::Take HostLinks::taker(HostLink& link) {
+  return [this, &link](LinkFrame type, std::span<const std::byte> bytes) { user_.take(link, type, bytes); };
+}
+
+std::unique_ptr<HostLink> HostLinks::connect(const Candidate& to) const {
+  const AuthClaim claim{
+      .service = kService, .from_rank = self_.rank, .to_rank = to.peer->rank, .instance = to.peer->token};
+  return HostLink::connect(to.address, secret_, claim);
+}
+
+}  // namespace sinew

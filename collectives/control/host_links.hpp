@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/control_peers.hpp>
+#include <sinew/collectives/control/control_thread.hpp>
+#include <sinew/collectives/control/host_link.hpp>
+#include <sinew/core/socket_address.hpp>
+
+namespace sinew {
+
+/// Who uses the links of a rank: its control service.
+class LinkUser {
+ public:
+  virtual ~LinkUser() = default;
+  /// Neither lost nor left.
+  virtual bool is_living(int world_rank) const = 0;
+  /// This rank speaks for its host: none below it lives and runs.
+  virtual bool speaks() const = 0;
+  /// Everything somebody who has just come must be told.
+  virtual void greet(HostLink& link) = 0;
+  virtual void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) = 0;
+  /// The kernel says that nobody listens there any more, or the host has been out of reach for long.
+  virtual void out_of_reach(int world_rank, const std::string& why) = 0;
+};
+
+/// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
+/// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
+/// had a link and cannot be reached for six seconds is lost.
+/// Thread: the control thread.
+class HostLinks {
+ public:
+  /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
+  HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
+            std::vector<const ControlPeer*> elsewhere, int own_first);
+  ~HostLinks();
+  HostLinks(const HostLinks&) = delete;
+  HostLinks& operator=(const HostLinks&) = delete;
+
+  /// Looks after the links; called when something has changed, and by itself every quarter of a second.
+  void maintain();
+  /// To every host there is a link with.
+  void send_all(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body = {});
+  /// To one host; false: there is no link, or it does not answer.
+  bool ask(const std::string& host_id, std::span<const std::byte> question);
+  /// To whom it came from.
+  void answered(HostLink& link) noexcept { deaf_since_.erase(&link); }
+  /// This rank says no more than it has said: calls `left` once every host with a living rank has taken it, over a
+  /// new link where there is none, or after a second.
+  void leave(std::function<void()> left);
+
+ private:
+  struct Host {
+    std::string id;
+    std::string name;
+    std::vector<const ControlPeer*> ranks;
+    std::unique_ptr<HostLink> attempt;
+    std::size_t next_candidate = 0;
+    Clock::time_point without_since{};
+    std::string worked;  // address that has carried a link, without its port
+    std::string trouble;
+    bool told = false;
+    bool goodbye = false;
+    std::size_t failures = 0;  // of attempts to say it
+  };
+  struct Candidate {
+    const ControlPeer* peer;
+    SocketAddress address;
+  };
+
+  void accept();
+  std::unique_ptr<HostLink> connect(const Candidate& to) const;
+  HostLink::Take taker(HostLink& link);
+  bool has_said_goodbye() const;
+  void gone();
+  void watch(HostLink& link, bool fresh);
+  void serve(HostLink* link);
+  void opened(std::unique_ptr<HostLink> link);
+  void attempt_ended(Host& host);
+  void keep(Host& host, Clock::time_point now);
+  void begin_attempt(Host& host);
+  std::vector<Candidate> candidates(const Host& host) const;
+  bool usable(const HostLink& link) const;
+  HostLink* link_to(const Host& host) const;
+  bool linked(const Host& host) const;
+  Host* host_of(int world_rank) noexcept;
+  void lost_link(Host& host, int rank);
+  void drop(HostLink* link);
+  void schedule();
+
+  ControlThread& thread_;
+  LinkUser& user_;
+  Listener listener_;
+  Bytes secret_;
+  const ControlPeer& self_;
+  int own_first_;
+  std::vector<Host> hosts_;
+  std::vector<std::unique_ptr<HostLink>> links_;             // open
+  std::vector<std::unique_ptr<HostLink>> unproven_;          // accepted
+  std::map<const HostLink*, Clock::time_point> deaf_since_;  // asked and silent
+  std::function<void()> left_;                               // set: this rank is leaving
+};
+
+}  // namespace sinew

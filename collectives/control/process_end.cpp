@@ -1,0 +1,69 @@
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/control/process_end.hpp>
+
+namespace sinew {
+namespace {
+
+/// As <linux/pidfd.h> of Linux 6.15 has it; headers of the build machine may be older than the kernel.
+struct PidfdInfo {
+  std::uint64_t mask;
+  std::uint64_t cgroup;
+  std::uint32_t ids[11];
+  std::int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr std::uint64_t kInfoExit = 1 << 3;
+constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+
+/// /proc/PID/stat from the state letter on: the name before it may hold anything.
+std::string stat_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::size_t name_end = text.rfind(')');
+  return name_end == std::string::npos ? std::string() : text.substr(name_end + 1);
+}
+
+/// The wait status of a process that nobody has waited for yet.
+std::optional<int> status_of_zombie(pid_t process) {
+  constexpr int kFieldsToExitCode = 50;  // field 52; the text begins with field 3
+  std::istringstream fields(stat_of(process));
+  std::string field;
+  for (int i = 0; i < kFieldsToExitCode && fields >> field; ++i) {
+    if (i == 0 && field != "Z" && field != "X") return std::nullopt;
+  }
+  return fields ? std::optional(std::atoi(field.c_str())) : std::nullopt;
+}
+
+}  // namespace
+
+std::string how_it_ended(int pidfd, pid_t process) {
+  std::optional<int> status = status_of_zombie(process);
+  PidfdInfo info{};
+  info.mask = kInfoExit;
+  if (!status && pidfd >= 0 && ::ioctl(pidfd, kGetInfo, &info) == 0 && (info.mask & kInfoExit) != 0) {
+    status = info.exit_code;
+  }
+  if (!status) return "ended";
+  if (WIFSIGNALED(*status))
+    return fmt::format("killed by signal {} ({})", WTERMSIG(*status), ::strsignal(WTERMSIG(*status)));
+  return fmt::format("exited with code {}", WEXITSTATUS(*status));
+}
+
+char state_of_process(pid_t process) {
+  const std::string stat = stat_of(process);
+  const std::size_t first = stat.find_first_not_of(' ');
+  return first == std::string::npos ? '\0' : stat[first];
+}
+
+}  // namespace sinew

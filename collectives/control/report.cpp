@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/report.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+using Json = nlohmann::json;
+
+/// How far back two ranks compare their calls one by one.
+constexpr std::size_t kRecentCalls = 128;
+
+Bytes pack(const Json& value) {
+  const std::vector<std::uint8_t> packed = Json::to_cbor(value);
+  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
+  return {first, first + packed.size()};
+}
+
+Json unpack(std::span<const std::byte> bytes) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return Json::from_cbor(first, first + bytes.size());
+}
+
+/// The collectives of one communicator, by sequence.
+std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std::uint64_t communicator) {
+  std::map<std::uint32_t, CallSeen> calls;
+  for (std::size_t i = 0; i < RecordPage::kRecords; ++i) {
+    const auto seen = reader.at(i);
+    if (seen && seen->communicator == communicator && !seen->message()) calls[seen->sequence] = *seen;
+  }
+  return calls;
+}
+
+CallReport tell(const RecordReader& reader, const CallSeen& seen) {
+  const std::int64_t since = seen.completed != 0 ? seen.completed : seen.entered;
+  return {.fingerprint = seen.fingerprint,
+          .history = seen.history,
+          .communicator = seen.communicator,
+          .sequence = seen.sequence,
+          .peer = seen.peer,
+          .id = seen.id,
+          .completed = seen.completed != 0,
+          .age_ms = std::max<std::int64_t>(0, coarse_now() - since) / 1'000'000,
+          .site = reader.site(seen.site)};
+}
+
+Json to_json(const std::optional<CallReport>& c) {
+  if (!c) return nullptr;
+  return {c->fingerprint, c->history, c->communicator, c->sequence, c->peer, c->id, c->completed, c->age_ms, c->site};
+}
+
+std::optional<CallReport> call_from(const Json& row) {
+  if (row.is_null()) return std::nullopt;
+  return CallReport{row.at(0), row.at(1), row.at(2), row.at(3), row.at(4), row.at(5), row.at(6), row.at(7), row.at(8)};
+}
+
+using Histories = std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>>;  // by communicator and sequence
+
+Histories histories_of(const RecordPage* page) {
+  Histories all;
+  for (std::size_t i = 0; i < RecordPage::kRecords; ++i) {
+    const auto seen = RecordReader(page).at(i);
+    if (!seen || seen->message() || seen->fingerprint == kClosedFingerprint) continue;
+    all[seen->communicator][seen->sequence] = seen->history;
+  }
+  return all;
+}
+
+}  // namespace
+
+Bytes Question::encode() const {
+  Json calls = Json::array();
+  for (const Call& c : recent) calls.push_back({c.sequence, c.fingerprint});
+  return pack({asker, communicator, sequence, ranks, calls});
+}
+
+Question Question::decode(std::span<const std::byte> bytes) try {
+  const Json q = unpack(bytes);
+  Question question{q.at(0), q.at(1), q.at(2), q.at(3), {}};
+  for (const Json& c : q.at(4)) question.recent.push_back({c.at(0), c.at(1)});
+  return question;
+} catch (const Json::exception& e) {
+  throw Error(Code::Mismatch, std::string("a message that should be a question about calls: ") + e.what());
+}
+
+Bytes RankReport::encode(const Question& about, std::span<const RankReport> reports) {
+  Json rows = Json::array();
+  for (const RankReport& r : reports) {
+    rows.push_back({r.rank, r.left, static_cast<int>(r.state), to_json(r.call), to_json(r.differing), to_json(r.latest),
+                    to_json(r.latest_anywhere)});
+  }
+  return pack({about.communicator, about.sequence, rows});
+}
+
+std::vector<RankReport> RankReport::decode(std::span<const std::byte> bytes, Question& about) try {
+  const Json answer = unpack(bytes);
+  about.communicator = answer.at(0);
+  about.sequence = answer.at(1);
+  std::vector<RankReport> reports;
+  for (const Json& r : answer.at(2)) {
+    reports.push_back({r.at(0), r.at(1), static_cast<char>(r.at(2).get<int>()), call_from(r.at(3)), call_from(r.at(4)),
+                       call_from(r.at(5)), call_from(r.at(6))});
+  }
+  return reports;
+} catch (const Json::exception& e) {
+  throw Error(Code::Mismatch, std::string("a message that should be reports of calls: ") + e.what());
+}
+
+Question ask_about(const RecordPage* mine, int asker, std::uint64_t communicator, std::uint32_t sequence,
+                   std::vector<std::int32_t> ranks) {
+  Question question{asker, communicator, sequence, std::move(ranks), {}};
+  for (const auto& [s, seen] : collectives_of(RecordReader(mine), communicator)) {
+    if (s <= sequence && s + kRecentCalls > sequence) question.recent.push_back({s, seen.fingerprint});
+  }
+  return question;
+}
+
+RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left, const Question& question) {
+  const RecordReader reader(page);
+  RankReport report{.rank = rank, .left = left, .state = state_of_process(process)};
+  const auto calls = collectives_of(reader, question.communicator);
+  if (const auto at = calls.find(question.sequence); at != calls.end()) report.call = tell(reader, at->second);
+  for (const Question::Call& asked : question.recent) {
+    const auto at = calls.find(asked.sequence);
+    if (at == calls.end() || at->second.fingerprint == asked.fingerprint) continue;
+    report.differing = tell(reader, at->second);
+    break;
+  }
+  if (const auto seen = reader.latest(question.communicator)) report.latest = tell(reader, *seen);
+  if (const auto seen = reader.latest()) report.latest_anywhere = tell(reader, *seen);
+  return report;
+}
+
+std::optional<CallReport> report_call(const RecordPage* page, std::uint64_t communicator, std::uint32_t sequence) {
+  const RecordReader reader(page);
+  const auto seen = reader.find(communicator, sequence);
+  return seen ? std::optional(tell(reader, *seen)) : std::nullopt;
+}
+
+std::vector<std::uint64_t> communicators_that_differ(const RecordPage* a, const RecordPage* b) {
+  std::vector<std::uint64_t> differing;
+  const Histories theirs = histories_of(b);
+  for (const auto& [communicator, mine] : histories_of(a)) {
+    const auto known = theirs.find(communicator);
+    if (known == theirs.end()) continue;
+    for (auto call = mine.rbegin(); call != mine.rend(); ++call) {
+      const auto same = known->second.find(call->first);
+      if (same == known->second.end()) continue;
+      if (same->second != call->second) differing.push_back(communicator);
+      break;  // the history holds all that came before
+    }
+  }
+  return differing;
+}
+
+}  // namespace sinew

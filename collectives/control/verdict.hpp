@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/report.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// Why a call that waits is not done.
+enum class Finding : std::uint8_t {
+  OnItsWay,    ///< all have entered it: data is under way
+  Late,        ///< somebody has not come yet, or is stopped; never a reason to give it up
+  Mismatched,  ///< somebody made another call, or closed the communicator without making this one
+  Gone,        ///< somebody has left and will never come
+};
+
+struct SINEW_API Verdict {
+  Finding finding = Finding::OnItsWay;
+  std::string text;
+  int blamed = -1;  ///< rank in the communicator
+
+  /// What the communicator ends with; Ok where nothing ends.
+  Status status() const;
+};
+
+/// A call that waits, as its own rank sees it.
+struct Waiting {
+  CallReport call;
+  std::int64_t waited_ms = 0;
+  int rank = 0;  ///< in the communicator, as `peer` and all ranks in texts
+};
+
+/// One's own call of that sequence on the same communicator, while it is remembered.
+using OwnCall = std::function<std::optional<CallReport>(std::uint32_t sequence)>;
+
+/// Judges a call by what the other ranks' records say. `reports` by rank in the communicator; nothing: no answer (yet);
+/// one's own place is ignored. Pure: equal reports give equal verdicts.
+SINEW_API Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, const OwnCall& own);
+
+/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words.
+SINEW_API std::string describe_call(const CallReport& call);
+
+}  // namespace sinew

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include <sinew/collectives/executable.hpp>
+
+namespace sinew {
+namespace {
+
+void index_followers(Executable& e) {
+  const std::vector<Step>& steps = e.program.steps;
+  const auto count = static_cast<std::uint32_t>(steps.size());
+  e.follower_first.assign(count + 1, 0);
+  for (const Step& s : steps) {
+    e.waits_for.push_back(s.deps.count);
+    for (std::uint32_t d = 0; d < s.deps.count; ++d) ++e.follower_first[e.program.dependencies[s.deps.first + d] + 1];
+  }
+  for (std::uint32_t i = 0; i < count; ++i) e.follower_first[i + 1] += e.follower_first[i];
+  e.followers.resize(e.follower_first[count]);
+  std::vector<std::uint32_t> next(e.follower_first.begin(), e.follower_first.end() - 1);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const DepRange deps = steps[i].deps;
+    for (std::uint32_t d = 0; d < deps.count; ++d) e.followers[next[e.program.dependencies[deps.first + d]]++] = i;
+  }
+}
+
+double scale_factor(const CollectiveDesc& desc, int ranks) {
+  return desc.op == ReduceOp::PreMulSum ? desc.pre_multiply : 1.0 / ranks;
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program,
+                                                std::uint64_t segment_bytes, std::uint32_t depth) {
+  auto e = std::make_unique<Executable>();
+  e->chunks = chunk_table(desc, program);
+  e->program = std::move(program);
+  e->element_bytes = static_cast<std::uint32_t>(size_of(desc.dtype));
+  index_followers(*e);
+  for (const Step& s : e->program.steps) {
+    const bool message = s.op == Op::Send || s.op == Op::Recv;
+    e->message_of_step.push_back(message ? e->messages++ : 0);
+  }
+  const std::uint64_t largest_bytes = e->chunks.largest * e->element_bytes;
+  // A slice of several chunks is one run of memory only while chunks are whole.
+  const bool whole = segment_bytes == 0 || std::ranges::any_of(e->program.steps, [](const Step& s) {
+                       return std::max({s.a.count, s.b.count, s.dst.count}) > 1;
+                     });
+  const std::uint64_t wanted = whole ? 1 : (largest_bytes + segment_bytes - 1) / segment_bytes;
+  e->segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
+  e->depth = std::min(std::max(depth, 1u), e->segments);
+  // An instance's scratch holds one segment of each scratch chunk; rounding may add an element to any of them.
+  for (auto& extent : e->chunks.scratch) {
+    extent.first = e->scratch_bytes / e->element_bytes;
+    e->scratch_bytes += (e->segments == 1 ? extent.count : extent.count / e->segments + 1) * e->element_bytes;
+  }
+  if (reduces(desc.collective)) {
+    e->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
+    if (desc.op == ReduceOp::Average || desc.op == ReduceOp::PreMulSum) {
+      e->scaler = scaler_for(desc.dtype, scale_factor(desc, e->program.ranks));
+    }
+  }
+  return e;
+}
+
+}  // namespace sinew

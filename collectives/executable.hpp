@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/reduce.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew {
+
+/// A program made ready to run on one communicator for one call signature: who follows whom, which endpoint a message
+/// takes, which kernel combines, where chunks lie. Immutable; shared by all calls of the plan.
+/// Cost:     built once per plan; a run of it allocates nothing in the steady state.
+struct SINEW_API Executable {
+  Program program;
+  ChunkTable chunks;
+  std::vector<std::uint32_t> waits_for;       ///< per step: number of predecessors
+  std::vector<std::uint32_t> follower_first;  ///< per step: first entry of `followers`; one more at the end
+  std::vector<std::uint32_t> followers;
+  std::vector<std::uint32_t> message_of_step;  ///< per step: its place among the completions of an instance
+  std::vector<Endpoint*> endpoint_of_step;     ///< null for Copy and Reduce
+  std::uint32_t messages = 0;
+  std::uint32_t segments = 1;
+  std::uint32_t depth = 1;          ///< instances at a time
+  std::uint64_t scratch_bytes = 0;  ///< of one instance
+  std::uint32_t element_bytes = 1;
+  Reducer reducer;
+  Scaler scaler;
+
+  /// `endpoint(peer)` gives the connection to a rank of the communicator.
+  /// `segment_bytes`: longest piece of a chunk one instance handles; equal on all ranks, as `depth`.
+  template <class EndpointOf>
+  static std::unique_ptr<Executable> make(const CollectiveDesc& desc, Program program, std::uint64_t segment_bytes,
+                                          std::uint32_t depth, EndpointOf&& endpoint) {
+    auto e = prepare(desc, std::move(program), segment_bytes, depth);
+    for (const Step& s : e->program.steps) {
+      e->endpoint_of_step.push_back(s.op == Op::Send || s.op == Op::Recv ? endpoint(s.peer) : nullptr);
+    }
+    return e;
+  }
+
+ private:
+  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program, std::uint64_t segment_bytes,
+                                             std::uint32_t depth);
+};
+
+}  // namespace sinew

@@ -1,0 +1,270 @@
+#include <algorithm>
+#include <cstring>
+
+#include <sinew/collectives/executor.hpp>
+
+namespace sinew {
+
+/// One posted Send or Recv of one instance.
+struct Executor::Message : Completion {
+  Instance* instance = nullptr;
+  std::uint32_t step = 0;
+  bool posted = false;
+};
+
+/// One segment's pass through the program.
+struct Executor::Instance {
+  Run* run = nullptr;
+  std::uint32_t segment = 0;
+  std::uint32_t steps_left = 0;
+  std::uint32_t posted = 0;
+  bool running = false;
+  std::vector<std::uint32_t> waits_for;
+  std::vector<std::uint32_t> ready;
+  std::unique_ptr<Message[]> messages;
+  std::unique_ptr<std::byte[]> scratch;
+
+  Buffer memory(const Slice& slice) const noexcept;
+};
+
+struct Executor::Run {
+  Executor* executor = nullptr;
+  const Executable* shape = nullptr;  // what the instances were made for
+  RunArguments args;
+  Completion* done = nullptr;  // null: idle
+  Status status;
+  std::uint32_t next_segment = 0;
+  std::uint32_t segments_left = 0;
+  std::uint32_t instances_running = 0;
+  bool failed = false;
+  std::vector<Instance> instances;
+};
+
+/// The bytes of a slice in this segment. Slices of several chunks are contiguous only unsegmented.
+Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
+  const Executable& e = *run->args.executable;
+  const auto& row = slice.space == Space::In    ? e.chunks.in
+                    : slice.space == Space::Out ? e.chunks.out
+                                                : e.chunks.scratch;
+  const ChunkTable::Extent head = row[slice.first];
+  const ChunkTable::Extent part = head.segment(segment, e.segments);
+  std::uint64_t count = part.count;
+  for (std::uint32_t c = 1; c < slice.count; ++c) count += row[slice.first + c].segment(segment, e.segments).count;
+  const std::size_t bytes = count * e.element_bytes;
+  switch (slice.space) {
+    case Space::In:
+      return {const_cast<std::byte*>(run->args.in.data) + part.first * e.element_bytes, bytes, run->args.in.place};
+    case Space::Out: return {run->args.out.data + part.first * e.element_bytes, bytes, run->args.out.place};
+    case Space::Scratch: return {scratch.get() + head.first * e.element_bytes, bytes, {}};
+  }
+  return {};
+}
+
+Executor::Executor() = default;
+Executor::~Executor() = default;
+
+Executor::Run& Executor::take_run(const Executable& e) {
+  for (auto& run : runs_) {
+    if (run->done == nullptr && run->shape == &e) return *run;
+  }
+  auto run = std::make_unique<Run>();
+  run->executor = this;
+  run->shape = &e;
+  run->instances.resize(e.depth);
+  for (Instance& i : run->instances) {
+    i.run = run.get();
+    i.messages = std::make_unique<Message[]>(e.messages);
+    i.scratch = std::make_unique<std::byte[]>(e.scratch_bytes);
+    i.ready.reserve(e.program.steps.size());
+    memory_bytes_ += e.scratch_bytes + e.messages * sizeof(Message);
+    for (std::uint32_t s = 0; s < e.program.steps.size(); ++s) {
+      if (e.endpoint_of_step[s] == nullptr) continue;
+      Message& m = i.messages[e.message_of_step[s]];
+      m.fire = &Executor::message_fired;
+      m.instance = &i;
+      m.step = s;
+    }
+  }
+  runs_.push_back(std::move(run));
+  return *runs_.back();
+}
+
+void Executor::start(const RunArguments& arguments, Completion& done) {
+  Run& run = take_run(*arguments.executable);
+  run.args = arguments;
+  run.done = &done;
+  run.status = {};
+  run.failed = false;
+  run.next_segment = 0;
+  run.segments_left = arguments.executable->segments;
+  while (run.next_segment < arguments.executable->segments && run.instances_running < arguments.executable->depth) {
+    start_instance(run);
+  }
+}
+
+void Executor::start_instance(Run& run) {
+  const Executable& e = *run.args.executable;
+  const auto idle = std::ranges::find(run.instances, false, &Instance::running);
+  Instance& instance = *idle;
+  instance.running = true;
+  instance.segment = run.next_segment++;
+  instance.steps_left = static_cast<std::uint32_t>(e.program.steps.size());
+  instance.posted = 0;
+  instance.waits_for = e.waits_for;
+  instance.ready.clear();
+  ++run.instances_running;
+  for (std::uint32_t s = instance.steps_left; s-- > 0;) {
+    if (instance.waits_for[s] == 0) instance.ready.push_back(s);
+  }
+  if (instance.steps_left == 0) {
+    instance_over(instance);
+  } else {
+    execute_ready(instance);
+  }
+}
+
+/// Works through what is ready; local steps may make more ready. Ends the instance when nothing is left.
+void Executor::execute_ready(Instance& instance) {
+  while (!instance.ready.empty() && !instance.run->failed) {
+    const std::uint32_t step = instance.ready.back();
+    instance.ready.pop_back();
+    begin_step(instance, step);
+  }
+  const bool over = instance.run->failed ? instance.posted == 0 : instance.steps_left == 0;
+  if (over) instance_over(instance);
+}
+
+void Executor::begin_step(Instance& instance, std::uint32_t step) {
+  const RunArguments& args = instance.run->args;
+  const Executable& e = *args.executable;
+  const Step& s = e.program.steps[step];
+  if (s.op == Op::Copy) {
+    const Buffer from = instance.memory(s.a);
+    const Buffer to = instance.memory(s.dst);
+    if (s.map == ElementMap::Scale) {
+      e.scaler(to.data, from.data, to.bytes);
+    } else if (to.data != from.data && to.bytes > 0) {
+      std::memcpy(to.data, from.data, to.bytes);
+    }
+    step_done(instance, step);
+    return;
+  }
+  if (s.op == Op::Reduce) {
+    const Buffer to = instance.memory(s.dst);
+    e.reducer(to.data, instance.memory(s.a).data, instance.memory(s.b).data, to.bytes);
+    if (s.map == ElementMap::Scale) e.scaler(to.data, to.data, to.bytes);
+    step_done(instance, step);
+    return;
+  }
+  Message& message = instance.messages[e.message_of_step[step]];
+  message.posted = true;
+  message.status = {};
+  ++instance.posted;
+  const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, instance.segment);
+  if (s.op == Op::Send) {
+    e.endpoint_of_step[step]->send(instance.memory(s.a), nullptr, tag, args.fingerprint, message);
+  } else {
+    message.note = args.fingerprint;
+    Sink sink{instance.memory(s.dst), nullptr, {}};
+    if (s.a.count > 0) {
+      sink.reduce = &e.reducer;
+      sink.with = instance.memory(s.a);
+    }
+    e.endpoint_of_step[step]->recv(sink, nullptr, tag, message);
+  }
+}
+
+/// Marks a step done and its followers ready; does not run them.
+void Executor::step_done(Instance& instance, std::uint32_t step) {
+  const Executable& e = *instance.run->args.executable;
+  --instance.steps_left;
+  for (std::uint32_t f = e.follower_first[step]; f < e.follower_first[step + 1]; ++f) {
+    if (--instance.waits_for[e.followers[f]] == 0) instance.ready.push_back(e.followers[f]);
+  }
+}
+
+void Executor::message_fired(Completion& completion) noexcept {
+  auto& message = static_cast<Message&>(completion);
+  Instance& instance = *message.instance;
+  Run& run = *instance.run;
+  const Executable& e = *run.args.executable;
+  message.posted = false;
+  --instance.posted;
+  const Step& s = e.program.steps[message.step];
+  if (!message.status.ok()) {
+    run.executor->fail(run, message.status);
+  } else if (!run.failed) {
+    if (s.op == Op::Recv) {
+      const Buffer to = instance.memory(s.dst);
+      if (message.bytes != to.bytes) {
+        run.executor->fail(run, Status(Code::Mismatch, "a message of this call is shorter than expected", s.peer));
+      } else if (s.map == ElementMap::Scale) {
+        e.scaler(to.data, to.data, to.bytes);
+      }
+    }
+    if (!run.failed) run.executor->step_done(instance, message.step);
+  }
+  run.executor->execute_ready(instance);
+}
+
+void Executor::instance_over(Instance& instance) {
+  Run& run = *instance.run;
+  if (!instance.running) return;
+  instance.running = false;
+  --run.instances_running;
+  --run.segments_left;
+  if (!run.failed && run.next_segment < run.args.executable->segments) {
+    start_instance(run);
+  } else if (run.instances_running == 0 && (run.failed || run.segments_left == 0)) {
+    finished_.push_back(&run);
+  }
+}
+
+void Executor::fail(Run& run, const Status& reason) noexcept {
+  if (run.failed) return;
+  run.failed = true;
+  run.status = reason;
+  const Executable& e = *run.args.executable;
+  for (Instance& i : run.instances) {
+    if (!i.running) continue;
+    for (std::uint32_t m = 0; m < e.messages; ++m) {
+      Message& message = i.messages[m];
+      if (message.posted) e.endpoint_of_step[message.step]->cancel(message);
+    }
+  }
+}
+
+void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept {
+  for (auto& run : runs_) {
+    if (run->done == nullptr || run->args.communicator != communicator || run->failed) continue;
+    if (std::ranges::find(finished_, run.get()) != finished_.end()) continue;
+    fail(*run, reason);
+    for (Instance& i : run->instances) {
+      if (i.running && i.posted == 0) instance_over(i);
+    }
+  }
+}
+
+void Executor::forget(const Executable& executable) noexcept {
+  std::erase_if(runs_, [&](const std::unique_ptr<Run>& run) {
+    if (run->shape != &executable || run->done != nullptr) return false;
+    memory_bytes_ -= run->instances.size() * (executable.scratch_bytes + executable.messages * sizeof(Message));
+    return true;
+  });
+}
+
+int Executor::progress() noexcept {
+  int events = 0;
+  while (!finished_.empty()) {
+    Run* run = finished_.front();
+    finished_.erase(finished_.begin());
+    Completion* done = run->done;
+    run->done = nullptr;
+    done->bytes = run->args.out.bytes;
+    done->finish(run->status);
+    ++events;
+  }
+  return events;
+}
+
+}  // namespace sinew

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <sinew/collectives/executable.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/progress_source.hpp>
+
+namespace sinew {
+
+/// Everything one call adds to an Executable.
+struct RunArguments {
+  const Executable* executable = nullptr;
+  ConstBuffer in;
+  Buffer out;
+  Fingerprint fingerprint = 0;
+  std::uint8_t generation = 0;
+  std::uint16_t communicator = 0;
+  std::uint16_t sequence = 0;
+};
+
+/// Runs programs over endpoints. Posts what is ready, and from each completion what follows it; local steps run where
+/// they become ready. One instance of the program per segment, at most `depth` at a time, started in order.
+/// Thread: its World's progress thread.
+class SINEW_API Executor : public ProgressSource {
+ public:
+  Executor();
+  ~Executor() override;
+
+  /// `done` fires from this source's progress(). The first failed step ends the run: what is posted is cancelled and
+  /// awaited, so that no buffer is touched after `done`.
+  void start(const RunArguments& arguments, Completion& done);
+  /// Ends every run of a communicator with `reason` as soon as its posted steps are back.
+  void abort(std::uint16_t communicator, const Status& reason) noexcept;
+
+  /// Drops the idle runs made for an executable that is about to end.
+  void forget(const Executable& executable) noexcept;
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return !finished_.empty(); }
+  int wake_descriptor() const noexcept override { return -1; }
+  bool arm() noexcept override { return finished_.empty(); }
+  void disarm() noexcept override {}
+
+  std::size_t memory_bytes() const noexcept { return memory_bytes_; }
+
+ private:
+  struct Run;
+  struct Instance;
+  struct Message;
+
+  Run& take_run(const Executable& e);
+  void start_instance(Run& run);
+  void step_done(Instance& instance, std::uint32_t step);
+  void execute_ready(Instance& instance);
+  void begin_step(Instance& instance, std::uint32_t step);
+  void instance_over(Instance& instance);
+  void fail(Run& run, const Status& reason) noexcept;
+  static void message_fired(Completion& completion) noexcept;
+
+  std::vector<std::unique_ptr<Run>> runs_;  // every run ever made; an idle one serves its executable again
+  std::vector<Run*> finished_;
+  std::size_t memory_bytes_ = 0;
+};
+
+}  // namespace sinew

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/facts.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/exchange.hpp>
+
+namespace sinew {
+
+/// What one rank brings to the gathering.
+struct LocalFacts {
+  std::string host_id;
+  std::string process_id;  ///< equal for ranks that are threads of one process
+  int usable_cores = 1;
+  std::vector<OpenedTransport> transports;
+};
+
+struct GatheredFacts {
+  Facts facts;
+  std::vector<std::vector<Address>> addresses;  ///< [rank][index into facts.transports]; empty: not opened there
+};
+
+/// Makes the table that all ranks share. Collective: three rounds.
+/// Errors: InvalidArgument where library versions or user rules differ, showing both; Timeout of the exchange.
+SINEW_API GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, const Config& config);
+
+}  // namespace sinew

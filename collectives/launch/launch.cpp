@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/launch/master.hpp>
+#include <sinew/collectives/launch/pmi1.hpp>
+#include <sinew/collectives/launch/pmix.hpp>
+#include <sinew/collectives/launch/variables.hpp>
+#include <sinew/core/secret.hpp>
+
+namespace sinew {
+
+std::string_view name_of(LaunchKind kind) noexcept {
+  switch (kind) {
+    case LaunchKind::Alone: return "alone";
+    case LaunchKind::Variables: return "RANK and MASTER_ADDR";
+    case LaunchKind::Pmix: return "PMIx";
+    case LaunchKind::Pmi1: return "PMI-1";
+  }
+  return "?";
+}
+
+Launch exchange_from_environment(const Config& config) {
+  const LaunchVariables v = read_launch_variables(process_environment());
+  if (v.kind == LaunchKind::Pmix) return launch_from_pmix(config);
+  if (v.ranks == 1) return {v.kind, exchange_alone(), random_secret(), v.job, 0, 1, nullptr};
+  return v.kind == LaunchKind::Pmi1 ? launch_from_pmi1(v, config) : launch_from_master(v, config);
+}
+
+}  // namespace sinew

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/exchange.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/socket_address.hpp>
+#include <sinew/core/store.hpp>
+
+namespace sinew {
+
+/// Who started this process, as its environment tells.
+enum class LaunchKind : std::uint8_t {
+  Alone,      ///< nobody: a world of one
+  Variables,  ///< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: sinew-run, torchrun, or a person
+  Pmix,       ///< Open MPI's mpirun, Slurm with pmix
+  Pmi1,       ///< MPICH's Hydra, Slurm with pmi2
+};
+SINEW_API std::string_view name_of(LaunchKind kind) noexcept;
+
+/// How this process takes part in its job.
+struct Launch {
+  LaunchKind kind = LaunchKind::Alone;
+  Exchange exchange;
+  Bytes secret;                  ///< of the job, equal on all ranks
+  std::string job;               ///< what the launcher calls it
+  int local_rank = -1;           ///< on this host, -1 where the launcher does not say
+  int local_ranks = -1;          ///< on this host, -1 alike
+  std::shared_ptr<Store> store;  ///< of the job; none when alone
+};
+
+/// Finds the other ranks of this process's job: no communication but with rank 0 or the launcher. Ranks of one host
+/// meet on a UNIX socket that only this user can open, those of several over TCP with a secret from PMIx, PMI or
+/// SINEW_SECRET_FILE. A process may call it several times, all ranks equally often: each gives another world of the
+/// same ranks. Errors: InvalidArgument for variables that contradict each other or are half set, saying what is set and
+/// what is
+///         missing; Unavailable where several hosts have no secret; Timeout naming who did not come.
+SINEW_API Launch exchange_from_environment(const Config& config);
+
+/// Where the ranks of one host meet, and where sinew-run or its agent awaits them: an abstract UNIX socket.
+SINEW_API SocketAddress meeting_place(std::uint16_t master_port, const std::string& job);
+
+}  // namespace sinew

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/master.hpp>
+#include <sinew/collectives/launch/meeting.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/secret.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr Duration kLook = std::chrono::seconds(5);
+
+/// What the variables say about where the ranks are.
+struct Whereabouts {
+  bool one_host = true;        ///< all ranks, for certain or for lack of a secret
+  bool master_is_here = true;  ///< MASTER_ADDR is an address of this machine
+  std::vector<SocketAddress> master;
+};
+
+Whereabouts locate(const LaunchVariables& v, bool has_secret) {
+  Whereabouts w;
+  if (v.local_ranks == v.ranks) return w;
+  const auto port = static_cast<std::uint16_t>(v.master_port + (v.port_taken ? 1 : 0));
+  w.master = SocketAddress::resolve(v.master_host, port);
+  w.master_is_here = std::ranges::any_of(w.master, &SocketAddress::is_own);
+  const bool loopback_said =
+      v.master_host == "localhost" || v.master_host.starts_with("127.") || v.master_host == "::1";
+  if (v.local_ranks < 0 && loopback_said) return w;
+  w.one_host = !has_secret && v.local_ranks < 0 && w.master_is_here;
+  if (w.one_host || has_secret) return w;
+  const std::string evidence = v.local_ranks > 0
+                                   ? fmt::format("LOCAL_WORLD_SIZE={} of WORLD_SIZE={}", v.local_ranks, v.ranks)
+                                   : fmt::format("MASTER_ADDR={} is no address of this machine", v.master_host);
+  throw Error(
+      Code::Unavailable,
+      fmt::format("ranks are on several hosts ({}), so they need a shared secret: set SINEW_SECRET_FILE to a file "
+                  "with the same random bytes on every host, or start them with sinew-run --hosts",
+                  evidence));
+}
+
+std::string meeting_name(std::uint16_t master_port, const std::string& job) {
+  return job.empty() ? fmt::format("{}", master_port) : fmt::format("{}-{}", master_port, job);
+}
+
+/// Rank 0's UNIX listener. Errors: Error{InvalidArgument} naming the process that has the place.
+Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
+  try {
+    return listen_on(place);
+  } catch (const Error&) {
+    const auto owner = StoreClient::who_serves(place, Deadline::after(kLook));
+    if (!owner) throw;
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("RANK=0: process {} is rank 0 of MASTER_PORT={} on this host already; a second job needs another "
+                    "MASTER_PORT (or SINEW_JOB)",
+                    owner->pid, v.master_port));
+  }
+}
+
+/// Rank 0's store for several hosts: it stays until the process ends, because ranks may come to the next world while
+/// the last one is still being taken down, and the port is one for all worlds.
+std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchVariables& v, std::uint16_t port,
+                                       const Bytes& secret) {
+  static std::mutex mutex;
+  static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
+  const std::scoped_lock lock(mutex);
+  std::shared_ptr<HostedStore>& hosted = by_port[port];
+  if (hosted) return hosted;
+  auto fresh = std::make_shared<HostedStore>(v.ranks, secret);
+  fresh->listen(listen_everywhere(port, std::nullopt));
+  fresh->listen(take_place(place, v));
+  fresh->start();
+  hosted = fresh;
+  return hosted;
+}
+
+/// The store that sinew-run serves for this job, if it does.
+bool launcher_serves(const SocketAddress& place, const LaunchVariables& v) {
+  if (v.job.empty()) return false;
+  const auto owner = StoreClient::who_serves(place, Deadline::after(kLook));
+  return owner && owner->host == StoreHost::Launcher;
+}
+
+}  // namespace
+
+SocketAddress meeting_place(std::uint16_t master_port, const std::string& job) {
+  return user_socket(meeting_name(master_port, job));
+}
+
+Launch launch_from_master(const LaunchVariables& v, const Config& config) {
+  const int world = next_world();
+  Meeting meeting{v.rank, v.ranks, {}, {}, fmt::format("world {}", world)};
+  std::shared_ptr<HostedStore> hosted;
+  const std::string name = meeting_name(v.master_port, v.job);
+  if (const SocketAddress place = user_socket(name); launcher_serves(place, v)) {
+    meeting.addresses = {place};
+  } else {
+    if (!config.secret_file.empty()) meeting.secret = secret_from_file(config.secret_file);
+    const Whereabouts where = locate(v, !meeting.secret.empty());
+    const SocketAddress of_world = where.one_host && world > 0 ? user_socket(fmt::format("{}.{}", name, world)) : place;
+    if (v.rank == 0 && where.one_host) {
+      hosted = std::make_shared<HostedStore>(v.ranks, meeting.secret.empty() ? random_secret() : meeting.secret);
+      hosted->listen(take_place(of_world, v));
+      hosted->start();
+    } else if (v.rank == 0) {
+      hosted = hosted_at(of_world, v, where.master.front().port(), meeting.secret);
+    }
+    if (where.one_host || where.master_is_here) meeting.addresses.push_back(of_world);
+    if (!where.one_host && v.rank != 0) {
+      meeting.addresses.insert(meeting.addresses.end(), where.master.begin(), where.master.end());
+    }
+    if (v.rank == 0) meeting.addresses = {of_world};
+  }
+  Joined joined = join(meeting, std::move(hosted), config);
+  return {LaunchKind::Variables, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks,
+          joined.store};
+}
+
+}  // namespace sinew

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/launch/variables.hpp>
+#include <sinew/core/config.hpp>
+
+namespace sinew {
+
+/// The job that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. sinew-run serves its store; without it rank 0
+/// does: on one host at a UNIX socket named by user, MASTER_PORT and SINEW_JOB (no TCP port is taken), on several at
+/// MASTER_ADDR:MASTER_PORT, one port further if torchrun's agent has that one.
+Launch launch_from_master(const LaunchVariables& variables, const Config& config);
+
+}  // namespace sinew

@@ -1,0 +1,62 @@
+#include <unistd.h>
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/meeting.hpp>
+
+namespace sinew {
+namespace {
+
+/// The store of a world as its exchange and its user hold it: whoever holds it keeps rank 0's server alive.
+struct Attendance {
+  std::shared_ptr<HostedStore> hosted;  // ends after the client has gone
+  StoreClient client;
+};
+
+}  // namespace
+
+int next_world() {
+  static std::atomic<int> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed);
+}
+
+SocketAddress user_socket(const std::string& what) {
+  return SocketAddress::abstract(fmt::format("sinew-{}-{}", ::geteuid(), what));
+}
+
+void HostedStore::listen(Listener listener) {
+  addresses_.push_back(listener.address);
+  waiting_.push_back(std::move(listener));
+}
+
+void HostedStore::start() {
+  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret_, .ranks = ranks_});
+  for (Listener& l : waiting_) server->listen(std::move(l));
+  waiting_.clear();
+  thread_ = std::make_unique<StoreServerThread>(std::move(server));
+}
+
+Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const Config& config) {
+  StoreClient::Options options;
+  options.addresses = meeting.addresses;
+  options.secret = meeting.secret;
+  options.group = meeting.group;
+  options.rank = meeting.rank;
+  options.ranks = meeting.ranks;
+  options.timeout = config.timeout;
+  const std::shared_ptr<Attendance> held(
+      new Attendance{std::move(hosted), StoreClient(std::move(options), Deadline::after(config.timeout))});
+  Joined joined;
+  joined.store = std::shared_ptr<StoreClient>(held, &held->client);
+  joined.exchange.rank = meeting.rank;
+  joined.exchange.size = meeting.ranks;
+  joined.exchange.all_gather = [store = joined.store, name = "start-up of " + meeting.group, rank = meeting.rank,
+                                ranks = meeting.ranks](const Bytes& mine) {
+    return store->all_gather(name, rank, ranks, mine);
+  };
+  return joined;
+}
+
+}  // namespace sinew

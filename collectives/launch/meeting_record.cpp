@@ -1,0 +1,92 @@
+#include <sys/stat.h>
+
+#include <charconv>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/secret.hpp>
+#include <sinew/core/wire.hpp>
+
+namespace sinew {
+namespace {
+
+/// Where abstract sockets of one name are one socket.
+std::string this_network() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  struct stat space {};
+  if (::stat("/proc/self/ns/net", &space) != 0) throw_errno("reading this process's network namespace");
+  return fmt::format("{}/{}", boot, space.st_ino);
+}
+
+}  // namespace
+
+Bytes MeetingRecord::encode() const {
+  return WireWriter().text(network).text(unix_address).text(tcp_addresses).bytes(secret).take();
+}
+
+MeetingRecord MeetingRecord::decode(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  MeetingRecord record;
+  record.network = reader.text();
+  record.unix_address = reader.text();
+  record.tcp_addresses = reader.text();
+  record.secret = reader.owned_bytes();
+  return record;
+}
+
+Hosting host_meeting(const SocketAddress& place, int ranks, bool several_hosts, const Config& config) {
+  const Bytes secret = config.secret_file.empty() ? random_secret() : secret_from_file(config.secret_file);
+  Hosting h{std::make_shared<HostedStore>(ranks, secret), {this_network(), place.text(), {}, {}}};
+  h.store->listen(listen_on(place));
+  if (several_hosts) {
+    Listener tcp = listen_everywhere(0, config.ports);
+    const auto reachable = SocketAddress::own(config.interface, tcp.address.port());
+    h.record.tcp_addresses = format_addresses(reachable);
+    h.record.secret = secret;
+    h.store->listen(std::move(tcp));
+  }
+  h.store->start();
+  return h;
+}
+
+void follow(const MeetingRecord& record, Meeting& meeting) {
+  meeting.secret = record.secret;
+  if (record.network == this_network()) {
+    meeting.addresses = {SocketAddress::parse(record.unix_address)};
+  } else if (!record.tcp_addresses.empty()) {
+    meeting.addresses = parse_addresses(record.tcp_addresses);
+  } else {
+    throw Error(
+        Code::Unavailable,
+        fmt::format("the launcher says that all ranks are on one host, but rank {} does not share rank 0's network "
+                    "namespace",
+                    meeting.rank));
+  }
+}
+
+std::string to_hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte b : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(b));
+  return text;
+}
+
+Bytes from_hex(std::string_view text) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    unsigned value = 0;
+    const std::string_view digits = text.substr(i, 2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() != 2 || error != std::errc{} || end != digits.data() + 2) {
+      throw Error(Code::Mismatch, fmt::format("'{}' is no hexadecimal text", text));
+    }
+    bytes.push_back(static_cast<std::byte>(value));
+  }
+  return bytes;
+}
+
+}  // namespace sinew

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sinew/collectives/launch/meeting.hpp>
+
+namespace sinew {
+
+/// What rank 0 tells the others through PMIx or PMI: where its store is, and for jobs of several hosts the secret.
+struct MeetingRecord {
+  std::string network;  ///< boot id and network namespace of rank 0: who shares them can use the UNIX socket
+  std::string unix_address;
+  std::string tcp_addresses;  ///< comma-separated; empty: all ranks are on one host
+  Bytes secret;               ///< empty alike: the UNIX socket hands it out
+
+  Bytes encode() const;
+  /// Errors: Error{Mismatch} if it is none.
+  static MeetingRecord decode(std::span<const std::byte> bytes);
+};
+
+/// Rank 0: serves a store at `place`, and over TCP if the ranks are on several hosts; with what the others must know.
+struct Hosting {
+  std::shared_ptr<HostedStore> store;
+  MeetingRecord record;
+};
+Hosting host_meeting(const SocketAddress& place, int ranks, bool several_hosts, const Config& config);
+
+/// Fills in where to go and the secret. Errors: Unavailable if rank 0 serves only its own host and this is another.
+void follow(const MeetingRecord& record, Meeting& meeting);
+
+/// Letters and digits only, as PMI's values must be.
+std::string to_hex(std::span<const std::byte> bytes);
+/// Errors: Error{Mismatch} if it is not hexadecimal.
+Bytes from_hex(std::string_view text);
+
+}  // namespace sinew

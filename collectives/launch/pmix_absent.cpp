@@ -1,0 +1,14 @@
+#include <sinew/collectives/launch/pmix.hpp>
+#include <sinew/core/error.hpp>
+
+// Compiled instead of pmix.cpp where the build found no PMIx.
+namespace sinew {
+
+Launch launch_from_pmix(const Config&) {
+  throw Error(
+      Code::Unavailable,
+      "PMIX_RANK is set, but this sinew was built without PMIx (libpmix-dev); start the ranks with sinew-run, or "
+      "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+}
+
+}  // namespace sinew

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/collectives/plan.hpp>
+#include <sinew/core/config.hpp>
+
+namespace sinew {
+namespace {
+
+std::string time_text(Seconds s) {
+  return s < 1e-3 ? fmt::format("{:.2f} us", s * 1e6) : fmt::format("{:.2f} ms", s * 1e3);
+}
+
+}  // namespace
+
+Plan::Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, std::string reason, std::string facts)
+    : call_(fmt::format("{} on {} rank{}", desc.to_string(), ranks, ranks == 1 ? "" : "s")),
+      bytes_(desc.bytes(ranks)),
+      candidates_(std::move(candidates)),
+      reason_(std::move(reason)),
+      facts_(std::move(facts)) {}
+
+std::string Plan::explain() const {
+  std::string text = fmt::format("{}, {}\n", call_, format_bytes(bytes_));
+  bool first = true;
+  for (const Candidate& c : candidates_) {
+    const std::string what = fmt::format("{} over {}", c.algorithm == "*" ? "anything" : c.algorithm,
+                                         c.transport == "*" ? "any transport" : c.transport);
+    if (!c.rejected.empty()) {
+      text += fmt::format("  no     {:<38} {}\n", what, c.rejected);
+    } else {
+      text += fmt::format("  {}{:<38} {:>12}  {}{}\n", first ? "takes  " : "loses  ", what, time_text(c.predicted),
+                          c.way, first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "");
+    }
+    first = false;
+  }
+  return text + fmt::format("  costs: {}\n", facts_);
+}
+
+std::string Plan::to_json() const {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Candidate& c : candidates_) {
+    nlohmann::json row = {{"algorithm", c.algorithm}, {"transport", c.transport}};
+    if (!c.rejected.empty()) {
+      row["rejected"] = c.rejected;
+    } else {
+      row["predicted_us"] = c.predicted * 1e6;
+      row["way"] = c.way;
+    }
+    rows.push_back(row);
+  }
+  return nlohmann::json{
+      {"call", call_}, {"bytes", bytes_}, {"reason", reason_}, {"costs", facts_}, {"candidates", rows}}
+      .dump();
+}
+
+}  // namespace sinew

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/core/cost.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// One way that was considered for a call: taken, beaten, or rejected with its reason.
+struct Candidate {
+  std::string algorithm;  ///< "ring", "recursive_doubling", or the name of an offload such as "shared_memory"
+  std::string transport;  ///< "shm", "tcp", or "shm+tcp" where pairs differ
+  std::string way;        ///< what it would do, in words; may be empty
+  Seconds predicted = 0;
+  std::string rejected;  ///< why it cannot run; empty: it can
+};
+
+/// What would run for a call and why. Plain data: asking costs no communication.
+class SINEW_API Plan {
+ public:
+  Plan() = default;
+  Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, std::string reason, std::string facts);
+
+  const Candidate& chosen() const noexcept { return candidates_.front(); }
+  /// The chosen one first, then the others by predicted time, then the rejected.
+  const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
+  /// The winner, every loser with its predicted time, every reject with its reason, and where the numbers come from.
+  std::string explain() const;
+  std::string to_json() const;
+
+ private:
+  std::string call_;
+  std::uint64_t bytes_ = 0;
+  std::vector<Candidate> candidates_;
+  std::string reason_;
+  std::string facts_;
+};
+
+}  // namespace sinew

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// The same program for PreMulSum: every contribution is scaled once, before anything reads it.
+/// An In chunk that is an Out chunk too (in place) is scaled where it is, any other into scratch, which the steps then
+/// read instead. Messages stay as they are.
+SINEW_API Program premultiplied(Collective collective, Program program);
+
+}  // namespace sinew

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/selector.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// Pieces large enough to move at full rate and small enough that neighbours overlap.
+constexpr std::uint64_t kSegmentBytes = 512 << 10;
+constexpr std::uint32_t kDepth = 4;
+
+const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
+  const auto row = facts.links.find(where);
+  if (row == facts.links.end()) return nullptr;
+  const auto link = std::ranges::find(row->second, transport, &Facts::Link::transport);
+  return link == row->second.end() ? nullptr : &link->reach;
+}
+
+std::string first_obstacle(const Facts& facts, const std::vector<LinkClass>& classes, const std::string& transport) {
+  for (const LinkClass& c : classes) {
+    const Reach* reach = find_reach(facts, c, transport);
+    if (reach == nullptr) return "was not opened";
+    if (!reach->ok) return reach->reason;
+  }
+  return {};
+}
+
+}  // namespace
+
+Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads)
+    : facts_(facts), world_ranks_(std::move(world_ranks)), offloads_(offloads) {
+  std::set<LinkClass> classes;
+  for (std::size_t i = 0; i < world_ranks_.size(); ++i) {
+    for (std::size_t j = i + 1; j < world_ranks_.size(); ++j) {
+      classes.insert(facts_.class_of(world_ranks_[i], world_ranks_[j]));
+    }
+  }
+  classes_.assign(classes.begin(), classes.end());
+  for (const std::string& t : facts_.transports) {
+    if (const std::string why = first_obstacle(facts_, classes_, t); !why.empty()) {
+      unusable_sets_.push_back({"*", t, "", 0, why});
+      continue;
+    }
+    TransportSet set{t, {}};
+    for (const LinkClass& c : classes_) set.by_class.emplace(c, t);
+    sets_.push_back(std::move(set));
+  }
+  cheapest_ = cheapest_set(4096);  // not a page: a message between small and large
+  const bool mixed = std::ranges::none_of(sets_, [&](const TransportSet& s) { return s.label == cheapest_.label; });
+  if (mixed && cheapest_.by_class.size() == classes_.size()) sets_.push_back(cheapest_);
+}
+
+TransportSet Selector::cheapest_set(double bytes) const {
+  TransportSet set;
+  std::set<std::string> names;
+  for (const LinkClass& c : classes_) {
+    const Facts::Link* best = nullptr;
+    for (const Facts::Link& l : facts_.links.at(c)) {
+      if (l.reach.ok && (best == nullptr || l.reach.cost.seconds(bytes) < best->reach.cost.seconds(bytes))) best = &l;
+    }
+    if (best == nullptr) continue;
+    set.by_class.emplace(c, best->transport);
+    names.insert(best->transport);
+  }
+  for (const std::string& n : names) set.label += set.label.empty() ? n : "+" + n;
+  return set;
+}
+
+const std::string& Selector::transport_between(const TransportSet& set, int a, int b) const {
+  static const std::string kNone;
+  const auto entry = set.by_class.find(
+      facts_.class_of(world_ranks_[static_cast<std::size_t>(a)], world_ranks_[static_cast<std::size_t>(b)]));
+  return entry == set.by_class.end() ? kNone : entry->second;
+}
+
+Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  const AlgorithmCost cost = algorithm.cost(desc, ranks);
+  const auto bytes = static_cast<double>(desc.bytes(ranks));
+  if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
+  const double message = bytes * cost.serial / cost.rounds;
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    slowest = std::max(slowest, find_reach(facts_, where, transport)->cost.seconds(message));
+  }
+  return cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
+}
+
+std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) const {
+  std::vector<Option> all;
+  const int ranks = static_cast<int>(world_ranks_.size());
+  for (NamedOffload& o : offloads_) {
+    Option option{{std::string(o.offload->name()), o.transport, "", 0, ""}, &o, nullptr, nullptr};
+    if (const Availability can = o.offload->supports(desc); can.ok) {
+      option.candidate.predicted = o.offload->predict(desc);
+      option.candidate.way = o.offload->describe(desc);
+    } else {
+      option.candidate.rejected = can.reason;
+    }
+    all.push_back(std::move(option));
+  }
+  for (const Algorithm& a : all_algorithms()) {
+    if (a.collective != desc.collective) continue;
+    const Availability can = a.supports(desc, ranks);
+    if (!can.ok) {
+      all.push_back({{std::string(a.name), "*", "", 0, can.reason}, nullptr, &a, nullptr});
+      continue;
+    }
+    for (const TransportSet& s : sets_) {
+      all.push_back({{std::string(a.name), s.label, "", predict(desc, a, s), ""}, nullptr, &a, &s});
+    }
+  }
+  for (const Candidate& c : unusable_sets_) all.push_back({c, nullptr, nullptr, nullptr});
+  return all;
+}
+
+void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
+  const std::uint64_t bytes = desc.bytes(static_cast<int>(world_ranks_.size()));
+  for (const Rule& rule : facts_.rules) {
+    const bool applies = (rule.collective == "*" || rule.collective == name_of(desc.collective)) &&
+                         bytes >= rule.min_bytes && bytes <= rule.max_bytes;
+    if (!applies) continue;
+    reason = fmt::format("the user's rule {}:{}-{}:{}@{}", rule.collective, rule.min_bytes,
+                         rule.max_bytes == UINT64_MAX ? "" : fmt::format("{}", rule.max_bytes), rule.algorithm,
+                         rule.transport);
+    for (Option& o : options) {
+      Candidate& c = o.candidate;
+      const bool fits = (rule.algorithm == "*" || rule.algorithm == c.algorithm) &&
+                        (rule.transport == "*" || rule.transport == c.transport);
+      if (!fits && c.rejected.empty()) c.rejected = reason;
+    }
+    return;
+  }
+}
+
+Selection Selector::select(const CollectiveDesc& desc) const {
+  std::vector<Option> all = options(desc);
+  std::string reason = "the least predicted time";
+  apply_rules(desc, all, reason);
+  std::ranges::stable_sort(all, [](const Option& a, const Option& b) {
+    const Candidate& x = a.candidate;
+    const Candidate& y = b.candidate;
+    if (x.rejected.empty() != y.rejected.empty()) return x.rejected.empty();
+    return std::tie(x.predicted, x.algorithm, x.transport) < std::tie(y.predicted, y.algorithm, y.transport);
+  });
+  if (all.empty() || !all.front().candidate.rejected.empty()) {
+    std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc.to_string(), world_ranks_.size());
+    for (const Option& o : all) {
+      text += fmt::format("; {}@{}: {}", o.candidate.algorithm, o.candidate.transport, o.candidate.rejected);
+    }
+    throw Error(Code::InvalidArgument, text);
+  }
+  Selection selection;
+  selection.offload = all.front().offload;
+  selection.algorithm = all.front().algorithm;
+  if (all.front().transports != nullptr) selection.transports = *all.front().transports;
+  selection.segment_bytes = kSegmentBytes;
+  selection.depth = kDepth;
+  std::vector<Candidate> candidates;
+  for (Option& o : all) candidates.push_back(std::move(o.candidate));
+  selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);
+  return selection;
+}
+
+}  // namespace sinew

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/facts.hpp>
+#include <sinew/collectives/plan.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/offload.hpp>
+
+namespace sinew {
+
+/// An offload that one communicator has.
+struct NamedOffload {
+  std::string transport;
+  std::unique_ptr<CollectiveOffload> offload;
+  std::uint32_t launches = 0;  ///< so far: Call::sequence
+};
+
+/// Which transport each pair of a group takes: one for all, or the best of each class of links.
+struct TransportSet {
+  std::string label;  ///< "shm", "shm+tcp"
+  std::map<LinkClass, std::string> by_class;
+};
+
+/// The outcome: what to run, and the account of it.
+struct Selection {
+  Plan plan;
+  NamedOffload* offload = nullptr;
+  const Algorithm* algorithm = nullptr;  ///< where no offload was taken
+  TransportSet transports;
+  std::uint64_t segment_bytes = 0;
+  std::uint32_t depth = 1;
+};
+
+/// Chooses for one group: a pure function of the call and of the shared table, so that all ranks choose alike.
+class SINEW_API Selector {
+ public:
+  Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads);
+
+  /// Errors: Error{InvalidArgument} where nothing can run the call or a user's rule leaves nothing, with every reason.
+  Selection select(const CollectiveDesc& desc) const;
+  /// Which transport carries messages between two ranks of the group (their places in it).
+  const std::string& transport_between(const TransportSet& set, int a, int b) const;
+  /// The set for point to point: the cheapest for each class.
+  const TransportSet& cheapest() const noexcept { return cheapest_; }
+
+ private:
+  struct Option {
+    Candidate candidate;
+    NamedOffload* offload = nullptr;
+    const Algorithm* algorithm = nullptr;
+    const TransportSet* transports = nullptr;
+  };
+
+  std::vector<Option> options(const CollectiveDesc& desc) const;
+  void apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
+  Seconds predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const;
+  TransportSet cheapest_set(double bytes) const;
+
+  const Facts& facts_;
+  std::vector<int> world_ranks_;
+  std::span<NamedOffload> offloads_;
+  std::vector<LinkClass> classes_;
+  std::vector<TransportSet> sets_;
+  std::vector<Candidate> unusable_sets_;
+  TransportSet cheapest_;
+};
+
+}  // namespace sinew

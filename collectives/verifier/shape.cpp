@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/frame.hpp>
+#include <sinew/collectives/schedule_text.hpp>
+#include <sinew/collectives/verifier/checks.hpp>
+
+namespace sinew::verifier {
+namespace {
+
+/// Which slices a step of each kind has; `maybe` allows a third for a reducing receive.
+bool has_its_slices(const Step& s) {
+  const bool a = s.a.count > 0;
+  const bool b = s.b.count > 0;
+  const bool dst = s.dst.count > 0;
+  switch (s.op) {
+    case Op::Send: return a && !b && !dst;
+    case Op::Recv: return !b && dst;
+    case Op::Copy: return a && !b && dst;
+    case Op::Reduce: return a && b && dst;
+  }
+  return false;
+}
+
+bool may_have_its_map(const Step& s) {
+  return s.map == ElementMap::None || (s.op != Op::Send && !(s.op == Op::Recv && s.a.count == 0));
+}
+
+bool inside(const Program& p, Slice s) {
+  return s.count == 0 || std::uint64_t{s.first} + s.count <= classes_of(p, s.space).size();
+}
+
+bool equal_classes(const Program& p, Slice x, Slice y) {
+  if (x.count == 0 || y.count == 0) return true;
+  const auto xs = classes_of(p, x.space).begin() + x.first;
+  const auto ys = classes_of(p, y.space).begin() + y.first;
+  return x.count == y.count && std::equal(xs, xs + x.count, ys);
+}
+
+/// A result may go where an operand is, chunk for chunk, but not beside it.
+bool overlaps_shifted(const Cells& cells, Slice dst, Slice a) {
+  for (std::uint32_t i = 0; i < dst.count; ++i) {
+    for (std::uint32_t k = 0; k < a.count; ++k) {
+      if (i != k && cells.of(dst.space, dst.first + i) == cells.of(a.space, a.first + k)) return true;
+    }
+  }
+  return false;
+}
+
+/// What is wrong with a step by itself; empty: nothing.
+std::string fault_of(const Program& p, const Cells& cells, std::uint32_t index) {
+  const Step& s = p.steps[index];
+  if (!has_its_slices(s)) return "has a slice too many or too few";
+  if (!may_have_its_map(s)) return "has an element map that a message without a sum cannot have";
+  if (!inside(p, s.a) || !inside(p, s.b) || !inside(p, s.dst)) return "names a chunk that is not there";
+  if (!equal_classes(p, s.a, s.b) || !equal_classes(p, s.a, s.dst)) return "mixes chunks of different classes";
+  const bool message = s.op == Op::Send || s.op == Op::Recv;
+  if (message && (s.peer < 0 || s.peer >= p.ranks || s.peer == p.rank)) return "has no such peer";
+  if (std::uint64_t{s.deps.first} + s.deps.count > p.dependencies.size())
+    return "names dependencies that are not there";
+  for (std::uint32_t k = 0; k < s.deps.count; ++k) {
+    const std::uint32_t before = p.dependencies[s.deps.first + k];
+    if (before >= index) return fmt::format("waits for step {}, which does not come before it", before);
+  }
+  for (std::uint32_t k = 0; s.dst.space == Space::In && k < s.dst.count; ++k) {
+    if (!cells.shared(s.dst.first + k))
+      return fmt::format("writes {}, an input", chunk_name(Space::In, s.dst.first + k));
+  }
+  if (overlaps_shifted(cells, s.dst, s.a) || overlaps_shifted(cells, s.dst, s.b)) return "overwrites its own operand";
+  if (s.op == Op::Copy && s.map == ElementMap::None && cells.same(s.dst, s.a)) return "copies a chunk onto itself";
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::uint32_t>& classes_of(const Program& p, Space space) noexcept {
+  return space == Space::In ? p.in_class : space == Space::Out ? p.out_class : p.scratch_class;
+}
+
+Verdict check_shape(const Schedule& schedule) {
+  const auto ranks = static_cast<int>(schedule.programs.size());
+  const CollectiveDesc& desc = schedule.desc;
+  if (ranks == 0) return {false, -1, -1, "the schedule has no programs"};
+  if (has_root(desc.collective) && (desc.root < 0 || desc.root >= ranks)) {
+    return {false, -1, -1, fmt::format("root {} is not one of {} ranks", desc.root, ranks)};
+  }
+  const Program& with_input = schedule.programs[has_root(desc.collective) ? static_cast<std::size_t>(desc.root) : 0];
+  const auto chunks = std::max(1, static_cast<int>(with_input.in_class.size()));
+  for (std::size_t rank = 0; rank < schedule.programs.size(); ++rank) {
+    const Program& p = schedule.programs[rank];
+    if (p.rank != static_cast<int>(rank) || p.ranks != ranks) {
+      return reject(schedule, rank, -1, fmt::format("the program is for rank {} of {}", p.rank, p.ranks));
+    }
+    const Program expected = frame(desc, p.rank, ranks, p.in_place, chunks);
+    if (p.in_class != expected.in_class || p.out_class != expected.out_class) {
+      return reject(schedule, rank, -1, "the chunks are not those of the collective");
+    }
+    const Cells cells(desc.collective, p);
+    for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
+      const std::string fault = fault_of(p, cells, i);
+      if (!fault.empty()) return reject(schedule, rank, static_cast<int>(i), fault);
+    }
+  }
+  return {};
+}
+
+}  // namespace sinew::verifier

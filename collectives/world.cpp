@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/measure.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/collectives/world_state.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+
+struct World::Inside {
+  std::shared_ptr<WorldState> state;
+  Communicator everybody;
+};
+
+World::World(std::unique_ptr<Inside> inside) noexcept : inside_(std::move(inside)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
+
+World World::from_environment(WorldOptions options) {
+  const Launch launch = exchange_from_environment(options.config);
+  if (options.secret.empty()) options.secret = launch.secret;
+  return create(launch.exchange, std::move(options));
+}
+
+World World::create(Exchange exchange, WorldOptions options) {
+  if (exchange.size < 1 || exchange.rank < 0 || exchange.rank >= exchange.size) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("rank {} of {}: expected 0 <= rank < size", exchange.rank, exchange.size));
+  }
+  auto state = std::make_shared<WorldState>(exchange, std::move(options));
+  settle_costs(*state, exchange);
+  Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
+  std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
+  auto all = std::make_shared<CommunicatorState>(state, std::move(group));
+  all->make_offloads(exchange);
+  if (state->options.drive == Drive::Thread) state->thread = std::make_unique<ProgressThread>(*state->engine);
+  return World(std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))}));
+}
+
+int World::rank() const noexcept { return inside_->state->rank; }
+int World::size() const noexcept { return inside_->state->size; }
+Communicator& World::communicator() noexcept { return inside_->everybody; }
+std::vector<TransportStatus> World::transports() const { return inside_->state->statuses; }
+std::string World::facts() const { return inside_->state->facts.to_string(); }
+
+Memory World::allocate(std::size_t bytes, bool huge_pages) {
+  for (OpenFabric& f : inside_->state->fabrics) {
+    if (auto region = f.fabric->allocate(bytes, huge_pages)) return Memory(std::move(*region));
+  }
+  throw Error(Code::Unavailable, "no open transport offers registered memory; shm would");
+}
+
+void World::abort(const std::string& reason) {
+  WorldState& state = *inside_->state;
+  state.on_driver([&] {
+    state.control->end_world(
+        Status(Code::Aborted, fmt::format("rank {} aborted the world: {}", state.rank, reason), -1));
+  });
+}
+
+int World::descriptor() const noexcept { return inside_->state->engine->descriptor(); }
+
+int World::poll() noexcept {
+  if (inside_->state->thread) return 0;
+  Engine& engine = *inside_->state->engine;
+  engine.after_sleep();
+  engine.look(Clock::now());
+  int events = engine.progress_all();
+  if (events == 0 && !engine.prepare_sleep()) events = engine.progress_all() + 1;
+  return events;
+}
+
+}  // namespace sinew

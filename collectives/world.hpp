@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/cost.hpp>
+#include <sinew/core/exchange.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// Who calls progress: the caller inside wait and poll, or one thread of the World's own.
+enum class Drive : std::uint8_t { Caller, Thread };
+
+struct WorldOptions {
+  Drive drive = Drive::Caller;
+  Config config = Config::from_environment();
+  Bytes secret;  ///< of the job; every connection between processes proves it. Empty: only ranks of one host
+};
+
+/// A transport as this rank sees it: usable, or why not.
+struct TransportStatus {
+  std::string name;
+  bool ok = false;
+  std::string reason;   ///< why not, or what its rails are
+  std::string offload;  ///< why it offers no collectives of its own, or empty
+};
+
+/// Registered memory: peers of this host read it without copies. Frees itself.
+class SINEW_API Memory {
+ public:
+  Memory() = default;
+  explicit Memory(Region region) noexcept : region_(std::move(region)) {}
+  Buffer buffer() const noexcept { return region_.memory; }
+  template <class T>
+  std::span<T> as() const noexcept {
+    return {reinterpret_cast<T*>(region_.memory.data), region_.memory.bytes / sizeof(T)};
+  }
+
+ private:
+  Region region_;
+};
+
+/// The processes (or threads) of one job and everything made for them. Several may live in one process.
+/// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
+/// Lifetime: outlives its communicators and memory. Installs no signal handler, changes no affinity, raises no SIGPIPE.
+class SINEW_API World {
+ public:
+  /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+  /// set: that job. Alone: a world of one.
+  /// Errors: InvalidArgument for a variable that is set wrong; Timeout naming the ranks that did not come.
+  static World from_environment(WorldOptions options = {});
+  /// From any exchange; it is called only inside create, the same number of times on every rank.
+  /// Errors: as above; code versions or user rules that differ between ranks are an error showing both.
+  static World create(Exchange exchange, WorldOptions options = {});
+
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  ~World();
+
+  int rank() const noexcept;
+  int size() const noexcept;
+  /// All ranks.
+  Communicator& communicator() noexcept;
+
+  std::vector<TransportStatus> transports() const;
+  /// The table that all choices are made from, in words, with where each number is from.
+  std::string facts() const;
+
+  /// Errors: Unavailable where no transport offers registered memory, with the reason.
+  Memory allocate(std::size_t bytes, bool huge_pages = false);
+
+  /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.
+  void abort(const std::string& reason);
+
+  /// For the user's own event loop: readable when poll() has something to do. poll() makes progress, never blocks and
+  /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor.
+  int descriptor() const noexcept;
+  int poll() noexcept;
+
+ private:
+  struct Inside;
+  explicit World(std::unique_ptr<Inside> inside) noexcept;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace sinew

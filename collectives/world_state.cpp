@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/gather_facts.hpp>
+#include <sinew/collectives/world_state.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/topology/host_identity.hpp>
+#include <sinew/transports/registry.hpp>
+
+namespace sinew {
+namespace {
+
+/// Communicator ids are 16 bits in pairs.
+constexpr std::size_t kIdPairs = 1 << 15;
+
+bool wanted(const Config& config, std::string_view name) {
+  return config.transports.empty() || std::ranges::find(config.transports, name) != config.transports.end();
+}
+
+void require_known(const Config& config) {
+  for (const std::string& name : config.transports) {
+    if (find_module(name) != nullptr) continue;
+    std::string known;
+    for (const Module* m : all_modules()) known += fmt::format("{}{}", known.empty() ? "" : ", ", m->name());
+    throw Error(Code::InvalidArgument, fmt::format("no transport is called '{}'; there are {}", name, known));
+  }
+}
+
+}  // namespace
+
+std::string process_identity() { return fmt::format("{}", ::getpid()); }
+
+WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_t generation_of)
+    : rank(exchange.rank),
+      size(exchange.size),
+      options(std::move(given)),
+      generation(generation_of),
+      free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
+  require_known(options.config);
+  for (const std::string& rule : options.config.tune) static_cast<void>(Rule::parse(rule));
+  host_id = host_identity(options.config);
+  host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
+  open_fabrics();
+
+  LocalFacts mine{host_id, process_identity(), usable_cores(), {}};
+  for (const TransportStatus& s : statuses) {
+    OpenedTransport& t =
+        mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});
+    t.rail = rail(s.name);
+  }
+  GatheredFacts gathered = gather_facts(exchange, mine, options.config);
+  facts = std::move(gathered.facts);
+  addresses = std::move(gathered.addresses);
+  endpoints_.resize(static_cast<std::size_t>(size));
+  for (auto& row : endpoints_) row.resize(facts.transports.size());
+
+  const int my_host = facts.ranks[static_cast<std::size_t>(rank)].host;
+  engine = std::make_unique<Engine>(!facts.oversubscribed(my_host));
+  calls = std::make_unique<CallSlab>(*engine, options.config.timeout, options.drive == Drive::Thread);
+  for (OpenFabric& f : fabrics) {
+    for (const auto& t : f.fabric->transports()) engine->add(*t);
+  }
+  engine->add(executor);
+  open_control(exchange);
+}
+
+void WorldState::open_control(const Exchange& exchange) {
+  control = std::make_unique<ControlPlane>(exchange,
+                                           ControlSetup{.generation = generation,
+                                                        .host = *host,
+                                                        .host_id = host_id,
+                                                        .secret = options.secret,
+                                                        .config = options.config},
+                                           *calls);
+  control->on_lost([this](int lost) { close_endpoints(lost); });
+  engine->add(*control);
+  engine->set_watch([this](Clock::time_point now) { control->watch(now); });
+  calls->set_judge({.hold = [this](PendingCall& call) { return control->hold(call); },
+                    .explain =
+                        [this](const PendingCall& call) {
+                          std::string why;
+                          on_driver([&] { why = control->explain(call); });
+                          return why;
+                        }});
+}
+
+void WorldState::close_endpoints(int world_rank) {
+  for (const auto& endpoint : endpoints_[static_cast<std::size_t>(world_rank)]) {
+    if (!endpoint) continue;
+    closing_.push_back(std::make_unique<Completion>([](Completion&) noexcept {}));
+    endpoint->close(*closing_.back());
+  }
+}
+
+WorldState::~WorldState() {
+  thread.reset();
+  if (control) {
+    engine->remove(*control);
+    control.reset();
+  }
+  endpoints_.clear();
+  if (!engine) return;
+  engine->remove(executor);
+  for (OpenFabric& f : fabrics) {
+    for (const auto& t : f.fabric->transports()) engine->remove(*t);
+  }
+}
+
+void WorldState::open_fabrics() {
+  for (Module* m : all_modules()) {
+    TransportStatus status{std::string(m->name()), false, "", ""};
+    if (!wanted(options.config, m->name())) {
+      status.reason = "left out by SINEW_TRANSPORTS or the caller";
+    } else if (const Availability can = m->available(); !can.ok) {
+      status.reason = can.reason;
+    } else {
+      try {
+        auto fabric = m->open({rank, size, generation, *host, options.secret, host_id, options.config});
+        const Availability offload = fabric->has_offload();
+        status.ok = true;
+        status.offload = offload.ok ? "" : offload.reason;
+        fabrics.push_back({status.name, std::move(fabric)});
+      } catch (const Error& e) {
+        status.reason = e.what();
+        log::info("transport {}: {}", status.name, status.reason);
+      }
+    }
+    statuses.push_back(std::move(status));
+  }
+}
+
+Fabric& WorldState::fabric(const std::string& transport) {
+  return *std::ranges::find(fabrics, transport, &OpenFabric::name)->fabric;
+}
+
+Transport* WorldState::rail(const std::string& transport) noexcept {
+  for (OpenFabric& f : fabrics) {
+    if (f.name == transport && !f.fabric->transports().empty()) return f.fabric->transports().front().get();
+  }
+  return nullptr;
+}
+
+void WorldState::on_driver(const std::function<void()>& call) {
+  if (thread) {
+    thread->run(call);
+  } else {
+    call();
+  }
+}
+
+Endpoint& WorldState::endpoint(int world_rank, const std::string& transport) {
+  const auto t = static_cast<std::size_t>(std::ranges::find(facts.transports, transport) - facts.transports.begin());
+  const auto r = static_cast<std::size_t>(world_rank);
+  if (t == facts.transports.size()) throw Error(Code::Unavailable, fmt::format("no transport '{}' here", transport));
+  auto& slot = endpoints_[r][t];
+  if (!slot) slot = rail(transport)->connect(addresses[r][t]);
+  return *slot;
+}
+
+}  // namespace sinew

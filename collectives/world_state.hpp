@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/control_plane.hpp>
+#include <sinew/collectives/executor.hpp>
+#include <sinew/collectives/facts.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/call_slab.hpp>
+#include <sinew/core/engine.hpp>
+#include <sinew/core/fabric.hpp>
+#include <sinew/core/host_peers.hpp>
+#include <sinew/core/progress_thread.hpp>
+
+namespace sinew {
+
+/// A module at work in this World.
+struct OpenFabric {
+  std::string name;
+  std::unique_ptr<Fabric> fabric;
+};
+
+/// What World and its communicators share. Members end in reverse order: endpoints before fabrics, all before `host`.
+struct WorldState {
+  WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
+  ~WorldState();
+
+  int rank;
+  int size;
+  WorldOptions options;
+  std::uint8_t generation;
+  std::string host_id;
+  std::unique_ptr<HostPeers> host;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<CallSlab> calls;
+  std::vector<OpenFabric> fabrics;
+  std::vector<TransportStatus> statuses;
+  Facts facts;
+  std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
+  Executor executor;
+  std::unique_ptr<ControlPlane> control;
+  std::unique_ptr<ProgressThread> thread;  ///< with Drive::Thread
+  std::vector<std::uint64_t> free_ids;     ///< bit i: communicator ids 2i and 2i+1 are free
+
+  /// The connection to a rank over a transport, made on first use.
+  Endpoint& endpoint(int world_rank, const std::string& transport);
+  /// Runs on the thread that drives the engine, and waits for the end.
+  void on_driver(const std::function<void()>& call);
+  /// Of a transport that was opened here.
+  Fabric& fabric(const std::string& transport);
+  Transport* rail(const std::string& transport) noexcept;
+
+ private:
+  void open_fabrics();
+  void open_control(const Exchange& exchange);
+  /// A lost rank takes and gives nothing any more: what is posted to it comes back.
+  void close_endpoints(int world_rank);
+
+  std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
+  std::vector<std::unique_ptr<Completion>> closing_;
+};
+
+/// Where a process is one of several that run threads as ranks: equal for all of them.
+std::string process_identity();
+
+}  // namespace sinew
