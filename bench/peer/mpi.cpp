@@ -1,0 +1,171 @@
+#include <climits>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include "peer.hpp"
+
+/// The peer module of one MPI: built once per MPI found, from this file alone.
+namespace sinew::bench {
+namespace {
+
+constexpr int kTag = 7;
+constexpr std::size_t kWindow = 64;
+
+struct State {
+  std::string name;
+  bool started_here = false;
+  int rank = 0;
+  int size = 1;
+  PeerCall call = PeerCall::Barrier;
+  MPI_Datatype dtype = MPI_BYTE;
+  MPI_Op op = MPI_SUM;
+  int count = 0;
+  bool in_place = false;
+  std::vector<MPI_Request> window;
+};
+
+State& state() {
+  static State only;
+  return only;
+}
+
+struct DTypeRow {
+  std::string_view name;
+  MPI_Datatype type;
+};
+struct OpRow {
+  std::string_view name;
+  MPI_Op op;
+};
+
+const char* name() { return state().name.c_str(); }
+
+void start() {
+  State& s = state();
+  int running = 0;
+  MPI_Initialized(&running);
+  if (running == 0) {
+    int given = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given);
+    s.started_here = true;
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &s.size);
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  s.name = text;
+  s.name = s.name.substr(0, s.name.find_first_of(",\n"));
+  for (char& c : s.name) c = c == '\t' ? ' ' : c;
+}
+
+void stop() {
+  if (state().started_here) MPI_Finalize();
+}
+
+int rank() { return state().rank; }
+int size() { return state().size; }
+
+void all_gather(const void* mine, std::size_t bytes, void* context, void (*take)(void*, const void*, std::size_t)) {
+  const auto ranks = static_cast<std::size_t>(state().size);
+  int length = static_cast<int>(bytes);
+  std::vector<int> lengths(ranks);
+  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  std::vector<int> starts(ranks + 1);
+  for (std::size_t r = 0; r < ranks; ++r) starts[r + 1] = starts[r] + lengths[r];
+  std::vector<char> all(static_cast<std::size_t>(starts[ranks]) + 1);
+  MPI_Allgatherv(mine, length, MPI_BYTE, all.data(), lengths.data(), starts.data(), MPI_BYTE, MPI_COMM_WORLD);
+  for (std::size_t r = 0; r < ranks; ++r) take(context, all.data() + starts[r], static_cast<std::size_t>(lengths[r]));
+}
+
+const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint64_t count, bool in_place) {
+  const DTypeRow dtypes[] = {{"i8", MPI_INT8_T},   {"u8", MPI_UINT8_T},   {"i32", MPI_INT32_T}, {"u32", MPI_UINT32_T},
+                             {"i64", MPI_INT64_T}, {"u64", MPI_UINT64_T}, {"f32", MPI_FLOAT},   {"f64", MPI_DOUBLE}};
+  const OpRow ops[] = {{"sum", MPI_SUM},   {"prod", MPI_PROD}, {"min", MPI_MIN},  {"max", MPI_MAX},
+                       {"band", MPI_BAND}, {"bor", MPI_BOR},   {"bxor", MPI_BXOR}};
+  State& s = state();
+  if (count > INT_MAX) return "counts beyond 2147483647";
+  s.call = call;
+  s.count = static_cast<int>(count);
+  s.in_place = in_place;
+  s.dtype = MPI_DATATYPE_NULL;
+  for (const DTypeRow& row : dtypes) {
+    if (row.name == dtype) s.dtype = row.type;
+  }
+  if (s.dtype == MPI_DATATYPE_NULL) return "this dtype";
+  if (call == PeerCall::ReduceScatter && in_place) return "a result that stays where its block was";
+  if (call != PeerCall::AllReduce && call != PeerCall::ReduceScatter) return nullptr;
+  for (const OpRow& row : ops) {
+    if (row.name == op) {
+      s.op = row.op;
+      return nullptr;
+    }
+  }
+  return "this operator";
+}
+
+void send_recv(const State& s, const void* in, void* out) {
+  const int right = (s.rank + 1) % s.size;
+  const int left = (s.rank + s.size - 1) % s.size;
+  MPI_Sendrecv(in, s.count, s.dtype, right, kTag, out, s.count, s.dtype, left, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void ping_pong(const State& s, const void* in, void* out) {
+  if (s.rank == 0) {
+    MPI_Send(in, s.count, s.dtype, 1, kTag, MPI_COMM_WORLD);
+    MPI_Recv(out, s.count, s.dtype, 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (s.rank == 1) {
+    MPI_Recv(out, s.count, s.dtype, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(in, s.count, s.dtype, 0, kTag, MPI_COMM_WORLD);
+  }
+}
+
+void drain(State& s) {
+  MPI_Waitall(static_cast<int>(s.window.size()), s.window.data(), MPI_STATUSES_IGNORE);
+  s.window.clear();
+}
+
+void stream(State& s, const void* in, void* out) {
+  if (s.rank > 1) return;
+  if (s.window.size() == kWindow) drain(s);
+  s.window.push_back(MPI_REQUEST_NULL);
+  if (s.rank == 0) MPI_Isend(in, s.count, s.dtype, 1, kTag, MPI_COMM_WORLD, &s.window.back());
+  if (s.rank == 1) MPI_Irecv(out, s.count, s.dtype, 0, kTag, MPI_COMM_WORLD, &s.window.back());
+}
+
+void run(const void* in, void* out) {
+  State& s = state();
+  const void* from = s.in_place ? MPI_IN_PLACE : in;
+  switch (s.call) {
+    case PeerCall::AllReduce: MPI_Allreduce(from, out, s.count, s.dtype, s.op, MPI_COMM_WORLD); return;
+    case PeerCall::AllGather: MPI_Allgather(from, s.count, s.dtype, out, s.count, s.dtype, MPI_COMM_WORLD); return;
+    case PeerCall::ReduceScatter: MPI_Reduce_scatter_block(in, out, s.count, s.dtype, s.op, MPI_COMM_WORLD); return;
+    case PeerCall::AllToAll: MPI_Alltoall(from, s.count, s.dtype, out, s.count, s.dtype, MPI_COMM_WORLD); return;
+    case PeerCall::Broadcast: MPI_Bcast(out, s.count, s.dtype, 0, MPI_COMM_WORLD); return;
+    case PeerCall::Barrier: MPI_Barrier(MPI_COMM_WORLD); return;
+    case PeerCall::SendRecv: send_recv(s, in, out); return;
+    case PeerCall::Latency: ping_pong(s, in, out); return;
+    case PeerCall::Bandwidth: stream(s, in, out); return;
+  }
+}
+
+/// The end of a stream is when the receiver has it all.
+void finish() {
+  State& s = state();
+  if (s.call != PeerCall::Bandwidth || s.rank > 1) return;
+  drain(s);
+  char nothing = 0;
+  if (s.rank == 1) MPI_Send(&nothing, 0, MPI_BYTE, 0, kTag + 1, MPI_COMM_WORLD);
+  if (s.rank == 0) MPI_Recv(&nothing, 0, MPI_BYTE, 1, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+constexpr Peer kPeer{kPeerAbi, name, start, stop, rank, size, all_gather, prepare, run, finish};
+
+}  // namespace
+}  // namespace sinew::bench
+
+extern "C" [[gnu::visibility("default")]] const sinew::bench::Peer* sinew_bench_peer() { return &sinew::bench::kPeer; }

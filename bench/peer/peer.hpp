@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// What sinew-bench needs of another communication library, to measure it in the same processes on the same buffers.
+/// A module is compiled against that library, loaded at run time, and has one entry point, sinew_bench_peer. All ranks
+/// call each function together, none throws; the library's own errors end the job.
+namespace sinew::bench {
+
+inline constexpr std::uint32_t kPeerAbi = 1;
+
+enum class PeerCall : std::uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Barrier,
+  SendRecv,
+  Latency,
+  Bandwidth,
+};
+
+struct Peer {
+  std::uint32_t abi = kPeerAbi;
+  /// "Open MPI v4.1.4"; valid after start.
+  const char* (*name)() = nullptr;
+  void (*start)() = nullptr;
+  void (*stop)() = nullptr;
+  int (*rank)() = nullptr;
+  int (*size)() = nullptr;
+  /// Everybody's bytes, handed to `take` in the order of the ranks.
+  void (*all_gather)(const void* mine, std::size_t bytes, void* context,
+                     void (*take)(void* context, const void* data, std::size_t bytes)) = nullptr;
+  /// What run() will do from now on: a call, dtype and operator by sinew's names, elements per rank as sinew counts,
+  /// in place or not. Null, or why this library cannot.
+  const char* (*prepare)(PeerCall call, const char* dtype, const char* op, std::uint64_t count,
+                         bool in_place) = nullptr;
+  /// One call; of Bandwidth, one message, which is on its way until finish().
+  void (*run)(const void* in, void* out) = nullptr;
+  void (*finish)() = nullptr;
+};
+
+using PeerEntry = const Peer* (*)();
+inline constexpr const char* kPeerEntryName = "sinew_bench_peer";
+
+}  // namespace sinew::bench

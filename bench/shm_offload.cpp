@@ -1,0 +1,280 @@
+// The shared-memory offload alone, between processes of this host: no World, no selection, no handles. Shows what the
+// transport itself costs beside the bare exchange of flags (flag_exchange) and a copy of the same bytes.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/host_peers.hpp>
+#include <sinew/core/reduce.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/shm.hpp>
+
+namespace {
+
+using namespace sinew;
+using Seconds = double;
+
+constexpr int kMostRanks = 64;
+constexpr std::size_t kMostBytesEach = 512;
+
+/// Processes that spin: enough for an exchange and for starting batches together.
+struct Board {
+  std::atomic<std::uint32_t> arrived;
+  std::atomic<std::uint32_t> round;
+  std::array<std::array<std::byte, kMostBytesEach>, kMostRanks> bytes;
+  std::array<std::size_t, kMostRanks> lengths;
+  std::array<double, kMostRanks> seconds;
+  bool yields;
+
+  void meet(int ranks) {
+    const std::uint32_t now = round.load();
+    if (arrived.fetch_add(1) + 1 == static_cast<std::uint32_t>(ranks)) {
+      arrived.store(0);
+      round.store(now + 1);
+    } else {
+      while (round.load() == now) {
+        if (yields) sched_yield();
+      }
+    }
+  }
+};
+
+struct Options {
+  int ranks = 2;
+  std::string collective = "all_reduce";
+  bool registered = false;
+  bool in_place = false;
+  bool warm = false;
+  int batches = 21;
+  std::vector<std::uint64_t> sizes{8, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20};
+  shm::Facts facts;
+};
+
+class Rank {
+ public:
+  Rank(const Options& options, Board& board, int rank)
+      : options_(options),
+        board_(board),
+        rank_(rank),
+        world_(exchange()),
+        host_(world_, "bench", Deadline::after(std::chrono::seconds(30))) {
+    fabric_ = shm::module().open({rank, options.ranks, 0, host_, {}});
+    group_.rank = rank;
+    for (int r = 0; r < options.ranks; ++r) group_.world_ranks.push_back(r);
+    offload_ = fabric_->make_offload({group_, world_, {}, encode(options.facts)});
+  }
+
+  /// Two ranks: goes on with what they measure.
+  void adopt(bool print) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Bytes facts = fabric_->measure({group_, world_, {}, {}}, std::chrono::milliseconds(200));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    offload_ = fabric_->make_offload({group_, world_, {}, facts});
+    const shm::Facts f = shm::decode_facts(facts);
+    if (!print) return;
+    fmt::print("measured in {:.0f} ms: slots to {}, streaming from {}, chunks of {}, direct from {}\n",
+               took.count() * 1e3, f.slot_bytes, f.stream_from_bytes, f.chunk_bytes, f.direct_from_bytes);
+    for (std::size_t k = 0; k < shm::Facts::kKnots; ++k)
+      fmt::print("{:>10.0f} bytes {:>12.2f} us\n", shm::Facts::kKnotBytes[k], f.knot_seconds[k] * 1e6);
+  }
+  /// Slowest rank's seconds per call.
+  Seconds measure(std::uint64_t bytes) {
+    CollectiveDesc desc{.collective = *collective_from_name(options_.collective), .dtype = DType::F32};
+    const auto ranks = static_cast<std::uint64_t>(options_.ranks);
+    const bool blocks = desc.collective != Collective::AllReduce && desc.collective != Collective::Broadcast &&
+                        desc.collective != Collective::Reduce;
+    desc.count =
+        desc.collective == Collective::Barrier ? 0 : std::max<std::uint64_t>(1, bytes / 4 / (blocks ? ranks : 1));
+    const std::uint64_t room = (desc.count * 4 * (blocks ? ranks : 1) + 127) / 64 * 64;
+    const Seconds guess = 0.3e-6 + static_cast<double>(bytes) / 4e9;
+    const auto calls = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(200e-6 / guess), 1, 400);
+    const Memory in(*this, room * calls);
+    const Memory out(*this, room * calls);
+    std::vector<Seconds> seconds;
+    for (int b = -2; b < options_.batches; ++b) {
+      for (std::uint64_t i = 0; i < room * calls / 4 && !(options_.warm && b > -2); ++i) {
+        reinterpret_cast<float*>(in.data)[i] = 1.0f;
+        sink_ = sink_ + reinterpret_cast<volatile float*>(out.data)[i];
+      }
+      board_.meet(options_.ranks);
+      const Seconds mine = batch(desc, in.data, options_.in_place ? in.data : out.data, room, calls);
+      board_.seconds[static_cast<std::size_t>(rank_)] = mine;
+      board_.meet(options_.ranks);
+      const Seconds slowest = *std::max_element(board_.seconds.begin(), board_.seconds.begin() + options_.ranks);
+      if (b >= 0) seconds.push_back(slowest);
+      board_.meet(options_.ranks);
+    }
+    std::ranges::sort(seconds);
+    best_ = seconds.front();
+    return seconds[seconds.size() / 2];
+  }
+  Seconds best() const { return best_; }
+
+  /// One way of a message between ranks 0 and 1; the others wait.
+  Seconds ping_pong(std::uint64_t bytes) {
+    Transport& rail = *fabric_->transports()[0];
+    const std::vector<Bytes> addresses = world_.all_gather(rail.address());
+    std::vector<Seconds> seconds;
+    if (rank_ < 2) {
+      if (!endpoint_) endpoint_ = rail.connect(addresses[static_cast<std::size_t>(1 - rank_)]);
+      const Memory from(*this, bytes);
+      const Memory to(*this, bytes);
+      const int turns = bytes <= 4096 ? 200 : bytes <= (1 << 20) ? 10 : 2;
+      for (int b = -2; b < options_.batches; ++b) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < turns; ++i) {
+          if (rank_ == 0) transfer(rail, true, from.data, bytes);
+          transfer(rail, false, to.data, bytes);
+          if (rank_ == 1) transfer(rail, true, from.data, bytes);
+        }
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        if (b >= 0) seconds.push_back(took.count() / turns / 2);
+      }
+      std::ranges::sort(seconds);
+      best_ = seconds.front();
+    }
+    board_.meet(options_.ranks);
+    return seconds.empty() ? 0 : seconds[seconds.size() / 2];
+  }
+
+ private:
+  struct Memory {
+    Memory(Rank& rank, std::size_t bytes) {
+      if (rank.options_.registered) {
+        region = *rank.fabric_->allocate(bytes, false);
+        data = region.memory.data;
+      } else {
+        own.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)));
+        data = own.get();
+      }
+      std::memset(data, 0, bytes);
+    }
+    struct Free {
+      void operator()(std::byte* p) const { std::free(p); }
+    };
+    std::byte* data;
+    std::unique_ptr<std::byte, Free> own;
+    Region region;
+  };
+  struct Fired : Completion {
+    bool fired = false;
+    Fired() : Completion([](Completion& c) noexcept { static_cast<Fired&>(c).fired = true; }) {}
+  };
+
+  Exchange exchange() {
+    return {rank_, options_.ranks, [this](const Bytes& mine) {
+              const auto r = static_cast<std::size_t>(rank_);
+              if (mine.size() > kMostBytesEach) std::abort();
+              std::memcpy(board_.bytes[r].data(), mine.data(), mine.size());
+              board_.lengths[r] = mine.size();
+              board_.meet(options_.ranks);
+              std::vector<Bytes> all;
+              for (std::size_t i = 0; i < static_cast<std::size_t>(options_.ranks); ++i)
+                all.emplace_back(board_.bytes[i].begin(),
+                                 board_.bytes[i].begin() + static_cast<std::ptrdiff_t>(board_.lengths[i]));
+              board_.meet(options_.ranks);
+              return all;
+            }};
+  }
+
+  Seconds batch(const CollectiveDesc& desc, std::byte* in, std::byte* out, std::uint64_t room, std::uint64_t calls) {
+    const Reducer reducer = reducer_for(ReduceOp::Sum, DType::F32);
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::uint64_t i = 0; i < calls; ++i) {
+      Call call{.desc = desc, .in = {in + i * room, room}, .out = {out + i * room, room}};
+      call.fingerprint = fingerprint_of(desc);
+      call.sequence = ++sequence_;
+      call.reducer = reducer;
+      Fired done;
+      offload_->launch(call, done);
+      while (!done.fired) {
+        if (offload_->progress() == 0 && board_.yields) sched_yield();
+      }
+      if (!done.status.ok()) std::abort();
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(calls);
+  }
+
+  void transfer(Transport& rail, bool send, std::byte* data, std::uint64_t bytes) {
+    Fired done;
+    if (send) {
+      endpoint_->send({data, bytes}, nullptr, Tag::user(0, 1, 0), 0, done);
+    } else {
+      endpoint_->recv({{data, bytes}}, nullptr, Tag::user(0, 1, 0), done);
+    }
+    while (!done.fired) {
+      if (rail.progress() == 0 && board_.yields) sched_yield();
+    }
+  }
+
+  const Options& options_;
+  Board& board_;
+  int rank_;
+  Exchange world_;
+  HostPeers host_;
+  std::unique_ptr<Fabric> fabric_;
+  Group group_;
+  std::unique_ptr<CollectiveOffload> offload_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::uint32_t sequence_ = 0;
+  Seconds best_ = 0;
+  float sink_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures the shared-memory offload between processes of this host.");
+  Options options;
+  app.add_option("-n,--ranks", options.ranks, "processes")->capture_default_str()->check(CLI::Range(2, kMostRanks));
+  app.add_option("-c,--collective", options.collective, "all_reduce, broadcast, ..., or ping_pong")
+      ->capture_default_str();
+  app.add_option("-s,--sizes", options.sizes, "bytes of the larger buffer")->transform(CLI::AsSizeValue(false));
+  app.add_option("--batches", options.batches, "batches; the median is printed")->capture_default_str();
+  app.add_flag("--registered", options.registered, "memory that peers can read without copies");
+  app.add_flag("--in-place", options.in_place, "one buffer for both");
+  app.add_flag("--warm", options.warm, "do not touch the buffers between batches");
+  bool measured = false;
+  app.add_flag("--measured", measured, "choose by a measurement first, and show what it found");
+  app.add_option("--slot-bytes", options.facts.slot_bytes)->capture_default_str();
+  app.add_option("--stream-from", options.facts.stream_from_bytes)->capture_default_str();
+  app.add_option("--chunk-bytes", options.facts.chunk_bytes)->capture_default_str();
+  app.add_option("--direct-from", options.facts.direct_from_bytes)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return EXIT_FAILURE;
+  auto* board = new (memory) Board{};
+  board->yields = options.ranks > usable_cores();
+  int rank = 0;
+  for (int r = 1; r < options.ranks && rank == 0; ++r) {
+    if (fork() == 0) rank = r;
+  }
+  {
+    Rank self(options, *board, rank);
+    if (measured) self.adopt(rank == 0);
+    for (const std::uint64_t bytes : options.sizes) {
+      const Seconds median = options.collective == "ping_pong" ? self.ping_pong(bytes) : self.measure(bytes);
+      if (rank == 0)
+        fmt::print("{:>10} bytes {:>12.2f} us  best {:>12.2f} us  {:>6.2f} GB/s\n", bytes, median * 1e6,
+                   self.best() * 1e6, static_cast<double>(bytes) / median / 1e9);
+    }
+    board->meet(options.ranks);
+  }
+  if (rank != 0) _exit(0);
+  while (wait(nullptr) > 0) {
+  }
+}

@@ -1,0 +1,59 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <sinew/collectives/world.hpp>
+
+// One rank writes the time into a file and kills itself between two of many all-reduces; each other rank says whom it
+// lost and how much later it knew. bench/scorecard/survivors.sh judges.
+namespace {
+
+/// Since boot: one clock for all processes of a host.
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void die(const std::string& stamp) {
+  std::ofstream(stamp) << std::to_string(now_s());
+  ::kill(::getpid(), SIGKILL);
+}
+
+double stamped_s(const std::string& stamp) {
+  double at = 0;
+  std::ifstream(stamp) >> at;
+  return at;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("measures how soon the death of a rank is known to all others");
+  int victim = 0;
+  std::string stamp;
+  app.add_option("--victim", victim, "rank that kills itself")->required();
+  app.add_option("--stamp", stamp, "file for the time of its death")->required();
+  CLI11_PARSE(app, argc, argv);
+
+  sinew::World world = sinew::World::from_environment();
+  std::array<float, 1024> data{};
+  constexpr int kCalls = 100000;
+  try {
+    for (int call = 0; call < kCalls; ++call) {
+      if (world.rank() == victim && call == kCalls / 100) die(stamp);
+      world.communicator().all_reduce(data).get();
+    }
+  } catch (const sinew::Error& error) {
+    const double seconds = now_s() - stamped_s(stamp);
+    std::printf("{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f}\n", world.rank(),
+                error.code() == sinew::Code::PeerLost ? error.rank() : -1, std::string(name_of(error.code())).c_str(),
+                seconds);
+    return 0;
+  }
+  std::fprintf(stderr, "rank %d: all calls ended well, but rank %d is dead\n", world.rank(), victim);
+  return 1;
+}

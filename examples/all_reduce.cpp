@@ -1,0 +1,16 @@
+// Sums one number per rank. Try: sinew-run -n 4 build/release/bin/all_reduce_example
+#include <array>
+#include <cstdio>
+
+#include <sinew/collectives/world.hpp>
+
+int main() {
+  auto world = sinew::World::from_environment();
+  sinew::Communicator& all = world.communicator();
+
+  std::array<float, 2> gradients = {1.0F, static_cast<float>(all.rank())};
+  all.all_reduce(gradients).get();
+
+  std::printf("rank %d of %d: %g %g\n", all.rank(), all.size(), gradients[0], gradients[1]);
+  return 0;
+}

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/collective.hpp>
+
+namespace sinew::tools {
+
+enum class Exercise : std::uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  Barrier,
+  SendRecv,   ///< every rank to its right, from its left
+  Latency,    ///< rank 0 to rank 1 and back: half of the round trip
+  Bandwidth,  ///< rank 0 to rank 1, all messages of a batch in flight
+};
+
+/// One thing that sinew-bench measures.
+struct BenchCase {
+  Exercise exercise;
+  std::string_view name;
+  Collective collective;
+  bool blocks;  ///< buffers are made of one block per rank, so sizes are whole elements times ranks
+  bool may_be_in_place;
+  int least_ranks;
+};
+
+std::span<const BenchCase> all_cases() noexcept;
+const BenchCase* find_case(std::string_view name) noexcept;
+
+/// What a rank's bus carries per byte of the message, as nccl-tests counts it.
+double bus_factor(const BenchCase& what, int ranks) noexcept;
+
+/// A run of elements of a buffer and whose data it is: `source` is a rank, or check::kCombined for all of them.
+/// The data are the elements [first, first + count) of that rank's endless row (check/exact_rows.hpp).
+struct Segment {
+  std::uint64_t at = 0;
+  int source = 0;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+/// What one rank gives and must find afterwards. Units: elements.
+struct RankData {
+  std::uint64_t in_elements = 0;
+  std::uint64_t out_elements = 0;
+  std::vector<Segment> given;     ///< of the input; of a broadcast, of the output of the root
+  std::vector<Segment> expected;  ///< of the output
+  std::uint64_t in_place_at = 0;  ///< in place: where the smaller buffer lies in the larger
+};
+
+/// `count`: as CollectiveDesc counts; for the point-to-point cases the elements of a message.
+RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count);
+
+/// Bytes measured for one `count`, and the least above 0.
+std::uint64_t unit_bytes(const BenchCase& what, DType dtype, int ranks) noexcept;
+
+}  // namespace sinew::tools

@@ -1,0 +1,271 @@
+#include "bench_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/cpu.hpp>
+#include <sinew/topology/cluster.hpp>
+
+#include "line.hpp"
+#include "peer_contestant.hpp"
+#include "progress.hpp"
+#include "sinew_contestant.hpp"
+#include "sweep.hpp"
+
+namespace sinew::tools {
+namespace {
+
+constexpr std::size_t kMostSlots = 4096;  // not a page: calls in a batch
+constexpr std::size_t kMostRingBytes = 256u << 20;
+constexpr std::size_t kMostRegisteredBytes = 128u << 20;
+constexpr std::size_t kSecretBytes = 32;
+
+/// The world's ranks agreeing over a communicator of their own.
+class WorldRanks : public Ranks {
+ public:
+  explicit WorldRanks(Communicator& all) : communicator_(all.split(0)) {}
+  int rank() const noexcept override { return communicator_.rank(); }
+  int size() const noexcept override { return communicator_.size(); }
+  void meet() override { communicator_.barrier().get(); }
+  std::vector<double> gather(std::span<const double> mine) override {
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(size()));
+    communicator_.all_gather(mine, all).get();
+    return all;
+  }
+  Exchange exchange() {
+    return {rank(), size(), [this](const Bytes& mine) { return gather_bytes(mine); }};
+  }
+
+ private:
+  std::vector<Bytes> gather_bytes(const Bytes& mine) {
+    const double length = static_cast<double>(mine.size());
+    const std::vector<double> lengths = gather({&length, 1});
+    const auto longest = static_cast<std::size_t>(std::ranges::max(lengths));
+    std::vector<std::uint8_t> padded(longest);
+    std::transform(mine.begin(), mine.end(), padded.begin(),
+                   [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
+    std::vector<std::uint8_t> all(longest * lengths.size());
+    communicator_.all_gather(padded, all).get();
+    std::vector<Bytes> result;
+    for (std::size_t r = 0; r < lengths.size(); ++r) {
+      const auto* first = reinterpret_cast<const std::byte*>(all.data()) + r * longest;
+      result.emplace_back(first, first + static_cast<std::size_t>(lengths[r]));
+    }
+    return result;
+  }
+
+  Communicator communicator_;
+};
+
+WorldOptions world_options(const BenchOptions& options) {
+  WorldOptions world;
+  if (!options.transports.empty()) world.config.transports = options.transports;
+  if (!options.algorithm.empty()) {
+    world.config.tune = {fmt::format("{}:0-:{}", name_of(options.what->collective), options.algorithm)};
+  }
+  return world;
+}
+
+/// With a peer the ranks are the peer's, and they meet over it; a secret goes the same way.
+World make_world(const BenchOptions& options, const LoadedPeer* peer) {
+  WorldOptions world = world_options(options);
+  if (peer == nullptr) return World::from_environment(std::move(world));
+  const Exchange exchange = peer->exchange();
+  Bytes secret(kSecretBytes);
+  std::random_device device;
+  std::ranges::generate(secret, [&] { return static_cast<std::byte>(device()); });
+  world.secret = exchange.all_gather(exchange.rank == 0 ? secret : Bytes{}).front();
+  return World::create(exchange, std::move(world));
+}
+
+/// The plan of a size, where there is one.
+void add_plan(const BenchOptions& options, World& world, Line& line) {
+  const Collective c = options.what->collective;
+  if (c == Collective::Send || c == Collective::SendRecv) {
+    line.algorithm = "message";
+    std::vector<std::string> open;
+    for (const TransportStatus& t : world.transports()) {
+      if (t.ok) open.push_back(t.name);
+    }
+    line.transport = fmt::format("{}", fmt::join(open, "+"));
+    return;
+  }
+  const Plan plan = world.communicator().plan(desc_of(options, line.count));
+  const Candidate& chosen = plan.chosen();
+  line.algorithm = chosen.algorithm;
+  line.transport = chosen.transport.empty() ? "none" : chosen.transport;
+  line.predicted_s = chosen.predicted;
+}
+
+/// Says what is wrong with --algorithm before a plan lists everything that the rule made of it leaves out.
+void require_algorithm(const BenchOptions& options, World& world) {
+  if (options.algorithm.empty()) return;
+  const CollectiveDesc desc = desc_of(options, 1);
+  if (const Algorithm* found = find_algorithm(desc.collective, options.algorithm)) {
+    const Availability can = found->supports(desc, world.size());
+    if (!can.ok) throw Error(Code::InvalidArgument, fmt::format("--algorithm: '{}' {}", options.algorithm, can.reason));
+    return;
+  }
+  try {
+    (void)world.communicator().plan(desc);  // an offload of that name takes the call
+  } catch (const Error&) {
+    std::set<std::string_view> known;
+    for (const Algorithm& a : all_algorithms()) {
+      if (a.collective == desc.collective) known.insert(a.name);
+    }
+    throw Error(Code::InvalidArgument,
+                fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
+                            options.algorithm, fmt::join(known, ", "), options.what->name));
+  }
+}
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer)
+      : options_(options),
+        world_(world),
+        peer_(peer),
+        ranks_(world.communicator()),
+        cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
+        noise_(ranks_, cluster_.ranks_on_host(world.rank()), ranks_fit()) {
+    facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name()};
+  }
+
+  const RunFacts& facts() const noexcept { return facts_; }
+
+  Line measure_size(std::uint64_t bytes) {
+    const std::size_t element = size_of(options_.dtype);
+    Line line;
+    line.bytes = bytes;
+    line.count = bytes / unit_bytes(*options_.what, options_.dtype, world_.size());
+    add_plan(options_, world_, line);
+    const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count);
+    const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
+    const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
+                          budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()), allocator());
+    const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
+    check::ExactRows rows(options_.dtype, options_.op, reduces(options_.what->collective), world_.size());
+    Workload work(data, element, ring, rows, options_.check);
+    SinewContestant ours(options_, world_.communicator(), ring);
+    std::unique_ptr<PeerContestant> peer;
+    if (peer_ != nullptr) peer = std::make_unique<PeerContestant>(*peer_, options_, line.count, ring);
+    ProtocolOptions protocol;
+    protocol.iterations = options_.iterations;
+    protocol.warmup = options_.warmup;
+    protocol.warm_buffers = options_.warm_buffers;
+    line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
+    if (options_.what->exercise == Exercise::Latency) halve(line.measured);
+    return line;
+  }
+
+ private:
+  /// A latency is one way; a call went there and back.
+  static void halve(Measurement& m) {
+    m.ours.seconds /= 2;
+    m.ours.p99_seconds /= 2;
+    if (m.peer) m.peer->seconds /= 2;
+  }
+
+  bool ranks_fit() const {
+    for (const std::vector<int>& host : cluster_.groups_by_host()) {
+      const auto cores = cluster_.ranks[static_cast<std::size_t>(host.front())].usable_cores;
+      if (host.size() > static_cast<std::size_t>(cores)) return false;
+    }
+    return true;
+  }
+
+  RingAllocator allocator() {
+    if (!options_.registered) return ordinary_memory;
+    return [this](std::size_t bytes) {
+      auto memory = std::make_shared<Memory>(world_.allocate(bytes));
+      return RingMemory{memory->buffer().data, memory};
+    };
+  }
+
+  const BenchOptions& options_;
+  World& world_;
+  const LoadedPeer* peer_;
+  WorldRanks ranks_;
+  Cluster cluster_;
+  NoiseGauge noise_;
+  RunFacts facts_;
+};
+
+/// Where rank 0 writes; the other ranks write nowhere.
+class Output {
+ public:
+  Output(const BenchOptions& options, bool speaks)
+      : table_(speaks && options.json != "-"), json_(speaks && !options.json.empty()) {
+    if (!json_ || options.json == "-") return;
+    file_.open(options.json);
+    if (!file_)
+      throw Error(Code::InvalidArgument,
+                  fmt::format("--json: '{}': expected a file that can be written", options.json));
+  }
+  void table(const std::string& text) {
+    if (table_) std::cout << text << std::flush;
+  }
+  void json(const std::string& text) {
+    if (json_) (file_.is_open() ? static_cast<std::ostream&>(file_) : std::cout) << text << std::endl;
+  }
+
+ private:
+  bool table_;
+  bool json_;
+  std::ofstream file_;
+};
+
+}  // namespace
+
+int launched_rank() noexcept {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  return 0;
+}
+
+int run_bench(const BenchOptions& options) {
+  const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
+  World world = make_world(options, peer.get());
+  if (world.size() < options.what->least_ranks) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
+                            options.what->name, options.what->least_ranks, world.size()));
+  }
+  require_algorithm(options, world);
+  if (peer)
+    PeerContestant::require(*peer, options, options.max_bytes / unit_bytes(*options.what, options.dtype, world.size()));
+  Output output(options, world.rank() == 0);
+  Bench bench(options, world, peer.get());
+  std::vector<std::uint64_t> sizes{0};
+  if (options.what->exercise != Exercise::Barrier) {
+    sizes = sweep(options.min_bytes, options.max_bytes, options.factor,
+                  unit_bytes(*options.what, options.dtype, world.size()));
+  }
+  output.table(table_header(options, bench.facts()));
+  Totals totals;
+  Progress progress(world.rank() == 0 ? sizes.size() : 0);
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    if (world.rank() == 0) progress.show(s, format_bytes(sizes[s]));
+    const Line line = bench.measure_size(sizes[s]);
+    progress.clear();
+    totals.add(options, bench.facts(), line);
+    output.table(table_row(options, bench.facts(), line));
+    output.json(to_json(options, bench.facts(), line));
+  }
+  output.table(table_footer(bench.facts(), totals));
+  return totals.wrong + totals.peer_wrong == 0 ? 0 : 1;
+}
+
+}  // namespace sinew::tools

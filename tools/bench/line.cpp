@@ -1,0 +1,130 @@
+#include "line.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/core/version.hpp>
+
+namespace sinew::tools {
+namespace {
+
+constexpr double kMicro = 1e6;
+constexpr double kGiga = 1e9;
+
+double speedup(const Line& line) {
+  return line.measured.peer ? line.measured.peer->seconds / line.measured.ours.seconds : 0;
+}
+
+double bus_bandwidth(const BenchOptions& options, const RunFacts& facts, const Line& line) {
+  return line.algorithm_bandwidth() * bus_factor(*options.what, facts.ranks);
+}
+
+/// Microseconds in eight columns: enough digits below a microsecond, no more than whole ones above ten thousand.
+std::string micros(double seconds) {
+  const double us = seconds * kMicro;
+  return us < 10 ? fmt::format("{:8.3f}", us) : us < 1000 ? fmt::format("{:8.2f}", us) : fmt::format("{:8.0f}", us);
+}
+
+/// Digits that mean something, so that a script's file stays readable.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+}  // namespace
+
+double Line::algorithm_bandwidth() const noexcept {
+  return measured.ours.seconds > 0 ? static_cast<double>(bytes) / measured.ours.seconds : 0;
+}
+
+std::string to_json(const BenchOptions& options, const RunFacts& facts, const Line& line) {
+  nlohmann::ordered_json out;
+  out["collective"] = std::string(options.what->name);
+  out["bytes"] = line.bytes;
+  out["dtype"] = std::string(name_of(options.dtype));
+  out["op"] = reduces(options.what->collective) ? std::string(name_of(options.op)) : "none";
+  out["ranks"] = facts.ranks;
+  out["hosts"] = facts.hosts;
+  out["transport"] = line.transport;
+  out["algorithm"] = line.algorithm;
+  out["in_place"] = options.in_place;
+  out["registered"] = options.registered;
+  out["determinism"] = "fast";
+  out["time_us"] = rounded(line.measured.ours.seconds * kMicro);
+  out["time_us_p99"] = rounded(line.measured.ours.p99_seconds * kMicro);
+  out["predicted_us"] = line.predicted_s ? nlohmann::ordered_json(rounded(*line.predicted_s * kMicro)) : nullptr;
+  out["algbw_GBps"] = rounded(line.algorithm_bandwidth() / kGiga);
+  out["busbw_GBps"] = rounded(bus_bandwidth(options, facts, line) / kGiga);
+  out["wrong"] = options.check ? nlohmann::ordered_json(line.measured.wrong) : nullptr;
+  out["noisy"] = line.measured.noisy;
+  out["version"] = std::string(version());
+  if (options.warm_buffers) out["warm_buffers"] = true;
+  if (line.measured.peer) {
+    out["peer"] = facts.peer;
+    out["peer_time_us"] = rounded(line.measured.peer->seconds * kMicro);
+    out["speedup"] = rounded(speedup(line));
+  }
+  return out.dump();
+}
+
+std::string table_header(const BenchOptions& options, const RunFacts& facts) {
+  std::string text =
+      fmt::format("# {} on {} rank{}, {} host{}, {}{}\n", options.what->name, facts.ranks, facts.ranks == 1 ? "" : "s",
+                  facts.hosts, facts.hosts == 1 ? "" : "s", options.in_place ? "in place" : "out of place",
+                  options.registered ? ", registered memory" : "");
+  text += options.warm_buffers
+              ? "# warm buffers: the same ones over and over; small sizes never leave a cache\n"
+              : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";
+  if (!facts.peer.empty()) text += fmt::format("# peer: {}, taking turns on the same buffers\n", facts.peer);
+  const bool peer = !facts.peer.empty();
+  text += fmt::format("#{:>11} {:>11} {:>7} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "size", "count",
+                      "type", "redop", "way", "time", "p99", "predicted", "algbw", "busbw", "#wrong",
+                      peer ? fmt::format(" {:>8} {:>8}", "peer", "speedup") : "");
+  text += fmt::format("#{:>11} {:>11} {:>7} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "(B)", "(elements)",
+                      "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
+                      peer ? fmt::format(" {:>8} {:>8}", "(us)", "(x)") : "");
+  return text;
+}
+
+std::string table_row(const BenchOptions& options, const RunFacts& facts, const Line& line) {
+  const Measurement& m = line.measured;
+  std::string text =
+      fmt::format("{:>12} {:>11} {:>7} {:>6} {:>20} {} {} {:>9} {:8.2f} {:8.2f} {:>7}", line.bytes, line.count,
+                  name_of(options.dtype), reduces(options.what->collective) ? name_of(options.op) : "none",
+                  line.algorithm + "@" + line.transport, micros(m.ours.seconds), micros(m.ours.p99_seconds),
+                  line.predicted_s ? micros(*line.predicted_s) : "-", line.algorithm_bandwidth() / kGiga,
+                  bus_bandwidth(options, facts, line) / kGiga, options.check ? fmt::format("{}", m.wrong) : "N/A");
+  if (m.peer) text += fmt::format(" {} {:8.2f}", micros(m.peer->seconds), speedup(line));
+  return text + (m.noisy ? "  noisy\n" : "\n");
+}
+
+void Totals::add(const BenchOptions& options, const RunFacts& facts, const Line& line) {
+  wrong += line.measured.wrong;
+  peer_wrong += line.measured.peer_wrong;
+  noisy += line.measured.noisy ? 1 : 0;
+  ++lines;
+  bus_bandwidth_sum += bus_bandwidth(options, facts, line);
+  if (line.measured.peer) speedup_log_sum += std::log(speedup(line));
+}
+
+std::string table_footer(const RunFacts& facts, const Totals& totals) {
+  const auto lines = static_cast<double>(totals.lines);
+  std::string text = fmt::format("# Out of bounds values : {} {}\n", totals.wrong, totals.wrong == 0 ? "OK" : "FAILED");
+  text +=
+      fmt::format("# Avg bus bandwidth    : {:.4g} GB/s\n", lines > 0 ? totals.bus_bandwidth_sum / kGiga / lines : 0);
+  if (!facts.peer.empty()) {
+    text += fmt::format("# Geometric mean speedup over the peer: {:.3f}\n",
+                        lines > 0 ? std::exp(totals.speedup_log_sum / lines) : 0);
+    if (totals.peer_wrong != 0) text += fmt::format("# The peer's results: {} elements wrong\n", totals.peer_wrong);
+  }
+  if (totals.noisy != 0) {
+    text += fmt::format("# noisy: {} of {} lines; other processes took more than 2 % of the cores, repeat them\n",
+                        totals.noisy, totals.lines);
+  }
+  return text;
+}
+
+}  // namespace sinew::tools

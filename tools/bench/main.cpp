@@ -1,0 +1,33 @@
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <sinew/core/version.hpp>
+#include <sinew/transports/registry.hpp>
+
+#include "../command_line.hpp"
+#include "bench_run.hpp"
+
+int main(int argc, char** argv) {
+  using namespace sinew::tools;
+  BenchOptions options;
+  CLI::App app("Measures collectives and messages between the ranks it is started as, and checks every result.",
+               "sinew-bench");
+  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  std::vector<std::string> transports;
+  for (const sinew::Module* module : sinew::all_modules()) transports.emplace_back(module->name());
+  add_bench_options(app, options, transports);
+  app.footer(
+      "Examples:\n"
+      "  sinew-run -n 2 sinew-bench all_reduce -b 8 -e 64MiB          a table from 8 bytes to 64 MiB\n"
+      "  sinew-run -n 4 sinew-bench all_to_all -d bf16 --json out     the same for scripts, one object per line\n"
+      "  mpirun -n 2 sinew-bench all_reduce --peer mpi                beside MPI, in the same processes\n"
+      "  sinew-run -n 2 sinew-bench latency --transport tcp           one way, half of the round trip\n"
+      "\n"
+      "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
+      "twice,\n"
+      "and between batches all inputs are written and all outputs read, as a program would. Lines during which other\n"
+      "processes took more than 2 % of the cores, in spite of three repeats, are marked noisy.\n");
+  return run(
+      app, argc, argv, [&] { return run_bench(options); }, launched_rank() == 0);
+}

@@ -1,0 +1,89 @@
+#include "noise.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+namespace sinew::tools {
+namespace {
+
+constexpr double kTicksOfDoubt = 2;
+
+double seconds_of(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double tick_s() {
+  static const double seconds = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return seconds;
+}
+
+}  // namespace
+
+CpuCounts read_cpu_counts() {
+  CpuCounts counts;
+  counts.wall_s = seconds_of(CLOCK_MONOTONIC);
+  counts.own_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  counts.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  std::ifstream stat("/proc/stat");
+  std::string label;
+  double user = 0;
+  double nice = 0;
+  double system = 0;
+  double idle = 0;
+  double waiting = 0;
+  if (stat >> label >> user >> nice >> system >> idle >> waiting) counts.idle_s = (idle + waiting) * tick_s();
+  return counts;
+}
+
+double outside_share(const CpuCounts& before, const CpuCounts& after, double job_s) noexcept {
+  const double all = (after.wall_s - before.wall_s) * after.cores;
+  if (all <= 0) return 0;
+  const double outside = all - (after.idle_s - before.idle_s) - job_s - kTicksOfDoubt * tick_s();
+  return std::max(0.0, outside / all);
+}
+
+RunQueueDelay::RunQueueDelay() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+
+Displacement RunQueueDelay::read() const noexcept {
+  Displacement now;
+  std::array<char, 96> text{};
+  if (file_ && pread(file_.get(), text.data(), text.size() - 1, 0) > 0) {
+    char* second = nullptr;
+    (void)std::strtod(text.data(), &second);  // "running waiting slices", in nanoseconds
+    now.delay_s = std::strtod(second, nullptr) * 1e-9;
+  }
+  rusage usage{};
+  if (getrusage(RUSAGE_THREAD, &usage) == 0) now.preemptions = usage.ru_nivcsw;
+  return now;
+}
+
+bool displaced(const Displacement& before, const Displacement& after, double elapsed_s) noexcept {
+  return after.preemptions > before.preemptions && after.delay_s - before.delay_s > kNoiseShare * elapsed_s;
+}
+
+NoiseGauge::NoiseGauge(Ranks& ranks, std::vector<int> host_ranks, bool ranks_fit)
+    : ranks_(ranks), host_ranks_(std::move(host_ranks)), fits_(ranks_fit) {}
+
+bool NoiseGauge::batch_was_delayed(double elapsed_s) const noexcept {
+  return fits_ && displaced(batch_before_, delay_.read(), elapsed_s);
+}
+
+bool NoiseGauge::span_was_noisy() {
+  const CpuCounts after = read_cpu_counts();
+  const double mine = after.own_s - span_before_.own_s;
+  const std::vector<double> everybody = ranks_.gather({&mine, 1});
+  double job = 0;
+  for (const int r : host_ranks_) job += everybody[static_cast<std::size_t>(r)];
+  return ranks_.largest(outside_share(span_before_, after, job)) > kNoiseShare;
+}
+
+}  // namespace sinew::tools

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/file_descriptor.hpp>
+
+#include "ranks.hpp"
+
+namespace sinew::tools {
+
+/// More than this share of the cores, taken by others, spoils a measurement.
+inline constexpr double kNoiseShare = 0.02;
+
+/// What the kernel has counted so far.
+struct CpuCounts {
+  double wall_s = 0;
+  double idle_s = 0;  ///< of all cores together
+  double own_s = 0;   ///< of this process, all its threads
+  int cores = 1;
+};
+CpuCounts read_cpu_counts();
+
+/// Cores' seconds that processes outside the job took between two readings on one host; `job_s` is what all ranks of
+/// the host took. The kernel counts idle time in ticks of 10 ms, which are given the benefit of the doubt.
+double outside_share(const CpuCounts& before, const CpuCounts& after, double job_s) noexcept;
+
+/// What kept the calling thread from its core so far.
+struct Displacement {
+  double delay_s = 0;            ///< it could have run and waited for a core; 0 where the kernel does not count it
+  std::int64_t preemptions = 0;  ///< times it lost the core without giving it up
+};
+
+class RunQueueDelay {
+ public:
+  RunQueueDelay();
+  Displacement read() const noexcept;
+
+ private:
+  FileDescriptor file_;
+};
+
+/// Was the thread kept from its core for more than kNoiseShare of the time by somebody who took the core away? Waking
+/// from sleep counts as waiting too, without anybody's fault.
+bool displaced(const Displacement& before, const Displacement& after, double elapsed_s) noexcept;
+
+/// Judges what others took while a measurement ran: all ranks of a job use it together and hear the same verdict.
+class NoiseGauge {
+ public:
+  /// `host_ranks`: the ranks of this rank's host, ascending. `ranks_fit`: they are not more than its usable cores.
+  NoiseGauge(Ranks& ranks, std::vector<int> host_ranks, bool ranks_fit);
+
+  /// Around a timed batch that took `elapsed_s`, on each rank for itself.
+  void begin_batch() noexcept {
+    if (fits_) batch_before_ = delay_.read();
+  }
+  bool batch_was_delayed(double elapsed_s) const noexcept;
+
+  /// Around many batches, which the coarse counters need.
+  void begin_span() { span_before_ = read_cpu_counts(); }
+  bool span_was_noisy();
+
+ private:
+  Ranks& ranks_;
+  std::vector<int> host_ranks_;
+  bool fits_;
+  RunQueueDelay delay_;
+  Displacement batch_before_;
+  CpuCounts span_before_;
+};
+
+}  // namespace sinew::tools

@@ -1,0 +1,147 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew::tools {
+namespace {
+
+/// A list of names in a message.
+template <class Range, class NameOf>
+std::string names(const Range& all, NameOf name) {
+  std::vector<std::string> list;
+  for (const auto& each : all) list.emplace_back(name(each));
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+[[noreturn]] void reject(const std::string& what, const std::string& found, const std::string& expected) {
+  throw CLI::ValidationError(what, fmt::format("'{}': expected {}", found, expected));
+}
+
+/// An option whose text `read` turns into a value.
+void add(CLI::App& app, const std::string& flags, const std::string& help, const std::string& type,
+         const std::function<void(const std::string&)>& read) {
+  app.add_option_function<std::string>(flags, read, help)->type_name(type);
+}
+
+std::uint64_t whole_number(const std::string& option, const std::string& text, std::uint64_t least) {
+  std::uint64_t value = 0;
+  const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits) value = std::stoull(text);
+  if (!digits || value < least) reject(option, text, fmt::format("a whole number, {} or more", least));
+  return value;
+}
+
+std::uint64_t size_in_bytes(const std::string& option, const std::string& text) {
+  try {
+    return parse_bytes(text);
+  } catch (const Error&) {
+    reject(option, text, "a size in bytes such as 8, 4KiB, 64MiB or 1GiB");
+  }
+}
+
+void add_sizes(CLI::App& app, BenchOptions& o) {
+  add(app, "-b,--min-bytes", "Smallest size (8); 0 measures zero bytes and goes on from one element", "BYTES",
+      [&o](const std::string& t) { o.min_bytes = size_in_bytes("-b", t); });
+  add(app, "-e,--max-bytes", "Largest size (64MiB)", "BYTES",
+      [&o](const std::string& t) { o.max_bytes = size_in_bytes("-e", t); });
+  add(app, "-f,--factor", "From one size to the next (2)", "N",
+      [&o](const std::string& t) { o.factor = whole_number("-f", t, 2); });
+}
+
+void add_measuring(CLI::App& app, BenchOptions& o) {
+  add(app, "-n,--iters", "Calls timed per size at least (20), in 11 batches or more", "N",
+      [&o](const std::string& t) { o.iterations = whole_number("-n", t, 1); });
+  add(app, "-w,--warmup", "Calls before that (5)", "N",
+      [&o](const std::string& t) { o.warmup = whole_number("-w", t, 0); });
+  add(app, "-c,--check", "1: compare every result with the exact one (default); 0: do not", "0|1",
+      [&o](const std::string& t) {
+        if (t != "0" && t != "1") reject("-c", t, "0 or 1");
+        o.check = t == "1";
+      });
+  app.add_flag("--in-place", o.in_place, "Input and output share their memory");
+  app.add_flag("--registered", o.registered,
+               "Buffers from World::allocate, which peers of the host read without copies");
+  app.add_flag("--warm-buffers", o.warm_buffers,
+               "The same buffers over and over, untouched in between: flatters small sizes");
+}
+
+void add_data(CLI::App& app, BenchOptions& o) {
+  add(app, "-d,--dtype", "Element type (f32)", "DTYPE", [&o](const std::string& t) {
+    const auto dtype = dtype_from_name(t);
+    if (!dtype) reject("-d", t, "one of " + names(all_dtypes(), [](DType d) { return name_of(d); }));
+    o.dtype = *dtype;
+  });
+  add(app, "-o,--op", "How contributions combine (sum)", "OP", [&o](const std::string& t) {
+    const auto op = reduce_op_from_name(t);
+    if (!op || *op == ReduceOp::User) {
+      reject("-o", t, "one of " + names(all_reduce_ops(), [](ReduceOp r) { return name_of(r); }));
+    }
+    o.op = *op;
+  });
+}
+
+void add_ways(CLI::App& app, BenchOptions& o, const std::vector<std::string>& transports) {
+  add(app, "--transport", "Only these transports", "NAME[,NAME]", [&o, transports](const std::string& t) {
+    for (const std::string& name : CLI::detail::split(t, ',')) {
+      if (std::ranges::find(transports, name) == transports.end()) {
+        reject("--transport", name, fmt::format("one of {}", fmt::join(transports, ", ")));
+      }
+      o.transports.push_back(name);
+    }
+  });
+  app.add_option("--algorithm", o.algorithm, "This algorithm whatever its predicted time")->type_name("NAME");
+  add(app, "--peer", "Measure that library too, in the same processes on the same buffers, taking turns", "mpi",
+      [&o](const std::string& t) {
+        if (t != "mpi") reject("--peer", t, "mpi");
+        o.peer = t;
+      });
+  app.add_option("--json", o.json, "One JSON object per line into FILE; - is stdout, without the table")
+      ->type_name("FILE");
+}
+
+/// What two options say together.
+void check_together(const BenchOptions& o) {
+  if (o.max_bytes < o.min_bytes) {
+    throw CLI::ValidationError("-e", fmt::format("{}: expected at least -b, which is {}", format_bytes(o.max_bytes),
+                                                 format_bytes(o.min_bytes)));
+  }
+  if (reduces(o.what->collective) && !is_defined(o.op, o.dtype)) {
+    throw CLI::ValidationError("-o", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats",
+                                                 name_of(o.op), name_of(o.dtype), name_of(ReduceOp::PreMulSum)));
+  }
+  if (o.in_place && !o.what->may_be_in_place) {
+    throw CLI::ValidationError("--in-place", fmt::format("{} has no input beside its output", o.what->name));
+  }
+}
+
+}  // namespace
+
+void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& transports) {
+  const std::string cases = names(all_cases(), [](const BenchCase& c) { return c.name; });
+  app.add_option_function<std::string>(
+         "what",
+         [&options, cases](const std::string& t) {
+           options.what = find_case(t);
+           if (options.what == nullptr) throw CLI::ValidationError(fmt::format("'{}': expected one of {}", t, cases));
+         },
+         "What to measure: " + cases)
+      ->type_name("");
+  add_sizes(app, options);
+  add_data(app, options);
+  add_measuring(app, options);
+  add_ways(app, options, transports);
+  app.final_callback([&options, cases] {
+    if (options.what == nullptr) throw CLI::ValidationError("expected what to measure, one of " + cases);
+    check_together(options);
+  });
+}
+
+}  // namespace sinew::tools

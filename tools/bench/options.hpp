@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/reduce.hpp>
+
+#include "bench_case.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace sinew::tools {
+
+/// What the command line asks for.
+struct BenchOptions {
+  const BenchCase* what = nullptr;
+  std::uint64_t min_bytes = 8;
+  std::uint64_t max_bytes = 64 << 20;
+  std::uint64_t factor = 2;
+  std::size_t iterations = 20;
+  std::size_t warmup = 5;
+  DType dtype = DType::F32;
+  ReduceOp op = ReduceOp::Sum;
+  bool check = true;
+  bool in_place = false;
+  bool registered = false;
+  bool warm_buffers = false;
+  std::vector<std::string> transports;  ///< empty: all
+  std::string algorithm;                ///< empty: as selected
+  std::string peer;                     ///< empty: none
+  std::string json;                     ///< empty: none; "-": stdout, instead of the table
+};
+
+/// Adds arguments and options that fill `options`. `transports`: the names there are.
+/// Errors: on parsing, CLI::ValidationError with one line that says what was expected.
+void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& transports);
+
+}  // namespace sinew::tools

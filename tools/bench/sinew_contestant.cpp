@@ -1,0 +1,86 @@
+#include "sinew_contestant.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "check/exact_values.hpp"
+
+namespace sinew::tools {
+namespace {
+
+constexpr std::size_t kWindow = 64;
+constexpr std::uint32_t kAcknowledge = 1;
+
+}  // namespace
+
+CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count) {
+  CollectiveDesc desc;
+  desc.collective = options.what->collective;
+  desc.dtype = options.dtype;
+  desc.op = options.op;
+  desc.count = count;
+  if (options.op == ReduceOp::PreMulSum) desc.pre_multiply = check::kPreMultiply;
+  return desc;
+}
+
+SinewContestant::SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring)
+    : what_(*options.what), dtype_(options.dtype), op_(options.op), communicator_(communicator), ring_(ring) {
+  if (op_ == ReduceOp::PreMulSum) options_.pre_multiply = check::kPreMultiply;
+}
+
+void SinewContestant::run(std::size_t first_slot, std::size_t calls) {
+  if (what_.exercise == Exercise::Bandwidth) return stream(first_slot, calls);
+  for (std::size_t c = 0; c < calls; ++c) call(first_slot + c);
+}
+
+void SinewContestant::call(std::size_t slot) {
+  switch (what_.exercise) {
+    case Exercise::AllReduce:
+      return communicator_.all_reduce(ring_.in(slot), ring_.out(slot), dtype_, op_, options_).get();
+    case Exercise::AllGather: return communicator_.all_gather(ring_.in(slot), ring_.out(slot), dtype_, options_).get();
+    case Exercise::ReduceScatter:
+      return communicator_.reduce_scatter(ring_.in(slot), ring_.out(slot), dtype_, op_, options_).get();
+    case Exercise::AllToAll: return communicator_.all_to_all(ring_.in(slot), ring_.out(slot), dtype_, options_).get();
+    case Exercise::Broadcast: return communicator_.broadcast(ring_.out(slot), dtype_, 0, options_).get();
+    case Exercise::Barrier: return communicator_.barrier(options_).get();
+    case Exercise::SendRecv: return send_recv(slot);
+    case Exercise::Latency: return ping_pong(slot);
+    case Exercise::Bandwidth: return;
+  }
+}
+
+void SinewContestant::send_recv(std::size_t slot) {
+  const int rank = communicator_.rank();
+  const int size = communicator_.size();
+  Work arrival = communicator_.recv(ring_.out(slot), (rank + size - 1) % size);
+  communicator_.send(ring_.in(slot), (rank + 1) % size).get();
+  arrival.get();
+}
+
+void SinewContestant::ping_pong(std::size_t slot) {
+  const int rank = communicator_.rank();
+  if (rank > 1) return;
+  Work arrival = communicator_.recv(ring_.out(slot), 1 - rank);
+  if (rank == 1) arrival.get();
+  communicator_.send(ring_.in(slot), 1 - rank).get();
+  if (rank == 0) arrival.get();
+}
+
+/// The end of a stream is when the receiver has it all.
+void SinewContestant::stream(std::size_t first_slot, std::size_t calls) {
+  const int rank = communicator_.rank();
+  if (rank > 1) return;
+  std::vector<Work> window;
+  for (std::size_t done = 0; done < calls; done += kWindow) {
+    const std::size_t end = std::min(calls, done + kWindow);
+    for (std::size_t c = done; c < end; ++c) {
+      window.push_back(rank == 0 ? communicator_.send(ring_.in(first_slot + c), 1)
+                                 : communicator_.recv(ring_.out(first_slot + c), 0));
+    }
+    for (Work& work : window) work.get();
+    window.clear();
+  }
+  (rank == 0 ? communicator_.recv({}, 1, kAcknowledge) : communicator_.send({}, 0, kAcknowledge)).get();
+}
+
+}  // namespace sinew::tools

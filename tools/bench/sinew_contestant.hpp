@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sinew/collectives/communicator.hpp>
+
+#include "buffer_ring.hpp"
+#include "contestant.hpp"
+#include "options.hpp"
+
+namespace sinew::tools {
+
+/// What a case's call is to the selector. `count`: as CollectiveDesc counts.
+CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count);
+
+/// sinew itself, through its public calls.
+class SinewContestant : public Contestant {
+ public:
+  SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring);
+  void run(std::size_t first_slot, std::size_t calls) override;
+
+ private:
+  void call(std::size_t slot);
+  void send_recv(std::size_t slot);
+  void ping_pong(std::size_t slot);
+  void stream(std::size_t first_slot, std::size_t calls);
+
+  const BenchCase& what_;
+  DType dtype_;
+  ReduceOp op_;
+  CallOptions options_;
+  Communicator& communicator_;
+  const BufferRing& ring_;
+};
+
+}  // namespace sinew::tools

@@ -1,0 +1,87 @@
+#include "exact_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "exact_values.hpp"
+
+namespace sinew::check {
+namespace {
+
+template <class T>
+void put(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof(value));
+}
+
+/// An exact integer in its dtype.
+void store(std::byte* to, DType dtype, std::int64_t value) {
+  const auto real = static_cast<float>(value);
+  switch (dtype) {
+    case DType::I8:
+    case DType::U8: return put(to, static_cast<std::uint8_t>(value));
+    case DType::I32:
+    case DType::U32: return put(to, static_cast<std::uint32_t>(value));
+    case DType::I64:
+    case DType::U64: return put(to, static_cast<std::uint64_t>(value));
+    case DType::F16: return put(to, to_half(real));
+    case DType::BF16: return put(to, to_bfloat16(real));
+    case DType::F32: return put(to, real);
+    case DType::F64: return put(to, static_cast<double>(value));
+    case DType::F8E4M3: return put(to, to_float8_e4m3(real));
+    case DType::F8E5M2: return put(to, to_float8_e5m2(real));
+  }
+}
+
+}  // namespace
+
+ExactRows::ExactRows(DType dtype, ReduceOp op, bool reduces, int ranks)
+    : dtype_(dtype), op_(op), reduces_(reduces), ranks_(ranks) {}
+
+std::vector<std::byte> ExactRows::make_row(int source) const {
+  const std::size_t element = size_of(dtype_);
+  std::vector<std::byte> row(2 * kPeriod * element);
+  for (std::uint64_t i = 0; i < kPeriod; ++i) {
+    std::byte* to = row.data() + i * element;
+    if (!reduces_) {
+      const std::uint64_t bits = mixed(static_cast<std::uint64_t>(source), i);
+      std::memcpy(to, &bits, element);
+    } else if (source == kCombined) {
+      const std::int64_t value = combination(op_, dtype_, ranks_, i);
+      store(to, dtype_, op_ == ReduceOp::Average ? value / ranks_ : value);
+    } else {
+      store(to, dtype_, contribution(op_, dtype_, ranks_, source, i));
+    }
+  }
+  std::copy_n(row.data(), kPeriod * element, row.data() + kPeriod * element);
+  return row;
+}
+
+const std::vector<std::byte>& ExactRows::row_of(int source) {
+  const auto found = rows_.find(source);
+  return found != rows_.end() ? found->second : rows_.emplace(source, make_row(source)).first->second;
+}
+
+void ExactRows::write(std::byte* to, int source, std::uint64_t first, std::uint64_t count) {
+  const std::size_t element = size_of(dtype_);
+  const std::byte* from = row_of(source).data() + first % kPeriod * element;
+  for (std::uint64_t done = 0; done < count; done += kPeriod) {
+    std::memcpy(to + done * element, from, std::min(kPeriod, count - done) * element);
+  }
+}
+
+std::uint64_t ExactRows::differing(const std::byte* found, int source, std::uint64_t first, std::uint64_t count) {
+  const std::size_t element = size_of(dtype_);
+  const std::byte* wanted = row_of(source).data() + first % kPeriod * element;
+  std::uint64_t wrong = 0;
+  for (std::uint64_t done = 0; done < count; done += kPeriod) {
+    const std::uint64_t run = std::min(kPeriod, count - done);
+    const std::byte* here = found + done * element;
+    if (std::memcmp(here, wanted, run * element) == 0) continue;
+    for (std::uint64_t i = 0; i < run; ++i)
+      wrong += std::memcmp(here + i * element, wanted + i * element, element) != 0;
+  }
+  return wrong;
+}
+
+}  // namespace sinew::check

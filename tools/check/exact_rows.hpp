@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/reduce.hpp>
+
+namespace sinew::check {
+
+/// The combination of all ranks' rows, where a rank is asked for.
+inline constexpr int kCombined = -1;
+
+/// Data whose reduction is exact whatever the order, for every dtype and operator, so that results are compared bit
+/// for bit. Every rank has an endless row of elements that repeats after a prime number of them, and so has the
+/// combination of all rows. Sums stay in the range where the dtype holds every integer; products are powers of two.
+/// Without an operator (data that only moves) any bits occur.
+class ExactRows {
+ public:
+  static constexpr std::uint64_t kPeriod = 1021;
+
+  /// `reduces`: false where data only move; `op` is then unused.
+  ExactRows(DType dtype, ReduceOp op, bool reduces, int ranks);
+
+  /// Writes `count` elements of `source`'s row (a rank or kCombined) from element `first` on.
+  void write(std::byte* to, int source, std::uint64_t first, std::uint64_t count);
+  /// How many of `count` elements differ from it.
+  std::uint64_t differing(const std::byte* found, int source, std::uint64_t first, std::uint64_t count);
+
+ private:
+  /// Two periods, so that a period from anywhere is contiguous.
+  const std::vector<std::byte>& row_of(int source);
+  std::vector<std::byte> make_row(int source) const;
+
+  DType dtype_;
+  ReduceOp op_;
+  bool reduces_;
+  int ranks_;
+  std::map<int, std::vector<std::byte>> rows_;
+};
+
+}  // namespace sinew::check

@@ -1,0 +1,59 @@
+#include "command_line.hpp"
+
+#include <iostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::tools {
+namespace {
+
+constexpr int kBadInput = 2;
+
+/// One line whatever the message; the library's messages may have several.
+int complain(const CLI::App& app, std::string message, int exit_code) {
+  for (char& c : message) {
+    if (c == '\n') c = ' ';
+  }
+  std::cerr << fmt::format("{}: {}\n", app.get_name(), message);
+  return exit_code;
+}
+
+/// "topologie: expected one of topology, config".
+std::string unexpected(CLI::App& app) {
+  const std::vector<std::string> found = app.remaining(true);
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  const std::string first = found.empty() ? "" : found.front();
+  if (first.starts_with('-')) return fmt::format("{}: no such option; --help lists them", first);
+  if (commands.empty() || !app.get_subcommands().empty()) return fmt::format("{}: expected nothing more", first);
+  return fmt::format("{}: expected one of {}", first, fmt::join(commands, ", "));
+}
+
+}  // namespace
+
+int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
+  const auto bad_input = [&](const std::string& message) {
+    return speaks ? complain(app, message, kBadInput) : kBadInput;
+  };
+  try {
+    app.parse(argc, argv);
+    return job ? job() : 0;
+  } catch (const CLI::ExtrasError&) {
+    return bad_input(unexpected(app));
+  } catch (const CLI::Success& done) {
+    return speaks ? app.exit(done) : 0;
+  } catch (const CLI::ParseError& error) {
+    return bad_input(error.what());
+  } catch (const Error& error) {
+    return error.code() == Code::InvalidArgument ? bad_input(error.what()) : complain(app, error.what(), 1);
+  } catch (const std::exception& error) {
+    return complain(app, error.what(), 1);
+  }
+}
+
+}  // namespace sinew::tools

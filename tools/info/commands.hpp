@@ -1,0 +1,22 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace sinew::tools {
+
+/// What all sub commands of sinew-info share.
+struct InfoOptions {
+  bool json = false;
+};
+
+/// Each adds one sub command that prints to stdout. `options` outlives the app.
+void add_topology_command(CLI::App& app, const InfoOptions& options);
+void add_config_command(CLI::App& app, const InfoOptions& options);
+void add_plan_command(CLI::App& app, const InfoOptions& options);
+void add_transports_command(CLI::App& app, const InfoOptions& options);
+
+void print_topology(const InfoOptions& options);
+
+}  // namespace sinew::tools

@@ -1,0 +1,34 @@
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <sinew/core/version.hpp>
+
+#include "../command_line.hpp"
+#include "commands.hpp"
+
+int main(int argc, char** argv) {
+  sinew::tools::InfoOptions options;
+  CLI::App app("Shows what this machine is made of and what sinew makes of it.", "sinew-info");
+  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  app.add_flag("--json", options.json, "Print JSON instead of text");
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.footer(
+      "Without a command it shows the topology.\n\n"
+      "Examples:\n"
+      "  sinew-info topology                      processors, memory, PCI, GPUs, networks, and what cannot be seen\n"
+      "  sinew-info topology --json               the same for scripts; every number says where it is from\n"
+      "  sinew-info transports                    which transports can be used here, and why not the others\n"
+      "  sinew-info plan all_reduce 64MiB -n 4    what would run on 4 ranks of this host, and what each other way "
+      "would take\n"
+      "  sinew-info config                        every SINEW_* variable, what it takes and what is in effect\n");
+  sinew::tools::add_topology_command(app, options);
+  sinew::tools::add_transports_command(app, options);
+  sinew::tools::add_plan_command(app, options);
+  sinew::tools::add_config_command(app, options);
+  app.callback([&] {
+    if (app.get_subcommands().empty()) sinew::tools::print_topology(options);
+  });
+  return sinew::tools::run(app, argc, argv);
+}

@@ -1,0 +1,89 @@
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+
+#include "commands.hpp"
+
+namespace sinew::tools {
+namespace {
+
+struct PlanOptions {
+  std::string collective;
+  std::string bytes;
+  std::string dtype = "f32";
+  std::string op = "sum";
+  int ranks = 2;
+};
+
+/// The call that has buffers of so many bytes, by the size that tools print.
+CollectiveDesc describe(const PlanOptions& options, int ranks) {
+  const auto collective = collective_from_name(options.collective);
+  const auto dtype = dtype_from_name(options.dtype);
+  const auto op = reduce_op_from_name(options.op);
+  if (!collective) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': expected a collective such as all_reduce", options.collective));
+  }
+  if (!dtype) throw Error(Code::InvalidArgument, fmt::format("'{}': expected a type such as f32", options.dtype));
+  if (!op) throw Error(Code::InvalidArgument, fmt::format("'{}': expected an operator such as sum", options.op));
+  CollectiveDesc desc{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1};
+  const std::uint64_t one = std::max<std::uint64_t>(desc.bytes(ranks), 1);
+  desc.count = *collective == Collective::Barrier ? 0 : parse_bytes(options.bytes) / one;
+  return desc;
+}
+
+bool in_a_job() {
+  for (const char* name : {"WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+/// Alone there is nothing to choose: the launcher beside this program makes a job of so many ranks of it.
+[[noreturn]] void run_as_job(const PlanOptions& options, bool json) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string launcher = (std::filesystem::path(self).parent_path() / "sinew-run").string();
+  std::vector<std::string> words = {launcher, "-n", std::to_string(options.ranks), self};
+  if (json) words.emplace_back("--json");
+  for (const std::string& w : {std::string("plan"), options.collective, options.bytes, std::string("--dtype"),
+                               options.dtype, std::string("--op"), options.op}) {
+    words.push_back(w);
+  }
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  ::execv(launcher.c_str(), arguments.data());
+  throw_errno(launcher);
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, const InfoOptions& options) {
+  static PlanOptions plan;
+  CLI::App* command = app.add_subcommand("plan", "What would run for a call, every loser with its time, every reject");
+  command->add_option("COLLECTIVE", plan.collective, "all_reduce, all_gather, ...")->required();
+  command->add_option("BYTES", plan.bytes, "size of the larger buffer, such as 64MiB")->required();
+  command->add_option("--dtype", plan.dtype, "element type");
+  command->add_option("--op", plan.op, "operator");
+  command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
+      ->check(CLI::Range(1, 1024));
+  command->callback([&options] {
+    static_cast<void>(describe(plan, 1));
+    if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);
+    World world = World::from_environment();
+    const Plan chosen = world.communicator().plan(describe(plan, world.size()));
+    if (world.rank() == 0) std::cout << (options.json ? chosen.to_json() + "\n" : chosen.explain());
+  });
+}
+
+}  // namespace sinew::tools

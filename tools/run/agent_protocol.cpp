@@ -1,0 +1,112 @@
+#include "agent_protocol.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::run {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kHeaderBytes = 9;
+constexpr std::size_t kNoiseLimit = 1 << 20;  // what a remote shell may print before the agent starts
+
+std::vector<std::uint8_t> octets(std::span<const std::byte> bytes) {
+  std::vector<std::uint8_t> out;
+  for (const std::byte b : bytes) out.push_back(static_cast<std::uint8_t>(b));
+  return out;
+}
+
+}  // namespace
+
+Bytes AgentTask::encode() const {
+  Json j;  // MessagePack: strings are bytes there, whatever their encoding
+  j["command"] = plan.command;
+  j["environment"] = plan.environment;
+  j["folder"] = plan.folder;
+  j["first"] = plan.first;
+  j["count"] = plan.count;
+  j["ranks"] = plan.ranks;
+  j["master_port"] = master_port;
+  j["job"] = job;
+  j["store"] = store;
+  j["secret"] = octets(secret);
+  const std::vector<std::uint8_t> packed = Json::to_msgpack(j);
+  const auto bytes = std::as_bytes(std::span(packed));
+  return {bytes.begin(), bytes.end()};
+}
+
+AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
+  try {
+    const Json j = Json::from_msgpack(octets(bytes));
+    AgentTask t;
+    j.at("command").get_to(t.plan.command);
+    j.at("environment").get_to(t.plan.environment);
+    j.at("folder").get_to(t.plan.folder);
+    j.at("first").get_to(t.plan.first);
+    j.at("count").get_to(t.plan.count);
+    j.at("ranks").get_to(t.plan.ranks);
+    j.at("master_port").get_to(t.master_port);
+    j.at("job").get_to(t.job);
+    j.at("store").get_to(t.store);
+    for (const int octet : j.at("secret").get<std::vector<int>>()) t.secret.push_back(static_cast<std::byte>(octet));
+    return t;
+  } catch (const Json::exception& e) {
+    throw Error(Code::Mismatch, fmt::format("what standard input says is no task for an agent: {}", e.what()));
+  }
+}
+
+std::string encode_frame(FrameKind kind, int rank, std::string_view payload) {
+  std::string out(kHeaderBytes, '\0');
+  const auto bytes = static_cast<std::uint32_t>(payload.size());
+  out[0] = static_cast<char>(kind);
+  std::memcpy(out.data() + 1, &rank, sizeof rank);
+  std::memcpy(out.data() + 5, &bytes, sizeof bytes);
+  out += payload;
+  return out;
+}
+
+std::string encode_ending(const Ending& ending) {
+  const std::int32_t fields[] = {ending.code, ending.signal, ending.core ? 1 : 0};
+  return {reinterpret_cast<const char*>(fields), sizeof fields};
+}
+
+Ending decode_ending(std::string_view payload) {
+  std::int32_t fields[3];
+  if (payload.size() != sizeof fields) throw Error(Code::Mismatch, "an agent reports an end that cannot be read");
+  std::memcpy(fields, payload.data(), sizeof fields);
+  return {.code = fields[0], .signal = fields[1], .core = fields[2] != 0};
+}
+
+void FrameReader::take(std::string_view bytes, const Take& each) {
+  rest_ += bytes;
+  if (!greeted_) {
+    const std::size_t at = rest_.find(kAgentGreeting);
+    if (at == std::string::npos) {
+      if (rest_.size() > kNoiseLimit) throw Error(Code::Mismatch, "what answers there is no sinew-run");
+      return;
+    }
+    rest_.erase(0, at + kAgentGreeting.size());
+    greeted_ = true;
+  }
+  std::size_t used = 0;
+  while (rest_.size() - used >= kHeaderBytes) {
+    AgentFrame frame;
+    frame.kind = static_cast<FrameKind>(rest_[used]);
+    std::memcpy(&frame.rank, rest_.data() + used + 1, sizeof frame.rank);
+    std::memcpy(&frame.bytes, rest_.data() + used + 5, sizeof frame.bytes);
+    if (frame.kind > FrameKind::Broken || frame.bytes > kLongestFrame) {
+      throw Error(Code::Mismatch, "the agent's messages cannot be read");
+    }
+    if (rest_.size() - used - kHeaderBytes < frame.bytes) break;
+    each(frame, std::string_view(rest_).substr(used + kHeaderBytes, frame.bytes));
+    used += kHeaderBytes + frame.bytes;
+  }
+  rest_.erase(0, used);
+}
+
+}  // namespace sinew::run

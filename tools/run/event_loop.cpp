@@ -1,0 +1,43 @@
+#include "event_loop.hpp"
+
+#include <sys/epoll.h>
+
+#include <array>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::run {
+
+EventLoop::EventLoop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw_errno("making an event loop");
+}
+
+void EventLoop::add(int descriptor, std::function<void()> readable) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = next_id_;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("watching a descriptor");
+  ids_[descriptor] = next_id_;
+  callbacks_[next_id_++] = std::make_shared<std::function<void()>>(std::move(readable));
+}
+
+void EventLoop::remove(int descriptor) {
+  const auto it = ids_.find(descriptor);
+  if (it == ids_.end()) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+  callbacks_.erase(it->second);
+  ids_.erase(it);
+}
+
+void EventLoop::run_once(int wait_ms) {
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+  for (int i = 0; i < count; ++i) {
+    const auto it = callbacks_.find(events[static_cast<std::size_t>(i)].data.u64);
+    if (it == callbacks_.end()) continue;  // removed by an earlier callback
+    const auto callback = it->second;
+    (*callback)();
+  }
+}
+
+}  // namespace sinew::run

@@ -1,0 +1,197 @@
+#include "job.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/core/secret.hpp>
+#include <sinew/core/store_client.hpp>
+
+#include "local_ranks.hpp"
+#include "remote_ranks.hpp"
+
+extern char** environ;
+
+namespace sinew::run {
+namespace {
+
+template <class... A>
+void report(fmt::format_string<A...> format, A&&... arguments) {
+  const std::string line = "sinew-run: " + fmt::format(format, std::forward<A>(arguments)...) + "\n";
+  [[maybe_unused]] const auto written = ::write(2, line.data(), line.size());
+}
+
+/// A TCP port that was free a moment ago: nothing of ours listens there, but programs may want MASTER_PORT for
+/// themselves.
+std::uint16_t free_port(const Config& config) { return listen_everywhere(0, config.ports).address.port(); }
+
+/// What ranks on other hosts get of our environment.
+std::vector<std::pair<std::string, std::string>> travelling_environment() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string entry(*e);
+    const std::size_t equals = entry.find('=');
+    const std::string name = entry.substr(0, equals);
+    const bool ours = name.starts_with("SINEW_") && name != "SINEW_RSH";
+    if (ours || name == "PATH" || name == "LD_LIBRARY_PATH") all.emplace_back(name, entry.substr(equals + 1));
+  }
+  return all;
+}
+
+std::string working_folder() {
+  const std::unique_ptr<char, decltype(&std::free)> path(::getcwd(nullptr, 0), &std::free);
+  return path ? path.get() : "/";
+}
+
+}  // namespace
+
+Job::Job(const Options& options, const Config& config, const SignalDescriptor& signals)
+    : options_(options),
+      config_(config),
+      signals_(signals),
+      secret_(random_secret()),
+      store_({.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
+      master_port_(free_port(config)),
+      name_(fmt::format("{:016x}", random_id())) {}
+
+void Job::start() {
+  loop_.add(signals_.descriptor(), [this] { on_signals(); });
+  loop_.add(store_.descriptor(), [this] { store_.poll(); });
+  store_.listen(listen_on(meeting_place(master_port_, name_)));
+  bool elsewhere = false;
+  for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
+  if (elsewhere) {
+    Listener tcp = listen_everywhere(0, config_.ports);
+    store_addresses_ = format_addresses(SocketAddress::own(config_.interface, tcp.address.port()));
+    store_.listen(std::move(tcp));
+  }
+  // A rank is in a process group of its own: reading the terminal would stop it.
+  const int input = ::isatty(0) ? -1 : 0;
+  int first = 0;
+  for (const HostShare& share : options_.shares) {
+    start_share(share, first, input);
+    first += share.ranks;
+  }
+}
+
+void Job::start_share(const HostShare& share, int first, int input) {
+  RankEvents events;
+  events.output = [this](int rank, Stream stream, std::string_view bytes) { printer_.take(rank, stream, bytes); };
+  events.ended = [this](int rank, const Ending& ending) { on_ended(rank, ending); };
+  events.broken = [this](const std::string& why) { on_broken(why); };
+  LocalPlan plan;
+  plan.command = options_.command;
+  plan.first = first;
+  plan.count = share.ranks;
+  plan.ranks = options_.ranks;
+  plan.input = input;
+  if (!share.host.empty()) plan.environment = travelling_environment();
+  plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
+  plan.environment.insert(
+      plan.environment.end(),
+      {{"MASTER_ADDR", master_address()}, {"MASTER_PORT", fmt::format("{}", master_port_)}, {"SINEW_JOB", name_}});
+  if (share.host.empty()) {
+    auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
+    LocalRanks& started = *local;
+    ranks_.push_back(std::move(local));
+    started.start(plan);
+    return;
+  }
+  plan.folder = working_folder();
+  const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
+  ranks_.push_back(std::make_unique<RemoteRanks>(loop_, std::move(events), config_.rsh, share.host, task));
+}
+
+/// Of the host of rank 0, for programs that serve something there.
+std::string Job::master_address() const {
+  if (!options_.shares.front().host.empty()) return options_.shares.front().host;
+  if (options_.shares.size() == 1) return "127.0.0.1";
+  const auto own = SocketAddress::own(config_.interface, 0);
+  if (own.empty()) return "127.0.0.1";
+  const std::string text = own.front().text();
+  const std::string host = text.substr(0, text.rfind(':'));
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
+int Job::finish() {
+  while (running() != 0) {
+    loop_.run_once(kill_at_ ? kill_at_->left_ms(1000) : -1);
+    kill_if_late();
+    if (printer_.closed() && !ending_) {
+      exit_code_ = exit_code_.value_or(128 + SIGPIPE);
+      end_others();
+    }
+  }
+  return exit_code_.value_or(0);
+}
+
+int Job::running() const noexcept {
+  int count = 0;
+  for (const auto& r : ranks_) count += r->running();
+  return count;
+}
+
+void Job::signal_all(int number) {
+  for (const auto& r : ranks_) r->signal(number);
+}
+
+void Job::on_ended(int rank, const Ending& ending) {
+  printer_.finish(rank);
+  store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
+  if (ending.ok()) return;
+  const bool ours = ending_ && (ending.signal == SIGTERM || ending.signal == SIGKILL);
+  if (!ours && !interrupted_ && !ending.lost) report("rank {} {}", rank, ending.text());
+  exit_code_ = exit_code_.value_or(ending.exit_code());
+  if (options_.on_failure == OnFailure::End) end_others();
+}
+
+void Job::on_broken(const std::string& why) { report("{}", why); }
+
+void Job::end_others() {
+  if (ending_) return;
+  ending_ = true;
+  if (const int others = running(); others != 0 && !interrupted_) {
+    report("ending the other {} rank{}", others, others == 1 ? "" : "s");
+  }
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);  // a stopped process takes no SIGTERM
+  kill_at_ = Deadline::after(kPatience);
+}
+
+void Job::kill_if_late() {
+  if (!kill_at_ || !kill_at_->passed()) return;
+  kill_at_.reset();
+  const int late = running();
+  if (late == 0) return;
+  report("{} rank{} did not end within {} s of SIGTERM: SIGKILL", late, late == 1 ? "" : "s",
+         std::chrono::duration_cast<std::chrono::seconds>(kPatience).count());
+  signal_all(SIGKILL);
+}
+
+void Job::on_signals() {
+  while (const int number = signals_.next()) {
+    if (number == SIGCHLD) {
+      for (const auto& r : ranks_) r->reap();
+    } else if (number == SIGTSTP) {
+      signal_all(SIGSTOP);
+      ::raise(SIGSTOP);
+      signal_all(SIGCONT);
+    } else {
+      const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+      if (ends && interrupted_) {  // asked twice
+        end_others();
+        continue;
+      }
+      interrupted_ = interrupted_ || ends;
+      signal_all(number);
+    }
+  }
+}
+
+}  // namespace sinew::run

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/store_server.hpp>
+
+#include "event_loop.hpp"
+#include "line_printer.hpp"
+#include "options.hpp"
+#include "rank_events.hpp"
+#include "signals.hpp"
+
+namespace sinew::run {
+
+/// One start of all ranks, until all have ended. Serves their store: at a UNIX socket here, and over TCP if some are on
+/// other hosts.
+class Job {
+ public:
+  static constexpr Duration kPatience = std::chrono::seconds(5);  ///< between SIGTERM and SIGKILL
+
+  Job(const Options& options, const Config& config, const SignalDescriptor& signals);
+
+  /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run.
+  void start();
+  /// Waits for the end of all ranks; the exit code.
+  int finish();
+  /// A user's signal ended it: no restart.
+  bool interrupted() const noexcept { return interrupted_; }
+
+ private:
+  void start_share(const HostShare& share, int first, int input);
+  void on_ended(int rank, const Ending& ending);
+  void on_broken(const std::string& why);
+  void on_signals();
+  void end_others();
+  void kill_if_late();
+  void signal_all(int number);
+  int running() const noexcept;
+  std::string master_address() const;
+
+  const Options& options_;
+  const Config& config_;
+  const SignalDescriptor& signals_;
+  EventLoop loop_;
+  LinePrinter printer_;
+  Bytes secret_;
+  StoreServer store_;
+  std::uint16_t master_port_ = 0;
+  std::string name_;
+  std::string store_addresses_;
+  std::vector<std::unique_ptr<Ranks>> ranks_;
+  std::optional<int> exit_code_;  // of the first failure
+  bool ending_ = false;
+  bool interrupted_ = false;
+  std::optional<Deadline> kill_at_;
+};
+
+}  // namespace sinew::run

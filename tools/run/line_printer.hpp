@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sinew::run {
+
+enum class Stream : int { Output = 1, Errors = 2 };  // the descriptors they go to
+
+/// Whole lines of many ranks, one after the other, each behind "[RANK] ". A line longer than kLongestLine comes in
+/// pieces.
+class LinePrinter {
+ public:
+  static constexpr std::size_t kLongestLine = 1 << 20;
+
+  void take(int rank, Stream stream, std::string_view bytes);
+  /// The rank has ended: what it left without a newline is a line.
+  void finish(int rank);
+  /// Nobody reads our output any more.
+  bool closed() const noexcept { return closed_; }
+
+ private:
+  void write(Stream stream, std::string_view text);
+
+  std::map<std::pair<int, Stream>, std::string> partial_;
+  bool closed_ = false;
+};
+
+}  // namespace sinew::run

@@ -1,0 +1,93 @@
+#include "local_ranks.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace sinew::run {
+
+LocalRanks::~LocalRanks() {
+  signal(SIGKILL);
+  for (auto& [rank, process] : processes_) {
+    loop_.remove(process.output.get());
+    loop_.remove(process.errors.get());
+    ::waitpid(process.pid, nullptr, 0);
+  }
+}
+
+void LocalRanks::start(const LocalPlan& plan) {
+  for (int i = 0; i < plan.count; ++i) {
+    const int rank = plan.first + i;
+    ProcessOptions options;
+    options.command = plan.command;
+    options.folder = plan.folder;
+    options.environment = plan.environment;
+    options.environment.insert(options.environment.end(), {{"RANK", fmt::format("{}", rank)},
+                                                           {"WORLD_SIZE", fmt::format("{}", plan.ranks)},
+                                                           {"LOCAL_RANK", fmt::format("{}", i)},
+                                                           {"LOCAL_WORLD_SIZE", fmt::format("{}", plan.count)}});
+    if (rank == 0) options.input = plan.input;
+    Process& process = processes_.emplace(rank, start_process(options)).first->second;
+    watch(rank, Stream::Output, process.output);
+    watch(rank, Stream::Errors, process.errors);
+  }
+}
+
+void LocalRanks::watch(int rank, Stream stream, FileDescriptor& descriptor) {
+  loop_.add(descriptor.get(), [this, rank, stream, &descriptor] { drain(rank, stream, descriptor); });
+}
+
+void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor) {
+  constexpr int kTurns = 16;  // then others get theirs
+  std::array<char, 65536> bytes;
+  for (int turn = 0; turn < kTurns && descriptor; ++turn) {
+    const ssize_t got = ::read(descriptor.get(), bytes.data(), bytes.size());
+    if (got > 0) {
+      events_.output(rank, stream, {bytes.data(), static_cast<std::size_t>(got)});
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      loop_.remove(descriptor.get());
+      descriptor = FileDescriptor();
+    } else if (errno == EAGAIN) {
+      return;
+    }
+  }
+}
+
+void LocalRanks::signal(int number) {
+  for (const auto& [rank, process] : processes_) ::kill(-process.pid, number);
+}
+
+void LocalRanks::reap() {
+  for (auto it = processes_.begin(); it != processes_.end();) {
+    const int rank = it->first;
+    Process& process = it->second;
+    siginfo_t info{};
+    const int found = ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (found != 0 || info.si_pid == 0) {
+      ++it;
+      continue;
+    }
+    ::kill(-process.pid,
+           SIGKILL);  // what it has left behind; its own entry keeps the group's number until it is reaped
+    drain(rank, Stream::Output, process.output);
+    drain(rank, Stream::Errors, process.errors);
+    if (process.output) loop_.remove(process.output.get());
+    if (process.errors) loop_.remove(process.errors.get());
+    int status = 0;
+    ::waitpid(process.pid, &status, 0);
+    it = processes_.erase(it);
+    events_.ended(rank, Ending::from_wait_status(status));
+  }
+}
+
+pid_t LocalRanks::pid_of(int rank) const {
+  const auto it = processes_.find(rank);
+  return it == processes_.end() ? -1 : it->second.pid;
+}
+
+}  // namespace sinew::run

@@ -1,0 +1,53 @@
+#include <signal.h>
+
+#include <fmt/format.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/version.hpp>
+
+#include "../command_line.hpp"
+#include "agent.hpp"
+#include "job.hpp"
+#include "options.hpp"
+#include "signals.hpp"
+
+namespace {
+
+using namespace sinew::run;
+
+constexpr const char* kHelp =
+    "sinew-run -n N [OPTIONS] PROGRAM ARGS...\n"
+    "Starts PROGRAM once per rank and looks after the ranks until all have ended.\n"
+    "\n"
+    "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
+    "that\n"
+    "World::from_environment() needs. Their lines appear behind [RANK]. Signals are passed on. The exit code is that "
+    "of\n"
+    "the first rank that failed, 128 plus the signal's number if a signal ended it.";
+
+int launch(const Options& options) {
+  const sinew::Config config = sinew::Config::from_environment();
+  const SignalDescriptor signals(
+      {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH});
+  for (int attempt = 0;; ++attempt) {
+    Job job(options, config, signals);
+    job.start();
+    const int exit_code = job.finish();
+    if (exit_code == 0 || job.interrupted() || attempt == options.restarts) return exit_code;
+    fmt::print(stderr, "sinew-run: starting all {} ranks again ({} of {})\n", options.ranks, attempt + 1,
+               options.restarts);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(kHelp, "sinew-run");
+  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  CommandLine line;
+  add_options(app, line);
+  int exit_code = 0;
+  app.callback([&] { exit_code = line.agent ? run_agent() : launch(checked(line, app.remaining())); });
+  const int problem = sinew::tools::run(app, argc, argv);
+  return problem != 0 ? problem : exit_code;
+}

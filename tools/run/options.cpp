@@ -1,0 +1,123 @@
+#include "options.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::run {
+namespace {
+
+constexpr int kMostRanks = 1 << 16;
+
+constexpr int kMostRestarts = 1000000;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sinew-run -n 4 build/release/bin/sinew-bench all_reduce\n"
+    "  sinew-run --hosts a:8,b:8 ./train --steps 100     over ssh; SINEW_RSH names another way to a host\n"
+    "  sinew-run -n 4 --on-failure continue ./survivor   the others go on when a rank dies";
+
+[[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
+
+bool is_this_host(const std::string& name) {
+  std::array<char, 256> own{};
+  ::gethostname(own.data(), own.size() - 1);
+  return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == own.data();
+}
+
+/// As many ranks as asked, host by host; without --hosts all of them here.
+void deal_out(Options& o) {
+  if (o.shares.empty()) {
+    if (o.ranks == 0) reject("-n: how many ranks? expected a number such as -n 4");
+    o.shares = {{"", o.ranks}};
+    return;
+  }
+  int slots = 0;
+  for (const HostShare& s : o.shares) slots += s.ranks;
+  if (o.ranks == 0) o.ranks = slots;
+  if (o.ranks > slots) reject(fmt::format("-n {}: --hosts has places for {} ranks only", o.ranks, slots));
+  int left = o.ranks;
+  for (HostShare& s : o.shares) {
+    s.ranks = std::min(s.ranks, left);
+    left -= s.ranks;
+  }
+  std::erase_if(o.shares, [](const HostShare& s) { return s.ranks == 0; });
+}
+
+std::pair<std::string, std::string> parse_variable(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (name.empty()) reject(fmt::format("--env {}: expected NAME or NAME=VALUE", text));
+  if (equals != std::string::npos) return {name, text.substr(equals + 1)};
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) reject(fmt::format("--env {}: not set here, expected NAME=VALUE", name));
+  return {name, value};
+}
+
+}  // namespace
+
+std::vector<HostShare> parse_hosts(const std::string& text) {
+  std::vector<HostShare> shares;
+  std::string_view rest = text;
+  while (!rest.empty() || shares.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest = item.size() == rest.size() ? std::string_view() : rest.substr(item.size() + 1);
+    const std::size_t bracket = item.rfind(']');
+    const std::size_t colon = item.find(':', bracket == std::string_view::npos ? 0 : bracket);
+    std::string_view name = item.substr(0, colon);
+    if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
+    HostShare share{std::string(name), 1};
+    if (colon != std::string_view::npos) {
+      const std::string_view digits = item.substr(colon + 1);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), share.ranks);
+      if (error != std::errc{} || end != digits.data() + digits.size()) share.ranks = 0;
+    }
+    if (name.empty() || name.starts_with('-') || share.ranks < 1 || share.ranks > kMostRanks) {
+      reject(fmt::format("--hosts {}: expected HOST:RANKS,... such as a:4,b:4 or [fd00::1]:4", text));
+    }
+    if (is_this_host(share.host)) share.host.clear();
+    shares.push_back(std::move(share));
+  }
+  return shares;
+}
+
+void add_options(CLI::App& app, CommandLine& line) {
+  app.footer(kExamples);
+  app.prefix_command();
+  app.add_option("-n,--ranks", line.ranks, "How many ranks; default: as many as --hosts has places for")
+      ->check(CLI::Range(1, kMostRanks));
+  app.add_option("--hosts", line.hosts, "Where: HOST:RANKS,..., through ssh or SINEW_RSH");
+  app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others, or let them continue")
+      ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
+  app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
+      ->check(CLI::Range(0, kMostRestarts));
+  app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
+      ->allow_extra_args(false);
+  app.add_flag("--agent", line.agent, "Start ranks as standard input says")->group("");
+}
+
+Options checked(const CommandLine& line, std::vector<std::string> command) {
+  Options o;
+  o.ranks = line.ranks;
+  o.on_failure = line.on_failure == "end" ? OnFailure::End : OnFailure::Continue;
+  o.restarts = line.restarts;
+  o.command = std::move(command);
+  if (!o.command.empty() && o.command.front() == "--") o.command.erase(o.command.begin());
+  if (!o.command.empty() && o.command.front().starts_with('-')) {
+    reject(fmt::format("{}: no such option; --help lists them", o.command.front()));
+  }
+  if (!line.hosts.empty()) o.shares = parse_hosts(line.hosts);
+  deal_out(o);
+  for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
+  if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
+  return o;
+}
+
+}  // namespace sinew::run

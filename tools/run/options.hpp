@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace sinew::run {
+
+/// What happens to the other ranks when one fails.
+enum class OnFailure { End, Continue };
+
+/// Some ranks of the job, consecutive, on one host; an empty name is this host.
+struct HostShare {
+  std::string host;
+  int ranks = 0;
+};
+
+/// As said on the command line.
+struct CommandLine {
+  int ranks = 0;
+  std::string hosts;
+  std::string on_failure = "end";
+  int restarts = 0;
+  std::vector<std::string> variables;
+  bool agent = false;  ///< started by another sinew-run on this host; the rest comes on standard input
+};
+
+/// As checked and completed.
+struct Options {
+  int ranks = 0;
+  std::vector<HostShare> shares;  ///< in order of rank; together `ranks`
+  OnFailure on_failure = OnFailure::End;
+  int restarts = 0;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< for the ranks
+  std::vector<std::string> command;
+};
+
+void add_options(CLI::App& app, CommandLine& line);
+/// Errors: Error{InvalidArgument} saying what was found and what was expected.
+Options checked(const CommandLine& line, std::vector<std::string> command);
+
+/// "a:4,b:2,[fd00::1]:2" -> shares; a host without a number has one rank. Errors: Error{InvalidArgument}.
+std::vector<HostShare> parse_hosts(const std::string& text);
+
+}  // namespace sinew::run

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/file_descriptor.hpp>
+
+namespace sinew::run {
+
+/// How a process ended: an exit code, or the signal that ended it.
+struct Ending {
+  int code = 0;
+  int signal = 0;
+  bool core = false;
+  bool lost = false;  ///< nobody knows: its host cannot be reached any more
+
+  static Ending from_wait_status(int status) noexcept;
+  bool ok() const noexcept { return code == 0 && signal == 0 && !lost; }
+  /// As a shell gives it: the code, or 128 plus the signal's number.
+  int exit_code() const noexcept { return lost ? 255 : signal != 0 ? 128 + signal : code; }
+  /// "ended with exit code 3", "was killed by SIGSEGV (core dumped)".
+  std::string text() const;
+};
+
+/// "SIGTERM", or "signal 64" for those without a name.
+std::string signal_name(int number);
+
+struct ProcessOptions {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< on top of this process's own
+  int input = -1;  ///< standard input: a descriptor to inherit; -1: /dev/null, or a pipe if asked for
+  bool pipe_input = false;
+  bool pipe_errors = true;  ///< false: standard error is ours
+  std::string folder;       ///< working folder; empty: ours
+};
+
+/// A child in a process group of its own that dies with this process, whatever ends it.
+/// Lifetime: the owner reaps it; destroying it while it runs leaves it running.
+struct Process {
+  pid_t pid = -1;
+  FileDescriptor input;   ///< our end, if asked for
+  FileDescriptor output;  ///< our non-blocking end of its standard output
+  FileDescriptor errors;  ///< alike, if asked for
+};
+
+/// Errors: Error{InvalidArgument} if the program cannot be run: "PROGRAM: No such file or directory".
+Process start_process(const ProcessOptions& options);
+
+}  // namespace sinew::run

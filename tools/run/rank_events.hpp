@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "line_printer.hpp"
+#include "process.hpp"
+
+namespace sinew::run {
+
+/// What happens to ranks, wherever they are.
+struct RankEvents {
+  std::function<void(int rank, Stream stream, std::string_view bytes)> output;
+  std::function<void(int rank, const Ending& ending)> ended;
+  /// The ranks of a host cannot be started or reached any more.
+  std::function<void(const std::string& why)> broken;
+};
+
+/// The ranks of one host, as their launcher sees them.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  /// Those that still run.
+  virtual int running() const noexcept = 0;
+  /// To all of them, and to what they started.
+  virtual void signal(int number) = 0;
+  /// SIGCHLD came: looks who has ended.
+  virtual void reap() = 0;
+};
+
+}  // namespace sinew::run

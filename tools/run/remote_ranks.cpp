@@ -1,0 +1,129 @@
+#include "remote_ranks.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/store_table.hpp>
+#include <sinew/core/wire.hpp>
+
+namespace sinew::run {
+namespace {
+
+/// A word that any POSIX shell takes for itself.
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::vector<std::string> agent_command(const std::string& rsh, const std::string& host) {
+  std::vector<std::string> words;
+  std::istringstream text(rsh);
+  for (std::string word; text >> word;) words.push_back(word);
+  words.push_back(host);
+  words.push_back(quoted(std::filesystem::read_symlink("/proc/self/exe").string()) + " --agent");
+  return words;
+}
+
+}  // namespace
+
+RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host,
+                         const AgentTask& task)
+    : loop_(loop), events_(std::move(events)), host_(std::move(host)) {
+  ProcessOptions options;
+  options.command = agent_command(rsh, host_);
+  options.pipe_input = true;
+  options.pipe_errors = false;
+  agent_ = start_process(options);
+  for (int i = 0; i < task.plan.count; ++i) alive_.insert(task.plan.first + i);
+  const Bytes message = WireWriter().bytes(task.encode()).take();
+  tell({reinterpret_cast<const char*>(message.data()), message.size()});
+  loop_.add(agent_.output.get(), [this] { drain(); });
+}
+
+RemoteRanks::~RemoteRanks() {
+  if (agent_.output) loop_.remove(agent_.output.get());
+  agent_.input = FileDescriptor();  // the agent ends everything
+  if (agent_.pid < 0) return;
+  constexpr int kPatienceMs = 2000;
+  for (int waited = 0; waited < kPatienceMs; waited += 10) {
+    if (::waitpid(agent_.pid, nullptr, WNOHANG) != 0) return;
+    ::usleep(10000);
+  }
+  ::kill(-agent_.pid, SIGKILL);
+  ::waitpid(agent_.pid, nullptr, 0);
+}
+
+void RemoteRanks::tell(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(agent_.input.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return;  // its end is noticed where its output ends
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void RemoteRanks::signal(int number) {
+  const char byte = static_cast<char>(number);
+  tell({&byte, 1});
+}
+
+void RemoteRanks::drain() {
+  std::array<char, 65536> bytes;
+  const ssize_t got = ::read(agent_.output.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  try {
+    if (got > 0) {
+      reader_.take({bytes.data(), static_cast<std::size_t>(got)},
+                   [this](const AgentFrame& frame, std::string_view payload) { take(frame, payload); });
+      return;
+    }
+    loop_.remove(agent_.output.get());
+    agent_.output = FileDescriptor();
+    reap();
+  } catch (const Error& e) {
+    loop_.remove(agent_.output.get());
+    agent_.output = FileDescriptor();
+    ::kill(-agent_.pid, SIGKILL);
+    lose(e.what());
+  }
+}
+
+void RemoteRanks::take(const AgentFrame& frame, std::string_view payload) {
+  switch (frame.kind) {
+    case FrameKind::Output: return events_.output(frame.rank, Stream::Output, payload);
+    case FrameKind::Errors: return events_.output(frame.rank, Stream::Errors, payload);
+    case FrameKind::Broken: return lose(std::string(payload));
+    case FrameKind::Ended:
+      if (alive_.erase(frame.rank) != 0) events_.ended(frame.rank, decode_ending(payload));
+      return;
+  }
+}
+
+void RemoteRanks::reap() {
+  int status = 0;
+  if (agent_.pid < 0 || agent_.output) return;  // first everything it has said
+  if (::waitpid(agent_.pid, &status, WNOHANG) != agent_.pid) return;
+  agent_.pid = -1;
+  lose(fmt::format("the connection to its sinew-run {}", Ending::from_wait_status(status).text()));
+}
+
+void RemoteRanks::lose(const std::string& why) {
+  if (alive_.empty()) return;
+  const std::set<int> lost = std::exchange(alive_, {});
+  const std::vector<int> names(lost.begin(), lost.end());
+  events_.broken(fmt::format("host {}: {}; {} lost", host_, why, name_ranks(names)));
+  for (const int rank : lost) events_.ended(rank, Ending{.lost = true});
+}
+
+}  // namespace sinew::run

@@ -1,0 +1,26 @@
+#include "signals.hpp"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <sinew/core/error.hpp>
+
+namespace sinew::run {
+
+SignalDescriptor::SignalDescriptor(std::initializer_list<int> numbers) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int n : numbers) sigaddset(&set, n);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  descriptor_ = FileDescriptor(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!descriptor_) throw_errno("making a descriptor for signals");
+}
+
+int SignalDescriptor::next() const {
+  signalfd_siginfo info{};
+  return ::read(descriptor_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+}  // namespace sinew::run
