@@ -1,0 +1,39 @@
+# Installs the build into a folder of its own and builds and runs tests/build/consumer against it, once through
+# find_package(sinew) and once through pkg-config; then looks at the SONAMEs.
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}: exit code ${result}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+set(prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/cmake -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX}
+  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_FLAGS=${FLAGS} -D EXPECTED_VERSION=${VERSION})
+run(${CMAKE_COMMAND} --build ${WORK}/cmake)
+run(${WORK}/cmake/consumer ${VERSION})
+message(STATUS "find_package: ${output}")
+
+find_program(PKG_CONFIG NAMES pkg-config pkgconf REQUIRED)
+set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
+run(${PKG_CONFIG} --cflags --libs sinew)
+separate_arguments(flags UNIX_COMMAND "${output} ${FLAGS}")
+run(${CXX} ${SOURCE}/main.cpp -o ${WORK}/by_pkg_config ${flags} -Wl,-rpath,${prefix}/${LIBDIR})
+run(${WORK}/by_pkg_config ${VERSION})
+message(STATUS "pkg-config: ${output}")
+
+find_program(READELF NAMES readelf REQUIRED)
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" abi ${VERSION})
+file(GLOB libraries ${prefix}/${LIBDIR}/libsinew_*.so)
+foreach(library IN LISTS libraries)
+  get_filename_component(name ${library} NAME)
+  run(${READELF} -d ${library})
+  if(NOT output MATCHES "SONAME[^\n]*\\[${name}\\.${abi}\\]")
+    message(FATAL_ERROR "${library}: expected the SONAME ${name}.${abi}, found\n${output}")
+  endif()
+endforeach()

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The control of `./run lint`: each check must find what is planted here, and nothing in a clean file.
+#   lint_control.sh SOURCE-FOLDER WORK-FOLDER
+set -uo pipefail
+source=$1 work=$2 bad=0
+rm -rf "$work"
+mkdir -p "$work/core" "$work/transports/tcp" "$work/cmake" "$work/build"
+cp -r "$source/cmake/lint" "$source/cmake/run" "$work/cmake/"
+cp "$source/.clang-format" "$source/run" "$work/"
+cp -r "$source/.ci" "$work/"
+cd "$work" || exit 1
+export GIT_CEILING_DIRECTORIES=$PWD/.. GIT_DIR=/nonexistent
+for part in cmake/run/*.sh; do source "$part"; done
+
+# expect CHECK ok|FRAGMENT FILE < content
+expect() {
+  local check=$1 wanted=$2 file=$3 output status=0
+  cat >"$file"
+  output=$("lint_$check" 2>&1) || status=$?
+  rm "$file"
+  if [ "$wanted" = ok ] && [ $status -eq 0 ]; then return; fi
+  if [ "$wanted" != ok ] && [ $status -ne 0 ] && grep -qF "$wanted" <<<"$output"; then return; fi
+  echo "lint $check: expected '$wanted' about $file, found exit code $status and: $output"
+  bad=1
+}
+
+expect layout ok core/a.cpp <<<'int a = 0;'
+expect layout 'core/a.cpp:1: not as clang-format' core/a.cpp <<<'int  a=0;'
+expect includes ok core/a.hpp <<<$'#include <unistd.h>\n#include <vector>\n#include <fmt/format.h>\n#include <sinew/core/b.hpp>'
+expect includes ok transports/tcp/a.cpp <<<'#include <boost/asio/io_context.hpp>'
+expect includes 'boost/asio/io_context.hpp belongs into a .cpp file' transports/tcp/a.hpp <<<'#include <boost/asio/io_context.hpp>'
+expect includes 'nlohmann/json.hpp may be included only by' core/a.cpp <<<'#include <nlohmann/json.hpp>'
+expect includes 'curl/curl.h is in no row' core/a.cpp <<<'#include <curl/curl.h>'
+expect includes 'sinew/collectives/world.hpp may be included only by' core/a.cpp <<<'#include <sinew/collectives/world.hpp>'
+expect intrinsics ok core/a.cpp <<<'int mm_count = 0;'
+expect intrinsics 'core/a.cpp:2: code for one kind of CPU' core/a.cpp <<<$'void f() {\n_mm_pause();\n}'
+expect page_size ok core/a.cpp <<<'int slots = 4096;  // not a page'
+expect page_size 'core/a.cpp:1: a page size?' core/a.cpp <<<'int page = 4096;'
+expect lengths ok core/a.cpp < <(yes '//' | head -n 400)
+expect lengths 'core/a.cpp: 401 lines' core/a.cpp < <(yes '//' | head -n 401)
+expect shell ok a.sh <<<'echo hello'
+expect shell 'a.sh: line' a.sh <<<'if true; then'
+exit $bad

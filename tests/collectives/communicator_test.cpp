@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+
+#include "support/collective_case.hpp"
+#include "support/worlds.hpp"
+
+namespace sinew::test {
+namespace {
+
+struct Setting {
+  std::string transports;
+  int ranks;
+  Drive drive = Drive::Caller;
+};
+
+class CommunicatorTest : public testing::TestWithParam<Setting> {
+ protected:
+  WorldOptions options() const {
+    WorldOptions o = only(GetParam().transports);
+    o.drive = GetParam().drive;
+    return o;
+  }
+  void run(const Body& body) const { on_threads(GetParam().ranks, options(), body); }
+};
+
+TEST_P(CommunicatorTest, GivesExactResults_ForAPairwiseCover) {
+  const auto cases = pairwise_cases(GetParam().ranks, 1 << 20);
+  run([&](World& world) {
+    std::uint32_t salt = 0;
+    for (const CollectiveCase& c : cases) {
+      require(run_case(world.communicator(), c, ++salt) == 0, c.to_string());
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, CompletesSeveralCalls_WaitedForInAnyOrder) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    std::vector<std::vector<std::int32_t>> data(6, std::vector<std::int32_t>(1000));
+    std::vector<Work> works;
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      std::ranges::fill(data[k], static_cast<std::int32_t>(k) + all.rank());
+      works.push_back(all.all_reduce(data[k]));
+    }
+    for (std::size_t k = data.size(); k-- > 0;) works[k].get();
+    const int sum = all.size() * (all.size() - 1) / 2;
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      require(data[k].back() == static_cast<std::int32_t>(k) * all.size() + sum, fmt::format("call {}", k));
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, SplitsByColorAndKey_AndCollectivesWorkInTheParts) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    Communicator part = all.split(all.rank() % 2, -all.rank());
+    const int members = (all.size() + 1 - all.rank() % 2) / 2;
+    require(part.size() == members, fmt::format("size {}", part.size()));
+    require(part.rank() == members - 1 - all.rank() / 2, fmt::format("rank {}", part.rank()));
+    std::vector<std::int64_t> data(10, all.rank());
+    part.all_reduce(data).get();
+    std::int64_t expected = 0;
+    for (int r = all.rank() % 2; r < all.size(); r += 2) expected += r;
+    require(data[9] == expected, fmt::format("{} instead of {}", data[9], expected));
+    std::vector<std::int64_t> whole(10, 1);
+    all.all_reduce(whole).get();
+    require(whole[0] == all.size(), "the parent after the split");
+    Communicator none = all.split(all.rank() == 0 ? 0 : -1);
+    require(none.size() == (all.rank() == 0 ? 1 : 0), "a negative color gives no communicator");
+  });
+}
+
+TEST_P(CommunicatorTest, CarriesMessagesInOrder_ByTag) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    const int next = (all.rank() + 1) % all.size();
+    const int before = (all.rank() + all.size() - 1) % all.size();
+    if (all.size() == 1) return;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{300000}}) {
+      std::vector<std::int32_t> a(count, all.rank());
+      std::vector<std::int32_t> b(count, all.rank() + 100);
+      std::vector<std::int32_t> got_a(count);
+      std::vector<std::int32_t> got_b(count);
+      std::vector<std::int32_t> got_c(count);
+      Work s1 = all.send(a, next, 5);
+      Work s2 = all.send(b, next, 6);
+      Work s3 = all.send(b, next, 5);
+      Work r2 = all.recv(got_b, before, 6);
+      Work r1 = all.recv(got_a, before, 5);
+      Work r3 = all.recv(got_c, before, 5);
+      for (Work* w : {&s1, &s2, &s3, &r1, &r2, &r3}) w->get();
+      require(got_a.back() == before && got_b.back() == before + 100 && got_c.back() == before + 100, "messages");
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, RejectsBadArguments_NamingThem) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    std::vector<float> a(4);
+    std::vector<float> b(5);
+    const auto message_of = [](const auto& call) -> std::string {
+      try {
+        call();
+      } catch (const Error& e) {
+        return e.what();
+      }
+      return "nothing thrown";
+    };
+    require(message_of([&] { all.all_reduce(a, b).get(); }) == "all_reduce: out has 20 bytes, expected 16",
+            "all_reduce");
+    require(message_of([&] { all.broadcast(a, all.size()).get(); }).starts_with("broadcast: root is"), "broadcast");
+    require(message_of([&] { all.send(a, -1).get(); }).starts_with("send: to_rank is -1"), "send");
+    require(
+        message_of([&] { all.all_reduce(a, ReduceOp::BitAnd).get(); }).find("not defined for f32") != std::string::npos,
+        "operator");
+  });
+}
+
+TEST_P(CommunicatorTest, ExplainsItsChoice_EquallyOnAllRanks) {
+  run([](World& world) {
+    const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 1 << 20};
+    const std::string text = world.communicator().plan(desc).explain();
+    std::vector<std::uint64_t> hash = {std::hash<std::string>{}(text)};
+    std::vector<std::uint64_t> lowest = hash;
+    world.communicator().all_reduce(lowest, ReduceOp::Min).get();
+    require(lowest == hash, text);
+    require(text.find("takes") != std::string::npos, text);
+  });
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  // Shared memory alone has whole collectives but no messages, which split and send need.
+  const std::vector<std::string> transports = {"inproc", "tcp", "inproc,shm", "shm,tcp", "inproc,shm,tcp"};
+  for (const std::string& t : transports) {
+    for (const int ranks : {1, 2, 3, 5, 8}) all.push_back({t, ranks, Drive::Caller});
+  }
+  all.push_back({"inproc,shm", 3, Drive::Thread});
+  all.push_back({"tcp", 2, Drive::Thread});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(, CommunicatorTest, testing::ValuesIn(settings()), [](const auto& setting) {
+  std::string name = setting.param.transports;
+  std::ranges::replace(name, ',', '_');
+  return fmt::format("{}_{}{}", name, setting.param.ranks, setting.param.drive == Drive::Thread ? "_thread" : "");
+});
+
+}  // namespace
+}  // namespace sinew::test

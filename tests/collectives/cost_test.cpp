@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include <support/schedules.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::Placing;
+
+/// What a schedule costs by its own steps. A chunk weighs its part of CollectiveDesc::bytes(ranks), all being equal.
+class Measured {
+ public:
+  explicit Measured(const Schedule& schedule) : schedule_(schedule), ranks_(schedule.programs.size()) {
+    for (const Program& p : schedule.programs) reached_.emplace_back(p.steps.size());
+    bool more = true;
+    while (more) more = sweep();
+  }
+
+  AlgorithmCost cost() const {
+    AlgorithmCost cost;
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      double sent = 0;
+      double reduced = 0;
+      for (std::size_t i = 0; i < reached_[r].size(); ++i) {
+        const Step& s = schedule_.programs[r].steps[i];
+        cost.rounds = std::max(cost.rounds, reached_[r][i].messages);
+        cost.serial = std::max(cost.serial, reached_[r][i].moved);
+        if (s.op == Op::Send) sent += weight(s.a);
+        if (s.op == Op::Reduce || (s.op == Op::Recv && s.a.count > 0)) reduced += weight(s.dst);
+      }
+      cost.sent = std::max(cost.sent, sent);
+      cost.reduced = std::max(cost.reduced, reduced);
+    }
+    return cost;
+  }
+
+ private:
+  /// The longest chains that end with a step.
+  struct Reached {
+    bool known = false;
+    double messages = 0;
+    double moved = 0;
+  };
+
+  double weight(Slice s) const {
+    if (schedule_.desc.collective == Collective::Barrier) return 0;
+    std::size_t chunks = 1;  // of the larger buffer
+    for (const Program& p : schedule_.programs) chunks = std::max({chunks, p.in_class.size(), p.out_class.size()});
+    return static_cast<double>(s.count) / static_cast<double>(chunks);
+  }
+
+  Reached before(std::size_t rank, const Step& s) const {
+    Reached all{.known = true};
+    for (std::uint32_t k = 0; k < s.deps.count; ++k) {
+      const Reached& d = reached_[rank][schedule_.programs[rank].dependencies[s.deps.first + k]];
+      all = {all.known && d.known, std::max(all.messages, d.messages), std::max(all.moved, d.moved)};
+    }
+    return all;
+  }
+
+  bool sweep() {
+    bool changed = false;
+    std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::pair<std::size_t, Reached>> sends;
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      for (std::size_t i = 0; i < reached_[r].size(); ++i) {
+        const Step& s = schedule_.programs[r].steps[i];
+        const Reached start = before(r, s);
+        if (!start.known || reached_[r][i].known) continue;
+        if (s.op == Op::Send) sends[{r, s.peer, s.match}] = {i, start};
+        if (s.op != Op::Copy && s.op != Op::Reduce) continue;
+        reached_[r][i] = start;
+        changed = true;
+      }
+    }
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      for (std::size_t i = 0; i < reached_[r].size(); ++i) {
+        const Step& s = schedule_.programs[r].steps[i];
+        if (s.op != Op::Recv || reached_[r][i].known) continue;
+        const Reached start = before(r, s);
+        const auto send = sends.find({s.peer, r, s.match});
+        if (!start.known || send == sends.end()) continue;
+        const auto& [step, theirs] = send->second;
+        const Reached done{true, std::max(start.messages, theirs.messages) + 1,
+                           std::max(start.moved, theirs.moved) + weight(s.dst)};
+        reached_[r][i] = reached_[static_cast<std::size_t>(s.peer)][step] = done;
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  const Schedule& schedule_;
+  std::size_t ranks_;
+  std::vector<std::vector<Reached>> reached_;
+};
+
+class CostOn : public ::testing::TestWithParam<int> {};
+
+TEST_P(CostOn, IsWhatTheScheduleDoes) {
+  const int ranks = GetParam();
+  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+    if (desc.op != ReduceOp::Sum || a.collective != desc.collective) return;
+    SCOPED_TRACE(testing::label(a, desc, ranks, placing));
+    const AlgorithmCost stated = a.cost(desc, ranks);
+    const AlgorithmCost found = Measured(build_schedule(a, desc, testing::in_place(placing, ranks))).cost();
+    EXPECT_DOUBLE_EQ(stated.rounds, found.rounds);
+    EXPECT_NEAR(stated.sent, found.sent, 1e-9);
+    EXPECT_NEAR(stated.serial, found.serial, 1e-9);
+    EXPECT_NEAR(stated.reduced, found.reduced, 1e-9);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33));
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,109 @@
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/launch/variables.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Environment = std::map<std::string, std::string>;
+
+LaunchVariables read(const Environment& environment) {
+  return read_launch_variables([&](const char* name) -> std::optional<std::string> {
+    const auto it = environment.find(name);
+    return it == environment.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+/// The message of the Error{InvalidArgument} that reading ends with.
+std::string complaint(const Environment& environment) {
+  try {
+    read(environment);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument);
+    return e.what();
+  }
+  return "no complaint";
+}
+
+const Environment kMaster = {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
+const Environment kPmix = {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "job.1"}};
+const Environment kPmi1 = {
+    {"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"PMI_FD", "6"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "4"}};
+
+Environment with(Environment base, const Environment& more) {
+  for (const auto& [name, value] : more) base[name] = value;
+  return base;
+}
+
+TEST(LaunchVariables, Alone_WhenNothingIsSet) {
+  const LaunchVariables v = read({});
+  EXPECT_EQ(v.kind, LaunchKind::Alone);
+  EXPECT_EQ(v.ranks, 1);
+}
+
+TEST(LaunchVariables, Master_IsReadWhole) {
+  const LaunchVariables v = read(with(kMaster, {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}, {"SINEW_JOB", "j"}}));
+  EXPECT_EQ(v.kind, LaunchKind::Variables);
+  EXPECT_EQ(v.rank, 1);
+  EXPECT_EQ(v.ranks, 4);
+  EXPECT_EQ(v.local_rank, 1);
+  EXPECT_EQ(v.local_ranks, 2);
+  EXPECT_EQ(v.master_host, "node0");
+  EXPECT_EQ(v.master_port, 29500);
+  EXPECT_EQ(v.job, "j");
+  EXPECT_FALSE(v.port_taken);
+  EXPECT_TRUE(read(with(kMaster, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})).port_taken);
+}
+
+TEST(LaunchVariables, Master_ComesBeforeTheOuterLaunchers) {
+  EXPECT_EQ(read(with(with(kMaster, kPmix), kPmi1)).kind, LaunchKind::Variables);
+  EXPECT_EQ(read(with(kPmix, kPmi1)).kind, LaunchKind::Pmix);
+  EXPECT_EQ(read(kPmi1).kind, LaunchKind::Pmi1);
+  EXPECT_EQ(read(kPmi1).pmi_descriptor, 6);
+}
+
+TEST(LaunchVariables, MasterAddress_AloneSaysNothingBeneathALauncher) {
+  const Environment address = {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(read(with(kPmix, address)).kind, LaunchKind::Pmix);
+  EXPECT_EQ(read(with(kPmi1, address)).kind, LaunchKind::Pmi1);
+  EXPECT_THAT(complaint(address),
+              AllOf(HasSubstr("MASTER_ADDR, MASTER_PORT set"), HasSubstr("RANK, WORLD_SIZE missing")));
+}
+
+TEST(LaunchVariables, HalfSet_NamesWhatIsSetAndWhatIsMissing) {
+  for (const auto& [name, value] : kMaster) {
+    Environment half = kMaster;
+    half.erase(name);
+    EXPECT_THAT(complaint(half), HasSubstr("but " + name + " missing"));
+  }
+  EXPECT_THAT(complaint({{"PMIX_RANK", "0"}}), HasSubstr("PMIX_NAMESPACE missing"));
+  EXPECT_THAT(complaint({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), HasSubstr("PMI_FD missing"));
+}
+
+TEST(LaunchVariables, Contradictions_ShowBothValues) {
+  EXPECT_THAT(complaint(with(kMaster, {{"RANK", "4"}})), AllOf(HasSubstr("RANK=4"), HasSubstr("WORLD_SIZE=4")));
+  EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}})), HasSubstr("LOCAL_RANK=2"));
+  EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_WORLD_SIZE", "5"}})), HasSubstr("exceeds the 4 ranks"));
+  EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_RANK", "3"}})), HasSubstr("exceeds this process's rank 1"));
+  EXPECT_THAT(complaint(with(kPmi1, {{"PMI_RANK", "9"}})), HasSubstr("PMI_SIZE=4"));
+}
+
+TEST(LaunchVariables, Numbers_AreCheckedToTheLastCharacter) {
+  for (const char* bad : {"", "x", "1x", "-1", "1.0", " 1", "99999999999"}) {
+    EXPECT_THAT(complaint(with(kMaster, {{"RANK", bad}})), HasSubstr(std::string("RANK=") + bad));
+  }
+  for (const char* bad : {"0", "65536", "http"}) {
+    EXPECT_THAT(complaint(with(kMaster, {{"MASTER_PORT", bad}})), HasSubstr("1..65535"));
+  }
+  EXPECT_THAT(complaint(with(kMaster, {{"WORLD_SIZE", "0"}})), HasSubstr("at least 1"));
+}
+
+}  // namespace
+}  // namespace sinew

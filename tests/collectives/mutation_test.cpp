@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/verify.hpp>
+#include <support/schedule_mutants.hpp>
+#include <support/schedules.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::Placing;
+
+class MutationOn : public ::testing::TestWithParam<int> {};
+
+TEST_P(MutationOn, VerifierRejectsEveryMutant) {
+  const int ranks = GetParam();
+  int mutants = 0;
+  int survivors = 0;
+  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+    if (a.collective != plain_form(a.collective)) return;
+    const Schedule schedule = build_schedule(a, desc, testing::in_place(placing, ranks));
+    testing::Mutants(schedule, [&](const Schedule& mutant, const std::string& what) {
+      ++mutants;
+      const Verdict verdict = verify(mutant);
+      if (!verdict.ok && !verdict.reason.empty()) return;
+      if (++survivors <= 40) ADD_FAILURE() << testing::label(a, desc, ranks, placing) << ", " << what;
+    }).each();
+  });
+  EXPECT_EQ(survivors, 0);
+  EXPECT_GT(mutants, 1000);
+  RecordProperty("mutants", mutants);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, 8));
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,184 @@
+#include <unistd.h>
+
+#include <cstddef>
+#include <new>
+#include <source_location>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::uint64_t kCommunicator = 99;
+
+Fingerprint reduce_of(std::uint64_t count, ReduceOp op = ReduceOp::Sum) {
+  return fingerprint_of({.collective = Collective::AllReduce, .dtype = DType::F32, .op = op, .count = count});
+}
+Fingerprint broadcast_from(int root) {
+  return fingerprint_of({.collective = Collective::Broadcast, .dtype = DType::F32, .root = root, .count = 4});
+}
+
+/// Ranks that write records and are asked about them, all in one place.
+struct Ranks {
+  struct One {
+    std::byte* memory = new (std::align_val_t(64)) std::byte[RecordRing::bytes()]();
+    RecordRing ring{memory, 0};
+    std::uint64_t history = 0;
+    bool left = false;
+    One() = default;
+    One(const One&) = delete;
+    One& operator=(const One&) = delete;
+    ~One() { ::operator delete[](memory, std::align_val_t(64)); }
+  };
+  std::vector<std::unique_ptr<One>> all;
+
+  explicit Ranks(int count) {
+    while (static_cast<int>(all.size()) < count) all.push_back(std::make_unique<One>());
+  }
+  OpenRecord call(std::size_t rank, std::uint32_t sequence, Fingerprint f,
+                  std::source_location where = std::source_location::current()) {
+    One& one = *all[rank];
+    one.history = one.history * 31 + f;
+    return one.ring.enter({kCommunicator, f, one.history, sequence, -1, 6}, where);
+  }
+  void everybody(std::uint32_t sequence, Fingerprint f) {
+    for (std::size_t r = 0; r < all.size(); ++r) call(r, sequence, f).complete(Code::Ok);
+  }
+  Verdict judge(std::size_t rank, std::uint32_t sequence) const {
+    const RecordPage* mine = all[rank]->ring.page();
+    const Question asked = ask_about(mine, static_cast<int>(rank), kCommunicator, sequence, {});
+    const Question question = Question::decode(asked.encode());
+    std::vector<RankReport> reports;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      reports.push_back(report_on(all[r]->ring.page(), static_cast<int>(r), ::getpid(), all[r]->left, question));
+    }
+    Question about;
+    std::vector<std::optional<RankReport>> told;
+    for (RankReport& r : RankReport::decode(RankReport::encode(question, reports), about))
+      told.emplace_back(std::move(r));
+    EXPECT_EQ(about.sequence, sequence);
+    told[rank].reset();
+    return sinew::judge({*report_call(mine, kCommunicator, sequence), 250, static_cast<int>(rank)}, told,
+                        [&](std::uint32_t s) { return report_call(mine, kCommunicator, s); });
+  }
+};
+
+TEST(Verdict, FindsNothing_WhenAllHaveCome) {
+  Ranks ranks(3);
+  ranks.everybody(1, reduce_of(4));
+  for (std::size_t r = 0; r < 3; ++r) ranks.call(r, 2, reduce_of(4));
+  const Verdict v = ranks.judge(0, 2);
+  EXPECT_EQ(v.finding, Finding::OnItsWay);
+  EXPECT_TRUE(v.status().ok());
+}
+
+TEST(Verdict, SaysWhereALateRankIs) {
+  Ranks ranks(3);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(2, 2, reduce_of(4));
+  const Verdict v = ranks.judge(0, 2);
+  EXPECT_EQ(v.finding, Finding::Late);
+  EXPECT_EQ(v.blamed, 1);
+  EXPECT_THAT(v.text,
+              AllOf(HasSubstr("rank 1 is late: it has been in no call for"), HasSubstr("call 2 of communicator 6"),
+                    HasSubstr("verdict_test.cpp:"), Not(HasSubstr("rank 2"))));
+  EXPECT_TRUE(v.status().ok());
+}
+
+TEST(Verdict, SaysThatARankHasMadeNoCall) {
+  Ranks ranks(2);
+  ranks.call(0, 1, reduce_of(4));
+  EXPECT_THAT(ranks.judge(0, 1).text, HasSubstr("rank 1 is late: it has made no call yet"));
+}
+
+TEST(Verdict, ShowsBothCalls_WhenTheyDiffer) {
+  Ranks ranks(3);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(1, 2, broadcast_from(1));
+  ranks.call(2, 2, reduce_of(4));
+  const Verdict first = ranks.judge(0, 2);
+  EXPECT_EQ(first.finding, Finding::Mismatched);
+  EXPECT_EQ(first.blamed, 1);
+  EXPECT_THAT(first.text, AllOf(HasSubstr("call 2 of communicator 6 is not the same on all ranks: ranks 0, 2: "
+                                          "all_reduce(f32, sum, count 4) at "),
+                                HasSubstr("; rank 1: broadcast(f32, count 4, root 1) at ")));
+  EXPECT_EQ(ranks.judge(1, 2).finding, Finding::Mismatched);
+}
+
+TEST(Verdict, FindsCallsThatWentWellOnBothSides) {
+  Ranks ranks(2);
+  ranks.call(0, 1, broadcast_from(0)).complete(Code::Ok);
+  ranks.call(1, 1, broadcast_from(1)).complete(Code::Ok);
+  ranks.everybody(2, reduce_of(4));
+  const Verdict v = ranks.judge(0, 2);
+  EXPECT_EQ(v.finding, Finding::Mismatched);
+  EXPECT_THAT(v.text, AllOf(HasSubstr("call 1 of"), HasSubstr("root 0"), HasSubstr("root 1")));
+}
+
+TEST(Verdict, FindsADifferenceThatNoRecordRemembers) {
+  Ranks ranks(2);
+  ranks.call(0, 1, reduce_of(4)).complete(Code::Ok);
+  ranks.call(1, 1, reduce_of(4, ReduceOp::Max)).complete(Code::Ok);
+  for (std::uint32_t s = 2; s < 3000; ++s) ranks.everybody(s, reduce_of(s));
+  const Verdict v = ranks.judge(1, 2999);
+  EXPECT_EQ(v.finding, Finding::Mismatched);
+  EXPECT_THAT(v.text, HasSubstr("ranks 0 and 1 made different calls on communicator 6 long before call 2999"));
+}
+
+TEST(Verdict, SaysThatARankClosedTheCommunicator) {
+  Ranks ranks(2);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(1, 2, kClosedFingerprint).complete(Code::Ok);
+  const Verdict v = ranks.judge(0, 2);
+  EXPECT_EQ(v.status().code(), Code::Mismatch);
+  EXPECT_THAT(v.text, HasSubstr("rank 1: no call: it destroyed the communicator"));
+}
+
+TEST(Verdict, CountsARankThatLeftAsLost_WhenACallNeedsIt) {
+  Ranks ranks(2);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(1, 2, kClosedFingerprint).complete(Code::Ok);
+  ranks.all[1]->left = true;
+  const Verdict v = ranks.judge(0, 2);
+  EXPECT_EQ(v.status().code(), Code::PeerLost);
+  EXPECT_EQ(v.status().rank(), 1);
+  EXPECT_THAT(v.text, HasSubstr("rank 1 has ended its World"));
+  // What it has finished before needs it no more.
+  EXPECT_EQ(ranks.judge(0, 1).finding, Finding::OnItsWay);
+}
+
+TEST(Verdict, LooksAtThePeerOnly_WhenAMessageWaits) {
+  Ranks ranks(3);
+  const Waiting waiting{
+      {.fingerprint = fingerprint_of({.collective = Collective::Recv}), .peer = 2, .id = 6, .site = "x:1"}, 300, 0};
+  std::vector<std::optional<RankReport>> reports{std::nullopt, std::nullopt, RankReport{.rank = 2, .state = 'T'}};
+  const Verdict v = judge(waiting, reports, [](std::uint32_t) { return std::nullopt; });
+  EXPECT_EQ(v.finding, Finding::Late);
+  EXPECT_THAT(v.text,
+              AllOf(HasSubstr("recv from rank 2 at x:1"), HasSubstr("process is stopped"), Not(HasSubstr("rank 1"))));
+}
+
+TEST(Verdict, SaysThatAHostHasNotAnswered) {
+  Ranks ranks(1);
+  ranks.call(0, 1, reduce_of(4));
+  const std::vector<std::optional<RankReport>> reports(2);
+  const auto mine = report_call(ranks.all[0]->ring.page(), kCommunicator, 1);
+  EXPECT_THAT(judge({*mine, 0, 0}, reports, [&](std::uint32_t) { return mine; }).text,
+              HasSubstr("rank 1: its host has not answered"));
+}
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/cells.hpp>
+#include <sinew/collectives/verify.hpp>
+#include <support/schedules.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::Placing;
+
+/// Everything that differs by operator or root is covered on 1..64 ranks.
+class VerifierAtScaleOn : public ::testing::TestWithParam<int> {};
+
+TEST_P(VerifierAtScaleOn, AcceptsEveryAlgorithm) {
+  const int ranks = GetParam();
+  for (const Algorithm& a : all_algorithms()) {
+    const ReduceOp op = reduces(a.collective) ? ReduceOp::Average : ReduceOp::Sum;
+    const CollectiveDesc desc = testing::desc_of(a.collective, op, has_root(a.collective) ? ranks / 3 : 0);
+    if (a.collective != plain_form(a.collective) || !a.supports(desc, ranks).ok) continue;
+    for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
+      const Verdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
+      EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, VerifierAtScaleOn, ::testing::Values(65, 96, 127, 129, 191, 255, 256, 257, 384, 512));
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,131 @@
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A variable set while this lives; what was there before comes back.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = ::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+std::string refusal(const char* name, const char* value) {
+  const Variable v(name, value);
+  try {
+    static_cast<void>(Config::from_environment());
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument);
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Config, HasItsDefaults_WhenNothingIsSet) {
+  const Config c = Config::from_environment();
+  EXPECT_EQ(c.timeout, 5min);
+  EXPECT_TRUE(c.transports.empty());
+  EXPECT_FALSE(c.ports.has_value());
+}
+
+TEST(Config, Takes_EveryVariable) {
+  const Variable v[] = {{"SINEW_TIMEOUT", "1500us"},
+                        {"SINEW_TRANSPORTS", "shm,,tcp"},
+                        {"SINEW_TUNE", "a,b"},
+                        {"SINEW_CACHE", "/tmp/x"},
+                        {"SINEW_HOST_ID", "left"},
+                        {"SINEW_INTERFACE", "eth7"},
+                        {"SINEW_PORTS", "20000-20100"},
+                        {"SINEW_SECRET_FILE", "/tmp/s"},
+                        {"SINEW_TRACE", "/tmp/t"},
+                        {"SINEW_LOG", "debug"},
+                        {"SINEW_VERIFY", "1"},
+                        {"SINEW_TRANSPORT_PATH", "/a,/b"},
+                        {"SINEW_JOB", "j"}};
+  const Config c = Config::from_environment();
+  EXPECT_EQ(c.timeout, 1500us);
+  EXPECT_THAT(c.transports, ElementsAre("shm", "tcp"));
+  EXPECT_THAT(c.tune, ElementsAre("a", "b"));
+  EXPECT_EQ(c.cache_file, "/tmp/x");
+  EXPECT_EQ(c.host_id, "left");
+  EXPECT_EQ(c.interface, "eth7");
+  ASSERT_TRUE(c.ports.has_value());
+  EXPECT_EQ(*c.ports, (std::pair<std::uint16_t, std::uint16_t>{20000, 20100}));
+  EXPECT_EQ(c.secret_file, "/tmp/s");
+  EXPECT_EQ(c.trace_dir, "/tmp/t");
+  EXPECT_EQ(c.log_level, "debug");
+  EXPECT_TRUE(c.verify_plans);
+  EXPECT_THAT(c.transport_path, ElementsAre("/a", "/b"));
+}
+
+TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
+  EXPECT_EQ(refusal("SINEW_TIMEOUT", "5x"), "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min");
+  EXPECT_EQ(refusal("SINEW_PORTS", "70000-70001"), "SINEW_PORTS=70000-70001: expected a range such as 20000-20100");
+  for (const char* ports : {"", "1", "-", "2-1", "0-5", "1-", "1-2-3", "a-b", "1-99999999999"}) {
+    EXPECT_THAT(refusal("SINEW_PORTS", ports), HasSubstr("expected a range")) << ports;
+  }
+  EXPECT_THAT(refusal("SINEW_LOG", "loud"), HasSubstr("expected trace, debug"));
+  EXPECT_THAT(refusal("SINEW_VERIFY", "yes"), HasSubstr("expected 0 or 1"));
+  EXPECT_THAT(refusal("SINEW_TRANSPORTS", ","), HasSubstr("expected names such as"));
+  EXPECT_THAT(refusal("SINEW_CACHE", ""), HasSubstr("expected a file name"));
+}
+
+TEST(Config, NamesTheKnownOnes_WhenAVariableIsUnknown) {
+  const std::string message = refusal("SINEW_TIMOUT", "5s");
+  EXPECT_THAT(message, HasSubstr("SINEW_TIMOUT: no such variable"));
+  EXPECT_THAT(message, HasSubstr("SINEW_TIMEOUT"));
+}
+
+TEST(Config, IgnoresVariables_OfOthers) {
+  const Variable v("SINEWY", "x");
+  EXPECT_NO_THROW(static_cast<void>(Config::from_environment()));
+}
+
+TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
+  const Variable v[] = {{"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"}};
+  const auto entries = describe(Config::from_environment());
+  const auto entry = [&](std::string_view name) {
+    const auto found = std::ranges::find(entries, name, &ConfigEntry::name);
+    EXPECT_NE(found, entries.end()) << name;
+    return *found;
+  };
+  EXPECT_EQ(entry("SINEW_TIMEOUT").value, "1500us");
+  EXPECT_EQ(entry("SINEW_PORTS").value, "1-2");
+  EXPECT_EQ(entry("SINEW_TRANSPORTS").value, "shm,tcp");
+  EXPECT_TRUE(entry("SINEW_PORTS").set);
+  EXPECT_FALSE(entry("SINEW_TRACE").set);
+  for (const ConfigEntry& e : entries) EXPECT_FALSE(e.expected.empty() || e.meaning.empty()) << e.name;
+}
+
+}  // namespace
+}  // namespace sinew

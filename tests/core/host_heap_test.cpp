@@ -1,0 +1,116 @@
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/host_heap.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+bool all_zero(const std::byte* memory, std::size_t bytes) {
+  return std::all_of(memory, memory + bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+std::size_t resident_pages(const std::byte* memory, std::size_t bytes) {
+  std::vector<unsigned char> there((bytes + page_bytes() - 1) / page_bytes());
+  if (mincore(const_cast<std::byte*>(memory), bytes, there.data()) != 0) return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(there, [](unsigned char c) { return (c & 1) != 0; }));
+}
+
+TEST(HostHeap, AlignsEveryBlockAsAsked) {
+  HostHeap heap(kMiB * 64);
+  for (const std::size_t alignment : {std::size_t{64}, std::size_t{128}, page_bytes(), 2 * kMiB}) {
+    (void)heap.allocate(1);
+    EXPECT_EQ(heap.offset_of(heap.allocate(100, alignment)) % alignment, 0u) << alignment;
+  }
+}
+
+TEST(HostHeap, GivesZeroedMemoryAgain_AfterRelease) {
+  HostHeap heap(kMiB * 64);
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{5000}, page_bytes(), 3 * page_bytes() + 64, kMiB}) {
+    std::byte* before = heap.allocate(192);
+    std::byte* memory = heap.allocate(bytes);
+    std::byte* after = heap.allocate(64);
+    std::memset(before, 1, 192);
+    std::memset(memory, 2, bytes);
+    std::memset(after, 3, 64);
+    heap.release(memory);
+    EXPECT_EQ(heap.allocate(bytes), memory);
+    EXPECT_TRUE(all_zero(memory, bytes)) << bytes;
+    EXPECT_EQ(before[191], std::byte{1});
+    EXPECT_EQ(after[0], std::byte{3});
+    heap.release(memory);
+    heap.release(before);
+    heap.release(after);
+  }
+}
+
+TEST(HostHeap, GivesPagesBackToTheKernel_WhenReleased) {
+  HostHeap heap(kMiB * 64);
+  std::byte* memory = heap.allocate(kMiB, page_bytes());
+  std::memset(memory, 1, kMiB);
+  EXPECT_EQ(resident_pages(memory, kMiB), kMiB / page_bytes());
+  heap.release(memory);
+  EXPECT_EQ(resident_pages(memory, kMiB), 0u);
+}
+
+TEST(HostHeap, JoinsNeighbouringHoles_InWhateverOrderTheyAppear) {
+  HostHeap heap(kMiB * 16);
+  std::vector<std::byte*> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(heap.allocate(4 * kMiB));
+  EXPECT_THROW((void)heap.allocate(1), Error);
+  for (const std::size_t i : {2u, 0u, 3u, 1u}) heap.release(blocks[i]);
+  EXPECT_EQ(heap.allocated_bytes(), 0u);
+  EXPECT_EQ(heap.allocate(16 * kMiB), blocks[0]);
+}
+
+TEST(HostHeap, SaysWhatWasAskedAndTaken_WhenFull) {
+  HostHeap heap(kMiB * 16);
+  (void)heap.allocate(10 * kMiB);
+  try {
+    (void)heap.allocate(7 * kMiB);
+    FAIL() << "7 MiB fitted beside 10 of 16";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::System);
+    EXPECT_NE(std::string(e.what()).find("7340032 bytes asked"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("10485760 of its 16777216"), std::string::npos) << e.what();
+  }
+}
+
+TEST(HostHeap, KnowsItsOwnMemory) {
+  HostHeap heap(kMiB * 16);
+  const std::byte outside{};
+  EXPECT_TRUE(heap.contains(heap.base()));
+  EXPECT_FALSE(heap.contains(heap.base() + heap.address_space_bytes()));
+  EXPECT_FALSE(heap.contains(&outside));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need more address space than the limit
+TEST(HostHeap, TakesLessAddressSpace_UnderALimit) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{std::size_t{2} << 30, std::size_t{2} << 30};
+    setrlimit(RLIMIT_AS, &limit);
+    const HostHeap heap;
+    _exit(heap.address_space_bytes() > 0 && heap.address_space_bytes() <= std::size_t{2} << 30 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+}  // namespace
+}  // namespace sinew

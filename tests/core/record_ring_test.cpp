@@ -1,0 +1,132 @@
+#include <atomic>
+#include <memory>
+#include <new>
+#include <source_location>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/record_ring.hpp>
+
+namespace sinew {
+namespace {
+
+/// Zeroed memory on a cache line, as a heap gives it.
+struct Memory {
+  std::byte* bytes = new (std::align_val_t(64)) std::byte[RecordRing::bytes()]();
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { ::operator delete[](bytes, std::align_val_t(64)); }
+};
+
+CallEntry call(std::uint64_t communicator, std::uint32_t sequence, Collective kind = Collective::AllReduce) {
+  return {.communicator = communicator,
+          .fingerprint = fingerprint_of({.collective = kind, .count = sequence}),
+          .history = 100 + sequence,
+          .sequence = sequence,
+          .id = 2};
+}
+
+TEST(RecordRing, ShowsACallInItsTwoHalves) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 5);
+  const RecordReader reader(ring.page());
+  EXPECT_EQ(ring.page()->rank.load(), 5);
+  EXPECT_FALSE(reader.latest());
+
+  const std::int64_t before = coarse_now();
+  OpenRecord open = ring.enter(call(7, 1), std::source_location::current());
+  const unsigned line = __LINE__ - 1;
+  auto seen = reader.find(7, 1);
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->fingerprint, fingerprint_of({.collective = Collective::AllReduce, .count = 1}));
+  EXPECT_EQ(seen->history, 101U);
+  EXPECT_EQ(seen->id, 2);
+  EXPECT_GE(seen->entered, before);
+  EXPECT_EQ(seen->completed, 0);
+  EXPECT_THAT(reader.site(seen->site), testing::EndsWith("record_ring_test.cpp:" + std::to_string(line)));
+
+  open.complete(Code::Mismatch);
+  seen = reader.find(7, 1);
+  ASSERT_TRUE(seen);
+  EXPECT_GE(seen->completed, seen->entered);
+  EXPECT_EQ(seen->outcome, static_cast<std::uint32_t>(Code::Mismatch));
+}
+
+TEST(RecordRing, FindsTheCallOfItsCommunicator_AndTheLatest) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  const auto here = std::source_location::current();
+  ring.enter(call(7, 1), here);
+  ring.enter(call(8, 1), here);
+  ring.enter(call(7, 2), here);
+  CallEntry message = call(7, 2, Collective::Recv);
+  message.peer = 3;
+  ring.enter(message, here);
+  EXPECT_EQ(reader.find(7, 2)->serial, 3U);
+  EXPECT_EQ(reader.latest(7)->serial, 3U);
+  EXPECT_EQ(reader.latest(8)->serial, 2U);
+  EXPECT_EQ(reader.latest()->peer, 3);
+  EXPECT_FALSE(reader.find(8, 2));
+  EXPECT_FALSE(reader.latest(9));
+}
+
+TEST(RecordRing, DropsTheOldest_AndALateSecondHalfWithIt) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  OpenRecord first = ring.enter(call(7, 1), std::source_location::current());
+  for (std::uint32_t s = 2; s <= RecordPage::kRecords + 1; ++s) ring.enter(call(7, s), std::source_location::current());
+  first.complete(Code::Ok);
+  EXPECT_FALSE(reader.find(7, 1));
+  EXPECT_TRUE(reader.find(7, 2));
+  EXPECT_EQ(reader.find(7, RecordPage::kRecords + 1)->completed, 0);
+}
+
+TEST(RecordRing, KeepsOneEntryPerPlace_AndSaysWhenThereAreTooMany) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  // Two places only, seen over and over: their indices must not move.
+  for (int i = 0; i < 3; ++i) {
+    const OpenRecord a = ring.enter(call(1, 1), std::source_location::current());
+    const OpenRecord b = ring.enter(call(1, 2), std::source_location::current());
+    EXPECT_EQ(a.record->site.load(), 1);
+    EXPECT_EQ(b.record->site.load(), 2);
+  }
+  EXPECT_THAT(reader.site(0), testing::HasSubstr("not in the table"));
+  EXPECT_THAT(reader.site(60000), testing::HasSubstr("not in the table"));
+}
+
+TEST(RecordRing, NeverShowsAMixture_WhileItIsWritten) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    const auto here = std::source_location::current();
+    for (std::uint32_t s = 1; !stop.load(std::memory_order_relaxed); ++s)
+      ring.enter(call(s, s), here).complete(Code::Ok);
+  });
+  int checked = 0;
+  while (checked < 20000) {
+    const auto seen = reader.at(static_cast<std::size_t>(checked) % RecordPage::kRecords);
+    if (!seen) {
+      std::this_thread::yield();
+      continue;
+    }
+    ++checked;
+    ASSERT_EQ(seen->communicator, seen->sequence);
+    ASSERT_EQ(seen->history, 100 + seen->communicator);
+    ASSERT_EQ(seen->fingerprint >> 32, seen->communicator);
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+
+namespace sinew::test {
+
+/// One call with checked data. `count` as in CollectiveDesc; `offset` misaligns the buffers by so many bytes.
+struct CollectiveCase {
+  Collective collective = Collective::AllReduce;
+  DType dtype = DType::F32;
+  ReduceOp op = ReduceOp::Sum;
+  std::uint64_t count = 0;
+  bool in_place = false;
+  int root = 0;
+  std::size_t offset = 0;
+
+  std::string to_string() const;
+};
+
+/// Makes the call on this rank and returns the number of wrong elements of its output (and of inputs that changed).
+std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std::uint32_t salt);
+
+/// Cases in which every pair of values of any two parameters appears together at least once: collectives, dtypes,
+/// operators, sizes up to `largest_bytes`, in place or not.
+std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes);
+/// Every combination.
+std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes);
+
+}  // namespace sinew::test

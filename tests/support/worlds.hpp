@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <source_location>
+#include <string>
+
+#include <sinew/collectives/world.hpp>
+
+namespace sinew::test {
+
+using Body = std::function<void(World&)>;
+
+/// Options that reach the given transports only, with a timeout that turns a hang into a failure.
+WorldOptions only(const std::string& transports);
+
+/// Runs `body` as every rank of a world of threads; what any of them throws fails the test with its rank.
+void on_threads(int size, const WorldOptions& options, const Body& body);
+
+/// The same with forked processes.
+void in_processes(int size, const WorldOptions& options, const Body& body);
+
+/// For bodies: throws with file and line unless `holds`.
+void require(bool holds, const std::string& what, std::source_location where = std::source_location::current());
+
+}  // namespace sinew::test

@@ -1,0 +1,89 @@
+#include "../../tools/bench/bench_case.hpp"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../../tools/bench/buffer_ring.hpp"
+#include "check/exact_rows.hpp"
+
+namespace sinew::tools {
+namespace {
+
+TEST(BenchCase, ExpectsOfEachRankWhatTheOthersGave) {
+  constexpr int kRanks = 3;
+  constexpr std::uint64_t kElements = 10;
+  for (const BenchCase& c : all_cases()) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const RankData d = data_of(c, rank, kRanks, kElements);
+      std::uint64_t expected = 0;
+      for (const Segment& e : d.expected) {
+        EXPECT_EQ(e.at, expected) << c.name;
+        expected += e.count;
+        if (e.source == check::kCombined) continue;
+        const RankData giver = data_of(c, e.source, kRanks, kElements);
+        ASSERT_EQ(giver.given.size(), 1u) << c.name;
+        EXPECT_GE(e.first, giver.given[0].first) << c.name;
+        EXPECT_LE(e.first + e.count, giver.given[0].first + giver.given[0].count) << c.name;
+      }
+      EXPECT_EQ(expected, d.out_elements) << c.name;
+    }
+  }
+}
+
+TEST(BenchCase, SendsEveryBlockOfAnAllToAllOnce) {
+  std::map<std::pair<int, std::uint64_t>, int> taken;
+  for (int rank = 0; rank < 4; ++rank) {
+    for (const Segment& e : data_of(*find_case("all_to_all"), rank, 4, 5).expected) ++taken[{e.source, e.first}];
+  }
+  EXPECT_EQ(taken.size(), 16u);
+}
+
+TEST(BenchCase, CountsBytesOfTheLargerBuffer) {
+  for (const BenchCase& c : all_cases()) {
+    if (c.exercise == Exercise::Barrier) continue;
+    const RankData d = data_of(c, 0, 4, 6);
+    EXPECT_EQ(6 * unit_bytes(c, DType::F64, 4), 8 * std::max(d.in_elements, d.out_elements)) << c.name;
+  }
+}
+
+TEST(BenchCase, HasTheBusFactorsOfNcclTests) {
+  EXPECT_DOUBLE_EQ(bus_factor(*find_case("all_reduce"), 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(*find_case("all_gather"), 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(*find_case("broadcast"), 4), 1);
+}
+
+TEST(BufferRing, GivesEveryBufferLinesOfItsOwn) {
+  const RankData d = data_of(*find_case("all_reduce"), 0, 2, 2);
+  const BufferRing ring(d, 4, false, 100, 1 << 20, ordinary_memory);
+  ASSERT_EQ(ring.slots(), 100u);
+  std::vector<std::uintptr_t> starts;
+  for (std::size_t s = 0; s < ring.slots(); ++s) {
+    EXPECT_EQ(ring.in(s).bytes, 8u);
+    EXPECT_EQ(ring.out(s).bytes, 8u);
+    starts.push_back(reinterpret_cast<std::uintptr_t>(ring.in(s).data));
+    starts.push_back(reinterpret_cast<std::uintptr_t>(ring.out(s).data));
+  }
+  std::ranges::sort(starts);
+  for (std::size_t i = 1; i < starts.size(); ++i) EXPECT_GE(starts[i] - starts[i - 1], 128u);
+  EXPECT_EQ(ring.in(100).data, ring.in(0).data);
+}
+
+TEST(BufferRing, LaysTheSmallerBufferIntoTheLarger_InPlace) {
+  const BufferRing gather(data_of(*find_case("all_gather"), 2, 4, 10), 4, true, 8, 1 << 20, ordinary_memory);
+  EXPECT_EQ(gather.in(3).data, gather.out(3).data + 80);
+  EXPECT_EQ(gather.out(3).bytes, 160u);
+  const BufferRing scatter(data_of(*find_case("reduce_scatter"), 1, 4, 10), 4, true, 8, 1 << 20, ordinary_memory);
+  EXPECT_EQ(scatter.out(0).data, scatter.in(0).data + 40);
+  const BufferRing reduce(data_of(*find_case("all_reduce"), 1, 4, 10), 4, true, 8, 1 << 20, ordinary_memory);
+  EXPECT_EQ(reduce.out(5).data, reduce.in(5).data);
+}
+
+TEST(BufferRing, HasOneSlotAtLeast) {
+  const BufferRing ring(data_of(*find_case("all_reduce"), 0, 2, 1 << 20), 4, false, 100, 1 << 20, ordinary_memory);
+  EXPECT_EQ(ring.slots(), 1u);
+}
+
+}  // namespace
+}  // namespace sinew::tools

@@ -1,0 +1,249 @@
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/exchange.hpp>
+
+#include "../../tools/bench/protocol.hpp"
+
+namespace sinew::tools {
+namespace {
+
+/// Ranks that are threads.
+class ThreadRanks : public Ranks {
+ public:
+  explicit ThreadRanks(Exchange exchange) : exchange_(std::move(exchange)) {}
+  int rank() const noexcept override { return exchange_.rank; }
+  int size() const noexcept override { return exchange_.size; }
+  void meet() override { (void)exchange_.all_gather({}); }
+  std::vector<double> gather(std::span<const double> mine) override {
+    Bytes bytes(mine.size_bytes());
+    std::memcpy(bytes.data(), mine.data(), bytes.size());
+    std::vector<double> all;
+    for (const Bytes& each : exchange_.all_gather(bytes)) {
+      const std::size_t at = all.size();
+      all.resize(at + mine.size());
+      std::memcpy(all.data() + at, each.data(), each.size());
+    }
+    return all;
+  }
+
+ private:
+  Exchange exchange_;
+};
+
+void spin(std::chrono::microseconds time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) continue;
+}
+
+/// Copies input to output, as an all_reduce of one rank does, in so much time; spoils what it is told to.
+class Copier : public Contestant {
+ public:
+  Copier(const BufferRing& ring, std::chrono::microseconds time, std::size_t wrong_from = SIZE_MAX)
+      : ring_(ring), time_(time), wrong_from_(wrong_from) {}
+  void run(std::size_t first_slot, std::size_t calls) override {
+    batches.push_back(calls);
+    for (std::size_t c = first_slot; c < first_slot + calls; ++c) {
+      std::memcpy(ring_.out(c).data, ring_.in(c).data, ring_.in(c).bytes);
+      if (++made >= wrong_from_) ring_.out(c).data[0] ^= std::byte{1};
+      spin(time_);
+    }
+  }
+  std::size_t made = 0;
+  std::vector<std::size_t> batches;
+
+ private:
+  const BufferRing& ring_;
+  std::chrono::microseconds time_;
+  std::size_t wrong_from_;
+};
+
+struct Rig {
+  explicit Rig(std::uint64_t elements = 16, std::size_t most_slots = 1000)
+      : ranks(exchange_alone()),
+        noise(ranks, {0}, false),
+        data(data_of(*find_case("all_reduce"), 0, 1, elements)),
+        ring(data, 4, false, most_slots, 1 << 20, ordinary_memory),
+        rows(DType::F32, ReduceOp::Sum, true, 1),
+        work(data, 4, ring, rows, true) {
+    options.least_s = 0.01;
+  }
+  Measurement measured(Contestant& ours, Contestant* peer = nullptr) {
+    return measure(options, ranks, noise, work, ring.slots(), ours, peer);
+  }
+
+  ThreadRanks ranks;
+  NoiseGauge noise;
+  RankData data;
+  BufferRing ring;
+  check::ExactRows rows;
+  Workload work;
+  ProtocolOptions options;
+};
+
+TEST(BenchProtocol, TakesTheMedianOfTimesPerCall) {
+  Rig s;
+  Copier ours(s.ring, std::chrono::microseconds(50));
+  const Measurement m = s.measured(ours);
+  EXPECT_GE(m.ours.seconds, 50e-6);
+  EXPECT_GE(m.ours.p99_seconds, 50e-6);
+  EXPECT_GE(m.ours.calls_per_batch, 1u);
+  EXPECT_LE(m.ours.calls_per_batch, 5u);
+  EXPECT_EQ(m.wrong, 0u);
+  EXPECT_FALSE(m.peer);
+}
+
+TEST(BenchProtocol, MakesOneCallPerBatch_WhereItIsLong) {
+  Rig s;
+  Copier ours(s.ring, std::chrono::microseconds(1000));
+  const Measurement m = s.measured(ours);
+  EXPECT_EQ(m.ours.calls_per_batch, 1u);
+  EXPECT_GE(ours.made, s.options.warmup + s.options.iterations);
+}
+
+TEST(BenchProtocol, NeverUsesASlotTwiceInABatch) {
+  Rig s(16, 7);
+  Copier ours(s.ring, std::chrono::microseconds(0));
+  EXPECT_LE(s.measured(ours).ours.calls_per_batch, 7u);
+  EXPECT_LE(*std::ranges::max_element(ours.batches), 7u);
+}
+
+TEST(BenchProtocol, MeasuresThePeerInTurns) {
+  Rig s;
+  Copier ours(s.ring, std::chrono::microseconds(30));
+  Copier peer(s.ring, std::chrono::microseconds(90));
+  const Measurement m = s.measured(ours, &peer);
+  ASSERT_TRUE(m.peer);
+  EXPECT_GE(m.peer->seconds, 90e-6);
+  EXPECT_EQ(m.wrong + m.peer_wrong, 0u);
+  EXPECT_GE(peer.batches.size(), s.options.least_batches);
+}
+
+TEST(BenchProtocol, CountsWrongElements_OfOursAndThePeerApart) {
+  Rig s;
+  Copier ours(s.ring, std::chrono::microseconds(20));
+  Copier peer(s.ring, std::chrono::microseconds(20), 1);
+  const Measurement m = s.measured(ours, &peer);
+  EXPECT_EQ(m.wrong, 0u);
+  EXPECT_EQ(m.peer_wrong, peer.made - (s.options.warmup - 1));  // the calls that only warm up are not looked at
+
+  Rig t;
+  Copier late(t.ring, std::chrono::microseconds(20), 40);
+  EXPECT_GT(t.measured(late).wrong, 0u);
+}
+
+/// Remembers what the output was when it was asked to work: a contestant that does nothing is found out.
+class Idler : public Contestant {
+ public:
+  void run(std::size_t, std::size_t) override {}
+};
+
+TEST(BenchProtocol, FindsStaleResults) {
+  Rig s;
+  Idler ours;
+  EXPECT_GT(s.measured(ours).wrong, 0u);
+}
+
+TEST(BenchProtocol, CountsTheSlowestRank) {
+  auto exchanges = thread_exchanges(2, std::chrono::seconds(60));
+  std::vector<Measurement> measured(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < 2; ++r) {
+      threads.emplace_back([&, r] {
+        Rig s;
+        ThreadRanks ranks(exchanges[r]);
+        NoiseGauge noise(ranks, {0, 1}, false);
+        Copier ours(s.ring, std::chrono::microseconds(r == 0 ? 300 : 900));
+        measured[r] = measure(s.options, ranks, noise, s.work, s.ring.slots(), ours, nullptr);
+      });
+    }
+  }
+  EXPECT_GE(measured[0].ours.seconds, 900e-6);
+  EXPECT_EQ(measured[0].ours.seconds, measured[1].ours.seconds);
+  EXPECT_EQ(measured[0].ours.p99_seconds, measured[1].ours.p99_seconds);
+}
+
+TEST(BenchProtocol, LeavesBuffersAlone_WhenTheyAreWarm) {
+  Rig s(16, 1);
+  s.options.warm_buffers = true;
+  Copier ours(s.ring, std::chrono::microseconds(1));
+  const Measurement m = s.measured(ours);
+  EXPECT_GT(m.ours.calls_per_batch, 1u);
+  EXPECT_EQ(m.wrong, 0u);
+}
+
+TEST(BenchStatistics, MedianAndQuantile) {
+  EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
+  EXPECT_DOUBLE_EQ(median({4, 1, 2, 3}), 2.5);
+  std::vector<double> hundred;
+  for (int i = 100; i >= 1; --i) hundred.push_back(i);
+  EXPECT_DOUBLE_EQ(quantile(hundred, 0.99), 99);
+  EXPECT_DOUBLE_EQ(quantile({5}, 0.99), 5);
+  EXPECT_DOUBLE_EQ(quantile({1, 2}, 0.99), 2);
+}
+
+TEST(BenchNoise, CountsWhatOthersTook) {
+  CpuCounts before;
+  before.cores = 4;
+  CpuCounts after = before;
+  after.wall_s = 10;
+  after.idle_s = 19;
+  EXPECT_NEAR(outside_share(before, after, 20), 0.025 - 0.0005, 1e-9);
+  after.idle_s = 20;
+  EXPECT_DOUBLE_EQ(outside_share(before, after, 20), 0);
+  EXPECT_DOUBLE_EQ(outside_share(before, before, 0), 0);
+}
+
+TEST(BenchNoise, SeesAProcessThatTakesACore) {
+  if (sysconf(_SC_NPROCESSORS_ONLN) > 32) GTEST_SKIP() << "one core is less than 2 % of this machine";
+  ThreadRanks ranks(exchange_alone());
+  NoiseGauge gauge(ranks, {0}, true);
+  const pid_t hog = fork();
+  if (hog == 0) {
+    for (;;) spin(std::chrono::milliseconds(1));
+  }
+  gauge.begin_span();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(gauge.span_was_noisy());
+  kill(hog, SIGKILL);
+  waitpid(hog, nullptr, 0);
+}
+
+TEST(BenchNoise, BlamesNobodyForWakingUp) {
+  EXPECT_TRUE(displaced({0, 3}, {0.03, 4}, 1));
+  EXPECT_FALSE(displaced({0, 3}, {0.01, 4}, 1));
+  EXPECT_FALSE(displaced({0, 3}, {0.03, 3}, 1));
+}
+
+TEST(BenchNoise, CountsThisThreadsPreemptions) {
+  const RunQueueDelay delay;
+  const Displacement before = delay.read();
+  const auto end = Clock::now() + std::chrono::milliseconds(50);
+  while (Clock::now() < end) sched_yield();
+  const Displacement after = delay.read();
+  EXPECT_GE(after.delay_s, before.delay_s);
+  EXPECT_GE(after.preemptions, before.preemptions);
+}
+
+TEST(BenchNoise, DoesNotCountTheJobsOwnTime) {
+  const CpuCounts before = read_cpu_counts();
+  spin(std::chrono::milliseconds(100));
+  const CpuCounts after = read_cpu_counts();
+  const double own = after.own_s - before.own_s;
+  EXPECT_GT(own, 0);
+  EXPECT_LE(outside_share(before, after, own), outside_share(before, after, 0));
+}
+
+}  // namespace
+}  // namespace sinew::tools

@@ -1,0 +1,178 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <support/run_program.hpp>
+
+namespace sinew::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Outcome bench(Words arguments) {
+  arguments.insert(arguments.begin(), SINEW_BENCH);
+  return run_program(arguments);
+}
+
+/// Two ranks started by sinew-run; lines of --json come back through a file.
+struct Job {
+  Outcome outcome;
+  std::vector<json> lines;
+};
+
+Job job_of(const Words& launcher, const Words& arguments, const Words& environment = {}) {
+  const std::string file = std::filesystem::temp_directory_path() / ("sinew-bench-" + std::to_string(getpid()));
+  Words command = launcher;
+  command.emplace_back(SINEW_BENCH);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  command.insert(command.end(), {"--json", file});
+  Job job{run_program(command, environment), {}};
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) job.lines.push_back(json::parse(line));
+  std::filesystem::remove(file);
+  return job;
+}
+
+Job two_ranks(const Words& arguments) { return job_of({SINEW_RUN, "-n", "2"}, arguments); }
+
+std::set<std::string> members(const json& object) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : object.items()) names.insert(name);
+  return names;
+}
+
+const std::set<std::string> kMembers{"collective",  "bytes",     "dtype",       "op",           "ranks",
+                                     "hosts",       "transport", "algorithm",   "in_place",     "registered",
+                                     "determinism", "time_us",   "time_us_p99", "predicted_us", "algbw_GBps",
+                                     "busbw_GBps",  "wrong",     "noisy",       "version"};
+
+TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
+  const auto complaint = [](const Words& arguments) {
+    const Outcome outcome = bench(arguments);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(complaint({"gather_up"}), HasSubstr("'gather_up': expected one of all_reduce, all_gather, "));
+  EXPECT_THAT(complaint({}), HasSubstr("expected what to measure, one of all_reduce"));
+  EXPECT_THAT(complaint({"all_reduce", "-d", "f33"}), HasSubstr("'f33': expected one of i8, u8, "));
+  EXPECT_THAT(complaint({"all_reduce", "-o", "nix"}), HasSubstr("'nix': expected one of sum, "));
+  EXPECT_THAT(complaint({"all_reduce", "-b", "9x"}), HasSubstr("'9x': expected a size in bytes such as 8, 4KiB"));
+  EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}), HasSubstr("-e: 8: expected at least -b, which is 64"));
+  EXPECT_THAT(complaint({"all_reduce", "-f", "1"}), HasSubstr("'1': expected a whole number, 2 or more"));
+  EXPECT_THAT(complaint({"all_reduce", "-n", "many"}), HasSubstr("'many': expected a whole number, 1 or more"));
+  EXPECT_THAT(complaint({"all_reduce", "-c", "2"}), HasSubstr("'2': expected 0 or 1"));
+  EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}), HasSubstr("'shmem': expected one of inproc, "));
+  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected binomial, direct, "));
+  EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
+  EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
+  EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
+  EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
+  EXPECT_THAT(complaint({"all_reduce", "--json", "/nowhere/file"}), HasSubstr("expected a file that can be written"));
+  EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
+}
+
+TEST(SinewBench, TeachesWithHelp) {
+  const Outcome outcome = bench({"--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("Examples:"));
+  EXPECT_THAT(bench({"--version"}).out, testing::StartsWith("sinew "));
+}
+
+TEST(SinewBench, PrintsATableThatPeopleKnow_InAWorldOfOne) {
+  const Outcome outcome = bench({"all_reduce", "-b", "0", "-e", "64", "-n", "1"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("algbw    busbw  #wrong"));
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK"));
+  EXPECT_THAT(outcome.out, HasSubstr("# Avg bus bandwidth    : "));
+}
+
+TEST(SinewBench, WritesOnlyJson_WhenJsonGoesToStdout) {
+  const Outcome outcome = bench({"all_reduce", "-b", "0", "-e", "16", "-d", "f64", "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  std::istringstream stream(outcome.out);
+  std::vector<json> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["bytes"], 0);
+  EXPECT_EQ(lines[1]["bytes"], 8);
+  EXPECT_EQ(lines[2]["bytes"], 16);
+  for (const json& line : lines) {
+    EXPECT_EQ(members(line), kMembers);
+    EXPECT_EQ(line["dtype"], "f64");
+    EXPECT_EQ(line["ranks"], 1);
+    EXPECT_EQ(line["hosts"], 1);
+    EXPECT_EQ(line["wrong"], 0);
+    EXPECT_EQ(line["in_place"], false);
+    EXPECT_TRUE(line["noisy"].is_boolean());
+    EXPECT_GT(line["time_us"], 0);
+  }
+}
+
+TEST(SinewBench, MeasuresEveryCaseRightly_BetweenTwoRanks) {
+  for (const char* what : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier",
+                           "sendrecv", "latency", "bandwidth"}) {
+    const Job job = two_ranks({what, "-b", "0", "-e", "4100", "-f", "37", "-n", "1"});
+    EXPECT_EQ(job.outcome.exit_code, 0) << what << job.outcome.err;
+    EXPECT_GE(job.lines.size(), std::string_view(what) == "barrier" ? 1u : 3u) << what;
+    for (const json& line : job.lines) {
+      EXPECT_EQ(line["collective"], what);
+      EXPECT_EQ(line["wrong"], 0) << line;
+      EXPECT_GT(line["time_us_p99"], 0) << line;
+      EXPECT_FALSE(line["transport"].get<std::string>().empty()) << line;
+    }
+  }
+}
+
+TEST(SinewBench, MeasuresInPlaceAndWarmAndUnchecked) {
+  for (const char* what : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
+    const Job job = two_ranks({what, "-b", "1000", "-e", "1000", "--in-place", "-d", "bf16"});
+    ASSERT_EQ(job.lines.size(), 1u) << what << job.outcome.err;
+    EXPECT_EQ(job.lines[0]["wrong"], 0) << what;
+    EXPECT_EQ(job.lines[0]["in_place"], true);
+  }
+  const Job warm = two_ranks({"all_reduce", "-b", "64", "-e", "64", "--warm-buffers", "-c", "0"});
+  ASSERT_EQ(warm.lines.size(), 1u) << warm.outcome.err;
+  EXPECT_EQ(warm.lines[0]["warm_buffers"], true);
+  EXPECT_TRUE(warm.lines[0]["wrong"].is_null());
+}
+
+TEST(SinewBench, TakesTheTransportAndAlgorithmThatItIsTold) {
+  const Job job = two_ranks({"all_reduce", "-b", "4KiB", "-e", "4KiB", "--transport", "tcp", "--algorithm", "ring"});
+  ASSERT_EQ(job.lines.size(), 1u) << job.outcome.err;
+  EXPECT_EQ(job.lines[0]["transport"], "tcp");
+  EXPECT_EQ(job.lines[0]["algorithm"], "ring");
+}
+
+TEST(SinewBench, MeasuresMpiInTheSameProcesses) {
+  bool any = false;
+  for (const char* launcher : {"mpirun.openmpi", "mpirun.mpich"}) {
+    if (run_program({launcher, "--version"}).exit_code != 0) continue;
+    any = true;
+    const Job job = job_of({launcher, "-n", "2"}, {"all_reduce", "-b", "64", "-e", "4096", "-f", "64", "--peer", "mpi"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+    EXPECT_EQ(job.outcome.exit_code, 0) << launcher << job.outcome.err;
+    ASSERT_EQ(job.lines.size(), 2u) << launcher << job.outcome.err;
+    auto expected = kMembers;
+    expected.insert({"peer", "peer_time_us", "speedup"});
+    EXPECT_EQ(members(job.lines[0]), expected);
+    EXPECT_GT(job.lines[0]["peer_time_us"], 0);
+    EXPECT_NEAR(job.lines[0]["speedup"].get<double>(),
+                job.lines[0]["peer_time_us"].get<double>() / job.lines[0]["time_us"].get<double>(), 1e-3);
+  }
+  if (!any) GTEST_SKIP() << "no mpirun here";
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,66 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/version.hpp>
+#include <sinew/topology/json.hpp>
+#include <support/run_program.hpp>
+
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Outcome info(std::vector<std::string> arguments, const std::vector<std::string>& environment = {}) {
+  arguments.insert(arguments.begin(), SINEW_INFO);
+  return run_program(arguments, environment);
+}
+
+TEST(SinewInfo, ShowsTheTopology_WithAndWithoutTheCommand) {
+  const Outcome bare = info({});
+  EXPECT_EQ(bare.exit_code, 0);
+  EXPECT_EQ(bare.err, "");
+  EXPECT_THAT(bare.out, HasSubstr("├─ identity: "));
+  EXPECT_EQ(info({"topology"}).out, bare.out);
+}
+
+TEST(SinewInfo, PrintsTopologyAsJsonThatCanBeRead) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"topology", "--json"}, {"--json"}}) {
+    const Outcome outcome = info(arguments, {"SINEW_HOST_ID=box"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(machine_from_json(outcome.out).identity, "box");
+  }
+}
+
+TEST(SinewInfo, ShowsConfigurationInEffect) {
+  const Outcome text = info({"config"}, {"SINEW_TIMEOUT=30s"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.out, testing::ContainsRegex("SINEW_TIMEOUT +30s +set"));
+  EXPECT_THAT(info({"config", "--json"}, {"SINEW_TIMEOUT=30s"}).out, HasSubstr("\"value\": \"30s\""));
+}
+
+TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
+  const auto complaint = [](const std::vector<std::string>& arguments,
+                            const std::vector<std::string>& environment = {}) {
+    const Outcome outcome = info(arguments, environment);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(complaint({"topologie"}), StartsWith("sinew-info: topologie: expected one of topology, "));
+  EXPECT_EQ(complaint({"config", "more"}), "sinew-info: more: expected nothing more\n");
+  EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
+  EXPECT_EQ(complaint({"config"}, {"SINEW_TIMEOUT=5x"}),
+            "sinew-info: SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min\n");
+  EXPECT_THAT(complaint({}, {"SINEW_NONSENSE=1"}),
+              StartsWith("sinew-info: SINEW_NONSENSE: no such variable; known are "));
+}
+
+TEST(SinewInfo, TeachesAndNamesItsVersion) {
+  EXPECT_THAT(info({"--help"}).out, HasSubstr("Examples:"));
+  EXPECT_EQ(info({"--version"}).out, "sinew " + std::string(version()) + "\n");
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,51 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/topology/discover.hpp>
+#include <sinew/topology/text.hpp>
+
+#include "sample_machine.hpp"
+
+namespace sinew {
+namespace {
+
+using test::sample_machine;
+
+TEST(TopologyText, IsATreeWithUnits) {
+  EXPECT_EQ(
+      to_text(sample_machine()),
+      "node1: Linux 6.1.0 x86_64, 96 GiB of memory, 4 cores, 4 usable\n"
+      "├─ identity: node1/boot b/net 1\n"
+      "├─ package 0: Model A, cores 0-1\n"
+      "│  ├─ caches: L3 32 MiB per 2 cores, L1 32 KiB per core\n"
+      "│  └─ NUMA node 0: 64 GiB, cores 0-1, 200 GB/s (HMAT), 90 ns (HMAT)\n"
+      "├─ package 1: Model A, cores 2-3\n"
+      "│  ├─ caches: L3 32 MiB per 2 cores\n"
+      "│  └─ NUMA node 1: 32 GiB, cores 2-3\n"
+      "├─ PCI devices that move data\n"
+      "│  ├─ 0000:3a:00.0 bridge: 8086:2030, NUMA node 0, link unknown\n"
+      "│  └─ 0000:3b:00.0 accelerator: NVIDIA H200, NUMA node 0, below 0000:3a:00.0, link 63 GB/s (PCI)\n"
+      "├─ GPU 0: NVIDIA H200 at 0000:3b:00.0, NUMA node 0\n"
+      "├─ network\n"
+      "│  ├─ lo: loopback, running, 127.0.0.1/8, rate unknown (loopback is no wire)\n"
+      "│  └─ ib0: InfiniBand (mlx5_core), up without a link, 10.1.0.1/16, fe80::1/64, RDMA port mlx5_0:1, NUMA node 1, "
+      "100 Gbit/s = 12.5 GB/s (/sys/class/net/ib0/speed)\n"
+      "└─ not seen\n"
+      "   └─ links between GPUs: not read\n");
+}
+
+TEST(TopologyText, ShowsHostsAndRanksOfACluster) {
+  const Cluster cluster{{sample_machine("a/1"), sample_machine("b/2")}, {{0, 0, 4}, {0, 0, 4}, {1, -1, 1}, {0, 1, 4}}};
+  EXPECT_EQ(to_text(cluster),
+            "4 ranks on 2 hosts\n"
+            "host 0 a: ranks 0-1,3 (NUMA node 0: 0-1; NUMA node 1: 3), 4 cores usable\n"
+            "host 1 b: ranks 2, 1 core usable\n");
+}
+
+TEST(TopologyText, ShowsThisMachine) {
+  const Machine here = discover(Config{});
+  EXPECT_THAT(to_text(here), testing::HasSubstr("identity: " + here.identity));
+}
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,167 @@
+// What arrives: every size, in order, under its tag, in both directions, between several ranks.
+#include <algorithm>
+
+#include "transports/conformance/conformance.hpp"
+
+namespace sinew::test {
+namespace {
+
+const std::size_t kSizes[] = {0, 1, 7, 64, 1000, 4096, 16383, 65537, 300000, (1 << 20) + 3, 5 << 20};
+
+TEST_P(Conformance, EverySize_ArrivesInBothDirectionsAtOnce) {
+  ranks(2, [](Rank& me) {
+    const int other = 1 - me.rank();
+    for (const std::size_t bytes : kSizes) {
+      const auto out = pattern(bytes, static_cast<unsigned>(me.rank()) + 1);
+      std::vector<std::byte> in(bytes + 1, std::byte{0x77});
+      Watched s, r;
+      me.peer(other).recv({{in.data(), bytes}}, nullptr, step(1), r);
+      me.peer(other).send(view(out), nullptr, step(1), 42, s);
+      if (!me.wait(r, "a receive") || !me.wait(s, "a send")) return;
+      EXPECT_TRUE(r.status.ok() && s.status.ok()) << bytes << ": " << r.status.message() << s.status.message();
+      EXPECT_EQ(r.bytes, bytes);
+      EXPECT_EQ(r.note, 42u);
+      auto expected = pattern(bytes, static_cast<unsigned>(other) + 1);
+      expected.push_back(std::byte{0x77});
+      EXPECT_TRUE(in == expected) << bytes << " bytes arrived changed, or something was written behind them";
+    }
+  });
+}
+
+TEST_P(Conformance, ShortMessage_FillsPartOfALongerReceive) {
+  ranks(2, [](Rank& me) {
+    for (const std::size_t bytes : {std::size_t{10}, std::size_t{400000}}) {
+      Watched w;
+      std::vector<std::byte> buffer = me.rank() == 0 ? pattern(bytes, 3) : std::vector<std::byte>(bytes + 100);
+      if (me.rank() == 0) {
+        me.peer(1).send(view(buffer), nullptr, step(1), 0, w);
+      } else {
+        me.peer(0).recv({view(buffer)}, nullptr, step(1), w);
+      }
+      ASSERT_TRUE(me.wait(w));
+      EXPECT_EQ(w.bytes, bytes);
+      buffer.resize(bytes);
+      EXPECT_TRUE(buffer == pattern(bytes, 3));
+    }
+  });
+}
+
+/// Small and large messages of one tag take different ways; they must not overtake each other.
+TEST_P(Conformance, SameTag_ArrivesInTheOrderOfTheSends) {
+  ranks(2, [](Rank& me) {
+    constexpr std::size_t kCount = 60;
+    const auto bytes_of = [](std::size_t i) { return i % 3 == 0 ? std::size_t{200000} + i : std::size_t{8} + i; };
+    for (const bool late : {false, true}) {
+      std::vector<Watched> all(kCount);
+      std::vector<std::vector<std::byte>> data(kCount);
+      if (me.rank() == 1 && late) me.linger(std::chrono::milliseconds(50));
+      for (std::size_t i = 0; i < kCount; ++i) {
+        if (me.rank() == 0) {
+          data[i] = pattern(bytes_of(i), static_cast<unsigned>(i));
+          me.peer(1).send(view(data[i]), nullptr, user(9), i, all[i]);
+        } else {
+          data[i].resize(250000);
+          me.peer(0).recv({view(data[i])}, nullptr, user(9), all[i]);
+        }
+      }
+      if (!me.wait(all)) return;
+      for (std::size_t i = 0; me.rank() == 1 && i < kCount; ++i) {
+        EXPECT_EQ(all[i].note, i);
+        data[i].resize(all[i].bytes);
+        EXPECT_TRUE(data[i] == pattern(bytes_of(i), static_cast<unsigned>(i))) << "message " << i;
+      }
+    }
+  });
+}
+
+TEST_P(Conformance, Tags_MatchExactlyWhateverTheOrderOfPosting) {
+  ranks(2, [](Rank& me) {
+    constexpr std::uint32_t kCount = 300;
+    const int other = 1 - me.rank();
+    std::vector<Watched> sends(kCount), receives(kCount);
+    std::vector<std::vector<std::byte>> out(kCount), in(kCount);
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      out[i] = pattern(i % 50 == 0 ? 100000 : 24, i);
+      me.peer(other).send(view(out[i]), nullptr, i % 2 ? user(i) : step(i), i, sends[i]);
+    }
+    for (std::uint32_t i = kCount; i-- > 0;) {
+      in[i].resize(out[i].size());
+      me.peer(other).recv({view(in[i])}, nullptr, i % 2 ? user(i) : step(i), receives[i]);
+    }
+    if (!me.wait(sends, "sends") || !me.wait(receives, "receives")) return;
+    for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_TRUE(in[i] == out[i] && receives[i].note == i) << "tag " << i;
+  });
+}
+
+TEST_P(Conformance, Unexpected_MessagesWaitForTheirReceive) {
+  ranks(2, [](Rank& me) {
+    constexpr std::uint32_t kCount = 40;
+    std::vector<Watched> all(kCount);
+    std::vector<std::vector<std::byte>> data(kCount);
+    const auto bytes_of = [](std::uint32_t i) { return std::size_t{i} * i * 70; };
+    if (me.rank() == 1) me.linger(std::chrono::milliseconds(100));
+    for (std::uint32_t k = 0; k < kCount; ++k) {
+      const std::uint32_t i = me.rank() == 0 ? k : kCount - 1 - k;
+      if (me.rank() == 0) {
+        data[i] = pattern(bytes_of(i), i);
+        me.peer(1).send(view(data[i]), nullptr, step(i), 0, all[i]);
+      } else {
+        data[i].resize(bytes_of(i));
+        me.peer(0).recv({view(data[i])}, nullptr, step(i), all[i]);
+      }
+    }
+    if (!me.wait(all)) return;
+    for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_TRUE(data[i] == pattern(bytes_of(i), i)) << i;
+  });
+}
+
+TEST_P(Conformance, PeersConnectAtDifferentTimes_AndNothingIsLost) {
+  ranks(3, [](Rank& me) {
+    std::vector<Watched> all(2 * 2 * 2);
+    std::vector<std::vector<std::byte>> in(4), out(4);
+    std::size_t k = 0;
+    if (me.rank() == 1) me.linger(std::chrono::milliseconds(60));
+    if (me.rank() == 2) me.linger(std::chrono::milliseconds(120));
+    for (int p = 0; p < 3; ++p) {
+      if (p == me.rank()) continue;
+      for (const std::size_t bytes : {std::size_t{100}, std::size_t{500000}}) {
+        out[k / 2] = pattern(bytes, static_cast<unsigned>(10 * me.rank() + p));
+        in[k / 2].resize(bytes);
+        const Tag t = user(static_cast<std::uint32_t>(bytes));
+        me.peer(p).send(view(out[k / 2]), nullptr, t, 0, all[k]);
+        me.peer(p).recv({view(in[k / 2])}, nullptr, t, all[k + 1]);
+        k += 2;
+      }
+    }
+    if (!me.wait(all)) return;
+    k = 0;
+    for (int p = 0; p < 3; ++p) {
+      if (p == me.rank()) continue;
+      for (int n = 0; n < 2; ++n, ++k) {
+        EXPECT_TRUE(in[k] == pattern(in[k].size(), static_cast<unsigned>(10 * p + me.rank()))) << "from " << p;
+      }
+    }
+  });
+}
+
+TEST_P(Conformance, Regions_OfTheUsersMemoryAreTaken) {
+  ranks(2, [](Rank& me) {
+    auto data = me.rank() == 0 ? pattern(300000, 5) : std::vector<std::byte>(300000);
+    const Region region = me.transport().register_memory(view(data));
+    EXPECT_EQ(region.memory.data, data.data());
+    for (const std::size_t bytes : {std::size_t{16}, data.size()}) {
+      Watched w;
+      const Buffer part{data.data(), bytes};
+      if (me.rank() == 0) {
+        me.peer(1).send(part, &region, step(1), 0, w);
+      } else {
+        me.peer(0).recv({part}, &region, step(1), w);
+      }
+      ASSERT_TRUE(me.wait(w));
+    }
+    EXPECT_TRUE(data == pattern(300000, 5));
+  });
+}
+
+}  // namespace
+}  // namespace sinew::test

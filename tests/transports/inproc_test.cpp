@@ -1,0 +1,44 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/inproc/inproc.hpp>
+
+#include "transports/conformance/conformance.hpp"
+
+namespace sinew::test {
+namespace {
+
+Rail make(const Exchange& world) { return {nullptr, inproc::make_transport(world.rank, 0)}; }
+
+INSTANTIATE_TEST_SUITE_P(inproc, Conformance, testing::Values(Subject{"threads", make, run_threads}), subject_name);
+
+TEST(Inproc, Probe_NamesTheRankOfAnotherProcess) {
+  const auto parent = inproc::make_transport(4, 0);
+  const Address address = parent->address();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto mine = inproc::make_transport(5, 0);
+    const Reach r = mine->probe(address);
+    ::_exit(!r.ok && r.reason == "rank 4 is not a thread of this process" ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Inproc, RankThatHasLeft_IsLost) {
+  auto here = inproc::make_transport(0, 0);
+  auto there = inproc::make_transport(1, 0);
+  const auto peer = here->connect(there->address());
+  there.reset();
+  Watched w;
+  std::byte b{};
+  peer->send({&b, 1}, nullptr, step(1), 0, w);
+  here->progress();
+  EXPECT_EQ(w.status.code(), Code::PeerLost);
+  EXPECT_EQ(w.status.rank(), 1);
+}
+
+}  // namespace
+}  // namespace sinew::test

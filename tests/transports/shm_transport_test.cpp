@@ -1,0 +1,96 @@
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <sinew/core/host_peers.hpp>
+#include <sinew/core/reduce.hpp>
+#include <sinew/transports/shm/shm.hpp>
+
+#include "transports/conformance/conformance.hpp"
+
+namespace sinew::test {
+namespace {
+
+Rail make(const Exchange& world) {
+  auto host = std::make_shared<HostPeers>(world, "this host", Deadline::after(std::chrono::seconds(60)));
+  auto transport = shm::make_transport(*host, world.rank, 0);
+  return {host, std::move(transport)};
+}
+
+INSTANTIATE_TEST_SUITE_P(shm, Conformance,
+                         testing::Values(Subject{"threads", make, run_threads},
+                                         Subject{"processes", make, run_as_processes}),
+                         subject_name);
+
+/// Registered memory is read where it lies, also into a reduction, and also when it is taken back meanwhile.
+void registered(const Exchange& world) {
+  HostPeers host(world, "this host", Deadline::after(std::chrono::seconds(60)));
+  const auto fabric = shm::module().open({world.rank, world.size, 0, host, {}});
+  constexpr std::size_t kCount = 300'001;
+  const Region region = *fabric->allocate(kCount * 4, true);
+  auto* values = reinterpret_cast<std::uint32_t*>(region.memory.data);
+  for (std::uint32_t i = 0; i < kCount; ++i) values[i] = i + static_cast<std::uint32_t>(world.rank);
+  Rank me(world, [&](const Exchange&) { return Rail{nullptr, shm::make_transport(host, world.rank, 0)}; });
+  const Reducer add = reducer_for(ReduceOp::Sum, DType::U32);
+  std::vector<std::uint32_t> own(kCount, 7);
+  const Buffer into{reinterpret_cast<std::byte*>(own.data()), kCount * 4};
+  for (const bool reduces : {false, true}) {
+    Watched w;
+    if (me.rank() == 0) {
+      me.peer(1).send(region.memory, &region, user(1), 0, w);
+      me.wait(w);
+    } else {
+      me.peer(0).recv({into, reduces ? &add : nullptr}, nullptr, user(1), w);
+      me.wait(w);
+      for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(own[i], reduces ? 2 * i : i);
+    }
+  }
+  Watched gone;
+  Watched kept;
+  if (me.rank() == 0) {
+    me.peer(1).send(region.memory, &region, user(2), 0, gone);
+    EXPECT_TRUE(me.peer(1).cancel(gone));
+    me.peer(1).send({region.memory.data, 40}, &region, user(2), 0, kept);
+    me.wait(gone);
+    me.wait(kept);
+  } else {
+    me.peer(0).recv({into}, nullptr, user(2), kept);
+    me.wait(kept);
+    EXPECT_EQ(kept.bytes, 40u);
+  }
+}
+
+TEST(ShmTransport, ReadsRegisteredMemoryWhereItLies_OnThreads) { run_as_threads(2, registered); }
+TEST(ShmTransport, ReadsRegisteredMemoryWhereItLies_OnProcesses) { run_as_processes(2, registered); }
+
+/// More ranks than cores: long messages are read through the kernel.
+TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) {
+  run_as_processes(5, [](const Exchange& world) {
+    Rank me(world, make);
+    constexpr std::size_t kBytes = 1'500'003;
+    const int next = (me.rank() + 1) % me.size();
+    const int previous = (me.rank() + me.size() - 1) % me.size();
+    const auto out = pattern(kBytes, static_cast<unsigned>(me.rank()));
+    std::vector<std::byte> in(kBytes);
+    std::vector<Watched> both(2);
+    me.peer(previous).recv({view(in)}, nullptr, user(1), both[0]);
+    me.peer(next).send(view(out), nullptr, user(1), 0, both[1]);
+    if (!me.wait(both)) return;
+    EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
+  });
+}
+
+TEST(ShmTransport, Probe_SaysThatARankIsOnAnotherHost) {
+  run_as_threads(2, [](const Exchange& world) {
+    HostPeers host(world, world.rank == 0 ? "a" : "b", Deadline::after(std::chrono::seconds(60)));
+    const auto mine = shm::make_transport(host, world.rank, 0);
+    const auto addresses = world.all_gather(mine->address());
+    const Reach r = mine->probe(addresses[static_cast<std::size_t>(1 - world.rank)]);
+    EXPECT_EQ(r.reason, world.rank == 0 ? "rank 1 is on another host" : "rank 0 is on another host");
+    EXPECT_TRUE(mine->probe(addresses[static_cast<std::size_t>(world.rank)]).ok);
+  });
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,367 @@
+// Strangers, wrong secrets, dead and half-dead peers: what tcp must survive.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/socket_address.hpp>
+#include <sinew/transports/tcp/net.hpp>
+#include <sinew/transports/tcp/peer_address.hpp>
+#include <sinew/transports/tcp/tcp.hpp>
+
+#include "transports/conformance/rank.hpp"
+
+namespace sinew::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+tcp::Options options_of(int rank, std::byte secret = std::byte{7}) {
+  tcp::Options o;
+  o.rank = rank;
+  o.secret = Bytes(32, secret);
+  return o;
+}
+
+/// Progresses all of them until `holds` or the time is up; returns holds().
+template <class Holds>
+bool drive(std::vector<Transport*> all, Duration limit, Holds holds) {
+  const auto end = Deadline::after(limit);
+  while (!holds() && !end.passed()) {
+    for (Transport* t : all) t->progress();
+  }
+  return holds();
+}
+
+SocketAddress listener_of(const Transport& t) { return tcp::PeerAddress::decode(t.address()).addresses.back(); }
+
+FileDescriptor raw_connection(const Transport& t) {
+  auto [socket, error] = try_connect(listener_of(t), Deadline::after(seconds(5)));
+  EXPECT_EQ(error, 0);
+  return std::move(socket);
+}
+
+/// true once the other end has closed.
+bool is_closed(const FileDescriptor& socket) {
+  std::byte b[256];
+  const ssize_t n = ::recv(socket.get(), b, sizeof b, MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+struct Pair {
+  std::unique_ptr<Transport> a = tcp::make_transport(options_of(0));
+  std::unique_ptr<Transport> b = tcp::make_transport(options_of(1));
+  std::unique_ptr<Endpoint> to_b = a->connect(b->address());
+  std::unique_ptr<Endpoint> to_a = b->connect(a->address());
+
+  bool drive(Duration limit, const std::function<bool()>& holds) {
+    return test::drive({a.get(), b.get()}, limit, holds);
+  }
+  /// One message each way, so that both connections work in both directions.
+  void greet() {
+    Watched s[2], r[2];
+    std::uint64_t out = 3, in[2]{};
+    to_b->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[0]);
+    to_a->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[1]);
+    to_b->recv({{reinterpret_cast<std::byte*>(&in[0]), 8}}, nullptr, user(1), r[0]);
+    to_a->recv({{reinterpret_cast<std::byte*>(&in[1]), 8}}, nullptr, user(1), r[1]);
+    ASSERT_TRUE(drive(seconds(30), [&] { return s[0].done() && s[1].done() && r[0].done() && r[1].done(); }));
+    EXPECT_TRUE(r[0].status.ok() && r[1].status.ok() && in[0] == 3 && in[1] == 3);
+  }
+};
+
+TEST(TcpStrangers, WrongSecret_EndsOperationsAndSaysWhy) {
+  auto a = tcp::make_transport(options_of(0, std::byte{1}));
+  auto b = tcp::make_transport(options_of(1, std::byte{2}));
+  const auto to_b = a->connect(b->address());
+  Watched w;
+  to_b->send({}, nullptr, user(1), 0, w);
+  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return w.done(); }));
+  EXPECT_EQ(w.status.code(), Code::PeerLost);
+  EXPECT_NE(w.status.message().find("does not know the job's secret"), std::string_view::npos) << w.status.message();
+}
+
+TEST(TcpStrangers, GarbageIsDropped_AndTheJobGoesOn) {
+  Pair pair;
+  std::vector<FileDescriptor> strangers;
+  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 100000u}) {
+    strangers.push_back(raw_connection(*pair.a));
+    const auto junk = pattern(bytes, 5);
+    static_cast<void>(::send(strangers.back().get(), junk.data(), junk.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  pair.greet();
+  const auto closed = [&](std::size_t i) { return is_closed(strangers[i]); };
+  EXPECT_TRUE(pair.drive(seconds(4), [&] { return closed(3) && closed(4) && closed(5); }))
+      << "64 bytes that are no hello";
+  EXPECT_FALSE(closed(0)) << "a silent stranger has five seconds";
+  EXPECT_TRUE(pair.drive(seconds(8), [&] { return closed(0) && closed(1) && closed(2); })) << "and no more";
+  pair.greet();
+}
+
+TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
+  auto a = tcp::make_transport(options_of(0));
+  std::vector<FileDescriptor> flood;
+  for (int i = 0; i < 150; ++i) flood.push_back(raw_connection(*a));
+  auto b = tcp::make_transport(options_of(1));
+  const auto to_a = b->connect(a->address());
+  const auto to_b = a->connect(b->address());
+  Watched s, r;
+  to_a->send({}, nullptr, user(1), 0, s);
+  to_b->recv({}, nullptr, user(1), r);
+  EXPECT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return s.done() && r.done(); }));
+  EXPECT_TRUE(r.status.ok());
+}
+
+TEST(TcpStrangers, HelloForAnotherInstance_IsRefused) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  tcp::PeerAddress stale = tcp::PeerAddress::decode(a->address());
+  stale.instance ^= 1;
+  const auto to_a = b->connect(stale.encode());
+  Watched w;
+  to_a->recv({}, nullptr, user(1), w);
+  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return w.done(); }));
+  EXPECT_EQ(w.status.code(), Code::PeerLost);
+}
+
+TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  const Address gone = b->address();
+  const std::string where = listener_of(*b).text();
+  b.reset();
+  const auto to_b = a->connect(gone);
+  Watched s, r;
+  const auto data = pattern(1 << 20, 1);
+  to_b->send(view(data), nullptr, user(1), 0, s);
+  to_b->recv({}, nullptr, user(1), r);
+  ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return s.done() && r.done(); }));
+  EXPECT_EQ(s.status.code(), Code::PeerLost);
+  EXPECT_EQ(r.status.rank(), 1);
+  EXPECT_NE(r.status.message().find(where), std::string_view::npos) << r.status.message();
+}
+
+/// The peer's descriptors, found by what they are connected to: a test's way to hurt it.
+std::vector<int> sockets_of_this_process() {
+  std::vector<int> fds;
+  for (int fd = 3; fd < 256; ++fd) {
+    if (tcp::peer_text(fd) != "?") fds.push_back(fd);
+  }
+  return fds;
+}
+
+class TcpHalfClosed : public testing::TestWithParam<std::size_t> {};
+
+/// A peer that closes its writing side of one connection, and does nothing more.
+TEST_P(TcpHalfClosed, IsLostWithinSecondsWithItsAddress) {
+  Pair pair;
+  pair.greet();
+  Watched r;
+  std::byte byte{};
+  pair.to_b->recv({{&byte, 1}}, nullptr, user(9), r);
+  const std::vector<int> fds = sockets_of_this_process();
+  ASSERT_EQ(fds.size(), 4u) << "two connections, both ends here";
+  ::shutdown(fds[GetParam()], SHUT_WR);
+  Watched other;
+  pair.to_a->recv({{&byte, 1}}, nullptr, user(9), other);
+  ASSERT_TRUE(pair.drive(seconds(20), [&] { return r.done() && other.done(); }));
+  for (const Watched* w : {&r, &other}) {
+    EXPECT_EQ(w->status.code(), Code::PeerLost);
+    EXPECT_NE(w->status.message().find("127.0.0.1:"), std::string_view::npos) << w->status.message();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(AnySocket, TcpHalfClosed, testing::Values(0u, 1u, 2u, 3u));
+
+/// A killed process, in the middle of a large message.
+TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
+  auto a = tcp::make_transport(options_of(0));
+  const Address to_parent = a->address();
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto b = tcp::make_transport(options_of(1));
+    const Address mine = b->address();
+    static_cast<void>(::write(pipe_ends[1], mine.data(), mine.size()));
+    const auto to_a = b->connect(to_parent);
+    std::vector<std::byte> large(64 << 20);
+    Watched s, r;
+    to_a->send(view(large), nullptr, user(1), 0, s);
+    to_a->recv({view(large)}, nullptr, user(2), r);
+    for (;;) b->progress();
+  }
+  Address child_address(4096);
+  const ssize_t n = ::read(pipe_ends[0], child_address.data(), child_address.size());
+  ASSERT_GT(n, 0);
+  child_address.resize(static_cast<std::size_t>(n));
+  const auto to_b = a->connect(child_address);
+  std::vector<std::byte> in(64 << 20), out(64 << 20);
+  Watched first, second, idle, late_send, late_receive;
+  to_b->recv({view(in)}, nullptr, user(1), first);
+  to_b->send(view(out), nullptr, user(2), 0, second);
+  to_b->recv({}, nullptr, user(3), idle);
+  // The first bytes show that the message is under way.
+  in[0] = std::byte{0x5a};
+  ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
+  ::kill(child, SIGKILL);
+  ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return first.done() && second.done() && idle.done(); }));
+  to_b->send({}, nullptr, user(4), 0, late_send);
+  to_b->recv({}, nullptr, user(4), late_receive);
+  ASSERT_TRUE(drive({a.get()}, seconds(5), [&] { return late_send.done() && late_receive.done(); }));
+  for (const Watched* w : {&idle, &late_send, &late_receive}) {
+    EXPECT_EQ(w->status.code(), Code::PeerLost);
+    EXPECT_EQ(w->status.rank(), 1);
+  }
+  for (const Watched* w : {&first, &second}) EXPECT_TRUE(w->status.ok() || w->status.code() == Code::PeerLost);
+  EXPECT_FALSE(a->active());
+  ::waitpid(child, nullptr, 0);
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+}
+
+/// Under way to a peer that does not read: cancel lets go of the buffer at once.
+TEST(TcpCancel, OfASendUnderWayToAStoppedPeer_LetsGoOfTheBuffer) {
+  Pair pair;
+  pair.greet();
+  auto large = std::make_unique<std::vector<std::byte>>(64 << 20);
+  std::vector<std::byte> in(64 << 20);
+  Watched s, r;
+  pair.to_a->recv({view(in)}, nullptr, user(2), r);
+  pair.to_b->send(view(*large), nullptr, user(2), 0, s);
+  in[0] = std::byte{0x5a};
+  ASSERT_TRUE(pair.drive(seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
+  EXPECT_TRUE(pair.to_b->cancel(s)) << "64 MiB do not fit the sockets";
+  large.reset();
+  pair.a->progress();  // the peer stands still
+  EXPECT_EQ(s.status.code(), Code::Cancelled);
+  EXPECT_FALSE(r.done());
+  ASSERT_TRUE(pair.drive(seconds(30), [&] { return r.done(); }));
+  EXPECT_EQ(r.status.code(), Code::Cancelled);
+  pair.greet();
+}
+
+/// The other way round: a receive whose sender has stopped in the middle.
+TEST(TcpCancel, OfAReceiveUnderWay_LetsGoOfTheBuffer) {
+  Pair pair;
+  pair.greet();
+  std::vector<std::byte> out(64 << 20);
+  auto in = std::make_unique<std::vector<std::byte>>(64 << 20);
+  Watched s, r;
+  pair.to_a->recv({view(*in)}, nullptr, user(2), r);
+  pair.to_b->send(view(out), nullptr, user(2), 0, s);
+  (*in)[0] = std::byte{0x5a};
+  ASSERT_TRUE(pair.drive(seconds(30), [&] { return (*in)[0] != std::byte{0x5a}; }));
+  EXPECT_TRUE(pair.to_a->cancel(r));
+  in.reset();
+  ASSERT_TRUE(pair.drive(seconds(30), [&] { return r.done() && s.done(); }));
+  EXPECT_EQ(r.status.code(), Code::Cancelled);
+  EXPECT_TRUE(s.status.ok());
+  pair.greet();
+}
+
+TEST(TcpSetUp, PortRangeUsedUp_IsAClearError) {
+  const Listener taken = listen_everywhere(0, std::nullopt);
+  tcp::Options o = options_of(0);
+  o.config.ports = {taken.address.port(), taken.address.port()};
+  try {
+    static_cast<void>(tcp::make_transport(o));
+    FAIL() << "listened on a port that is taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::Unavailable);
+    const std::string port = std::to_string(taken.address.port());
+    EXPECT_NE(std::string(e.what()).find("SINEW_PORTS=" + port + "-" + port), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("in use"), std::string::npos) << e.what();
+  }
+}
+
+TEST(TcpSetUp, PortRange_IsKept) {
+  tcp::Options o = options_of(0);
+  const std::uint16_t free_port = listen_everywhere(0, std::nullopt).address.port();
+  o.config.ports = {free_port, free_port};
+  EXPECT_EQ(listener_of(*tcp::make_transport(o)).port(), free_port);
+}
+
+TEST(TcpSetUp, UnknownInterface_NamesThoseThatExist) {
+  tcp::Options o = options_of(0);
+  o.config.interface = "wire9";
+  try {
+    static_cast<void>(tcp::make_transport(o));
+    FAIL() << "used an interface that does not exist";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::Unavailable);
+    EXPECT_NE(std::string(e.what()).find("SINEW_INTERFACE=wire9 has no address that is up; there are"),
+              std::string::npos)
+        << e.what();
+    EXPECT_NE(std::string(e.what()).find("lo"), std::string::npos);
+  }
+}
+
+TEST(TcpSetUp, NoSecret_IsRefused) {
+  tcp::Options o = options_of(0);
+  o.secret.clear();
+  EXPECT_THROW(static_cast<void>(tcp::make_transport(o)), Error);
+}
+
+TEST(TcpSetUp, SecondEndpointToOneRank_IsRefused) {
+  Pair pair;
+  EXPECT_THROW(static_cast<void>(pair.a->connect(pair.b->address())), Error);
+}
+
+tcp::PeerAddress somebody(const std::string& host, std::vector<std::string> addresses) {
+  tcp::PeerAddress p{3, 77, host, {}};
+  for (const std::string& a : addresses) p.addresses.push_back(SocketAddress::parse(a));
+  return p;
+}
+
+TEST(TcpRoutes, LoopbackLeadsOnlyToTheSameHost) {
+  const auto self = somebody("h1", {"10.1.2.3:5", "127.0.0.1:5"});
+  const auto same = tcp::routes_to(somebody("h1", {"10.1.2.3:6", "127.0.0.1:6"}), self);
+  ASSERT_EQ(same.candidates.size(), 2u);
+  EXPECT_EQ(same.candidates[0].text(), "127.0.0.1:6") << "the best first";
+  const auto other = tcp::routes_to(somebody("h2", {"10.1.2.4:6", "127.0.0.1:6"}), self);
+  ASSERT_EQ(other.candidates.size(), 1u);
+  EXPECT_EQ(other.candidates[0].text(), "10.1.2.4:6");
+}
+
+TEST(TcpRoutes, NoCommonFamily_SaysWhoHasWhat) {
+  const auto none = tcp::routes_to(somebody("h2", {"[fd00::1]:6", "127.0.0.1:6"}), somebody("h1", {"10.0.0.1:5"}));
+  EXPECT_TRUE(none.candidates.empty());
+  EXPECT_EQ(none.reason, "rank 3 has IPv6 addresses for other hosts, this rank has IPv4");
+  const auto nowhere = tcp::routes_to(somebody("h2", {"127.0.0.1:6"}), somebody("h1", {"10.0.0.1:5"}));
+  EXPECT_EQ(nowhere.reason, "rank 3 has no addresses for other hosts, this rank has IPv4");
+}
+
+TEST(TcpRoutes, Address_SurvivesTheExchange) {
+  const auto p = somebody("h1", {"10.1.2.3:5", "[fd00::1]:5"});
+  const auto q = tcp::PeerAddress::decode(p.encode());
+  EXPECT_EQ(q.rank, 3);
+  EXPECT_EQ(q.instance, 77u);
+  EXPECT_EQ(q.host_id, "h1");
+  ASSERT_EQ(q.addresses.size(), 2u);
+  EXPECT_EQ(q.addresses[1].text(), "[fd00::1]:5");
+  EXPECT_THROW(tcp::PeerAddress::decode(Address(20)), Error);
+}
+
+/// Large messages of one pair take turns: the second does not wait for the end of the first.
+TEST(TcpFairness, LargeMessagesTakeTurns) {
+  Pair pair;
+  pair.greet();
+  constexpr std::size_t kBytes = 48 << 20;
+  std::vector<std::byte> out(kBytes), first(kBytes), second(4 << 20);
+  Watched s1, s2, r1, r2;
+  pair.to_a->recv({view(first)}, nullptr, user(2), r1);
+  pair.to_a->recv({view(second)}, nullptr, user(3), r2);
+  pair.to_b->send(view(out), nullptr, user(2), 0, s1);
+  pair.to_b->send({out.data(), second.size()}, nullptr, user(3), 0, s2);
+  ASSERT_TRUE(pair.drive(seconds(60), [&] { return r2.done(); }));
+  EXPECT_FALSE(r1.done()) << "the short one came last";
+  ASSERT_TRUE(pair.drive(seconds(60), [&] { return r1.done() && s1.done() && s2.done(); }));
+}
+
+}  // namespace
+}  // namespace sinew::test
