@@ -1,5 +1,5 @@
 #include <fstream>
-#include <iterator>
+#include <string>
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -23,8 +23,10 @@ Bytes random_secret() {
 
 Bytes secret_from_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) throw Error(Code::InvalidArgument, fmt::format("SINEW_SECRET_FILE={}: cannot be read", path));
+  std::string text;
+  for (char c = 0; file.get(c);) text.push_back(c);
+  if (!file.is_open() || file.bad())
+    throw Error(Code::InvalidArgument, fmt::format("SINEW_SECRET_FILE={}: cannot be read", path));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   if (text.size() < 16) {
     throw Error(

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -60,7 +59,9 @@ class Folder {
 
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 /// Waits until the file has as many lines.

@@ -1,0 +1,52 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/core/secret.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::HasSubstr;
+
+std::string written(const std::string& content) {
+  const std::string path = fmt::format("{}/sinew-secret-{:x}", testing::TempDir(), random_id());
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string complaint_about(const std::string& path) {
+  try {
+    (void)secret_from_file(path);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    return error.what();
+  }
+  return "no complaint";
+}
+
+TEST(Secret, IsTheSame_WithAndWithoutNewlineAtTheEnd) {
+  const std::string plain = "sixteen bytes or more";
+  EXPECT_EQ(secret_from_file(written(plain)), secret_from_file(written(plain + "\r\n")));
+  EXPECT_NE(secret_from_file(written(plain)), secret_from_file(written(plain + " ")));
+  EXPECT_NE(secret_from_file(written(plain + std::string("\0a", 2))),
+            secret_from_file(written(plain + std::string("\0b", 2))));
+}
+
+TEST(Secret, NamesTheFile_WhenItCannotServe) {
+  EXPECT_THAT(complaint_about("/nowhere/at/all"), HasSubstr("SINEW_SECRET_FILE=/nowhere/at/all: cannot be read"));
+  EXPECT_THAT(complaint_about(testing::TempDir()), HasSubstr("cannot be read"));
+  EXPECT_THAT(complaint_about(written("")), HasSubstr("holds 0 bytes"));
+  EXPECT_THAT(complaint_about(written("too short\n")), HasSubstr("holds 9 bytes, expected at least 16"));
+}
+
+TEST(Secret, IsRandom_WhenMade) { EXPECT_NE(random_secret(), random_secret()); }
+
+}  // namespace
+}  // namespace sinew
