@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -26,10 +26,12 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kInfoExit = 1 << 3;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-/// /proc/PID/stat from the state letter on: the name before it may hold anything.
+/// /proc/PID/stat from the state letter on: the name before it may hold anything. Empty if the process is gone, also if
+/// it goes between open and read, where a file's buffer read without its stream would throw.
 std::string stat_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string text;
+  std::getline(file, text, '\0');
   const std::size_t name_end = text.rfind(')');
   return name_end == std::string::npos ? std::string() : text.substr(name_end + 1);
 }
