@@ -1,6 +1,7 @@
 #include <sys/utsname.h>
 
 #include <filesystem>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -44,7 +45,11 @@ Machine discover(const Config& config) {
     machine.architecture = system.machine;
   }
   machine.usable_cores = usable_cores();
-  read_processors(machine);
+  {
+    static std::mutex one_at_a_time;  // libudev, which hwloc asks, seeds a global without a lock
+    const std::scoped_lock lock(one_at_a_time);
+    read_processors(machine);
+  }
   machine.nics = read_network_interfaces("/sys", machine.unseen);
   add_network_links(machine);
   add_known_gaps(machine);
