@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/cost_cache.hpp>
-#include <sinew/core/cpu.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/reduce.hpp>
 #include <sinew/core/version.hpp>
@@ -19,10 +18,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;  // raised where what is measured changes its meaning
 
 /// Costs hold for this: another kernel, processor or number of cores is measured anew.
-std::string machine_key() {
+std::string machine_key(int cores) {
   utsname name{};
   ::uname(&name);
   std::string model = "unknown processor";
@@ -33,8 +32,7 @@ std::string machine_key() {
       break;
     }
   }
-  return fmt::format("{} |{} | {} cores | {} | sinew {}", name.release, model, usable_cores(), kernel_target(),
-                     version());
+  return fmt::format("{} |{} | {} cores | {} | sinew {}", name.release, model, cores, kernel_target(), version());
 }
 
 Json to_json(const MeasuredCosts& costs) {
@@ -84,12 +82,12 @@ std::string cost_cache_file(const Config& config) {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/sinew/costs.json" : "";
 }
 
-std::optional<MeasuredCosts> load_costs(const std::string& file) {
+std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
   std::ifstream in(file);
   if (file.empty() || !in) return std::nullopt;
   try {
     const Json json = Json::parse(in);
-    if (json.at("format") != kFormat || json.at("machine") != machine_key()) return std::nullopt;
+    if (json.at("format") != kFormat || json.at("machine") != machine_key(cores)) return std::nullopt;
     return from_json(json.at("costs"));
   } catch (const Json::exception& e) {
     log::info("cost cache {} is not readable and will be measured anew: {}", file, e.what());
@@ -97,12 +95,12 @@ std::optional<MeasuredCosts> load_costs(const std::string& file) {
   }
 }
 
-void save_costs(const std::string& file, const MeasuredCosts& costs) {
+void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) {
   if (file.empty()) return;
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-  std::ofstream(beside) << Json{{"format", kFormat}, {"machine", machine_key()}, {"costs", to_json(costs)}}.dump(1)
+  std::ofstream(beside) << Json{{"format", kFormat}, {"machine", machine_key(cores)}, {"costs", to_json(costs)}}.dump(1)
                         << '\n';
   if (::rename(beside.c_str(), file.c_str()) != 0) log::info("cost cache {} cannot be written", file);
 }

@@ -13,7 +13,7 @@ namespace sinew {
 
 /// What was measured on one kind of machine: what selection predicts from.
 struct MeasuredCosts {
-  std::map<std::string, CostCurve> links;  ///< between two processes of one host, by transport
+  std::map<std::string, CostCurve> links;  ///< a round of a schedule between two processes of one host, by transport
   std::map<std::string, Bytes> offloads;   ///< what each offload decides by
   double copy_bytes_per_s = 0;
   double reduce_bytes_per_s = 0;
@@ -23,10 +23,11 @@ struct MeasuredCosts {
 /// there is no home either.
 SINEW_API std::string cost_cache_file(const Config& config);
 
-/// nullopt where there is none for this machine and version, or it cannot be read (a log line says why).
-SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file);
+/// nullopt where there is none for this machine, this many cores of it for the job, and this version, or it cannot be
+/// read (a log line says why).
+SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, int cores);
 /// Replaces the file in one step; a folder that cannot be written is a log line, not an error.
-SINEW_API void save_costs(const std::string& file, const MeasuredCosts& costs);
+SINEW_API void save_costs(const std::string& file, int cores, const MeasuredCosts& costs);
 
 SINEW_API Bytes to_bytes(const MeasuredCosts& costs);
 SINEW_API MeasuredCosts costs_from_bytes(const Bytes& bytes);

@@ -4,15 +4,25 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/measure.hpp>
+#include <sinew/collectives/selector.hpp>
 #include <sinew/core/completion.hpp>
+#include <sinew/core/cpu.hpp>
 #include <sinew/core/log.hpp>
 
 namespace sinew {
 namespace {
 
-constexpr std::size_t kSizes[] = {8, 4096, 65536, 1 << 20};  // not a page
-constexpr int kTurns[] = {200, 50, 20, 6};
+/// Messages to measure: knots of the curve after the first, and batches of calls to take the fastest of.
+struct Sample {
+  std::size_t bytes;
+  int batches;
+};
+constexpr Sample kSamples[] = {{8, 40}, {256, 20}, {4096, 20}, {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};  // not a page
+/// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
+constexpr std::size_t kBatchBytes = 128 << 10;
+constexpr std::size_t kMostCalls = 64;
 constexpr auto kOffloadBudget = std::chrono::milliseconds(120);
 
 struct Posted : Completion {
@@ -72,49 +82,88 @@ Exchange exchange_with(WorldState& world, int peer, const std::string& transport
           }};
 }
 
-/// Two ranks bounce a message; the first of them learns the time of one way. Each message leaves from memory that its
-/// sender has just written and lands in other memory, as in a training step: a buffer that nobody touches in between
-/// stays in its owner's cache, and its time would be fiction.
-class PingPong {
+/// One round of a schedule as the executor runs it: two ranks send each other a message at the same time. Each call has
+/// memory that its sender has just written and that lands elsewhere, as in a training step: a buffer that nobody
+/// touches in between stays in its owner's cache, and its time would be fiction.
+class Rounds {
  public:
-  PingPong(WorldState& world, int peer, const std::string& transport)
-      : link_(world, peer, transport), first_(world.rank < peer), out_(kSizes[3]), in_(kSizes[3]) {}
+  Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes)
+      : world_(world),
+        link_(world, peer, transport),
+        rank_(world.rank < peer ? 0 : 1),
+        bytes_(bytes),
+        calls_(std::clamp<std::size_t>(kBatchBytes / bytes, 1, kMostCalls)),
+        memory_(calls_ * stride()) {
+    // The smallest messages are combined as well: that step costs about as much as they do.
+    const CollectiveDesc desc{
+        .collective = combines() ? Collective::AllReduce : Collective::AllGather, .dtype = DType::U8, .count = bytes};
+    const Algorithm& exchange = *find_algorithm(desc.collective, "direct");
+    round_ = Executable::make(desc, build_program(exchange, desc, rank_, 2, true), kSegmentBytes, kSegmentDepth,
+                              [&](int) { return &world.endpoint(peer, transport); });
+    fingerprint_ = fingerprint_of(desc);
+  }
+  ~Rounds() { world_.executor.forget(*round_); }
+  Rounds(const Rounds&) = delete;
+  Rounds& operator=(const Rounds&) = delete;
 
-  Seconds one_way(std::size_t bytes, int turns) {
-    for (int i = 0; i < turns / 4 + 1; ++i) (void)turn(bytes);
-    // The fastest turn: what others take of the machine while this runs is not the link's.
-    Seconds fastest = 1;
-    for (int i = 0; i < turns; ++i) fastest = std::min(fastest, turn(bytes));
-    return fastest;
+  /// Of the fastest batch: what others take of the machine while this runs is not the link's.
+  Seconds fastest(int batches) {
+    Seconds least = batch();
+    for (int i = 0; i < batches; ++i) least = std::min(least, batch());
+    return least;
   }
 
  private:
-  Seconds turn(std::size_t bytes) {
-    std::fill_n(out_.begin(), bytes, std::byte{1});
-    bounce(1);  // both have written
+  bool combines() const { return bytes_ <= kSamples[1].bytes; }
+  std::size_t stride() const { return (2 * bytes_ + kFalseSharing - 1) / kFalseSharing * kFalseSharing; }
+  std::byte* out_of(std::size_t call) { return memory_.data() + call * stride(); }
+  std::byte* in_of(std::size_t call) { return out_of(call) + static_cast<std::size_t>(rank_) * bytes_; }
+
+  Seconds batch() {
+    for (std::size_t i = 0; i < calls_; ++i) std::fill_n(in_of(i), bytes_, std::byte{1});
+    meet();
     const auto start = Clock::now();
-    bounce(bytes);
-    return std::chrono::duration<Seconds>(Clock::now() - start).count() / 2;
+    for (std::size_t i = 0; i < calls_; ++i) {
+      Posted done;
+      world_.executor.start({.executable = round_.get(),
+                             .in = {in_of(i), bytes_},
+                             .out = combines() ? Buffer{in_of(i), bytes_} : Buffer{out_of(i), 2 * bytes_},
+                             .fingerprint = fingerprint_,
+                             .generation = world_.generation},
+                            done);
+      world_.engine->wait([&] { return done.done; }, Deadline::never(), {});
+      done.status.require();
+    }
+    return std::chrono::duration<Seconds>(Clock::now() - start).count() / static_cast<double>(calls_);
   }
-  void bounce(std::size_t bytes) {
-    if (first_) link_.send({out_.data(), bytes});
-    link_.recv({in_.data(), bytes});
-    if (!first_) link_.send({out_.data(), bytes});
+  /// Both have written.
+  void meet() {
+    std::byte token{};
+    if (rank_ == 0) link_.send({&token, 1});
+    link_.recv({&token, 1});
+    if (rank_ == 1) link_.send({&token, 1});
   }
 
+  WorldState& world_;
   Link link_;
-  bool first_;
-  std::vector<std::byte> out_;
-  std::vector<std::byte> in_;
+  int rank_;
+  std::size_t bytes_;
+  std::size_t calls_;
+  std::vector<std::byte> memory_;
+  std::unique_ptr<Executable> round_;
+  Fingerprint fingerprint_ = 0;
 };
 
 CostCurve curve_of(WorldState& world, int peer, const std::string& transport) {
-  PingPong link(world, peer, transport);
   CostCurve curve;
-  curve.latency_s = link.one_way(kSizes[0], kTurns[0]);
-  for (int i = 1; i < 4; ++i) {
-    const Seconds moving = std::max(link.one_way(kSizes[i], kTurns[i]) - curve.latency_s, 1e-9);
-    curve.knots.push_back({static_cast<double>(kSizes[i]), static_cast<double>(kSizes[i]) / moving});
+  for (const auto& [bytes, batches] : kSamples) {
+    const Seconds round = Rounds(world, peer, transport, bytes).fastest(batches);
+    if (bytes == kSamples[0].bytes) {
+      curve.latency_s = round;
+    } else {
+      const Seconds moving = std::max(round - curve.latency_s, 1e-9);
+      curve.knots.push_back({static_cast<double>(bytes), static_cast<double>(bytes) / moving});
+    }
   }
   return curve;
 }
@@ -163,14 +212,14 @@ void apply(const MeasuredCosts& costs, const std::string& source, Facts& facts) 
   facts.source = source;
 }
 
-/// What the offloads find when these two ranks try them.
+/// What the offloads find when these two ranks try them. One that cannot finish in time is left out.
 void measure_offloads(WorldState& world, int peer, MeasuredCosts& costs) {
   for (OpenFabric& f : world.fabrics) {
     if (!f.fabric->has_offload().ok || !world.facts.reach(world.rank, peer, f.name).ok) continue;
     const Exchange exchange = exchange_with(world, peer, f.name);
     Group pair{.rank = exchange.rank, .world_ranks = {std::min(world.rank, peer), std::max(world.rank, peer)}};
-    Bytes found = f.fabric->measure({std::move(pair), exchange, {}, {}}, kOffloadBudget);
-    if (!found.empty()) costs.offloads[f.name] = std::move(found);
+    if (auto found = f.fabric->measure({std::move(pair), exchange, {}, {}}, kOffloadBudget))
+      costs.offloads[f.name] = std::move(*found);
   }
 }
 
@@ -190,12 +239,17 @@ MeasuredCosts measure(WorldState& world, int peer) {
 
 void settle_costs(WorldState& world, const Exchange& exchange) {
   const std::string file = cost_cache_file(world.options.config);
-  std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file) : std::nullopt;
+  const int cores = world.host->usable_cores();
+  std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
   const auto pair = pair_to_measure(world.facts);
   const auto covers = [&](const MeasuredCosts& c) {
-    return std::ranges::all_of(world.facts.transports, [&](const std::string& t) {
-      return pair.first < 0 || c.links.contains(t) || !world.facts.reach(pair.first, pair.second, t).ok;
-    });
+    const bool measured =
+        cores < 2 || std::ranges::all_of(world.facts.with_offload(), [&](const std::string& t) {
+          return pair.first < 0 || c.offloads.contains(t) || !world.facts.reach(pair.first, pair.second, t).ok;
+        });
+    return measured && std::ranges::all_of(world.facts.transports, [&](const std::string& t) {
+             return pair.first < 0 || c.links.contains(t) || !world.facts.reach(pair.first, pair.second, t).ok;
+           });
   };
   const Bytes table = exchange.all_gather(cached && covers(*cached) ? to_bytes(*cached) : Bytes{})[0];
   if (!table.empty()) {
@@ -214,7 +268,7 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     merged.reduce_bytes_per_s = costs.reduce_bytes_per_s;
     for (const auto& [name, curve] : costs.links) merged.links[name] = curve;
     for (const auto& [name, bytes] : costs.offloads) merged.offloads[name] = bytes;
-    save_costs(file, merged);
+    save_costs(file, cores, merged);
   }
   apply(costs, "measured just now between two ranks", world.facts);
 }

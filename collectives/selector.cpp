@@ -10,10 +10,6 @@
 namespace sinew {
 namespace {
 
-/// Pieces large enough to move at full rate and small enough that neighbours overlap.
-constexpr std::uint64_t kSegmentBytes = 512 << 10;
-constexpr std::uint32_t kDepth = 4;
-
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
   if (row == facts.links.end()) return nullptr;
@@ -160,7 +156,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.algorithm = all.front().algorithm;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
   selection.segment_bytes = kSegmentBytes;
-  selection.depth = kDepth;
+  selection.depth = kSegmentDepth;
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

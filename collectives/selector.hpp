@@ -13,6 +13,10 @@
 
 namespace sinew {
 
+/// Pieces large enough to move at full rate and small enough that neighbours overlap, and how many at a time.
+inline constexpr std::uint64_t kSegmentBytes = 512 << 10;
+inline constexpr std::uint32_t kSegmentDepth = 4;
+
 /// An offload that one communicator has.
 struct NamedOffload {
   std::string transport;

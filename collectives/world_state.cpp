@@ -46,7 +46,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
   open_fabrics();
 
-  LocalFacts mine{host_id, process_identity(), usable_cores(), {}};
+  LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}};
   for (const TransportStatus& s : statuses) {
     OpenedTransport& t =
         mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});

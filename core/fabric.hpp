@@ -48,8 +48,8 @@ class Fabric {
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }
   /// What the offload decides by on this host, for `facts` of later offloads. Collective over the pair's exchange, two
-  /// ranks of one host; takes `budget` at most. Empty: nothing to measure.
-  virtual Bytes measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return {}; }
+  /// ranks of one host; takes `budget` at most. Empty: nothing to measure. nullopt: not finished within the budget.
+  virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
   /// Memory that peers can read without copies; nullopt where this module has none. `huge`: ask for huge pages.
   virtual std::optional<Region> allocate(std::size_t /*bytes*/, bool /*huge*/) { return std::nullopt; }
 };

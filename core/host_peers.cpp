@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -87,34 +89,59 @@ class LocalRanks {
   std::map<Token, std::weak_ptr<Local>> known_;
 };
 
-/// First round: plain data, then the host id, or the reason why this rank cannot take part.
+/// Bit c % 8 of byte c / 8: CPU c is in the affinity mask.
+Bytes affinity_mask() {
+  Bytes mask;
+  for (const int cpu : affinity_cpus()) {
+    mask.resize(std::max(mask.size(), static_cast<std::size_t>(cpu) / 8 + 1));
+    mask[static_cast<std::size_t>(cpu) / 8] |= std::byte{1} << cpu % 8;
+  }
+  return mask;
+}
+
+/// First round: plain data, then the affinity mask, then the host id, or the reason why this rank cannot take part.
 struct Card {
   Token token{};
   std::uint64_t heap_bytes = 0;
   std::uint64_t sleep_offset = 0;
   std::int32_t pid = 0;
+  std::uint32_t mask_bytes = 0;
+  double quota_cores = 0;
   std::uint8_t usable = 0;
   std::uint8_t membarrier = 0;
   std::array<char, 64> socket{};
 };
 
-Bytes encode(const Card& card, const std::string& text) {
-  Bytes bytes(sizeof card + text.size());
-  std::memcpy(bytes.data(), &card, sizeof card);
-  std::memcpy(bytes.data() + sizeof card, text.data(), text.size());
+struct Published {
+  Card card;
+  Bytes mask;
+  std::string text;
+};
+
+Bytes encode(Published p) {
+  p.card.mask_bytes = static_cast<std::uint32_t>(p.mask.size());
+  const auto card = std::as_bytes(std::span(&p.card, 1));
+  const auto text = std::as_bytes(std::span(p.text));
+  Bytes bytes(card.begin(), card.end());
+  bytes.insert(bytes.end(), p.mask.begin(), p.mask.end());
+  bytes.insert(bytes.end(), text.begin(), text.end());
   return bytes;
 }
 
-std::pair<Card, std::string> decode(const Bytes& bytes, int rank) {
-  if (bytes.size() < sizeof(Card))
+Published decode(const Bytes& bytes, int rank) {
+  Published p;
+  if (bytes.size() >= sizeof(Card)) std::memcpy(&p.card, bytes.data(), sizeof p.card);
+  if (bytes.size() < sizeof(Card) || bytes.size() - sizeof(Card) < p.card.mask_bytes)
     throw Error(Code::System,
                 fmt::format("rank {} published {} bytes about itself, expected at least {}: it runs "
                             "another version",
                             rank, bytes.size(), sizeof(Card)),
                 rank);
-  Card card;
-  std::memcpy(&card, bytes.data(), sizeof card);
-  return {card, std::string(reinterpret_cast<const char*>(bytes.data()) + sizeof card, bytes.size() - sizeof card)};
+  const auto mask = std::span(bytes).subspan(sizeof(Card), p.card.mask_bytes);
+  const auto text = std::span(bytes).subspan(sizeof(Card) + mask.size());
+  p.mask.assign(mask.begin(), mask.end());
+  p.text.assign(reinterpret_cast<const char*>(text.data()), text.size());
+  return p;
 }
 
 /// Second round: how it went.
@@ -157,6 +184,8 @@ struct HostPeers::State {
   std::vector<int> ranks;
   std::vector<Peer> peers;             // parallel to ranks
   std::vector<std::int32_t> index_of;  // world rank -> peers, -1 elsewhere
+  Bytes mask;                          // of all these ranks
+  double quota = 0;                    // the smallest among them; 0: none
   bool fence = false;
 
   ~State() {
@@ -202,6 +231,7 @@ struct HostPeers::State {
     card.heap_bytes = local->heap.address_space_bytes();
     card.sleep_offset = local->heap.offset_of(local->asleep);
     card.pid = getpid();
+    card.quota_cores = quota_cores();
     card.usable = 1;
     card.membarrier = register_membarrier() ? 1 : 0;
     assert(socket.name().size() < card.socket.size());
@@ -213,7 +243,7 @@ struct HostPeers::State {
   void read_cards(const std::vector<Bytes>& all, const std::string& host_id) {
     index_of.assign(all.size(), -1);
     for (std::size_t r = 0; r < all.size(); ++r) {
-      auto [card, text] = decode(all[r], static_cast<int>(r));
+      const auto [card, cpus, text] = decode(all[r], static_cast<int>(r));
       if (!card.usable) throw Error(Code::System, fmt::format("rank {}: {}", r, text), static_cast<int>(r));
       if (text != host_id) continue;
       index_of[r] = static_cast<std::int32_t>(ranks.size());
@@ -224,6 +254,9 @@ struct HostPeers::State {
       p.local = LocalRanks::of_process().find(card.token);
       if (p.local) p.base = p.local->heap.base();
       fence = fence || !card.membarrier;
+      mask.resize(std::max(mask.size(), cpus.size()));
+      for (std::size_t i = 0; i < cpus.size(); ++i) mask[i] |= cpus[i];
+      if (card.quota_cores > 0) quota = quota > 0 ? std::min(quota, card.quota_cores) : card.quota_cores;
     }
   }
 
@@ -258,9 +291,9 @@ HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline
   std::optional<DescriptorExchange> socket;
   Bytes card;
   try {
-    card = encode(s.make_card(socket.emplace()), host_id);
+    card = encode({s.make_card(socket.emplace()), affinity_mask(), host_id});
   } catch (const std::exception& e) {
-    card = encode(Card{}, e.what());
+    card = encode({Card{}, {}, e.what()});
   }
   const std::vector<Bytes> cards = world.all_gather(card);
 
@@ -282,6 +315,13 @@ HostPeers::~HostPeers() = default;
 std::span<const int> HostPeers::ranks() const noexcept { return state_->ranks; }
 
 bool HostPeers::contains(int world_rank) const noexcept { return state_->find(world_rank) != nullptr; }
+
+int HostPeers::usable_cores() const noexcept {
+  int cores = 0;
+  for (const std::byte b : state_->mask) cores += std::popcount(std::to_integer<unsigned>(b));
+  if (cores == 0) return sinew::usable_cores();  // the kernel does not say
+  return state_->quota > 0 ? std::clamp(static_cast<int>(std::ceil(state_->quota)), 1, cores) : cores;
+}
 
 pid_t HostPeers::pid_of(int world_rank) const noexcept {
   const Peer* p = state_->find(world_rank);

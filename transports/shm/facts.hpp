@@ -20,18 +20,18 @@ enum class Way : std::uint8_t {
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.
 /// Units: bytes, seconds. Plain data: travels as it is among ranks of one architecture.
 struct Facts {
-  std::uint32_t version = 1;
-  std::uint32_t cores = 1;                    ///< usable by the group; agreed when the group is made
+  std::uint32_t version = 2;
+  std::uint32_t cores = 1;                    ///< usable by the ranks of this host; known when the group is made
   std::uint64_t slot_bytes = 64 << 10;        ///< Way::Slot up to here on 2 ranks; less on more, as all read all
   std::uint64_t stream_from_bytes = 1 << 10;  ///< copies for others go past the caches from here on
   std::uint64_t chunk_bytes = 128 << 10;
   /// Ordinary memory is read through the kernel, where that is permitted, instead of staged: from here on.
   std::uint64_t direct_from_bytes = ~std::uint64_t{0};
 
-  static constexpr std::size_t kKnots = 7;
-  static constexpr double kKnotBytes[kKnots] = {8, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
+  static constexpr std::size_t kKnots = 9;
+  static constexpr double kKnotBytes[kKnots] = {8, 40, 256, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
   /// All-reduce on 2 ranks, ordinary memory, at kKnotBytes.
-  double knot_seconds[kKnots] = {0.25e-6, 0.5e-6, 2.6e-6, 28e-6, 115e-6, 470e-6, 13e-3};
+  double knot_seconds[kKnots] = {0.25e-6, 0.26e-6, 0.38e-6, 0.5e-6, 2.6e-6, 28e-6, 115e-6, 470e-6, 13e-3};
 };
 
 /// Bytes that each rank must show to the others: its whole contribution.

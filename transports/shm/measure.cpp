@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include <sinew/core/cpu.hpp>
 #include <sinew/transports/shm/measure.hpp>
 #include <sinew/transports/shm/offload.hpp>
 
@@ -12,6 +14,8 @@ namespace sinew::shm {
 namespace {
 
 constexpr std::uint64_t kMostBytes = 16 << 20;
+constexpr std::uint64_t kBatchBytes = 128 << 10;
+constexpr std::uint64_t kMostCalls = 64;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 /// Another way must be that much faster to be preferred to the default.
 constexpr double kClearly = 0.95;
@@ -25,35 +29,40 @@ class Measurement {
  public:
   Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget)
       : offload_(host, areas, pair),
-        yields_(usable_cores() < 2),
+        yields_(host.usable_cores() < 2),
         stop_at_(Clock::now() + budget),
         in_(kMostBytes / sizeof(float)),
         out_(kMostBytes / sizeof(float)) {}
 
-  Facts run() {
-    time_knots();
+  /// nullopt: the time was up before everything was tried, so something else had these cores.
+  std::optional<Facts> run() {
     choose_streaming();
     choose_slots();
     choose_chunks();
     choose_direct();
     time_knots();
-    return best_;
+    return in_time_ ? std::optional(best_) : std::nullopt;
   }
 
  private:
-  /// Seconds of one call that both ranks start together; the best of several, the slower of both ranks. 0: no time
-  /// left, for either.
+  /// Seconds per call of the fastest of several batches that both ranks start together, of the slower rank. A batch
+  /// goes through memory that its owner has just written, none of it twice. 0: the time is up, for both.
   Seconds time(const Facts& facts, std::uint64_t bytes) {
-    const int repeats = bytes <= 4 << 10 /* not a page */ ? 50 : bytes <= 256 << 10 ? 12 : bytes <= 1 << 20 ? 5 : 2;
-    if (agree(Clock::now() >= stop_at_ ? 1 : 0) != 0) return 0;
+    const int batches = bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : 2;
+    const std::uint64_t stride = (bytes + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
+    const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, 1, kMostCalls);
     offload_.use(facts);
     double best = std::numeric_limits<double>::max();
-    for (int i = 0; i < repeats; ++i) {
-      std::fill_n(in_.begin(), bytes / sizeof(float), 1.0f);
-      (void)agree(0);
+    for (int i = 0; i < batches; ++i) {
+      std::fill_n(in_.begin(), calls * stride / sizeof(float), 1.0f);
+      in_time_ = agree(Clock::now() >= stop_at_ ? 1 : 0) == 0;
+      if (!in_time_) return 0;
       const auto begin = Clock::now();
-      all_reduce(DType::F32, ReduceOp::Sum, in_.data(), out_.data(), bytes / sizeof(float));
-      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+      for (std::uint64_t c = 0; c < calls; ++c) {
+        const std::uint64_t at = c * stride / sizeof(float);
+        all_reduce(DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
+      }
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls));
     }
     return agree(best);
   }
@@ -138,6 +147,7 @@ class Measurement {
 
   ShmOffload offload_;
   bool yields_;
+  bool in_time_ = true;
   Clock::time_point stop_at_;
   std::vector<float> in_;
   std::vector<float> out_;
@@ -147,7 +157,7 @@ class Measurement {
 
 }  // namespace
 
-Facts measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget) {
+std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget) {
   return Measurement(host, areas, pair, budget).run();
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/transports/shm/areas.hpp>
@@ -8,8 +10,9 @@
 namespace sinew::shm {
 
 /// Times all-reduces between the two ranks of `pair` and says what suits this host. Collective: both ranks make the
-/// same calls whatever they find, and return the same Facts. What is not measured within `budget` keeps its default.
+/// same calls whatever they find, and return the same. nullopt: not finished within `budget`, as where other programs
+/// hold the cores; half a measurement would mislead every later job.
 /// Errors: as ShmOffload's constructor.
-Facts measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget);
+std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget);
 
 }  // namespace sinew::shm

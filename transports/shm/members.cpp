@@ -22,7 +22,6 @@ struct Members::Card {
   std::uint64_t salt = 0;
   std::uint64_t nonce = 0;
   std::uint64_t nonce_at = 0;
-  std::uint32_t cores = 1;
   std::uint32_t usable = 0;
 };
 
@@ -57,12 +56,7 @@ Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
   std::string problem;
   try {
     area_ = areas.obtain();
-    mine = {host.heap().offset_of(area_),
-            random_id(),
-            nonce,
-            reinterpret_cast<std::uint64_t>(&nonce),
-            static_cast<std::uint32_t>(usable_cores()),
-            1};
+    mine = {host.heap().offset_of(area_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce), 1};
   } catch (const std::exception& e) {
     problem = e.what();
   }
@@ -104,7 +98,6 @@ void Members::meet(const std::vector<Bytes>& cards, const OffloadContext& contex
   salt_ = (decode<Card>(cards[0]).salt | 1) << 48;
   area_->done.value.store(stamp(0), std::memory_order_relaxed);
   one_process_ = true;
-  cores_ = static_cast<std::uint32_t>(usable_cores());
   for (std::size_t r = 0; r < cards.size(); ++r) {
     const auto card = decode<Card>(cards[r]);
     if (!card.usable) throw Error(Code::System, fmt::format("rank {} of the group has no shared memory", r));
@@ -116,7 +109,6 @@ void Members::meet(const std::vector<Bytes>& cards, const OffloadContext& contex
     m.pid = host_.pid_of(world_rank);
     m.same_process = host_.same_process(world_rank);
     one_process_ = one_process_ && m.same_process;
-    cores_ = std::min(cores_, card.cores);
     if (static_cast<int>(r) != rank_) wakers_.push_back(m.waker);
     members_.push_back(m);
   }

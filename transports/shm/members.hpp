@@ -77,8 +77,6 @@ class Members {
   const std::string& why_not_direct() const noexcept { return why_not_direct_; }
   /// All of them threads of this process?
   bool one_process() const noexcept { return one_process_; }
-  /// The fewest cores that any of them may use.
-  std::uint32_t cores() const noexcept { return cores_; }
 
  private:
   struct Card;
@@ -100,7 +98,6 @@ class Members {
   std::vector<HostWaker> wakers_;  // of the others
   std::string why_not_direct_;
   bool one_process_ = false;
-  std::uint32_t cores_ = 1;
 };
 
 }  // namespace sinew::shm

@@ -13,7 +13,7 @@ ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& cont
       chunks_(members_, facts_),
       shown_(static_cast<std::size_t>(members_.count())),
       calls_(16) {
-  facts_.cores = members_.cores();
+  facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
 }
 
 Availability ShmOffload::supports(const CollectiveDesc& desc) const {

@@ -26,7 +26,7 @@ class ShmOffload final : public CollectiveOffload {
   /// Other facts from the next call on; all ranks at the same point, with nothing in flight.
   void use(const Facts& facts) noexcept {
     facts_ = facts;
-    facts_.cores = members_.cores();
+    facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
   }
 
   std::string_view name() const noexcept override { return "shm"; }

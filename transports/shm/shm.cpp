@@ -29,8 +29,9 @@ class ShmFabric final : public Fabric {
     return std::make_unique<ShmOffload>(host_, areas_, context);
   }
 
-  Bytes measure(const OffloadContext& pair, Duration budget) override {
-    return encode(shm::measure(host_, areas_, pair, budget));
+  std::optional<Bytes> measure(const OffloadContext& pair, Duration budget) override {
+    const std::optional<Facts> found = shm::measure(host_, areas_, pair, budget);
+    return found ? std::optional(encode(*found)) : std::nullopt;
   }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {

@@ -13,7 +13,7 @@ ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
   // Zeroed memory is a Port as it begins; constructing one would touch every page of every ring.
   hub_.port = reinterpret_cast<Port*>(host.heap().allocate(Port::bytes_for(ranks), page_bytes()));
   // Pouring needs both ranks at work at the same time.
-  hub_.prefers_direct = ranks > static_cast<std::size_t>(usable_cores());
+  hub_.prefers_direct = ranks > static_cast<std::size_t>(host.usable_cores());
   for (std::uint32_t t = kTickets; t-- > 0;) hub_.free_tickets.push_back(t);
 }
 
