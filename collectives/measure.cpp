@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,10 +21,13 @@ struct Sample {
   std::size_t bytes;
   int batches;
 };
-constexpr Sample kSamples[] = {{8, 40}, {256, 20}, {4096, 20}, {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};  // not a page
+constexpr Sample kSamples[] = {{8, 40},        {256, 20},    {4096, 20},
+                               {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};  // not a page
 /// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
 constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
+/// Together with what the processors alone take, some 200 ms on an idle machine.
+constexpr auto kLinkBudget = std::chrono::milliseconds(80);
 constexpr auto kOffloadBudget = std::chrono::milliseconds(120);
 
 struct Posted : Completion {
@@ -106,10 +111,15 @@ class Rounds {
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  /// Of the fastest batch: what others take of the machine while this runs is not the link's.
-  Seconds fastest(int batches) {
-    Seconds least = batch();
-    for (int i = 0; i < batches; ++i) least = std::min(least, batch());
+  /// Of the fastest batch: what others take of the machine while this runs is not the link's. nullopt: the time was up
+  /// before the last one, for both ranks alike.
+  std::optional<Seconds> fastest(int batches, Deadline stop) {
+    Seconds least = std::numeric_limits<Seconds>::max();
+    for (int i = 0; i <= batches; ++i) {
+      for (std::size_t c = 0; c < calls_; ++c) std::fill_n(in_of(c), bytes_, std::byte{1});
+      if (meet(stop.passed())) return std::nullopt;
+      least = std::min(least, batch());
+    }
     return least;
   }
 
@@ -120,8 +130,6 @@ class Rounds {
   std::byte* in_of(std::size_t call) { return out_of(call) + static_cast<std::size_t>(rank_) * bytes_; }
 
   Seconds batch() {
-    for (std::size_t i = 0; i < calls_; ++i) std::fill_n(in_of(i), bytes_, std::byte{1});
-    meet();
     const auto start = Clock::now();
     for (std::size_t i = 0; i < calls_; ++i) {
       Posted done;
@@ -136,12 +144,14 @@ class Rounds {
     }
     return std::chrono::duration<Seconds>(Clock::now() - start).count() / static_cast<double>(calls_);
   }
-  /// Both have written.
-  void meet() {
-    std::byte token{};
-    if (rank_ == 0) link_.send({&token, 1});
-    link_.recv({&token, 1});
-    if (rank_ == 1) link_.send({&token, 1});
+  /// Both have written. Is either's time up?
+  bool meet(bool up) {
+    auto said = static_cast<std::byte>(up);
+    if (rank_ == 0) link_.send({&said, 1});
+    link_.recv({&said, 1});
+    said |= static_cast<std::byte>(up);
+    if (rank_ == 1) link_.send({&said, 1});
+    return said != std::byte{};
   }
 
   WorldState& world_;
@@ -154,14 +164,15 @@ class Rounds {
   Fingerprint fingerprint_ = 0;
 };
 
-CostCurve curve_of(WorldState& world, int peer, const std::string& transport) {
+std::optional<CostCurve> curve_of(WorldState& world, int peer, const std::string& transport, Deadline stop) {
   CostCurve curve;
   for (const auto& [bytes, batches] : kSamples) {
-    const Seconds round = Rounds(world, peer, transport, bytes).fastest(batches);
+    const std::optional<Seconds> round = Rounds(world, peer, transport, bytes).fastest(batches, stop);
+    if (!round) return std::nullopt;
     if (bytes == kSamples[0].bytes) {
-      curve.latency_s = round;
+      curve.latency_s = *round;
     } else {
-      const Seconds moving = std::max(round - curve.latency_s, 1e-9);
+      const Seconds moving = std::max(*round - curve.latency_s, 1e-9);
       curve.knots.push_back({static_cast<double>(bytes), static_cast<double>(bytes) / moving});
     }
   }
@@ -226,7 +237,8 @@ void measure_offloads(WorldState& world, int peer, MeasuredCosts& costs) {
 MeasuredCosts measure(WorldState& world, int peer) {
   MeasuredCosts costs;
   for (const std::string& t : world.facts.transports) {
-    if (world.facts.reach(world.rank, peer, t).ok) costs.links[t] = curve_of(world, peer, t);
+    if (!world.facts.reach(world.rank, peer, t).ok) continue;
+    if (const auto curve = curve_of(world, peer, t, Deadline::after(kLinkBudget))) costs.links[t] = *curve;
   }
   costs.copy_bytes_per_s = rate_of([](auto& a, auto& b) { std::ranges::copy(a, b.begin()); });
   const Reducer add = reducer_for(ReduceOp::Sum, DType::F32);
