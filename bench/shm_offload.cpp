@@ -197,7 +197,6 @@ class Rank {
     for (std::uint64_t i = 0; i < calls; ++i) {
       Call call{.desc = desc, .in = {in + i * room, room}, .out = {out + i * room, room}};
       call.fingerprint = fingerprint_of(desc);
-      call.sequence = ++sequence_;
       call.reducer = reducer;
       Fired done;
       offload_->launch(call, done);
@@ -230,7 +229,6 @@ class Rank {
   Group group_;
   std::unique_ptr<CollectiveOffload> offload_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::uint32_t sequence_ = 0;
   Seconds best_ = 0;
   float sink_ = 0;
 };

@@ -86,7 +86,8 @@ void CommunicatorState::close() {
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
   drop_plans();
   world->control->remove(*this);
-  world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+  // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
+  if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
 }
 
 ReadyPlan& CommunicatorState::ready(const CollectiveDesc& desc) {
@@ -151,16 +152,16 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
   PendingCall& op = begin(fingerprint, -1, options);
   if (!world->thread) {
     try {
-      launch(op, desc, in, out, in_place, options, sequence);
+      launch(op, desc, in, out, in_place, options, history);
     } catch (...) {
       op.record.complete(Code::InvalidArgument);
       world->calls->release(op);
       throw;
     }
   } else {
-    world->thread->post([this, &op, desc, in, out, in_place, options, s = sequence] {
+    world->thread->post([this, &op, desc, in, out, in_place, options, h = history] {
       try {
-        launch(op, desc, in, out, in_place, options, s);
+        launch(op, desc, in, out, in_place, options, h);
       } catch (const Error& e) {
         op.finish(Status(e.code(), e.what(), e.rank()));
       }
@@ -170,20 +171,19 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
 }
 
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                               const CallOptions& options, std::uint32_t sequence_of_call) {
+                               const CallOptions& options, std::uint64_t history_of_call) {
   if (!ended.ok()) {
     op.finish(ended);
     return;
   }
   ReadyPlan& plan = ready(desc);
   if (plan.selection.offload != nullptr) {
-    NamedOffload& taken = *plan.selection.offload;
-    taken.offload->launch(
-        {desc, in, out, nullptr, nullptr, options.after, op.fingerprint, ++taken.launches, plan.reducer, plan.scaler},
+    plan.selection.offload->offload->launch(
+        {desc, in, out, nullptr, nullptr, options.after, op.fingerprint, history_of_call, plan.reducer, plan.scaler},
         op);
   } else {
-    world->executor.start({&executable(plan, in_place), in, out, op.fingerprint, group.generation, group.communicator,
-                           static_cast<std::uint16_t>(sequence_of_call)},
+    world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
+                           static_cast<std::uint16_t>(op.sequence)},
                           op);
   }
 }

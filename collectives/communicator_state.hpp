@@ -62,7 +62,7 @@ struct CommunicatorState : Controlled {
   static constexpr std::size_t kCacheSlots = 64;
 
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-              const CallOptions& options, std::uint32_t sequence_of_call);
+              const CallOptions& options, std::uint64_t history_of_call);
   void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag);
   ReadyPlan& ready(const CollectiveDesc& desc);
   ReadyPlan& prepare(const CollectiveDesc& desc);

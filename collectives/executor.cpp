@@ -162,9 +162,9 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
   ++instance.posted;
   const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, instance.segment);
   if (s.op == Op::Send) {
-    e.endpoint_of_step[step]->send(instance.memory(s.a), nullptr, tag, args.fingerprint, message);
+    e.endpoint_of_step[step]->send(instance.memory(s.a), nullptr, tag, args.history, message);
   } else {
-    message.note = args.fingerprint;
+    message.note = args.history;
     Sink sink{instance.memory(s.dst), nullptr, {}};
     if (s.a.count > 0) {
       sink.reduce = &e.reducer;

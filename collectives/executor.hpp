@@ -15,7 +15,7 @@ struct RunArguments {
   const Executable* executable = nullptr;
   ConstBuffer in;
   Buffer out;
-  Fingerprint fingerprint = 0;
+  std::uint64_t history = 0;  ///< Call::history: the note of every message
   std::uint8_t generation = 0;
   std::uint16_t communicator = 0;
   std::uint16_t sequence = 0;

@@ -136,7 +136,7 @@ class Rounds {
       world_.executor.start({.executable = round_.get(),
                              .in = {in_of(i), bytes_},
                              .out = combines() ? Buffer{in_of(i), bytes_} : Buffer{out_of(i), 2 * bytes_},
-                             .fingerprint = fingerprint_,
+                             .history = fingerprint_,
                              .generation = world_.generation},
                             done);
       world_.engine->wait([&] { return done.done; }, Deadline::never(), {});

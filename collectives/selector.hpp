@@ -21,7 +21,6 @@ inline constexpr std::uint32_t kSegmentDepth = 4;
 struct NamedOffload {
   std::string transport;
   std::unique_ptr<CollectiveOffload> offload;
-  std::uint32_t launches = 0;  ///< so far: Call::sequence
 };
 
 /// Which transport each pair of a group takes: one for all, or the best of each class of links.

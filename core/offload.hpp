@@ -36,9 +36,9 @@ struct Call {
   const Region* out_region = nullptr;
   StreamRef after{};
   Fingerprint fingerprint = 0;
-  std::uint32_t sequence = 0;  ///< counts the calls launched on this offload, from 1, equal on all ranks
-  Reducer reducer{};           ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
-  Scaler scaler{};             ///< Average: applied once to the finished sum; PreMulSum: to each contribution
+  std::uint64_t history = 0;  ///< hash of this and all earlier calls of the communicator: equal where all were
+  Reducer reducer{};          ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
+  Scaler scaler{};            ///< Average: applied once to the finished sum; PreMulSum: to each contribution
 };
 
 /// Runs whole collectives where something better than messages exists: shared memory within a host, NCCL, CUDA IPC.
@@ -51,7 +51,8 @@ class CollectiveOffload : public ProgressSource {
   virtual Seconds predict(const CollectiveDesc& desc) const = 0;
   /// The way it would take: "flag line", "pull, 128 KiB chunks", ...
   virtual std::string describe(const CollectiveDesc& desc) const = 0;
-  /// Never blocks; `done` fires from progress() with Mismatch naming the rank if somebody made another call.
+  /// Never blocks; `done` fires from progress() with Mismatch naming the rank if somebody made another call, now
+  /// or before.
   virtual void launch(const Call& call, Completion& done) = 0;
   /// Everything launched ends with `reason` at the next progress; later launches too. No user buffer is touched after.
   virtual void abort(const Status& reason) noexcept = 0;

@@ -76,7 +76,6 @@ class ShmRank {
   void launch(const CollectiveDesc& desc, const std::byte* in, std::byte* out, Fired& done, double factor = 1.0) {
     Call call{.desc = desc, .in = {in, 0}, .out = {out, 0}};
     call.fingerprint = fingerprint_of(desc);
-    call.sequence = ++sequence_;
     if (reduces(desc.collective)) call.reducer = desc.user ? *desc.user : reducer_for(desc.op, desc.dtype);
     if (desc.op == ReduceOp::Average) call.scaler = scaler_for(desc.dtype, 1.0 / ranks());
     if (desc.op == ReduceOp::PreMulSum) call.scaler = scaler_for(desc.dtype, factor);
@@ -114,7 +113,6 @@ class ShmRank {
   std::unique_ptr<Fabric> fabric_;
   Group group_;
   std::unique_ptr<CollectiveOffload> offload_;
-  std::uint32_t sequence_ = 0;
   std::vector<Region> regions_;
   std::vector<std::unique_ptr<std::byte[]>> ordinary_;
 };

@@ -32,7 +32,7 @@ void ShmOffload::announce(PendingCall& call) noexcept {
   Slot& slot = members_.mine().ring[call.sequence % kRing];
   show(call, slot);
   slot.line.fingerprint = call.fingerprint;
-  slot.line.call_sequence = call.call_sequence;
+  slot.line.history = call.history;
   slot.line.done = static_cast<std::uint32_t>(head_ - 1);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();

@@ -44,8 +44,8 @@ static_assert(sizeof(Places) <= kInlineBytes);
 struct alignas(kCacheLine) FlagLine {
   Word stamp;  ///< salt and sequence of the call
   Fingerprint fingerprint;
-  std::uint32_t call_sequence;  ///< the communicator's number of the call, which counts other ways too
-  std::uint32_t done;           ///< low half of the writer's `done`
+  std::uint32_t history;  ///< upper half of Call::history: every earlier difference shows here, whatever way it took
+  std::uint32_t done;     ///< low half of the writer's `done`
   std::array<std::byte, kInlineBytes> payload;
 };
 static_assert(sizeof(FlagLine) == kCacheLine);

@@ -132,7 +132,6 @@ class Measurement {
     Call call{
         .desc = desc, .in = {static_cast<const std::byte*>(in), bytes}, .out = {static_cast<std::byte*>(out), bytes}};
     call.fingerprint = fingerprint_of(desc);
-    call.sequence = ++sequence_;
     call.reducer = reducer_for(op, dtype);
     Fired done;
     offload_.launch(call, done);
@@ -152,7 +151,6 @@ class Measurement {
   std::vector<float> in_;
   std::vector<float> out_;
   Facts best_;
-  std::uint32_t sequence_ = 0;
 };
 
 }  // namespace

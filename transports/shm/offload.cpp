@@ -51,7 +51,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.done = &done;
   c.sequence = next_++;
   c.fingerprint = call.fingerprint;
-  c.call_sequence = call.sequence;
+  c.history = static_cast<std::uint32_t>(call.history >> 32);
   c.collective = desc.collective;
   c.op = desc.op;
   c.root = desc.root;
@@ -148,7 +148,7 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (met_ == members_.rank()) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
-    if (line.fingerprint != call.fingerprint || line.call_sequence != call.call_sequence) {
+    if (line.fingerprint != call.fingerprint || line.history != call.history) {
       abort(mismatch(call, met_));
       fail_all();
       return false;
@@ -160,10 +160,14 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
 
 Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
   const FlagLine& line = members_.line_of(rank, call.sequence);
+  const std::string mine = describe_fingerprint(call.fingerprint);
+  if (line.fingerprint == call.fingerprint) {
+    return {Code::Mismatch, fmt::format("ranks {} and {} made different calls before {}", members_.rank(), rank, mine),
+            rank};
+  }
   return {Code::Mismatch,
-          fmt::format("rank {} calls {} as number {} of this communicator, rank {} calls {} as number {}",
-                      members_.rank(), describe_fingerprint(call.fingerprint), call.call_sequence, rank,
-                      describe_fingerprint(line.fingerprint), line.call_sequence),
+          fmt::format("rank {} calls {}, rank {} calls {}", members_.rank(), mine, rank,
+                      describe_fingerprint(line.fingerprint)),
           rank};
 }
 

@@ -14,7 +14,7 @@ struct PendingCall {
   Completion* done = nullptr;
   std::uint64_t sequence = 0;  ///< of this group, without gaps
   Fingerprint fingerprint = 0;
-  std::uint32_t call_sequence = 0;
+  std::uint32_t history = 0;  ///< as in FlagLine
   Collective collective = Collective::Barrier;
   ReduceOp op = ReduceOp::Sum;
   Way way = Way::Inline;
