@@ -127,7 +127,8 @@ bool ControlPlane::settle(Held& held, Clock::time_point now) {
     const Code code = call.status.code();
     const Verdict verdict = judge_call(call, communicator->members(), now);
     const Status known = verdict.status();
-    const bool is_final = code != Code::PeerLost && code != Code::Mismatch;
+    // Aborted: a transport saw a peer give the communicator up, and that peer is about to say why.
+    const bool is_final = code != Code::PeerLost && code != Code::Mismatch && code != Code::Aborted;
     if (!known.ok() && (known.code() == code || known.code() == Code::Mismatch)) {
       end(*communicator, known);
     } else if (is_final || now - held.since > kHoldFor) {
