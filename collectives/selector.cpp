@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -37,6 +38,14 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
     }
   }
   classes_.assign(classes.begin(), classes.end());
+  std::map<int, int> ranks_on;
+  for (const int r : world_ranks_) ++ranks_on[facts_.ranks[static_cast<std::size_t>(r)].host];
+  for (const auto& [host, here] : ranks_on) {
+    const double turns = static_cast<double>(here) / facts_.cores_of_host[static_cast<std::size_t>(host)];
+    if (turns <= turns_) continue;
+    turns_ = turns;
+    crowd_ = here;
+  }
   for (const std::string& t : facts_.transports) {
     if (const std::string why = first_obstacle(facts_, classes_, t); !why.empty()) {
       unusable_sets_.push_back({"*", t, "", 0, why});
@@ -84,7 +93,8 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
   for (const auto& [where, transport] : set.by_class) {
     slowest = std::max(slowest, find_reach(facts_, where, transport)->cost.seconds(message));
   }
-  return cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
+  const Seconds alone = cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
+  return turns_ * alone + cost.rounds * crowd_ * kSchedulerTurn;
 }
 
 std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) const {

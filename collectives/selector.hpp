@@ -68,6 +68,8 @@ class SINEW_API Selector {
   std::vector<int> world_ranks_;
   std::span<NamedOffload> offloads_;
   std::vector<LinkClass> classes_;
+  int crowd_ = 0;     ///< ranks of the group on the host where most of them share a core
+  double turns_ = 1;  ///< how many of them share one there
   std::vector<TransportSet> sets_;
   std::vector<Candidate> unusable_sets_;
   TransportSet cheapest_;

@@ -10,6 +10,9 @@ namespace sinew {
 
 using Seconds = double;
 
+/// What a rank waits for each other one that must run first, where ranks are more than cores: a turn of the scheduler.
+inline constexpr Seconds kSchedulerTurn = 2e-6;
+
 /// Bandwidth at one message size. Units: bytes, bytes per second.
 struct Knot {
   double bytes = 0;

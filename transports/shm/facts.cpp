@@ -13,8 +13,6 @@ namespace {
 
 /// Another rank's flag line to look at.
 constexpr Seconds kPerRank = 60e-9;
-/// A turn of the scheduler, where ranks share a core.
-constexpr Seconds kSwitch = 2e-6;
 
 /// Bytes that one rank reads from others, by the cheapest way there is.
 double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
@@ -62,7 +60,7 @@ Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
-  const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSwitch : 0);
+  const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
   return waiting + turns * interpolate(facts, moved_bytes(desc, ranks));
 }
 
