@@ -29,7 +29,7 @@ constexpr std::size_t kMostUnproven = 64;
 /// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
 std::string machine_of(const std::string& address) {
   constexpr std::string_view kWrapped = "[::ffff:";
-  const std::string host = address.substr(0, address.rfind(':'));
+  std::string host = address.substr(0, address.rfind(':'));
   if (!host.starts_with(kWrapped)) return host;
   return host.substr(kWrapped.size(), host.size() - kWrapped.size() - 1);
 }
@@ -37,7 +37,7 @@ std::string machine_of(const std::string& address) {
 }  // namespace
 
 HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
-                     std::vector<const ControlPeer*> elsewhere, int own_first)
+                     const std::vector<const ControlPeer*>& elsewhere, int own_first)
     : thread_(thread),
       user_(user),
       listener_(std::move(listener)),

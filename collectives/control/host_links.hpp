@@ -38,7 +38,7 @@ class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
   HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
-            std::vector<const ControlPeer*> elsewhere, int own_first);
+            const std::vector<const ControlPeer*>& elsewhere, int own_first);
   ~HostLinks();
   HostLinks(const HostLinks&) = delete;
   HostLinks& operator=(const HostLinks&) = delete;
