@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/prove.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -104,6 +105,12 @@ ReadyPlan& CommunicatorState::prepare(const CollectiveDesc& desc) {
   auto plan = std::make_unique<ReadyPlan>();
   plan->desc = desc;
   plan->selection = selector->select(desc);
+  if (world->options.config.verify_plans && plan->selection.algorithm != nullptr && group.rank == 0) {
+    if (Status proof = prove(*plan->selection.algorithm, desc, group.size()); !proof.ok()) {
+      world->control->end(*this, proof);
+      throw Error(proof.code(), std::string(proof.message()));
+    }
+  }
   if (reduces(desc.collective)) {
     plan->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
     if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());

@@ -75,7 +75,7 @@ std::shared_ptr<Gathering> StoreTable::join(std::string_view name, int rank, int
   }
   auto it = gatherings_.find(name);
   if (it == gatherings_.end()) it = gatherings_.emplace(std::string(name), std::make_shared<Gathering>(ranks)).first;
-  const std::shared_ptr<Gathering> round = it->second;
+  std::shared_ptr<Gathering> round = it->second;
   if (round->ranks() != ranks) {
     throw Error(Code::Mismatch,
                 fmt::format("all-gather '{}': rank {} says there are {} ranks, others say {}", name, rank, ranks,
