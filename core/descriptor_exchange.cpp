@@ -124,11 +124,18 @@ Received receive_sets(int socket) {
   return received;
 }
 
+constexpr int kCheckEveryMs = 20;
+
 /// The leader's side of one run.
 class Leader {
  public:
-  Leader(int listener, std::span<const int> ranks, Deadline deadline)
-      : listener_(listener), ranks_(ranks), deadline_(deadline), members_(ranks.size()), sets_(ranks.size()) {}
+  Leader(int listener, std::span<const int> ranks, Deadline deadline, const std::function<void()>& check)
+      : listener_(listener),
+        ranks_(ranks),
+        deadline_(deadline),
+        check_(check),
+        members_(ranks.size()),
+        sets_(ranks.size()) {}
 
   std::vector<DescriptorSet> run(const DescriptorSet& mine) {
     take(0, mine);
@@ -149,9 +156,10 @@ class Leader {
   std::size_t next_event() {
     std::vector<pollfd> entries{{listener_, POLLIN, 0}};
     for (const FileDescriptor& s : silent_) entries.push_back({s.get(), POLLIN, 0});
-    const int ready = poll(entries.data(), entries.size(), deadline_.left_ms(60'000));
+    const int ready = poll(entries.data(), entries.size(), deadline_.left_ms(check_ ? kCheckEveryMs : 60'000));
     if (ready < 0 && errno != EINTR) throw_errno("poll on the descriptor socket");
     if (ready <= 0) {
+      if (check_) check_();
       if (deadline_.passed()) throw Error(Code::Timeout, absent());
       return 0;
     }
@@ -208,6 +216,7 @@ class Leader {
   int listener_;
   std::span<const int> ranks_;
   Deadline deadline_;
+  const std::function<void()>& check_;
   std::vector<FileDescriptor> silent_;   // connected, have not said who they are
   std::vector<FileDescriptor> members_;  // by index; [0] unused
   std::vector<DescriptorSet> sets_;
@@ -223,8 +232,8 @@ DescriptorExchange::DescriptorExchange() : name_(random_name()), listener_(unix_
 }
 
 std::vector<DescriptorSet> DescriptorExchange::lead(std::span<const int> ranks, const DescriptorSet& mine,
-                                                    Deadline deadline) {
-  return Leader(listener_.get(), ranks, deadline).run(mine);
+                                                    Deadline deadline, const std::function<void()>& check) {
+  return Leader(listener_.get(), ranks, deadline, check).run(mine);
 }
 
 std::vector<DescriptorSet> DescriptorExchange::follow(const std::string& leader_name, std::span<const int> ranks,

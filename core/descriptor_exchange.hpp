@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ class DescriptorExchange {
   const std::string& name() const noexcept { return name_; }
 
   /// The sets of all `ranks` (world ranks of this host, for messages), in that order; this rank leads and is the first.
-  /// Errors: Timeout naming the ranks that did not come; System.
-  std::vector<DescriptorSet> lead(std::span<const int> ranks, const DescriptorSet& mine, Deadline deadline);
+  /// Errors: Timeout naming the ranks that did not come; System; what `check` throws while it waits for them.
+  std::vector<DescriptorSet> lead(std::span<const int> ranks, const DescriptorSet& mine, Deadline deadline,
+                                  const std::function<void()>& check);
   /// The same on the others. Errors: Timeout or System naming the leader.
   std::vector<DescriptorSet> follow(const std::string& leader_name, std::span<const int> ranks, std::size_t index,
                                     const DescriptorSet& mine, Deadline deadline);

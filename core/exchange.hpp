@@ -17,6 +17,9 @@ struct Exchange {
   int rank = 0;
   int size = 1;
   std::function<std::vector<Bytes>(const Bytes& mine)> all_gather;
+  /// Throws where a rank is known not to come any more; asked while ranks wait for each other by other means. May be
+  /// empty.
+  std::function<void()> check = {};
 };
 
 /// Exchanges for `size` ranks that are threads of this process; element r goes to the thread of rank r.

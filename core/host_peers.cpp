@@ -260,7 +260,7 @@ struct HostPeers::State {
     }
   }
 
-  void pass_descriptors(DescriptorExchange& socket, Deadline deadline) {
+  void pass_descriptors(DescriptorExchange& socket, Deadline deadline, const std::function<void()>& check) {
     if (std::ranges::all_of(peers, [](const Peer& p) { return p.local != nullptr; })) return;
     DescriptorSet mine;
     const std::array<int, kDescriptorsPerRank> own{local->heap.descriptor(), local->event.get(), local->life.get()};
@@ -270,7 +270,7 @@ struct HostPeers::State {
     }
     const auto index = static_cast<std::size_t>(index_of[static_cast<std::size_t>(rank)]);
     std::vector<DescriptorSet> all = index == 0
-                                         ? socket.lead(ranks, mine, deadline)
+                                         ? socket.lead(ranks, mine, deadline, check)
                                          : socket.follow(peers[0].card.socket.data(), ranks, index, mine, deadline);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (peers[i].local) continue;
@@ -300,7 +300,7 @@ HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline
   Bytes outcome = encode(Code::Ok, "");
   try {
     s.read_cards(cards, host_id);
-    s.pass_descriptors(*socket, deadline);
+    s.pass_descriptors(*socket, deadline, world.check);
   } catch (const Error& e) {
     outcome = encode(e.code(), e.what());
   } catch (const std::exception& e) {

@@ -87,6 +87,9 @@ void StoreClient::connect(Deadline deadline) {
       }
     }
     if (refused && !why.empty()) throw Error(Code::Mismatch, why);
+    if (options_.may_come && !options_.may_come()) {
+      throw Error(Code::PeerLost, fmt::format("whoever served the store is gone ({})", why), 0);
+    }
     if (deadline.passed()) {
       throw Error(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,10 +25,11 @@ class SINEW_API StoreClient final : public Store {
     int rank = -1;                         ///< -1: of no world; takes no part in all_gather
     int ranks = 0;
     Duration timeout = std::chrono::minutes(5);  ///< of calls without a deadline
+    std::function<bool()> may_come{};            ///< false: its server is gone, and nobody will answer
   };
 
   /// Tries until the server answers. Errors: Timeout saying where nobody listened; Mismatch if it refuses the secret,
-  /// the number of ranks, or a second process with this rank.
+  /// the number of ranks, or a second process with this rank; PeerLost if `may_come` says so.
   StoreClient(Options options, Deadline deadline);
 
   /// Who serves at a UNIX address; nullopt where nobody does. Errors: Mismatch if it is another user or no store.

@@ -164,8 +164,8 @@ void StoreServer::State::arm(Deadline next) {
 }
 
 StoreServerThread::StoreServerThread(std::unique_ptr<StoreServer> server)
-    : server_(std::move(server)), stop_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!stop_) throw_errno("store: making the server's descriptors");
+    : server_(std::move(server)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_) throw_errno("store: making the server's descriptors");
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -175,14 +175,39 @@ StoreServerThread::StoreServerThread(std::unique_ptr<StoreServer> server)
 }
 
 StoreServerThread::~StoreServerThread() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_ = true;
+  }
+  wake();
   thread_.join();
 }
 
+void StoreServerThread::wake() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void StoreServerThread::lose(int rank, const std::string& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    lost_.emplace_back(rank, why);
+  }
+  wake();
+}
+
+/// Does what it was told meanwhile; false: to stop.
+bool StoreServerThread::obey() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [rank, why] : std::exchange(lost_, {})) server_->lose(rank, why);
+  return !stop_;
+}
+
 void StoreServerThread::run() {
-  std::array<pollfd, 2> wait{{{server_->descriptor(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-  while ((wait[1].revents & POLLIN) == 0) {
+  std::array<pollfd, 2> wait{{{server_->descriptor(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
+  while (obey()) {
     ::poll(wait.data(), wait.size(), -1);
     while (server_->poll()) {
     }

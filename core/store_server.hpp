@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/export.hpp>
@@ -49,14 +51,21 @@ class SINEW_API StoreServerThread {
  public:
   explicit StoreServerThread(std::unique_ptr<StoreServer> server);
   ~StoreServerThread();
+  /// As StoreServer::lose. Thread: any.
+  void lose(int rank, const std::string& why);
   StoreServerThread(const StoreServerThread&) = delete;
   StoreServerThread& operator=(const StoreServerThread&) = delete;
 
  private:
   void run();
+  bool obey();
+  void wake() noexcept;
 
   std::unique_ptr<StoreServer> server_;
-  FileDescriptor stop_;
+  FileDescriptor wake_;
+  std::mutex mutex_;  // guards what follows
+  bool stop_ = false;
+  std::vector<std::pair<int, std::string>> lost_;
   std::thread thread_;
 };
 

@@ -36,6 +36,8 @@ class HostedStore {
   HostedStore(int ranks, Bytes secret) : secret_(std::move(secret)), ranks_(ranks) {}
   void listen(Listener listener);
   void start();
+  /// As StoreServer::lose. Thread: any, once started.
+  void lose(int rank, const std::string& why) { thread_->lose(rank, why); }
   const std::vector<SocketAddress>& addresses() const noexcept { return addresses_; }
 
  private:

@@ -251,6 +251,29 @@ TEST_F(ServedStore, AllGather_EndsWithMismatch_WhenRanksDisagreeOnTheirNumber) {
   EXPECT_THAT(e.what(), AllOf(HasSubstr("rank 1 says there are 3 ranks"), HasSubstr("others say 2")));
 }
 
+TEST_F(ServedStore, Wait_EndsWithPeerLost_WhenTheServersOwnerSaysThatARankIsLost) {
+  const auto a = local.handle(0, 2);
+  std::thread owner([&] {
+    std::this_thread::sleep_for(20ms);
+    local.thread->lose(1, "rank 1 is dead");
+  });
+  const Error e = error_of([&] { a->all_gather("g", 0, 2, {}, Deadline::after(kLong)); });
+  owner.join();
+  EXPECT_EQ(e.code(), Code::PeerLost);
+  EXPECT_EQ(e.rank(), 1);
+  EXPECT_THAT(e.what(), HasSubstr("rank 1 is dead"));
+}
+
+TEST_F(ServedStore, Client_GivesUp_WhenItsServerIsKnownToBeGone) {
+  StoreClient::Options options;
+  options.addresses = {SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()))};
+  int asked = 0;
+  options.may_come = [&] { return ++asked < 3; };
+  const Error e = error_of([&] { StoreClient(options, Deadline::after(kLong)); });
+  EXPECT_EQ(e.code(), Code::PeerLost);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(ServedStore, Client_TimesOut_WhenNobodyServes) {
   StoreClient::Options options;
   options.addresses = {SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()))};
