@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/control/survivors.hpp>
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/measure.hpp>
 #include <sinew/collectives/world.hpp>
@@ -34,14 +35,18 @@ World World::create(Exchange exchange, WorldOptions options) {
     throw Error(Code::InvalidArgument,
                 fmt::format("rank {} of {}: expected 0 <= rank < size", exchange.rank, exchange.size));
   }
-  auto state = std::make_shared<WorldState>(exchange, std::move(options));
+  return World(make(exchange, std::move(options), 0));
+}
+
+std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOptions options, std::uint8_t generation) {
+  auto state = std::make_shared<WorldState>(exchange, std::move(options), generation);
   settle_costs(*state, exchange);
   Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
   auto all = std::make_shared<CommunicatorState>(state, std::move(group));
   all->make_offloads(exchange);
   if (state->options.drive == Drive::Thread) state->thread = std::make_unique<ProgressThread>(*state->engine);
-  return World(std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))}));
+  return std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))});
 }
 
 int World::rank() const noexcept { return inside_->state->rank; }
@@ -63,6 +68,20 @@ void World::abort(const std::string& reason) {
     state.control->end_world(
         Status(Code::Aborted, fmt::format("rank {} aborted the world: {}", state.rank, reason), -1));
   });
+}
+
+World World::shrink() {
+  WorldState& state = *inside_->state;
+  state.on_driver([&] {
+    state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1));
+  });
+  std::unique_ptr<Inside> next;
+  Survivors survivors(state.control->service(), state.options.secret, state.options.config);
+  survivors.agree([&](const Exchange& exchange) {
+    next.reset();
+    next = make(exchange, state.options, static_cast<std::uint8_t>(state.generation + 1));
+  });
+  return World(std::move(next));
 }
 
 int World::descriptor() const noexcept { return inside_->state->engine->descriptor(); }

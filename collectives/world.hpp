@@ -77,6 +77,12 @@ class SINEW_API World {
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.
   void abort(const std::string& reason);
 
+  /// After a failure: the World of the ranks that are left, in their order, with a new generation. All of them must
+  /// call it; who dies meanwhile is left out, too. This World's calls end on all ranks (Aborted), and it may only be
+  /// destroyed.
+  /// Errors: Timeout naming who did not come; as create.
+  World shrink();
+
   /// For the user's own event loop: readable when poll() has something to do. poll() makes progress, never blocks and
   /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor.
   int descriptor() const noexcept;
@@ -84,6 +90,7 @@ class SINEW_API World {
 
  private:
   struct Inside;
+  static std::unique_ptr<Inside> make(const Exchange& exchange, WorldOptions options, std::uint8_t generation);
   explicit World(std::unique_ptr<Inside> inside) noexcept;
   std::unique_ptr<Inside> inside_;
 };

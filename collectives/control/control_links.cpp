@@ -64,7 +64,6 @@ void ControlService::take(HostLink& from, LinkFrame type, std::span<const std::b
       answered(asker, bytes.subspan(sizeof asker));
       break;
     }
-    case LinkFrame::Round: break;
   }
 } catch (const Error& e) {
   log::warning("a control message of rank {} is not understood: {}", from.peer(), e.what());

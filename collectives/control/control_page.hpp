@@ -11,7 +11,7 @@ namespace sinew {
 
 /// The notices of one rank, in its own memory, for the ranks of its host. Its process writes, under a lock of its own.
 struct NoticeBoard {
-  static constexpr std::uint64_t kSlots = 64;
+  static constexpr std::uint64_t kSlots = 256;
 
   std::atomic<std::uint64_t> written;
   std::array<SharedSlot<Notice>, kSlots> slots;

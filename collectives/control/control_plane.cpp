@@ -69,7 +69,7 @@ void ControlPlane::end(Controlled& communicator, const Status& reason) {
 }
 
 void ControlPlane::end_world(const Status& reason) {
-  service_.announce(Notice::of(NoticeKind::WorldEnded, service_.rank(), reason));
+  service_.announce_end(Notice::of(NoticeKind::WorldEnded, service_.rank(), reason));
   end_what_must();
 }
 

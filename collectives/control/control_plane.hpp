@@ -54,6 +54,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   /// The same for one call.
   std::string explain(const PendingCall& call);
 
+  ControlService& service() noexcept { return service_; }
+
   int progress() noexcept override;
   bool active() const noexcept override { return service_.news() || !held_.empty(); }
   int wake_descriptor() const noexcept override { return service_.wake_descriptor(); }

@@ -131,8 +131,7 @@ void ControlService::hear() {
     switch (static_cast<LinkFrame>(message[0])) {
       case LinkFrame::Question: route(body); break;
       case LinkFrame::Answer: answered(rank_, body); break;
-      case LinkFrame::Notice:
-      case LinkFrame::Round: break;
+      case LinkFrame::Notice: break;
     }
   }
   look_everywhere();
@@ -161,6 +160,17 @@ void ControlService::announce(const Notice& notice) {
   tell_host();
 }
 
+/// Whoever hears of the end of the generation must not hear of it before its cause.
+void ControlService::announce_end(const Notice& notice) {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Notice& n : failures_.all()) {
+      if (n.kind == NoticeKind::RankLost) pages_.page->board.post(n);
+    }
+  }
+  announce(notice);
+}
+
 void ControlService::tell_host() const {
   for (const ControlPeer& p : peers_) {
     if (p.rank == rank_) continue;
@@ -182,6 +192,8 @@ bool ControlService::learn(const Notice& notice) {
       if (links_) links_->send_all(LinkFrame::Notice, std::as_bytes(std::span(&notice, 1)));
     });
   }
+  const bool gone = notice.kind == NoticeKind::RankLost || notice.kind == NoticeKind::RankLeft;
+  if (gone && gone_) gone_(notice.world_rank);
   inbox_.push_back(notice);
   news_.store(true, std::memory_order_release);
   const std::uint64_t one = 1;
@@ -219,6 +231,21 @@ void ControlService::look_everywhere() {
 Status ControlService::end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const {
   const std::scoped_lock lock(mutex_);
   return failures_.end_of(communicator, world_ranks);
+}
+
+std::optional<Notice> ControlService::proposal_of(int leader) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.proposal_of(leader);
+}
+
+std::optional<Notice> ControlService::vote_of(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.vote_of(rank);
+}
+
+void ControlService::on_gone(std::function<void(int)> call) {
+  const std::scoped_lock lock(mutex_);
+  gone_ = std::move(call);
 }
 
 bool ControlService::left(int rank) const {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,8 @@ class SINEW_API ControlService : private LinkUser {
 
   /// Tells all ranks. The first notice about a thing counts, here and everywhere; a later one is dropped.
   void announce(const Notice& notice);
+  /// The same for the end of the generation, which all ranks that are known to be lost come before.
+  void announce_end(const Notice& notice);
   /// Something waits for take_news.
   bool news() const noexcept { return news_.load(std::memory_order_relaxed); }
   std::vector<Notice> take_news();
@@ -52,6 +55,11 @@ class SINEW_API ControlService : private LinkUser {
   Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
   bool left(int rank) const;
   bool living(int rank) const;
+  /// As Failures.
+  std::optional<Notice> proposal_of(int leader) const;
+  std::optional<Notice> vote_of(int rank) const;
+  /// Called on any thread for each rank that is lost or leaves, until replaced; it must not come back here.
+  void on_gone(std::function<void(int world_rank)> call);
 
   /// Asks the hosts of those ranks whose records cannot be read here. What they say comes to report(), if ever.
   void ask(const Question& question);
@@ -103,6 +111,7 @@ class SINEW_API ControlService : private LinkUser {
   Failures failures_;
   std::vector<std::uint64_t> seen_;  // notices read, per rank
   std::vector<Notice> inbox_;
+  std::function<void(int)> gone_;
   std::map<std::pair<int, std::uint64_t>, Answer> answers_;  // by rank and communicator
   std::atomic<bool> news_{false};
 };

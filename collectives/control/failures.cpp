@@ -25,18 +25,28 @@ bool Failures::learn(const Notice& notice) {
       if (world_) return false;
       world_ = notice;
       return true;
+    case NoticeKind::Proposal: return learn_later(proposals_, notice);
+    case NoticeKind::Vote: return learn_later(votes_, notice);
     case NoticeKind::Suspicion: return true;
   }
   return false;
 }
 
+bool Failures::learn_later(ByRank& known, const Notice& notice) {
+  const auto [at, fresh] = known.try_emplace(notice.world_rank, notice);
+  if (fresh) return true;
+  if (at->second.communicator >= notice.communicator) return false;
+  at->second = notice;
+  return true;
+}
+
 Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const {
   if (const auto at = ended_.find(communicator); at != ended_.end()) return at->second.status();
-  if (world_) return world_->status();
   for (std::size_t i = 0; i < world_ranks.size(); ++i) {
     const auto& lost = lost_[static_cast<std::size_t>(world_ranks[i])];
     if (lost) return {lost->code, std::string(lost->message()), static_cast<int>(i)};
   }
+  if (world_) return world_->status();
   return {};
 }
 
@@ -50,6 +60,8 @@ std::vector<Notice> Failures::all() const {
   }
   for (const std::uint64_t communicator : ended_order_) notices.push_back(ended_.at(communicator));
   if (world_) notices.push_back(*world_);
+  for (const auto& [rank, n] : proposals_) notices.push_back(n);
+  for (const auto& [rank, n] : votes_) notices.push_back(n);
   return notices;
 }
 

@@ -23,8 +23,11 @@ class SINEW_API Failures {
   bool lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)].has_value(); }
   bool left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)]; }
   bool living(int rank) const noexcept { return !lost(rank) && !left(rank); }
-  /// Why a communicator has ended: it, the generation, or the lowest of its ranks that is lost. Ok: it lives.
+  /// Why a communicator has ended: it, the lowest of its ranks that is lost, or the generation. Ok: it lives.
   Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
+  /// The latest of that rank, and whether there is one.
+  std::optional<Notice> proposal_of(int leader) const { return latest(proposals_, leader); }
+  std::optional<Notice> vote_of(int rank) const { return latest(votes_, rank); }
   bool world_ended() const noexcept { return world_.has_value(); }
   /// Everything known, for somebody who knows nothing.
   std::vector<Notice> all() const;
@@ -33,11 +36,20 @@ class SINEW_API Failures {
   /// Ended communicators are few; a program that makes and ends them for ever must not grow the table.
   static constexpr std::size_t kMostEnded = 1024;
 
+  using ByRank = std::map<int, Notice>;
+  static bool learn_later(ByRank& known, const Notice& notice);
+  static std::optional<Notice> latest(const ByRank& known, int rank) {
+    const auto at = known.find(rank);
+    return at == known.end() ? std::nullopt : std::optional(at->second);
+  }
+
   std::vector<std::optional<Notice>> lost_;
   std::vector<bool> left_;
   std::map<std::uint64_t, Notice> ended_;
   std::vector<std::uint64_t> ended_order_;
   std::optional<Notice> world_;
+  ByRank proposals_;
+  ByRank votes_;
 };
 
 }  // namespace sinew

@@ -19,7 +19,6 @@ enum class LinkFrame : std::uint8_t {
   Notice,    ///< a Notice
   Question,  ///< Question::encode
   Answer,    ///< i32 World rank of the asker, then RankReport::encode
-  Round,     ///< what a rank gives to a round among survivors: see rounds.hpp
 };
 
 /// One TCP connection between the control planes of two ranks on different hosts. Both prove the job's secret before

@@ -16,6 +16,8 @@ enum class NoticeKind : std::uint8_t {
   RankLeft,           ///< it has ended its World in order: no failure for calls that need nothing from it
   CommunicatorEnded,  ///< all its calls, on all its ranks, with the first reason
   WorldEnded,         ///< the generation
+  Proposal,           ///< who goes on after a failure, and where they meet: see survivors.hpp
+  Vote,               ///< how that went for this rank
   Suspicion,          ///< two ranks' records of a communicator differ: for the own rank only, which judges it
 };
 
@@ -23,10 +25,10 @@ enum class NoticeKind : std::uint8_t {
 struct Notice {
   NoticeKind kind = NoticeKind::RankLost;
   Code code = Code::Ok;
-  std::uint8_t from_afar = 0;    ///< came from another host: not to be sent there again
-  std::int32_t world_rank = -1;  ///< lost or left; who ended it
-  std::int32_t blamed = -1;      ///< for Status::rank(): in the communicator concerned
-  std::uint64_t communicator = 0;
+  std::uint8_t from_afar = 0;      ///< came from another host: not to be sent there again
+  std::int32_t world_rank = -1;    ///< lost or left; who ended it
+  std::int32_t blamed = -1;        ///< for Status::rank(): in the communicator concerned
+  std::uint64_t communicator = 0;  ///< Group::identity; of Proposal and Vote, the ballot's number
   std::uint32_t length = 0;
   std::array<char, 980> text{};
 
