@@ -71,6 +71,7 @@ void disagree(Communicator& parent, const Variant& first, const Variant& others)
   {
     Communicator c = parent.split(0);
     c.barrier().get();
+    parent.barrier().get();  // all have left the call before
     const Variant& mine = c.rank() == 0 ? first : others;
     Work work = mine.make(c, in, out);
     Status status = work.wait(Deadline::after(seconds(20)));
@@ -110,6 +111,7 @@ TEST_P(Mismatch, ShowsThatARankMadeNoCall_WhenItDestroyedTheCommunicator) {
       {
         Communicator c = world.communicator().split(0);
         c.barrier().get();
+        world.communicator().barrier().get();
         if (c.rank() > 0) {
           Status status = others.make(c, in, out).wait(Deadline::after(seconds(20)));
           if (status.ok()) status = c.barrier().wait(Deadline::after(seconds(20)));

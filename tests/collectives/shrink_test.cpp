@@ -58,6 +58,12 @@ void work_together(Communicator& c, int calls) {
   }
 }
 
+/// Calls that all ranks have left: a death ends even those that need nothing more of the dead.
+void settle(World& world, const Exchange& exchange) {
+  work_together(world.communicator(), 1);
+  static_cast<void>(exchange.all_gather({}));
+}
+
 Status end_of_sums(Communicator& c) {
   std::vector<float> data(1000);
   const Deadline bound = Deadline::after(seconds(20));
@@ -78,7 +84,7 @@ TEST_P(Shrink, SurvivorsGoOn_WhoeverDies) {
   for (const int victim : {0, 1, 3}) {
     run(4, {victim}, [&](const Exchange& exchange) {
       World world = World::create(exchange, options());
-      work_together(world.communicator(), 1);
+      settle(world, exchange);
       if (world.rank() == victim) die_in_a_collective(world);
       const Status status = end_of_sums(world.communicator());
       EXPECT_EQ(status.code(), Code::PeerLost) << status.message();
@@ -98,9 +104,9 @@ TEST_P(Shrink, GoesOnAgainAndAgain_UntilOneIsLeft) {
     World world = World::create(exchange, options());
     for (int left = 4; left > 1; --left) {
       ASSERT_EQ(world.size(), left);
-      work_together(world.communicator(), 10);
       Communicator part;
       try {
+        work_together(world.communicator(), 10);
         part = world.communicator().split(world.rank() == 1 ? 1 : 0);
         work_together(part, 1);
       } catch (const Error& e) {  // rank 0 may be done, and dead, before others
@@ -124,7 +130,7 @@ TEST_P(Shrink, LeavesOutWhoDiesMeanwhile) {
       SCOPED_TRACE(std::to_string(second) + " after " + std::to_string(delay_us));
       run(4, {first, second}, [&](const Exchange& exchange) {
         World world = World::create(exchange, options());
-        work_together(world.communicator(), 1);
+        settle(world, exchange);
         const int me = world.rank();
         if (me == first) die_in_a_collective(world);
         EXPECT_EQ(end_of_sums(world.communicator()).code(), Code::PeerLost);
@@ -151,7 +157,7 @@ TEST_P(Shrink, LeavesOutWhoDiesMeanwhile) {
 TEST_P(Shrink, MakesANewGeneration_WhereNobodyDied) {
   run(3, {}, [&](const Exchange& exchange) {
     World world = World::create(exchange, options());
-    work_together(world.communicator(), 2);
+    settle(world, exchange);
     World next = world.shrink();
     EXPECT_EQ(next.size(), 3);
     EXPECT_EQ(next.rank(), world.rank());
