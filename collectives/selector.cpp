@@ -11,6 +11,9 @@
 namespace sinew {
 namespace {
 
+/// Predictions this close to each other are a tie: measurements of one machine differ by as much from day to day.
+constexpr double kResolution = 1.15;
+
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
   if (row == facts.links.end()) return nullptr;
@@ -88,7 +91,8 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
   const auto bytes = static_cast<double>(desc.bytes(ranks));
   if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
-  const double message = bytes * cost.serial / cost.rounds;
+  // A rank that sends to many at once pays for each of them.
+  const double message = bytes * std::max(cost.serial, cost.sent) / cost.rounds;
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     slowest = std::max(slowest, find_reach(facts_, where, transport)->cost.seconds(message));
@@ -160,6 +164,14 @@ Selection Selector::select(const CollectiveDesc& desc) const {
       text += fmt::format("; {}@{}: {}", o.candidate.algorithm, o.candidate.transport, o.candidate.rejected);
     }
     throw Error(Code::InvalidArgument, text);
+  }
+  const Seconds least = all.front().candidate.predicted;
+  const auto offload = std::ranges::find_if(all, [&](const Option& o) {
+    return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
+  });
+  if (offload != all.end() && offload != all.begin()) {
+    reason = "no slower than the least, as far as predictions tell, and one step for the whole call";
+    std::rotate(all.begin(), offload, offload + 1);
   }
   Selection selection;
   selection.offload = all.front().offload;

@@ -42,7 +42,7 @@ std::vector<std::string> merged_environment(const std::vector<std::pair<std::str
     for (const auto& [n, v] : added) replaced = replaced || n == name;
     if (!replaced) all.emplace_back(entry);
   }
-  for (const auto& [n, v] : added) all.push_back(n + "=" + v);
+  for (const auto& [n, v] : added) all.push_back(fmt::format("{}={}", n, v));
   return all;
 }
 

@@ -1,0 +1,146 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/selector.hpp>
+#include <sinew/core/error.hpp>
+
+#include "fakes/fixed_offload.hpp"
+
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Seconds kLatency = 1e-6;
+constexpr double kBytesPerSecond = 1e9;
+
+/// So many ranks on one host, one transport that takes 1 us and moves 1 GB/s.
+Facts one_host(int ranks, int cores) {
+  Facts facts;
+  for (int r = 0; r < ranks; ++r) facts.ranks.push_back({0, r});
+  facts.cores_of_host = {cores};
+  facts.transports = {"wire"};
+  CostCurve curve;
+  curve.latency_s = kLatency;
+  curve.knots.push_back({4096.0, kBytesPerSecond});  // not a page
+  facts.links[{0, 0, false}] = {{"wire", {true, {}, curve, "wire"}}};
+  return facts;
+}
+
+std::vector<int> ranks_of(const Facts& facts) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < facts.ranks.size(); ++r) ranks.push_back(static_cast<int>(r));
+  return ranks;
+}
+
+CollectiveDesc sum_of(std::uint64_t count) {
+  return {.collective = Collective::AllReduce, .dtype = DType::F32, .count = count};
+}
+
+/// What is chosen beside an offload that predicts so much.
+Candidate chosen(const Facts& facts, const CollectiveDesc& desc, Seconds offload_predicts) {
+  std::vector<NamedOffload> offloads;
+  offloads.push_back({"host", std::make_unique<FixedOffload>(offload_predicts)});
+  return Selector(facts, ranks_of(facts), offloads).select(desc).plan.chosen();
+}
+
+TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
+  const Facts facts = one_host(4, 4);
+  const Selector selector(facts, ranks_of(facts), {});
+  EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "direct");
+  EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "ring");
+}
+
+TEST(Selector, PredictsFromTheCurve) {
+  const Facts facts = one_host(2, 2);
+  const Selector selector(facts, ranks_of(facts), {});
+  const std::uint64_t count = 1 << 20;
+  const double bytes = 4.0 * count;
+  const Plan plan = selector.select(sum_of(count)).plan;
+  for (const Candidate& c : plan.candidates()) {
+    if (c.algorithm != "ring") continue;
+    // Two rounds of half the bytes, half of them combined.
+    EXPECT_NEAR(c.predicted, 2 * kLatency + bytes / kBytesPerSecond + bytes / 2 / facts.reduce_bytes_per_s, 1e-9);
+  }
+}
+
+TEST(Selector, TakesTheOffload_WhenItIsFasterOrAsFastAsPredictionsTell) {
+  const Facts facts = one_host(2, 2);
+  const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;
+  EXPECT_EQ(chosen(facts, sum_of(2), exchange / 2).algorithm, "fixed");
+  EXPECT_EQ(chosen(facts, sum_of(2), exchange * 1.1).algorithm, "fixed");
+  EXPECT_EQ(chosen(facts, sum_of(2), exchange * 1.3).algorithm, "direct");
+}
+
+TEST(Selector, KeepsTheOrderOfTheLosers_WhenTheOffloadWinsATie) {
+  const Facts facts = one_host(2, 2);
+  const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;
+  std::vector<NamedOffload> offloads;
+  offloads.push_back({"host", std::make_unique<FixedOffload>(exchange * 1.1)});
+  const Plan plan = Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan;
+  Seconds before = 0;
+  for (std::size_t i = 1; i < plan.candidates().size() && plan.candidates()[i].rejected.empty(); ++i) {
+    EXPECT_GE(plan.candidates()[i].predicted, before);
+    before = plan.candidates()[i].predicted;
+  }
+  EXPECT_THAT(plan.explain(), HasSubstr("no slower than the least, as far as predictions tell"));
+}
+
+TEST(Selector, CountsTheTurnsOfTheScheduler_WhenRanksShareCores) {
+  const CollectiveDesc desc = sum_of(2);
+  const Facts fits = one_host(8, 8);
+  const Facts crowded = one_host(8, 2);
+  const Seconds alone = Selector(fits, ranks_of(fits), {}).select(desc).plan.chosen().predicted;
+  const Seconds shared = Selector(crowded, ranks_of(crowded), {}).select(desc).plan.chosen().predicted;
+  EXPECT_GE(shared, 4 * alone + 8 * kSchedulerTurn * 0.999);
+  // Two of the eight fit.
+  EXPECT_EQ(Selector(crowded, {0, 1}, {}).select(desc).plan.chosen().predicted,
+            Selector(fits, {0, 1}, {}).select(desc).plan.chosen().predicted);
+}
+
+TEST(Selector, ShowsWhyAnOffloadIsNoCandidate) {
+  const Facts facts = one_host(2, 2);
+  std::vector<NamedOffload> offloads;
+  offloads.push_back({"host", std::make_unique<FixedOffload>(0, "it is Sunday")});
+  const Plan plan = Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan;
+  EXPECT_EQ(plan.chosen().algorithm, "direct");
+  EXPECT_THAT(plan.explain(), HasSubstr("it is Sunday"));
+}
+
+TEST(Selector, ObeysTheUsersRule_WithinItsSizesOnly) {
+  Facts facts = one_host(2, 2);
+  facts.rules.push_back(Rule::parse("all_reduce:0-1KiB:binomial"));
+  const Selector selector(facts, ranks_of(facts), {});
+  EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "binomial");
+  EXPECT_NE(selector.select(sum_of(1 << 20)).plan.chosen().algorithm, "binomial");
+}
+
+TEST(Selector, NamesEveryReason_WhenARuleLeavesNothing) {
+  Facts facts = one_host(2, 2);
+  facts.rules.push_back(Rule::parse("all_reduce:0-1KiB:direct@tcp"));
+  const Selector selector(facts, ranks_of(facts), {});
+  try {
+    (void)selector.select(sum_of(2));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument);
+    EXPECT_THAT(e.what(), HasSubstr("nothing can run it on these 2 ranks"));
+    EXPECT_THAT(e.what(), HasSubstr("the user's rule all_reduce:0-1024:direct@tcp"));
+  }
+}
+
+TEST(Selector, ChoosesAlike_OnEveryRankAndEveryTime) {
+  const Facts facts = one_host(5, 5);
+  for (std::uint64_t count = 1; count < 1 << 24; count *= 3) {
+    const Selector a(facts, ranks_of(facts), {});
+    const Selector b(facts, ranks_of(facts), {});
+    EXPECT_EQ(a.select(sum_of(count)).plan.to_json(), b.select(sum_of(count)).plan.to_json());
+  }
+}
+
+}  // namespace
+}  // namespace sinew::test
