@@ -29,6 +29,18 @@ double stamped_s(const std::string& stamp) {
   return at;
 }
 
+/// A hundred right sums among those who are left.
+bool goes_on(sinew::World& world) {
+  for (int call = 0; call < 100; ++call) {
+    std::array<double, 512> data{};
+    data.fill(world.rank() + call);
+    world.communicator().all_reduce(data).get();
+    const int n = world.size();
+    if (data.back() != n * (n - 1) / 2 + n * call) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -44,14 +56,21 @@ int main(int argc, char** argv) {
   constexpr int kCalls = 100000;
   try {
     for (int call = 0; call < kCalls; ++call) {
-      if (world.rank() == victim && call == kCalls / 100) die(stamp);
+      if (world.rank() == victim && call == kCalls / 1000) die(stamp);
       world.communicator().all_reduce(data).get();
     }
   } catch (const sinew::Error& error) {
     const double seconds = now_s() - stamped_s(stamp);
-    std::printf("{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f}\n", world.rank(),
-                error.code() == sinew::Code::PeerLost ? error.rank() : -1, std::string(name_of(error.code())).c_str(),
-                seconds);
+    const int rank = world.rank();
+    const double before = now_s();
+    sinew::World next = world.shrink();
+    const double shrink_seconds = now_s() - before;
+    const bool went_on = goes_on(next);
+    std::printf(
+        "{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f, \"shrink_seconds\": %.6f, \"went_on\": "
+        "%s}\n",
+        rank, error.code() == sinew::Code::PeerLost ? error.rank() : -1, std::string(name_of(error.code())).c_str(),
+        seconds, shrink_seconds, went_on ? "true" : "false");
     return 0;
   }
   std::fprintf(stderr, "rank %d: all calls ended well, but rank %d is dead\n", world.rank(), victim);

@@ -163,7 +163,7 @@ Outcome on_two_hosts(const std::string& job) {
   return run_program({TWO_HOSTS, job, EXCHANGE_PROBE, SINEW_RUN}, {"ASAN_OPTIONS=detect_leaks=0"});
 }
 
-class TwoHosts : public testing::TestWithParam<std::string> {
+class TwoHostsBy : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
@@ -173,16 +173,47 @@ class TwoHosts : public testing::TestWithParam<std::string> {
     if (!is_there(program.c_str())) GTEST_SKIP() << program << " is not installed";
   }
 };
-INSTANTIATE_TEST_SUITE_P(By, TwoHosts, testing::Values("variables", "sinew_run", "openmpi", "mpich"),
+INSTANTIATE_TEST_SUITE_P(Each, TwoHostsBy, testing::Values("variables", "sinew_run", "openmpi", "mpich"),
                          [](const auto& job) { return job.param; });
 
-TEST_P(TwoHosts, MeetOverTcp) {
+TEST_P(TwoHostsBy, MeetOverTcp) {
   const Outcome o = on_two_hosts(GetParam());
   if (o.exit_code == 77) GTEST_SKIP() << o.out;
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
   expect_all_met(o.out, 4, 2, "");
   EXPECT_THAT(o.out, HasSubstr("rank 3 of 4"));
   EXPECT_THAT(o.out, HasSubstr("local 1 of 2"));
+}
+
+bool has_programs() { return ::access(PROGRAMS "/survivors", X_OK) == 0; }
+
+/// Ranks 0 and 1 on one host, 2 and 3 on the other; the programs are those of the scorecard.
+Outcome job_on_two_hosts(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> all{TWO_HOSTS, "run", std::string(PROGRAMS) + "/" + program, SINEW_RUN};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run_program(all, {"ASAN_OPTIONS=detect_leaks=0"});
+}
+
+TEST(TwoHosts, SurvivorsNameTheDeadRankAndGoOn) {
+  if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
+  if (!has_programs()) GTEST_SKIP() << "the tools are not built";
+  for (const char* victim : {"0", "3"}) {
+    const Outcome o = job_on_two_hosts("survivors", {"--victim", victim, "--stamp", testing::TempDir() + "/stamp"});
+    if (o.exit_code == 77) GTEST_SKIP() << o.out;
+    const std::string lost = std::string("\"lost\": ") + victim;
+    std::size_t named = 0;
+    for (std::size_t at = 0; (at = o.out.find(lost, at)) != std::string::npos; ++at) ++named;
+    EXPECT_EQ(named, 3U) << o.out << o.err;
+    EXPECT_THAT(o.out, Not(HasSubstr("\"went_on\": false"))) << o.err;
+  }
+}
+
+TEST(TwoHosts, RanksThatComputeOrAreStoppedAreLate) {
+  if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
+  if (!has_programs()) GTEST_SKIP() << "the tools are not built";
+  const Outcome o = job_on_two_hosts("late", {"--computes", "4", "--stopped", "3"});
+  if (o.exit_code == 77) GTEST_SKIP() << o.out;
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
 }
 
 TEST(Launch, SecretsThatDifferBetweenHosts_AreSaid) {

@@ -1,8 +1,9 @@
 #!/bin/sh
-# two_hosts.sh JOB PROBE SINEW_RUN: lets four ranks on two hosts meet; the hosts are network namespaces of this machine,
+# two_hosts.sh JOB PROBE SINEW_RUN [ARGUMENT..]: lets four ranks on two hosts meet; the hosts are network namespaces of this machine,
 # joined by one link. Needs root. Exit code 77: no namespaces here.
 set -eu
 job=$1 probe=$2 run=$3
+shift 3
 name=sinew$$
 one=10.213.7.1 two=10.213.7.2
 folder=$(mktemp -d)
@@ -53,6 +54,7 @@ case $job in
     wait $first || true
     ;;
   sinew_run) SINEW_RSH=$folder/rsh ip netns exec ${name}a "$run" --hosts localhost:2,two:2 "$probe" 2 ;;
+  run) SINEW_RSH=$folder/rsh ip netns exec ${name}a "$run" --on-failure continue --hosts localhost:2,two:2 "$probe" "$@" ;;
   openmpi)
     ip netns exec ${name}a mpirun.openmpi --allow-run-as-root --oversubscribe -mca plm_rsh_agent "$folder/rsh" \
       -mca oob_tcp_if_include $one/24 --host localhost:2,two:2 -n 4 "$probe" 2
