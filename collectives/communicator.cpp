@@ -141,8 +141,13 @@ Communicator Communicator::split(int color, int key) {
   std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
   all_gather(std::span(mine), std::span(all)).get();
 
-  const auto word = std::ranges::find_if(ids, [](std::uint64_t w) { return w != 0; });
-  if (word == ids.end()) throw Error(Code::Unavailable, "split: all 32768 communicator ids are in use");
+  // From a place that moves with every split: a message that nobody received before its communicator ended shall not
+  // meet the next one.
+  const auto first = static_cast<std::ptrdiff_t>(state_->identity_of_child(0) % ids.size());
+  const auto is_free = [](std::uint64_t w) { return w != 0; };
+  auto word = std::find_if(ids.begin() + first, ids.end(), is_free);
+  if (word == ids.end()) word = std::find_if(ids.begin(), ids.begin() + first, is_free);
+  if (*word == 0) throw Error(Code::Unavailable, "split: all 32768 communicator ids are in use");
   const auto id = static_cast<std::uint16_t>(2 * (64 * (word - ids.begin()) + std::countr_zero(*word)));
   std::vector<std::pair<std::int64_t, int>> members;
   for (int r = 0; r < size(); ++r) {

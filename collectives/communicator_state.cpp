@@ -217,9 +217,11 @@ void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer mem
   } else {
     Endpoint& endpoint = world->endpoint(group.world_ranks[static_cast<std::size_t>(op.peer)], name);
     const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), tag);
+    // A message of an earlier communicator that had the same id is refused, not taken.
     if (is_send) {
-      endpoint.send(memory, nullptr, full, 0, op);
+      endpoint.send(memory, nullptr, full, group.identity, op);
     } else {
+      op.note = group.identity;
       endpoint.recv({memory, nullptr, {}}, nullptr, full, op);
     }
   }

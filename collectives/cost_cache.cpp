@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/cost_cache.hpp>
+#include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/reduce.hpp>
 #include <sinew/core/version.hpp>
@@ -18,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 2;  // raised where what is measured changes its meaning
+constexpr int kFormat = 3;  // raised where what is measured changes its meaning
 
 /// Costs hold for this: another kernel, processor or number of cores is measured anew.
 std::string machine_key(int cores) {
@@ -49,6 +50,8 @@ Json to_json(const MeasuredCosts& costs) {
   }
   return {{"links", links},
           {"offloads", offloads},
+          {"unfinished", costs.unfinished},
+          {"again_at_s", costs.again_at_s},
           {"copy_bytes_per_s", costs.copy_bytes_per_s},
           {"reduce_bytes_per_s", costs.reduce_bytes_per_s}};
 }
@@ -66,9 +69,21 @@ MeasuredCosts from_json(const Json& json) {
   for (const auto& [name, bytes] : json.at("offloads").items()) {
     for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(b.get<unsigned>()));
   }
+  costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
+  costs.again_at_s = json.at("again_at_s");
   costs.copy_bytes_per_s = json.at("copy_bytes_per_s");
   costs.reduce_bytes_per_s = json.at("reduce_bytes_per_s");
   return costs;
+}
+
+/// Costs by machine; none where there is no file, or one of another format.
+Json machines_in(const std::string& file) {
+  const auto text = file.empty() ? std::nullopt : file_text(file);
+  if (!text) return Json::object();
+  const Json json = Json::parse(*text);
+  Json machines = json.at("format") == kFormat ? json.at("machines") : Json::object();
+  if (!machines.is_object()) throw Json::type_error::create(302, "\"machines\" is no object", &json);
+  return machines;
 }
 
 }  // namespace
@@ -83,12 +98,10 @@ std::string cost_cache_file(const Config& config) {
 }
 
 std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
-  std::ifstream in(file);
-  if (file.empty() || !in) return std::nullopt;
   try {
-    const Json json = Json::parse(in);
-    if (json.at("format") != kFormat || json.at("machine") != machine_key(cores)) return std::nullopt;
-    return from_json(json.at("costs"));
+    const Json machines = machines_in(file);
+    const auto known = machines.find(machine_key(cores));
+    return known == machines.end() ? std::nullopt : std::optional(from_json(*known));
   } catch (const Json::exception& e) {
     log::info("cost cache {} is not readable and will be measured anew: {}", file, e.what());
     return std::nullopt;
@@ -100,8 +113,13 @@ void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) 
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-  std::ofstream(beside) << Json{{"format", kFormat}, {"machine", machine_key(cores)}, {"costs", to_json(costs)}}.dump(1)
-                        << '\n';
+  Json machines = Json::object();
+  try {
+    machines = machines_in(file);
+  } catch (const Json::exception&) {  // load_costs has said so
+  }
+  machines[machine_key(cores)] = to_json(costs);
+  std::ofstream(beside) << Json{{"format", kFormat}, {"machines", machines}}.dump(1) << '\n';
   if (::rename(beside.c_str(), file.c_str()) != 0) log::info("cost cache {} cannot be written", file);
 }
 

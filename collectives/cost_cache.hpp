@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <sinew/core/config.hpp>
@@ -17,6 +19,9 @@ struct MeasuredCosts {
   std::map<std::string, Bytes> offloads;   ///< what each offload decides by
   double copy_bytes_per_s = 0;
   double reduce_bytes_per_s = 0;
+  /// Transports that could not be measured in time, as on a busy machine: worth another try from `again_at_s` on.
+  std::set<std::string> unfinished;
+  std::int64_t again_at_s = 0;  ///< since the epoch
 };
 
 /// The file costs are kept in between jobs: SINEW_CACHE, else sinew/costs.json in the user's cache folder; empty where
@@ -26,7 +31,8 @@ SINEW_API std::string cost_cache_file(const Config& config);
 /// nullopt where there is none for this machine, this many cores of it for the job, and this version, or it cannot be
 /// read (a log line says why).
 SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, int cores);
-/// Replaces the file in one step; a folder that cannot be written is a log line, not an error.
+/// Keeps what the file says of other machines. Replaces it in one step; a folder that cannot be written is a log line,
+/// not an error.
 SINEW_API void save_costs(const std::string& file, int cores, const MeasuredCosts& costs);
 
 SINEW_API Bytes to_bytes(const MeasuredCosts& costs);

@@ -1,7 +1,12 @@
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -29,6 +34,8 @@ constexpr std::size_t kMostCalls = 64;
 /// Together with what the processors alone take, some 200 ms on an idle machine.
 constexpr auto kLinkBudget = std::chrono::milliseconds(80);
 constexpr auto kOffloadBudget = std::chrono::milliseconds(120);
+/// Until what a busy machine left unmeasured is tried again.
+constexpr std::int64_t kAgainAfterSeconds = 600;
 
 struct Posted : Completion {
   bool done = false;
@@ -247,6 +254,22 @@ MeasuredCosts measure(WorldState& world, int peer) {
   return costs;
 }
 
+/// The transports between these two ranks of which the table does not know everything.
+std::set<std::string> missing_in(const MeasuredCosts& costs, const Facts& facts, std::pair<int, int> pair) {
+  std::set<std::string> missing;
+  if (pair.first < 0) return missing;
+  const auto reached = [&](const std::string& t) { return facts.reach(pair.first, pair.second, t).ok; };
+  for (const std::string& t : facts.transports) {
+    if (!costs.links.contains(t) && reached(t)) missing.insert(t);
+  }
+  for (const std::string& t : facts.with_offload()) {
+    if (!costs.offloads.contains(t) && reached(t)) missing.insert(t);
+  }
+  return missing;
+}
+
+std::int64_t now_s() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1); }
+
 }  // namespace
 
 void settle_costs(WorldState& world, const Exchange& exchange) {
@@ -254,16 +277,12 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   const int cores = world.host->usable_cores();
   std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
   const auto pair = pair_to_measure(world.facts);
-  const auto covers = [&](const MeasuredCosts& c) {
-    const bool measured =
-        cores < 2 || std::ranges::all_of(world.facts.with_offload(), [&](const std::string& t) {
-          return pair.first < 0 || c.offloads.contains(t) || !world.facts.reach(pair.first, pair.second, t).ok;
-        });
-    return measured && std::ranges::all_of(world.facts.transports, [&](const std::string& t) {
-             return pair.first < 0 || c.links.contains(t) || !world.facts.reach(pair.first, pair.second, t).ok;
-           });
+  const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world.facts, pair); };
+  const auto waits = [&](const std::string& t) {
+    return now_s() < cached->again_at_s && cached->unfinished.contains(t);
   };
-  const Bytes table = exchange.all_gather(cached && covers(*cached) ? to_bytes(*cached) : Bytes{})[0];
+  const bool covers = cached && std::ranges::all_of(missing(*cached), waits);
+  const Bytes table = exchange.all_gather(covers ? to_bytes(*cached) : Bytes{})[0];
   if (!table.empty()) {
     apply(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);
     return;
@@ -280,6 +299,8 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     merged.reduce_bytes_per_s = costs.reduce_bytes_per_s;
     for (const auto& [name, curve] : costs.links) merged.links[name] = curve;
     for (const auto& [name, bytes] : costs.offloads) merged.offloads[name] = bytes;
+    merged.unfinished = missing(merged);
+    merged.again_at_s = merged.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
     save_costs(file, cores, merged);
   }
   apply(costs, "measured just now between two ranks", world.facts);

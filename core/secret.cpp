@@ -1,10 +1,10 @@
-#include <fstream>
-#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/file_text.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
 
@@ -22,12 +22,10 @@ Bytes random_secret() {
 }
 
 Bytes secret_from_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  for (char c = 0; file.get(c);) text.push_back(c);
-  if (!file.is_open() || file.bad())
-    throw Error(Code::InvalidArgument, fmt::format("SINEW_SECRET_FILE={}: cannot be read", path));
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  const auto content = file_text(path);
+  if (!content) throw Error(Code::InvalidArgument, fmt::format("SINEW_SECRET_FILE={}: cannot be read", path));
+  std::string_view text = *content;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   if (text.size() < 16) {
     throw Error(
         Code::InvalidArgument,

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/process_end.hpp>
+#include <sinew/core/file_text.hpp>
 
 namespace sinew {
 namespace {
@@ -26,12 +26,9 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kInfoExit = 1 << 3;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-/// /proc/PID/stat from the state letter on: the name before it may hold anything. Empty if the process is gone, also if
-/// it goes between open and read, where a file's buffer read without its stream would throw.
+/// /proc/PID/stat from the state letter on: the name before it may hold anything. Empty if the process is gone.
 std::string stat_of(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text;
-  std::getline(file, text, '\0');
+  const std::string text = file_text(fmt::format("/proc/{}/stat", process)).value_or("");
   const std::size_t name_end = text.rfind(')');
   return name_end == std::string::npos ? std::string() : text.substr(name_end + 1);
 }

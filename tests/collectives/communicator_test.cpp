@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -95,6 +96,25 @@ TEST_P(CommunicatorTest, CarriesMessagesInOrder_ByTag) {
       Work r3 = all.recv(got_c, before, 5);
       for (Work* w : {&s1, &s2, &s3, &r1, &r2, &r3}) w->get();
       require(got_a.back() == before && got_b.back() == before + 100 && got_c.back() == before + 100, "messages");
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, KeepsAMessageThatNobodyReceived_FromTheNextCommunicator) {
+  if (GetParam().transports.find("inproc") != std::string::npos)
+    GTEST_SKIP() << "inproc buffers nothing: its send waits for the receive";
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    if (all.size() == 1) return;
+    for (const int value : {1, 2}) {
+      Communicator part = all.split(0);
+      std::array<int, 1> data{value};
+      if (part.rank() == 0) part.send(data, 1, 5).get();
+      if (part.rank() == 1 && value == 2) {
+        part.recv(data, 0, 5).get();
+        require(data[0] == 2, fmt::format("received {}", data[0]));
+      }
+      all.barrier().get();
     }
   });
 }

@@ -45,14 +45,15 @@ struct alignas(kCacheLine) Frame {
   std::uint64_t tag;
   std::uint64_t note;
   std::uint64_t bytes;
+  struct More {
+    std::uint64_t place;    ///< Announce
+    std::uint32_t ticket;   ///< Announce
+    std::uint32_t receive;  ///< Grant
+    Code why;               ///< Refuse
+  };
   union {
     std::array<std::byte, kFrameInlineBytes> data;  ///< a payload that fits
-    struct {
-      std::uint64_t place;    ///< Announce
-      std::uint32_t ticket;   ///< Announce
-      std::uint32_t receive;  ///< Grant
-      Code why;               ///< Refuse
-    } more;
+    More more;
   };
 
   static std::uint16_t lines_for(std::size_t payload) noexcept {

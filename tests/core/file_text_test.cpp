@@ -1,0 +1,29 @@
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/file_text.hpp>
+#include <sinew/core/random.hpp>
+
+namespace sinew {
+namespace {
+
+TEST(FileText, IsEverything_ZeroBytesAndLongFilesAmongIt) {
+  const std::string path = fmt::format("{}/sinew-text-{:x}", testing::TempDir(), random_id());
+  for (const std::size_t length : {0, 1, 4095, 4096, 4097, 100'000}) {
+    std::string text(length, 'a');
+    if (length > 1) text[length / 2] = '\0';
+    std::ofstream(path, std::ios::binary) << text;
+    EXPECT_EQ(file_text(path), text) << length;
+  }
+}
+
+TEST(FileText, IsNothing_WhenTheFileCannotBeRead) {
+  EXPECT_EQ(file_text("/nowhere/at/all"), std::nullopt);
+  EXPECT_EQ(file_text(testing::TempDir()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace sinew
