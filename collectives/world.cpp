@@ -53,6 +53,11 @@ int World::rank() const noexcept { return inside_->state->rank; }
 int World::size() const noexcept { return inside_->state->size; }
 Communicator& World::communicator() noexcept { return inside_->everybody; }
 std::vector<TransportStatus> World::transports() const { return inside_->state->statuses; }
+const Cluster& World::cluster() const {
+  const WorldState& state = *inside_->state;
+  if (!state.no_cluster.empty()) throw Error(Code::Unavailable, "no cluster: " + state.no_cluster);
+  return state.cluster;
+}
 std::string World::facts() const { return inside_->state->facts.to_string(); }
 
 Memory World::allocate(std::size_t bytes, bool huge_pages) {

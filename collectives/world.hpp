@@ -10,6 +10,7 @@
 #include <sinew/core/cost.hpp>
 #include <sinew/core/exchange.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/topology/cluster.hpp>
 
 namespace sinew {
 
@@ -68,6 +69,9 @@ class SINEW_API World {
   Communicator& communicator() noexcept;
 
   std::vector<TransportStatus> transports() const;
+  /// The machines of the job and which rank runs where; equal on all ranks.
+  /// Errors: Unavailable where a machine could not be looked at, with that rank's reason.
+  const Cluster& cluster() const;
   /// The table that all choices are made from, in words, with where each number is from.
   std::string facts() const;
 

@@ -55,6 +55,11 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   GatheredFacts gathered = gather_facts(exchange, mine, options.config);
   facts = std::move(gathered.facts);
   addresses = std::move(gathered.addresses);
+  try {
+    cluster = gather_cluster(exchange, options.config);
+  } catch (const Error& e) {  // the same on all ranks, and no reason not to communicate
+    no_cluster = e.what();
+  }
   endpoints_.resize(static_cast<std::size_t>(size));
   for (auto& row : endpoints_) row.resize(facts.transports.size());
 

@@ -40,6 +40,8 @@ struct WorldState {
   std::vector<OpenFabric> fabrics;
   std::vector<TransportStatus> statuses;
   Facts facts;
+  Cluster cluster;
+  std::string no_cluster;                       ///< why there is none; empty: there is
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   Executor executor;
   std::unique_ptr<ControlPlane> control;

@@ -142,6 +142,16 @@ TEST_P(CommunicatorTest, RejectsBadArguments_NamingThem) {
   });
 }
 
+TEST_P(CommunicatorTest, KnowsWhichRanksShareAMachine) {
+  run([](World& world) {
+    const Cluster& cluster = world.cluster();
+    require(cluster.hosts.size() == 1, fmt::format("{} hosts", cluster.hosts.size()));
+    require(cluster.ranks.size() == static_cast<std::size_t>(world.size()),
+            fmt::format("{} ranks", cluster.ranks.size()));
+    require(cluster.groups_by_host().at(0).size() == cluster.ranks.size(), "one group of all");
+  });
+}
+
 TEST_P(CommunicatorTest, ExplainsItsChoice_EquallyOnAllRanks) {
   run([](World& world) {
     const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 1 << 20};
