@@ -3,64 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/arguments.hpp>
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
-namespace {
 
-[[noreturn]] void reject(std::string_view call, const std::string& why) {
-  throw Error(Code::InvalidArgument, fmt::format("{}: {}", call, why));
-}
-
-/// Elements in a buffer, or an error naming it.
-std::uint64_t elements(std::string_view call, std::string_view name, std::size_t bytes, DType dtype) {
-  const std::size_t each = size_of(dtype);
-  if (bytes % each != 0) {
-    reject(call, fmt::format("{} has {} bytes, not a multiple of {}'s {}", name, bytes, name_of(dtype), each));
-  }
-  return bytes / each;
-}
-
-void require_bytes(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
-  if (found != expected) reject(call, fmt::format("{} has {} bytes, expected {}", name, found, expected));
-}
-
-void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
-  const bool apart = a.bytes == 0 || b.bytes == 0 || a.data + a.bytes <= b.data || b.data + b.bytes <= a.data;
-  if (!apart) reject(call, "in and out overlap without being in place");
-}
-
-void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
-  if (op == ReduceOp::User && options.user == nullptr) reject(call, "operator user needs CallOptions::user");
-  if (op != ReduceOp::User && !is_defined(op, dtype)) {
-    reject(call, fmt::format("operator {} is not defined for {}", name_of(op), name_of(dtype)));
-  }
-}
-
-void require_rank(std::string_view call, std::string_view what, int rank, int size) {
-  if (rank < 0 || rank >= size) reject(call, fmt::format("{} is {}, expected 0 to {}", what, rank, size - 1));
-}
-
-CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, const CallOptions& options) {
-  CollectiveDesc d;
-  d.collective = c;
-  d.dtype = dtype;
-  d.count = count;
-  d.determinism = options.determinism;
-  return d;
-}
-
-CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, ReduceOp op, const CallOptions& options) {
-  CollectiveDesc d = describe(c, dtype, count, options);
-  d.op = op;
-  if (op == ReduceOp::PreMulSum) d.pre_multiply = options.pre_multiply;
-  if (op == ReduceOp::User) d.user = options.user;
-  return d;
-}
-
-}  // namespace
+using namespace arguments;
 
 Communicator::Communicator() noexcept = default;
 Communicator::Communicator(std::shared_ptr<CommunicatorState> state) noexcept : state_(std::move(state)) {}
@@ -72,12 +22,7 @@ int Communicator::rank() const noexcept { return state_ ? state_->group.rank : -
 int Communicator::size() const noexcept { return state_ ? state_->group.size() : 0; }
 
 Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
-  const std::uint64_t count = elements("all_reduce", "in", in.bytes, dtype);
-  require_bytes("all_reduce", "out", out.bytes, in.bytes);
-  require_defined("all_reduce", op, dtype, options);
-  const bool in_place = in.data == out.data;
-  if (!in_place) require_disjoint("all_reduce", in, out);
-  return state_->start(describe(Collective::AllReduce, dtype, count, op, options), in, out, in_place, options);
+  return state_->start(arguments::all_reduce(in, out, dtype, op, options), in, out, in.data == out.data, options);
 }
 
 Work Communicator::all_gather(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
@@ -101,7 +46,7 @@ Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const Cal
   const std::uint64_t total = elements("all_to_all", "in", in.bytes, dtype);
   require_bytes("all_to_all", "out", out.bytes, in.bytes);
   const auto ranks = static_cast<std::uint64_t>(size());
-  if (total % ranks != 0) reject("all_to_all", fmt::format("{} elements do not divide by {} ranks", total, ranks));
+  if (total % ranks != 0) reject_division("all_to_all", total, ranks);
   const bool in_place = in.data == out.data;
   if (!in_place) require_disjoint("all_to_all", in, out);
   return state_->start(describe(Collective::AllToAll, dtype, total / ranks, options), in, out, in_place, options);

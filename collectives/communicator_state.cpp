@@ -18,11 +18,6 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 /// Plans kept per communicator before the idle ones are dropped: programs whose sizes never repeat must not grow it.
 constexpr std::size_t kMostPlans = 512;
 
-bool same_call(const CollectiveDesc& a, const CollectiveDesc& b) noexcept {
-  return a.collective == b.collective && a.dtype == b.dtype && a.op == b.op && a.count == b.count && a.root == b.root &&
-         a.determinism == b.determinism && a.place == b.place && a.pre_multiply == b.pre_multiply && a.user == b.user;
-}
-
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
@@ -65,13 +60,12 @@ void CommunicatorState::make_offloads(const Exchange& among) {
 }
 
 void CommunicatorState::drop_plans() noexcept {
-  for (auto& plan : plans_) {
-    for (auto& e : plan->executable) {
+  plans_.for_each([this](ReadyPlan& plan) {
+    for (auto& e : plan.executable) {
       if (e) world->executor.forget(*e);
     }
-  }
+  });
   plans_.clear();
-  cache_.fill(nullptr);
 }
 
 CommunicatorState::~CommunicatorState() {
@@ -91,17 +85,8 @@ void CommunicatorState::close() {
   if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
 }
 
-ReadyPlan& CommunicatorState::ready(const CollectiveDesc& desc) {
-  ReadyPlan*& slot = cache_[(fingerprint_of(desc) ^ (desc.count >> 6) ^ (desc.count << 3)) * 0x9e3779b97f4a7c15u >> 58];
-  if (slot == nullptr || !same_call(slot->desc, desc)) slot = &prepare(desc);
-  return *slot;
-}
-
-ReadyPlan& CommunicatorState::prepare(const CollectiveDesc& desc) {
-  for (auto& plan : plans_) {
-    if (same_call(plan->desc, desc)) return *plan;
-  }
-  if (plans_.size() >= kMostPlans && world->calls->pending_of(this) == 0) drop_plans();
+std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
+  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) == 0) drop_plans();
   auto plan = std::make_unique<ReadyPlan>();
   plan->desc = desc;
   plan->selection = selector->select(desc);
@@ -116,8 +101,7 @@ ReadyPlan& CommunicatorState::prepare(const CollectiveDesc& desc) {
     if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());
     if (desc.op == ReduceOp::PreMulSum) plan->scaler = scaler_for(desc.dtype, desc.pre_multiply);
   }
-  plans_.push_back(std::move(plan));
-  return *plans_.back();
+  return plan;
 }
 
 Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
@@ -134,21 +118,21 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
 }
 
 PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const CallOptions& options) {
-  PendingCall& op = world->calls->acquire();
-  op.owner = this;
-  op.sequence = sequence;
-  op.peer = peer;
-  op.fingerprint = fingerprint;
-  op.deadline = options.deadline;
-  op.where = options.where;
-  op.record = world->control->enter({.communicator = group.identity,
-                                     .fingerprint = fingerprint,
-                                     .history = history,
-                                     .sequence = sequence,
-                                     .peer = peer,
-                                     .id = group.communicator},
-                                    options.where);
-  return op;
+  return world->calls->open([&](PendingCall& op) {
+    op.owner = this;
+    op.sequence = sequence;
+    op.peer = peer;
+    op.fingerprint = fingerprint;
+    op.deadline = options.deadline;
+    op.where = options.where;
+    op.record = world->control->enter({.communicator = group.identity,
+                                       .fingerprint = fingerprint,
+                                       .history = history,
+                                       .sequence = sequence,
+                                       .peer = peer,
+                                       .id = group.communicator},
+                                      options.where);
+  });
 }
 
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
@@ -174,7 +158,7 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
       }
     });
   }
-  return Work(world->calls.get(), op.index, op.serial);
+  return Work(op);
 }
 
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
@@ -183,7 +167,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
     op.finish(ended);
     return;
   }
-  ReadyPlan& plan = ready(desc);
+  ReadyPlan& plan = plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   if (plan.selection.offload != nullptr) {
     plan.selection.offload->offload->launch(
         {desc, in, out, nullptr, nullptr, options.after, op.fingerprint, history_of_call, plan.reducer, plan.scaler},
@@ -204,7 +188,7 @@ Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std
   } else {
     world->thread->post([this, &op, is_send, memory, tag] { launch_message(op, is_send, memory, tag); });
   }
-  return Work(world->calls.get(), op.index, op.serial);
+  return Work(op);
 }
 
 void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -8,22 +7,12 @@
 #include <vector>
 
 #include <sinew/collectives/control/controlled.hpp>
-#include <sinew/collectives/executable.hpp>
-#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/plan_cache.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/call_options.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew {
-
-/// A call signature made ready: what to launch. One per distinct signature, found again in a few nanoseconds.
-struct ReadyPlan {
-  CollectiveDesc desc;
-  Selection selection;
-  Reducer reducer;
-  Scaler scaler;
-  std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
-};
 
 /// The inside of a Communicator.
 struct CommunicatorState : Controlled {
@@ -59,20 +48,16 @@ struct CommunicatorState : Controlled {
   std::size_t memory_bytes() const noexcept;
 
  private:
-  static constexpr std::size_t kCacheSlots = 64;
-
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, std::uint64_t history_of_call);
   void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag);
-  ReadyPlan& ready(const CollectiveDesc& desc);
-  ReadyPlan& prepare(const CollectiveDesc& desc);
+  std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
   void close();
   void drop_plans() noexcept;
   PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
 
-  std::array<ReadyPlan*, kCacheSlots> cache_{};
-  std::vector<std::unique_ptr<ReadyPlan>> plans_;
+  PlanCache plans_;
 };
 
 }  // namespace sinew

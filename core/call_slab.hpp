@@ -2,12 +2,14 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/collective.hpp>
@@ -23,12 +25,12 @@ class CallSlab;
 
 /// One call in flight: its completion, and what a verdict must say about it.
 struct PendingCall : Completion {
-  std::atomic<bool> done{false};
+  std::atomic<bool> done{true};  ///< so are places that are free, or being filled
   bool abandoned = false;
-  std::uint32_t index = 0;
-  std::uint32_t serial = 0;
+  std::uint32_t serial = 0;  ///< of the calls that this place has held
   CallSlab* slab = nullptr;
-  const void* owner = nullptr;  ///< the communicator; null: free
+  PendingCall* next_free = nullptr;
+  const void* owner = nullptr;  ///< the communicator
   std::uint32_t sequence = 0;
   int peer = -1;  ///< point to point
   Fingerprint fingerprint = 0;
@@ -57,8 +59,14 @@ class SINEW_API CallSlab {
   /// Ends a call that was held, with the status it has now.
   static void settle(PendingCall& op) noexcept;
 
-  PendingCall& acquire();
-  PendingCall& at(std::uint32_t index) noexcept { return blocks_[index / kBlock][index % kBlock]; }
+  /// Takes a place and lets `fill` say what the call is; from then on it is pending, whoever looks.
+  template <class Fill>
+  PendingCall& open(Fill&& fill) {
+    PendingCall& op = acquire();
+    fill(op);
+    op.done.store(false, std::memory_order_release);
+    return op;
+  }
   /// Waits for the end; false when the deadline came first.
   bool wait(PendingCall& op, Deadline deadline);
   void release(PendingCall& op) noexcept;
@@ -67,12 +75,13 @@ class SINEW_API CallSlab {
   /// Visits every operation that is not done.
   template <class F>
   void for_each_pending(F&& visit) {
-    const auto lock = guard();
-    for (auto& block : blocks_) {
-      for (std::size_t i = 0; i < kBlock; ++i) {
-        if (block[i].owner != nullptr && !block[i].done.load(std::memory_order_relaxed)) visit(block[i]);
+    guarded([&] {
+      for (auto& block : blocks_) {
+        for (std::size_t i = 0; i < kBlock; ++i) {
+          if (!block[i].done.load(std::memory_order_acquire)) visit(block[i]);
+        }
       }
-    }
+    });
   }
   std::size_t pending_of(const void* owner);
 
@@ -80,16 +89,54 @@ class SINEW_API CallSlab {
   static constexpr std::size_t kBlock = 64;
 
   static void fired(Completion& completion) noexcept;
-  std::unique_lock<std::mutex> guard() { return threaded_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>(); }
+  /// Under the lock where there are two threads.
+  template <class F>
+  decltype(auto) guarded(F&& f) {
+    if (threaded_) [[unlikely]]
+      return locked(f);
+    return f();
+  }
+  /// Apart, so that calls of one thread pay for no more than the question.
+  template <class F>
+  [[gnu::noinline]] decltype(auto) locked(F& f) {
+    const std::scoped_lock lock(mutex_);
+    return f();
+  }
+  PendingCall& acquire() {
+    PendingCall& op = *guarded([this] {
+      if (free_ == nullptr) grow();
+      return std::exchange(free_, free_->next_free);
+    });
+    op.abandoned = false;
+    ++op.serial;
+    return op;
+  }
+  /// Guarded. true: somebody sleeps who may wait for it.
+  bool end(PendingCall& op) noexcept {
+    op.done.store(true, std::memory_order_release);
+    if (op.abandoned) give_back(op);
+    return sleepers_ > 0;
+  }
+  /// Guarded.
+  void give_back(PendingCall& op) noexcept {
+    op.done.store(true, std::memory_order_relaxed);
+    op.first_seen_waiting = {};
+    op.note = 0;
+    if (!op.status.ok()) op.status = {};
+    op.next_free = std::exchange(free_, &op);
+  }
   void grow();
+  bool sleep(PendingCall& op, Deadline deadline);
 
   Engine& engine_;
   Duration default_timeout_;
   bool threaded_;
   Judge judge_;
   std::mutex mutex_;
+  std::condition_variable ended_;
+  int sleepers_ = 0;
   std::vector<std::unique_ptr<PendingCall[]>> blocks_;
-  std::vector<std::uint32_t> free_;
+  PendingCall* free_ = nullptr;
 };
 
 }  // namespace sinew

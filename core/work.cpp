@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,41 +10,32 @@
 #include <sinew/core/work.hpp>
 
 namespace sinew {
+namespace {
 
-void CallSlab::grow() {
-  const auto first = static_cast<std::uint32_t>(blocks_.size() * kBlock);
-  auto block = std::make_unique<PendingCall[]>(kBlock);
-  for (std::uint32_t i = kBlock; i-- > 0;) {
-    block[i].index = first + i;
-    block[i].slab = this;
-    block[i].fire = &CallSlab::fired;
-    free_.push_back(first + i);
-  }
-  free_.reserve(first + kBlock);
-  blocks_.push_back(std::move(block));
+constexpr int kYieldsBeforeSleep = 200;
+
+/// Apart from get(), which every call pays for.
+[[noreturn, gnu::noinline]] void throw_late(const PendingCall& call) {
+  const std::string why = call.slab->explain(call);
+  throw Error(Code::Timeout, fmt::format("{} called at {}:{} is not done after the configured timeout; it goes on{}{}",
+                                         describe_fingerprint(call.fingerprint), call.where.file_name(),
+                                         call.where.line(), why.empty() ? "" : ": ", why));
 }
 
-PendingCall& CallSlab::acquire() {
-  const auto lock = guard();
-  if (free_.empty()) grow();
-  PendingCall& op = at(free_.back());
-  free_.pop_back();
-  op.done.store(false, std::memory_order_relaxed);
-  op.abandoned = false;
-  ++op.serial;
-  return op;
+}  // namespace
+
+void CallSlab::grow() {
+  blocks_.push_back(std::make_unique<PendingCall[]>(kBlock));
+  for (std::size_t i = kBlock; i-- > 0;) {
+    PendingCall& op = blocks_.back()[i];
+    op.slab = this;
+    op.fire = &CallSlab::fired;
+    op.next_free = std::exchange(free_, &op);
+  }
 }
 
 void CallSlab::release(PendingCall& op) noexcept {
-  const auto lock = guard();
-  op.owner = nullptr;
-  op.peer = -1;
-  op.deadline = {};
-  op.first_seen_waiting = {};
-  op.note = 0;
-  op.status = {};
-  op.record = {};
-  free_.push_back(op.index);
+  guarded([&] { give_back(op); });
 }
 
 void CallSlab::fired(Completion& completion) noexcept {
@@ -53,41 +45,36 @@ void CallSlab::fired(Completion& completion) noexcept {
 }
 
 void CallSlab::settle(PendingCall& op) noexcept {
+  CallSlab& slab = *op.slab;
   op.record.complete(op.status.code());
-  bool abandoned = false;
-  {
-    const auto lock = op.slab->guard();
-    abandoned = op.abandoned;
-    op.done.store(true, std::memory_order_release);
-  }
-  if (abandoned) op.slab->release(op);
+  if (slab.guarded([&] { return slab.end(op); })) slab.ended_.notify_all();
 }
 
 void CallSlab::abandon(PendingCall& op) noexcept {
-  {
-    const auto lock = guard();
-    if (!op.done.load(std::memory_order_acquire)) {
-      op.abandoned = true;
-      return;
-    }
-  }
-  release(op);
+  guarded([&] {
+    op.abandoned = true;
+    if (op.done.load(std::memory_order_acquire)) give_back(op);
+  });
 }
 
 bool CallSlab::wait(PendingCall& op, Deadline deadline) {
   const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
-  if (!threaded_) return engine_.wait(done, deadline, default_timeout_);
-  const Deadline until = deadline.or_after(default_timeout_);
-  for (int turn = 0; !done(); ++turn) {
-    if (turn < 200) {
-      ::sched_yield();
-    } else {
-      if (until.passed()) return false;
-      const timespec pause{0, 20000};
-      ::nanosleep(&pause, nullptr);
-    }
+  return threaded_ ? sleep(op, deadline) : engine_.wait(done, deadline, default_timeout_);
+}
+
+/// Another thread makes progress: gives it the core a few times, then sleeps until it says that a call has ended.
+bool CallSlab::sleep(PendingCall& op, Deadline deadline) {
+  const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
+  for (int turn = 0; turn < kYieldsBeforeSleep; ++turn) {
+    if (done()) return true;
+    ::sched_yield();
   }
-  return true;
+  const Deadline until = deadline.or_after(default_timeout_);
+  std::unique_lock lock(mutex_);
+  ++sleepers_;
+  const bool ended = ended_.wait_until(lock, until.at(), done);
+  --sleepers_;
+  return ended;
 }
 
 std::size_t CallSlab::pending_of(const void* owner) {
@@ -96,30 +83,22 @@ std::size_t CallSlab::pending_of(const void* owner) {
   return count;
 }
 
-bool Work::done() const noexcept { return slab_ == nullptr || slab_->at(index_).done.load(std::memory_order_acquire); }
+bool Work::done() const noexcept { return call_ == nullptr || call_->done.load(std::memory_order_acquire); }
 
 Status Work::wait(Deadline deadline) {
-  if (slab_ == nullptr) return {};
-  PendingCall& op = slab_->at(index_);
-  if (!slab_->wait(op, deadline)) return Status::pending();
-  return op.status;
+  if (call_ == nullptr) return {};
+  if (!call_->slab->wait(*call_, deadline)) return Status::pending();
+  return call_->status;
 }
 
 void Work::get() {
-  const Status status = wait();
-  if (status.code() == Code::Pending) {
-    const PendingCall& op = slab_->at(index_);
-    const std::string why = slab_->explain(op);
-    throw Error(Code::Timeout,
-                fmt::format("{} called at {}:{} is not done after the configured timeout; it goes on{}{}",
-                            describe_fingerprint(op.fingerprint), op.where.file_name(), op.where.line(),
-                            why.empty() ? "" : ": ", why));
-  }
-  status.require();
+  if (call_ == nullptr) return;
+  if (!done() && !call_->slab->wait(*call_, {})) throw_late(*call_);
+  call_->status.require();
 }
 
 void Work::order(StreamRef) { get(); }
 
-void Work::abandon() noexcept { slab_->abandon(slab_->at(index_)); }
+void Work::abandon() noexcept { call_->slab->abandon(*call_); }
 
 }  // namespace sinew

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <utility>
 
 #include <sinew/core/call_options.hpp>
@@ -11,7 +9,7 @@
 
 namespace sinew {
 
-class CallSlab;
+struct PendingCall;
 
 /// The one handle for work in flight, on host or device: a place in its World's slab of calls.
 /// Lifetime: buffers belong to the operation until it is done; destroying an unfinished Work neither cancels nor waits.
@@ -19,18 +17,14 @@ class CallSlab;
 class [[nodiscard]] SINEW_API Work {
  public:
   Work() noexcept = default;  ///< already done, Ok
-  Work(CallSlab* slab, std::uint32_t index, std::uint32_t serial) noexcept
-      : slab_(slab), index_(index), serial_(serial) {}
-  Work(Work&& other) noexcept
-      : slab_(std::exchange(other.slab_, nullptr)), index_(other.index_), serial_(other.serial_) {}
+  explicit Work(PendingCall& call) noexcept : call_(&call) {}
+  Work(Work&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
   Work& operator=(Work&& other) noexcept {
-    std::swap(slab_, other.slab_);
-    std::swap(index_, other.index_);
-    std::swap(serial_, other.serial_);
+    std::swap(call_, other.call_);
     return *this;
   }
   ~Work() {
-    if (slab_) abandon();
+    if (call_) abandon();
   }
 
   /// Never makes progress by itself; poll the World or wait.
@@ -45,9 +39,7 @@ class [[nodiscard]] SINEW_API Work {
  private:
   void abandon() noexcept;
 
-  CallSlab* slab_ = nullptr;
-  std::uint32_t index_ = 0;
-  std::uint32_t serial_ = 0;
+  PendingCall* call_ = nullptr;
 };
 
 }  // namespace sinew

@@ -1,0 +1,40 @@
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/arguments.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew::arguments {
+namespace {
+
+[[noreturn]] void reject(std::string_view call, const std::string& why) {
+  throw Error(Code::InvalidArgument, fmt::format("{}: {}", call, why));
+}
+
+}  // namespace
+
+void reject_multiple(std::string_view call, std::string_view name, std::size_t bytes, DType dtype) {
+  reject(call, fmt::format("{} has {} bytes, not a multiple of {}'s {}", name, bytes, name_of(dtype), size_of(dtype)));
+}
+
+void reject_bytes(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
+  reject(call, fmt::format("{} has {} bytes, expected {}", name, found, expected));
+}
+
+void reject_overlap(std::string_view call) { reject(call, "in and out overlap without being in place"); }
+
+void reject_operator(std::string_view call, ReduceOp op, DType dtype) {
+  if (op == ReduceOp::User) reject(call, "operator user needs CallOptions::user");
+  reject(call, fmt::format("operator {} is not defined for {}", name_of(op), name_of(dtype)));
+}
+
+void reject_rank(std::string_view call, std::string_view what, int rank, int size) {
+  reject(call, fmt::format("{} is {}, expected 0 to {}", what, rank, size - 1));
+}
+
+void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks) {
+  reject(call, fmt::format("{} elements do not divide by {} ranks", total, ranks));
+}
+
+}  // namespace sinew::arguments

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/call_options.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/export.hpp>
+
+// What a communicator asks of its caller's arguments, and the description it makes of them. A bad one throws
+// Error{InvalidArgument} that names the call, the argument, what was found and what was expected. What throws stands
+// apart from the checks, which every call pays for.
+namespace sinew::arguments {
+
+[[noreturn]] SINEW_API void reject_multiple(std::string_view call, std::string_view name, std::size_t bytes, DType);
+[[noreturn]] SINEW_API void reject_bytes(std::string_view call, std::string_view name, std::size_t found,
+                                         std::size_t expected);
+[[noreturn]] SINEW_API void reject_overlap(std::string_view call);
+[[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
+[[noreturn]] SINEW_API void reject_rank(std::string_view call, std::string_view what, int rank, int size);
+[[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
+
+/// Elements in a buffer.
+inline std::uint64_t elements(std::string_view call, std::string_view name, std::size_t bytes, DType dtype) {
+  const std::size_t each = size_of(dtype);  // a power of two
+  if ((bytes & (each - 1)) != 0) reject_multiple(call, name, bytes, dtype);
+  return bytes >> std::countr_zero(each);
+}
+
+inline void require_bytes(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
+  if (found != expected) reject_bytes(call, name, found, expected);
+}
+
+inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
+  const bool apart = a.bytes == 0 || b.bytes == 0 || a.data + a.bytes <= b.data || b.data + b.bytes <= a.data;
+  if (!apart) reject_overlap(call);
+}
+
+inline void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
+  if (op == ReduceOp::User ? options.user == nullptr : !is_defined(op, dtype)) reject_operator(call, op, dtype);
+}
+
+inline void require_rank(std::string_view call, std::string_view what, int rank, int size) {
+  if (rank < 0 || rank >= size) reject_rank(call, what, rank, size);
+}
+
+inline CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, const CallOptions& options) {
+  CollectiveDesc d;
+  d.collective = c;
+  d.dtype = dtype;
+  d.count = count;
+  d.determinism = options.determinism;
+  return d;
+}
+
+inline CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, ReduceOp op,
+                               const CallOptions& options) {
+  CollectiveDesc d = describe(c, dtype, count, options);
+  d.op = op;
+  if (op == ReduceOp::PreMulSum) d.pre_multiply = options.pre_multiply;
+  if (op == ReduceOp::User) d.user = options.user;
+  return d;
+}
+
+inline CollectiveDesc all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
+  const std::uint64_t count = elements("all_reduce", "in", in.bytes, dtype);
+  require_bytes("all_reduce", "out", out.bytes, in.bytes);
+  require_defined("all_reduce", op, dtype, options);
+  if (in.data != out.data) require_disjoint("all_reduce", in, out);
+  return describe(Collective::AllReduce, dtype, count, op, options);
+}
+
+}  // namespace sinew::arguments

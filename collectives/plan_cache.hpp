@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/selector.hpp>
+
+namespace sinew {
+
+/// A call signature made ready: what to launch. One per distinct signature.
+struct ReadyPlan {
+  CollectiveDesc desc;
+  Fingerprint fingerprint = 0;  ///< of `desc`
+  Selection selection;
+  Reducer reducer;
+  Scaler scaler;
+  std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
+};
+
+/// The plans of one communicator, and a direct-mapped table in front of them.
+/// Cost: 15 ns for a call that was made before; a call that shares its place in the table with another one in turns
+///       pays for a search through all plans.
+class PlanCache {
+ public:
+  /// `fingerprint`: of `desc`. `make()` gives the plan of a call that has none; it may clear the cache before.
+  template <class Make>
+  ReadyPlan& find(const CollectiveDesc& desc, Fingerprint fingerprint, Make&& make) {
+    ReadyPlan*& slot = slots_[fingerprint * 0x9e3779b97f4a7c15u >> (64 - kSlotBits)];
+    if (slot == nullptr || !is_for(*slot, desc, fingerprint)) {
+      slot = &search(desc, fingerprint, std::forward<Make>(make));
+    }
+    return *slot;
+  }
+
+  std::size_t count() const noexcept { return plans_.size(); }
+  template <class F>
+  void for_each(F&& visit) {
+    for (auto& plan : plans_) visit(*plan);
+  }
+  void clear() noexcept {
+    slots_.fill(nullptr);
+    plans_.clear();
+  }
+
+ private:
+  static constexpr int kSlotBits = 6;
+
+  /// Compares what the fingerprint folds or leaves out one by one.
+  static bool is_for(const ReadyPlan& plan, const CollectiveDesc& desc, Fingerprint fingerprint) noexcept {
+    return plan.fingerprint == fingerprint && plan.desc.count == desc.count && plan.desc.root == desc.root &&
+           plan.desc.place == desc.place && plan.desc.pre_multiply == desc.pre_multiply && plan.desc.user == desc.user;
+  }
+
+  template <class Make>
+  ReadyPlan& search(const CollectiveDesc& desc, Fingerprint fingerprint, Make&& make) {
+    for (auto& plan : plans_) {
+      if (is_for(*plan, desc, fingerprint)) return *plan;
+    }
+    std::unique_ptr<ReadyPlan> made = std::forward<Make>(make)();
+    made->fingerprint = fingerprint;
+    plans_.push_back(std::move(made));
+    return *plans_.back();
+  }
+
+  std::array<ReadyPlan*, 1 << kSlotBits> slots_{};
+  std::vector<std::unique_ptr<ReadyPlan>> plans_;
+};
+
+}  // namespace sinew
