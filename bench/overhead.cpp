@@ -1,0 +1,275 @@
+// What an all_reduce of 8 bytes over shared memory costs beyond the bare exchange of two flag lines: each part by
+// itself, and the whole call in turns with the bare exchange, in the same two processes.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <sinew/collectives/arguments.hpp>
+#include <sinew/collectives/plan_cache.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/call_slab.hpp>
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/record_ring.hpp>
+#include <sinew/core/work.hpp>
+
+#include "flag_lines.hpp"
+
+namespace {
+
+using namespace sinew;
+using Steady = std::chrono::steady_clock;
+
+constexpr std::uint64_t kCalls = 20'000;
+constexpr int kBatches = 31;
+/// What follows a fence waits for the pipeline to fill again, so a few pieces share one; without any, hundreds would
+/// overlap.
+constexpr std::uint64_t kPiecesPerFence = 4;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// The compiler knows nothing of what comes out of here, and cannot leave out what goes in.
+template <class T>
+T& hidden(T& value) {
+  static T* volatile at;
+  at = &value;
+  return *at;
+}
+void keep(std::uint64_t value) { static_cast<void>(hidden(value)); }
+
+template <class Piece>
+double ns_of_loop(Piece&& piece) {
+  const auto begin = Steady::now();
+  for (std::uint64_t i = 0; i < kCalls; ++i) {
+    piece(i);
+    if (i % kPiecesPerFence == 0) instruction_fence();
+  }
+  return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
+}
+
+/// Nanoseconds of one piece, less the empty loop.
+template <class Piece>
+double ns_of(Piece&& piece) {
+  std::vector<double> with;
+  std::vector<double> without;
+  for (int b = 0; b < kBatches; ++b) {
+    with.push_back(ns_of_loop(piece));
+    without.push_back(ns_of_loop([](std::uint64_t i) { keep(i); }));
+  }
+  return median(with) - median(without);
+}
+
+CollectiveDesc described(std::uint64_t count) {
+  return {.collective = Collective::AllReduce, .dtype = DType::F64, .count = count};
+}
+
+/// Eight signatures in turn.
+double plan_lookup() {
+  PlanCache cache;
+  std::array<CollectiveDesc, 8> descs;
+  std::array<Fingerprint, 8> fingerprints{};
+  for (std::uint64_t k = 0; k < descs.size(); ++k) {
+    descs[k] = described(k + 1);
+    fingerprints[k] = fingerprint_of(descs[k]);
+  }
+  return ns_of([&](std::uint64_t i) {
+    const CollectiveDesc& desc = hidden(descs)[i % descs.size()];
+    const auto make = [&desc] {
+      auto plan = std::make_unique<ReadyPlan>();
+      plan->desc = desc;
+      return plan;
+    };
+    keep(reinterpret_cast<std::uint64_t>(&cache.find(desc, hidden(fingerprints)[i % descs.size()], make)));
+  });
+}
+
+double arguments_and_fingerprint() {
+  struct Given {
+    std::array<double, 1> data;
+    DType dtype = DType::F64;
+    ReduceOp op = ReduceOp::Sum;
+    CallOptions options;
+  } given;
+  return ns_of([&](std::uint64_t) {
+    Given& g = hidden(given);
+    const Buffer buffer{reinterpret_cast<std::byte*>(g.data.data()), sizeof g.data};
+    keep(fingerprint_of(arguments::all_reduce(buffer, buffer, g.dtype, g.op, g.options)));
+  });
+}
+
+/// Both halves.
+double record() {
+  std::vector<std::byte> memory(RecordRing::bytes() + kCacheLine);
+  void* aligned = memory.data();
+  std::size_t space = memory.size();
+  RecordRing ring(static_cast<std::byte*>(std::align(kCacheLine, RecordRing::bytes(), aligned, space)), 0);
+  CallEntry entry{.communicator = 1, .fingerprint = 2, .history = 3, .sequence = 4};
+  const CallOptions options;
+  return ns_of([&](std::uint64_t) { hidden(ring).enter(hidden(entry), options.where).complete(Code::Ok); });
+}
+
+/// A place for the call, its end, the wait that finds it ended.
+double work() {
+  Engine engine(true);
+  CallSlab calls(engine, std::chrono::seconds(1), false);
+  const CallOptions options;
+  return ns_of([&](std::uint64_t i) {
+    PendingCall& op = hidden(calls).open([&](PendingCall& call) {
+      call.owner = &engine;
+      call.sequence = static_cast<std::uint32_t>(i);
+      call.peer = -1;
+      call.fingerprint = i;
+      call.deadline = options.deadline;
+      call.where = options.where;
+      call.record = {};
+    });
+    Work handle(op);
+    op.finish({});
+    handle.get();
+  });
+}
+
+/// What two processes share beside the World's own memory.
+struct Board {
+  static constexpr std::size_t kMostBytes = 1 << 16;
+  std::array<bench::FlagPair, 2> lines;
+  std::array<std::array<std::byte, kMostBytes>, 2> bytes;
+  std::array<std::size_t, 2> lengths;
+  std::uint64_t number = 0;
+};
+
+/// One of the two processes.
+class Rank {
+ public:
+  Rank(Board& board, int rank) : board_(board), rank_(rank), world_(World::create(exchange(), options())) {}
+
+  double bare() { return exchange_flags(own(), others(), number_, kCalls) * 1e9; }
+  double whole() {
+    Communicator& all = world_.communicator();
+    std::array<double, 1> data{};
+    meet();
+    const auto begin = Steady::now();
+    for (std::uint64_t i = 0; i < kCalls; ++i) all.all_reduce(data).get();
+    return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
+  }
+  std::string plan() { return world_.communicator().plan(described(1)).explain(); }
+
+ private:
+  static WorldOptions options() {
+    WorldOptions options;
+    options.config.transports = {"shm"};
+    options.config.tune = {"all_reduce:0-:shm@shm"};  // whatever else is predicted to be as fast
+    return options;
+  }
+  bench::FlagPair& own() { return board_.lines[static_cast<std::size_t>(rank_)]; }
+  const bench::FlagPair& others() { return board_.lines[static_cast<std::size_t>(1 - rank_)]; }
+  void meet() { bench::exchange_flags(own(), others(), number_, 1); }
+  Exchange exchange() {
+    return {rank_, 2, [this](const Bytes& mine) {
+              const auto r = static_cast<std::size_t>(rank_);
+              if (mine.size() > Board::kMostBytes) std::abort();
+              std::memcpy(board_.bytes[r].data(), mine.data(), mine.size());
+              board_.lengths[r] = mine.size();
+              meet();
+              std::vector<Bytes> all;
+              for (std::size_t i = 0; i < 2; ++i) {
+                const auto* first = board_.bytes[i].data();
+                all.emplace_back(first, first + board_.lengths[i]);
+              }
+              meet();
+              return all;
+            }};
+  }
+
+  Board& board_;
+  int rank_;
+  std::uint64_t number_ = 0;
+  World world_;
+};
+
+struct Ns {
+  double bare, whole;
+};
+
+/// Medians of batches in turns, on rank 0 of two processes.
+Ns in_two_processes(bool show_plan) {
+  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  auto* board = new (memory) Board{};
+  const pid_t child = fork();
+  std::vector<double> bare;
+  std::vector<double> whole;
+  {
+    Rank self(*board, child == 0 ? 1 : 0);
+    if (show_plan && child != 0) fmt::print("{}\n", self.plan());
+    for (int b = -2; b < kBatches; ++b) {
+      const Ns ns{self.bare(), self.whole()};
+      if (b < 0) continue;
+      bare.push_back(ns.bare);
+      whole.push_back(ns.whole);
+    }
+  }
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return {median(bare), median(whole)};
+}
+
+struct Part {
+  const char* name;
+  double budget;
+  double ns;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Shows what an all_reduce of 8 bytes costs beyond the bare exchange of two flag lines.");
+  std::string json;
+  bool show_plan = false;
+  app.add_option("--json", json, "file for one line of JSON");
+  app.add_flag("--plan", show_plan, "show what runs, and why");
+  CLI11_PARSE(app, argc, argv);
+
+  const Ns ns = in_two_processes(show_plan);
+  const std::array<Part, 4> parts = {{{"plan lookup", 15, plan_lookup()},
+                                      {"arguments, fingerprint", 10, arguments_and_fingerprint()},
+                                      {"record", 15, record()},
+                                      {"Work", 10, work()}}};
+  Part sum{"sum of the parts", 0, 0};
+  std::string list;
+  fmt::print("{:<34}{:>8}{:>8}\n", "part of an 8-byte all_reduce", "ns", "budget");
+  for (const Part& p : parts) {
+    fmt::print("{:<34}{:>8.1f}{:>8}\n", p.name, p.ns, p.budget);
+    sum.ns += p.ns;
+    sum.budget += p.budget;
+    list +=
+        fmt::format(R"({}{{"part":"{}","ns":{:.2f},"budget":{}}})", list.empty() ? "" : ",", p.name, p.ns, p.budget);
+  }
+  const double beyond = ns.whole - ns.bare;
+  fmt::print("{:<34}{:>8.1f}{:>8}\n", sum.name, sum.ns, sum.budget);
+  fmt::print("{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n", "bare exchange of flag lines", ns.bare,
+             "whole call", ns.whole, "whole call beyond the exchange", beyond, "of that the transport's own",
+             beyond - sum.ns);
+  if (!json.empty())
+    std::ofstream(json) << fmt::format(R"({{"parts":[{}],"sum":{:.2f},"bare":{:.2f},"whole":{:.2f},"beyond":{:.2f}}})",
+                                       list, sum.ns, ns.bare, ns.whole, beyond)
+                        << '\n';
+}
