@@ -132,6 +132,6 @@ std::string Communicator::verdict() const {
   return text;
 }
 
-std::size_t Communicator::memory_bytes() const noexcept { return state_ ? state_->memory_bytes() : 0; }
+std::size_t Communicator::memory_bytes() const { return state_ ? state_->memory_bytes() : 0; }
 
 }  // namespace sinew

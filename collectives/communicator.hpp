@@ -109,7 +109,7 @@ class SINEW_API Communicator {
   std::string verdict() const;
 
   /// Bytes of buffers held for this communicator on this rank.
-  std::size_t memory_bytes() const noexcept;
+  std::size_t memory_bytes() const;
 
  private:
   template <class R>

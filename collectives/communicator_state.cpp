@@ -28,7 +28,7 @@ CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group membe
 }
 
 std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
-  return mix(mix(group.identity + 1, sequence), static_cast<std::uint64_t>(color) + 1);
+  return mix(mix(group.identity + 1, last_sequence()), static_cast<std::uint64_t>(color) + 1);
 }
 
 void CommunicatorState::make_offloads(const Exchange& among) {
@@ -120,7 +120,7 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
 PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const CallOptions& options) {
   return world->calls->open([&](PendingCall& op) {
     op.owner = this;
-    op.sequence = sequence;
+    op.sequence = last_sequence();
     op.peer = peer;
     op.fingerprint = fingerprint;
     op.deadline = options.deadline;
@@ -128,7 +128,7 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
     op.record = world->control->enter({.communicator = group.identity,
                                        .fingerprint = fingerprint,
                                        .history = history,
-                                       .sequence = sequence,
+                                       .sequence = op.sequence,
                                        .peer = peer,
                                        .id = group.communicator},
                                       options.where);
@@ -138,15 +138,15 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                               const CallOptions& options) {
   const Fingerprint fingerprint = fingerprint_of(desc);
-  ++sequence;
+  const std::uint32_t number = last_sequence() + 1;
+  sequence.store(number, std::memory_order_relaxed);
   history = mix(history, fingerprint);
   PendingCall& op = begin(fingerprint, -1, options);
   if (!world->thread) {
     try {
       launch(op, desc, in, out, in_place, options, history);
     } catch (...) {
-      op.record.complete(Code::InvalidArgument);
-      world->calls->release(op);
+      give_up(op);
       throw;
     }
   } else {
@@ -184,11 +184,28 @@ Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std
   const Collective kind = is_send ? Collective::Send : Collective::Recv;
   PendingCall& op = begin(fingerprint_of({.collective = kind, .count = memory.bytes}), peer, options);
   if (!world->thread) {
-    launch_message(op, is_send, memory, tag);
+    try {
+      launch_message(op, is_send, memory, tag);
+    } catch (...) {
+      give_up(op);
+      throw;
+    }
   } else {
-    world->thread->post([this, &op, is_send, memory, tag] { launch_message(op, is_send, memory, tag); });
+    world->thread->post([this, &op, is_send, memory, tag] {
+      try {
+        launch_message(op, is_send, memory, tag);
+      } catch (const Error& e) {
+        op.finish(Status(e.code(), e.what(), e.rank()));
+      }
+    });
   }
   return Work(op);
+}
+
+/// Of a call that could not be launched: the caller gets the exception instead of a Work.
+void CommunicatorState::give_up(PendingCall& op) noexcept {
+  op.record.complete(Code::InvalidArgument);
+  world->calls->release(op);
 }
 
 void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag) {
@@ -248,10 +265,13 @@ Exchange CommunicatorState::exchange() {
           }};
 }
 
-std::size_t CommunicatorState::memory_bytes() const noexcept {
+std::size_t CommunicatorState::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
-  return bytes + world->executor.memory_bytes();
+  world->on_driver([&] {
+    for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
+    bytes += world->executor.memory_bytes();
+  });
+  return bytes;
 }
 
 }  // namespace sinew

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -25,9 +26,9 @@ struct CommunicatorState : Controlled {
   Group group;
   std::vector<NamedOffload> offloads;
   std::unique_ptr<Selector> selector;
-  Status ended;                ///< why later calls end at once; Ok: alive
-  std::uint32_t sequence = 0;  ///< collectives so far
-  std::uint64_t history = 0;   ///< hash of all of them
+  Status ended;                            ///< why later calls end at once; Ok: alive
+  std::atomic<std::uint32_t> sequence{0};  ///< collectives so far; the caller's thread counts, the driver's looks
+  std::uint64_t history = 0;               ///< hash of all of them
 
   Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options);
   Work start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag, const CallOptions& options);
@@ -35,7 +36,7 @@ struct CommunicatorState : Controlled {
   std::uint64_t identity_of_child(int color) const noexcept;
 
   const Group& members() const noexcept override { return group; }
-  std::uint32_t last_sequence() const noexcept override { return sequence; }
+  std::uint32_t last_sequence() const noexcept override { return sequence.load(std::memory_order_relaxed); }
   const Status& end_reason() const noexcept override { return ended; }
   void end(const Status& reason) noexcept override;
   const void* owner() const noexcept override { return this; }
@@ -45,11 +46,12 @@ struct CommunicatorState : Controlled {
   void make_offloads(const Exchange& among);
   /// An exchange among this communicator's ranks by its own collectives.
   Exchange exchange();
-  std::size_t memory_bytes() const noexcept;
+  std::size_t memory_bytes() const;
 
  private:
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, std::uint64_t history_of_call);
+  void give_up(PendingCall& op) noexcept;
   void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag);
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);

@@ -62,6 +62,7 @@ HostHeap::~HostHeap() { munmap(base_, bytes_); }
 std::byte* HostHeap::allocate(std::size_t bytes, std::size_t alignment) {
   assert(alignment >= kCacheLine && (alignment & (alignment - 1)) == 0);
   const std::uint64_t length = round_up(std::max<std::size_t>(bytes, 1), kCacheLine);
+  const std::scoped_lock lock(mutex_);
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
     const auto [start, hole_bytes] = *hole;
     const std::uint64_t offset = round_up(start, alignment);
@@ -77,10 +78,11 @@ std::byte* HostHeap::allocate(std::size_t bytes, std::size_t alignment) {
       Code::System,
       fmt::format("{} bytes asked of this process's shared memory: {} of its {} bytes are taken, and no hole is "
                   "long enough",
-                  bytes, allocated_bytes(), bytes_));
+                  bytes, sum_of_allocated(), bytes_));
 }
 
 void HostHeap::release(std::byte* memory) noexcept {
+  const std::scoped_lock lock(mutex_);
   const auto block = allocated_.find(offset_of(memory));
   assert(block != allocated_.end());
   std::uint64_t start = block->first;
@@ -113,6 +115,11 @@ void HostHeap::release(std::byte* memory) noexcept {
 }
 
 std::size_t HostHeap::allocated_bytes() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  return sum_of_allocated();
+}
+
+std::size_t HostHeap::sum_of_allocated() const noexcept {
   std::size_t sum = 0;
   for (const auto& [offset, length] : allocated_) sum += length;
   return sum;

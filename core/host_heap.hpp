@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
@@ -12,7 +13,8 @@ namespace sinew {
 /// This process's memory that the other ranks of the host may read: one sparse memfd, mapped here for writing and by
 /// the peers for reading only. Whatever a peer must see is allocated from it and named by its offset, so that after
 /// World::create no descriptor ever travels again, and nothing is left behind by SIGKILL.
-/// Cost: address space only until touched; freed pages go back to the kernel (fallocate punch hole).
+/// Thread: any: with Drive::Thread the user's thread takes memory beside the one that makes progress.
+/// Cost:   address space only until touched; freed pages go back to the kernel (fallocate punch hole).
 class SINEW_API HostHeap {
  public:
   /// Errors: Error{System} where memfd_create or mmap is refused, with the reason.
@@ -43,9 +45,12 @@ class SINEW_API HostHeap {
 #endif
 
  private:
+  std::size_t sum_of_allocated() const noexcept;
+
   FileDescriptor memfd_;
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
+  mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;       // offset -> bytes
   std::map<std::uint64_t, std::uint64_t> allocated_;  // offset -> bytes
 };

@@ -187,6 +187,7 @@ struct HostPeers::State {
   Bytes mask;                          // of all these ranks
   double quota = 0;                    // the smallest among them; 0: none
   bool fence = false;
+  std::mutex mapping;  // on first use, which the user's thread and the one that makes progress may come to together
 
   ~State() {
     LocalRanks::of_process().remove(token);
@@ -208,6 +209,7 @@ struct HostPeers::State {
   }
 
   const std::byte* map(Peer& p) {
+    const std::scoped_lock lock(mapping);
     if (p.base) return p.base;
     void* memory = mmap(nullptr, p.card.heap_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, p.descriptors[0].get(), 0);
     if (memory == MAP_FAILED)
@@ -350,11 +352,6 @@ HostWaker HostPeers::waker_of(int world_rank) {
 void HostPeers::notify(int world_rank) noexcept {
   const Peer* p = state_->find(world_rank);
   assert(p);
-  if (p->base) {
-    HostWaker(reinterpret_cast<const SleepWord*>(p->base + p->card.sleep_offset), state_->event_of(*p), state_->fence)
-        .notify();
-    return;
-  }
   try {
     waker_of(world_rank).notify();
   } catch (const Error&) {  // its word cannot be read: wake it in any case

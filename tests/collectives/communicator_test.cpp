@@ -164,6 +164,30 @@ TEST_P(CommunicatorTest, ExplainsItsChoice_EquallyOnAllRanks) {
   });
 }
 
+TEST_P(CommunicatorTest, AnswersAndAllocates_WhileCallsAreInFlight) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    const bool registers =
+        std::ranges::any_of(world.transports(), [](const auto& t) { return t.name == "shm" && t.ok; });
+    const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 10000};
+    std::vector<float> data(10000);
+    for (int round = 0; round < 5; ++round) {
+      std::ranges::fill(data, 1.0F);
+      Work work = all.all_reduce(data);
+      if (registers) world.allocate(5000 * static_cast<std::size_t>(round + 1));
+      static_cast<void>(all.memory_bytes());
+      static_cast<void>(all.plan(desc));
+      static_cast<void>(all.verdict());
+      Communicator pair = all.split(all.rank() / 2);
+      std::vector<std::int32_t> one{1};
+      pair.all_reduce(one).get();
+      require(one[0] == pair.size(), "the part");
+      work.get();
+      require(data[9999] == static_cast<float>(all.size()), "the whole");
+    }
+  });
+}
+
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   // Shared memory alone has whole collectives but no messages, which split and send need.
@@ -173,6 +197,7 @@ std::vector<Setting> settings() {
   }
   all.push_back({"inproc,shm", 3, Drive::Thread});
   all.push_back({"tcp", 2, Drive::Thread});
+  all.push_back({"shm,tcp", 3, Drive::Thread});
   return all;
 }
 

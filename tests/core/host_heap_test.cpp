@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -87,6 +88,27 @@ TEST(HostHeap, SaysWhatWasAskedAndTaken_WhenFull) {
     EXPECT_NE(std::string(e.what()).find("7340032 bytes asked"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("10485760 of its 16777216"), std::string::npos) << e.what();
   }
+}
+
+TEST(HostHeap, GivesEachThreadItsOwnMemory) {
+  HostHeap heap(std::size_t{64} << 20);
+  const auto take_and_return = [&heap](std::byte mark) {
+    for (int round = 0; round < 300; ++round) {
+      std::vector<std::byte*> blocks;
+      for (std::size_t k = 1; k <= 8; ++k) {
+        blocks.push_back(heap.allocate(k * 700));
+        std::fill_n(blocks.back(), k * 700, mark);
+      }
+      for (std::size_t k = 1; k <= 8; ++k) {
+        ASSERT_TRUE(std::all_of(blocks[k - 1], blocks[k - 1] + k * 700, [mark](std::byte b) { return b == mark; }));
+        heap.release(blocks[k - 1]);
+      }
+    }
+  };
+  std::thread other(take_and_return, std::byte{1});
+  take_and_return(std::byte{2});
+  other.join();
+  EXPECT_EQ(heap.allocated_bytes(), 0u);
 }
 
 TEST(HostHeap, KnowsItsOwnMemory) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include <sinew/transports/shm/areas.hpp>
@@ -8,7 +7,8 @@ namespace sinew::shm {
 
 Area* Areas::obtain() {
   give_back_unread();
-  return new (heap_.allocate(kAreaBytes, page_bytes())) Area{};
+  // As it comes: it may have been an Area whose words a peer looks at once more.
+  return reinterpret_cast<Area*>(heap_.allocate(kAreaBytes, page_bytes()));
 }
 
 void Areas::retire(Area* area, std::uint64_t salt, std::vector<const Word*> readers) {

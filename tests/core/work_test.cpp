@@ -1,0 +1,134 @@
+#include <sys/resource.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/call_slab.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/work.hpp>
+
+namespace sinew {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// As with Drive::Thread: this thread starts calls and waits, another one ends them.
+class WorkOfAnotherThread : public testing::Test {
+ protected:
+  PendingCall& open() {
+    return calls_.open([this](PendingCall& op) { op.owner = this; });
+  }
+
+  Engine engine_{true};
+  CallSlab calls_{engine_, seconds(60), true};
+};
+
+TEST_F(WorkOfAnotherThread, WaitEndsWithPending_AtItsDeadline_AndMayBeRepeated) {
+  PendingCall& op = open();
+  Work work(op);
+  const auto begin = Clock::now();
+  EXPECT_EQ(work.wait(Deadline::after(milliseconds(30))).code(), Code::Pending);
+  EXPECT_GE(Clock::now() - begin, milliseconds(30));
+  op.finish({});
+  EXPECT_TRUE(work.wait().ok());
+}
+
+TEST_F(WorkOfAnotherThread, WaitEndsAtOnce_WhenTheCallDoes) {
+  PendingCall& op = open();
+  Work work(op);
+  std::thread driver([&op] {
+    std::this_thread::sleep_for(milliseconds(30));
+    op.finish({Code::Truncated, "as planned"});
+  });
+  EXPECT_EQ(work.wait(Deadline::after(seconds(60))).message(), "as planned");
+  driver.join();
+}
+
+TEST_F(WorkOfAnotherThread, WaitSleeps) {
+  PendingCall& op = open();
+  Work work(op);
+  rusage before{};
+  rusage after{};
+  ::getrusage(RUSAGE_THREAD, &before);
+  EXPECT_EQ(work.wait(Deadline::after(milliseconds(200))).code(), Code::Pending);
+  ::getrusage(RUSAGE_THREAD, &after);
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 400) << "it woke that often in 200 ms";
+  op.finish({});
+}
+
+TEST_F(WorkOfAnotherThread, EveryWaitIsWoken) {
+  constexpr int kCalls = 4;
+  std::vector<PendingCall*> ops;
+  std::vector<std::thread> waiting;
+  std::atomic<int> ended{0};
+  for (int i = 0; i < kCalls; ++i) ops.push_back(&open());
+  for (PendingCall* op : ops) {
+    waiting.emplace_back([&ended, work = Work(*op)]() mutable {
+      if (work.wait(Deadline::after(seconds(60))).ok()) ++ended;
+    });
+  }
+  std::this_thread::sleep_for(milliseconds(20));
+  for (PendingCall* op : ops) op->finish({});
+  for (std::thread& t : waiting) t.join();
+  EXPECT_EQ(ended, kCalls);
+}
+
+TEST_F(WorkOfAnotherThread, CallsArePendingOnlyOnceTheyAreFilled) {
+  constexpr int kCalls = 1000;
+  std::atomic<bool> over{false};
+  std::atomic<int> strange{0};
+  std::thread driver([&] {
+    while (!over) {
+      std::vector<PendingCall*> pending;
+      calls_.for_each_pending([&](PendingCall& op) {
+        if (op.owner != this || op.sequence == 0) ++strange;
+        pending.push_back(&op);
+      });
+      for (PendingCall* op : pending) op->finish({});
+    }
+  });
+  for (std::uint32_t i = 1; i <= kCalls; ++i) {
+    Work work(calls_.open([this, i](PendingCall& op) {
+      op.owner = nullptr;
+      op.sequence = i;
+      op.owner = this;
+    }));
+    if (i % 3 != 0) work.get();  // else abandoned
+  }
+  while (calls_.pending_of(this) > 0) std::this_thread::yield();
+  over = true;
+  driver.join();
+  EXPECT_EQ(strange, 0);
+}
+
+TEST(Work, PlacesAreUsedAgain_AndStayWhereTheyAre) {
+  Engine engine(true);
+  CallSlab calls(engine, seconds(1), false);
+  const auto open = [&calls]() -> PendingCall& { return calls.open([](PendingCall&) {}); };
+  PendingCall& first = open();
+  const std::uint32_t serial = first.serial;
+  {
+    const Work work(first);
+    first.finish({Code::Timeout, "late"});
+  }
+  PendingCall& again = open();
+  EXPECT_EQ(&again, &first);
+  EXPECT_NE(again.serial, serial);
+  EXPECT_TRUE(again.status.ok());
+  Work held(again);
+  std::vector<Work> many;
+  for (int i = 0; i < 200; ++i) many.emplace_back(open());
+  EXPECT_FALSE(held.done());
+  again.finish({});
+  EXPECT_TRUE(held.done());
+  many.clear();
+  calls.for_each_pending([](PendingCall& op) { op.finish({}); });
+  EXPECT_EQ(calls.pending_of(nullptr), 0u);
+}
+
+}  // namespace
+}  // namespace sinew
