@@ -26,8 +26,8 @@ struct Sample {
   std::size_t bytes;
   int batches;
 };
-constexpr Sample kSamples[] = {{8, 40},        {256, 20},    {4096, 20},
-                               {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};  // not a page
+constexpr Sample kSamples[] = {{8, 40},        {256, 20},    {4 << 10 /* not a page */, 20},
+                               {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};
 /// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
 constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
