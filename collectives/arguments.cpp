@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
@@ -22,15 +23,33 @@ void reject_bytes(std::string_view call, std::string_view name, std::size_t foun
   reject(call, fmt::format("{} has {} bytes, expected {}", name, found, expected));
 }
 
+void reject_buffer(std::string_view call, std::string_view name, ConstBuffer found) {
+  if (found.place.kind == MemoryKind::Device)
+    reject(call, fmt::format("{} is memory of device {}, expected memory of the host", name, found.place.device));
+  if (found.data == nullptr) reject(call, fmt::format("{} is null, expected {} bytes", name, found.bytes));
+  reject(call, fmt::format("{} has {} bytes, expected at most {}", name, found.bytes, PTRDIFF_MAX));
+}
+
+void reject_dtype(std::string_view call, DType dtype) {
+  reject(call, fmt::format("dtype is {}, expected one of the {} of DType", static_cast<int>(dtype), kDTypeCount));
+}
+
 void reject_overlap(std::string_view call) { reject(call, "in and out overlap without being in place"); }
 
 void reject_operator(std::string_view call, ReduceOp op, DType dtype) {
+  if (static_cast<std::size_t>(op) >= kReduceOpCount)
+    reject(call,
+           fmt::format("operator is {}, expected one of the {} of ReduceOp", static_cast<int>(op), kReduceOpCount));
   if (op == ReduceOp::User) reject(call, "operator user needs CallOptions::user");
   reject(call, fmt::format("operator {} is not defined for {}", name_of(op), name_of(dtype)));
 }
 
 void reject_rank(std::string_view call, std::string_view what, int rank, int size) {
   reject(call, fmt::format("{} is {}, expected 0 to {}", what, rank, size - 1));
+}
+
+void reject_self(std::string_view call, std::string_view what, int rank) {
+  reject(call, fmt::format("{} is {}, this rank itself; expected another one", what, rank));
 }
 
 void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks) {

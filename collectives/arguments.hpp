@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,20 +18,36 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_multiple(std::string_view call, std::string_view name, std::size_t bytes, DType);
 [[noreturn]] SINEW_API void reject_bytes(std::string_view call, std::string_view name, std::size_t found,
                                          std::size_t expected);
+[[noreturn]] SINEW_API void reject_buffer(std::string_view call, std::string_view name, ConstBuffer found);
+[[noreturn]] SINEW_API void reject_dtype(std::string_view call, DType dtype);
 [[noreturn]] SINEW_API void reject_overlap(std::string_view call);
 [[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
 [[noreturn]] SINEW_API void reject_rank(std::string_view call, std::string_view what, int rank, int size);
+[[noreturn]] SINEW_API void reject_self(std::string_view call, std::string_view what, int rank);
 [[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
 
-/// Elements in a buffer.
-inline std::uint64_t elements(std::string_view call, std::string_view name, std::size_t bytes, DType dtype) {
-  const std::size_t each = size_of(dtype);  // a power of two
-  if ((bytes & (each - 1)) != 0) reject_multiple(call, name, bytes, dtype);
-  return bytes >> std::countr_zero(each);
+/// Memory that can be there, on the host.
+inline void require_memory(std::string_view call, std::string_view name, ConstBuffer b) {
+  const bool fine = (b.data != nullptr || b.bytes == 0) && b.bytes <= PTRDIFF_MAX && b.place.kind != MemoryKind::Device;
+  if (!fine) reject_buffer(call, name, b);
 }
 
-inline void require_bytes(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
-  if (found != expected) reject_bytes(call, name, found, expected);
+/// Elements in a buffer.
+inline std::uint64_t elements(std::string_view call, std::string_view name, ConstBuffer b, DType dtype) {
+  require_memory(call, name, b);
+  if (static_cast<std::size_t>(dtype) >= kDTypeCount) reject_dtype(call, dtype);
+  const std::size_t each = size_of(dtype);  // a power of two
+  if ((b.bytes & (each - 1)) != 0) reject_multiple(call, name, b.bytes, dtype);
+  return b.bytes >> std::countr_zero(each);
+}
+
+/// A buffer of `parts` times `bytes`.
+inline void require_bytes(std::string_view call, std::string_view name, ConstBuffer b, std::size_t bytes,
+                          int parts = 1) {
+  require_memory(call, name, b);
+  std::size_t expected = 0;
+  if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(parts), &expected)) expected = SIZE_MAX;
+  if (b.bytes != expected) reject_bytes(call, name, b.bytes, expected);
 }
 
 inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
@@ -39,7 +56,9 @@ inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b
 }
 
 inline void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
-  if (op == ReduceOp::User ? options.user == nullptr : !is_defined(op, dtype)) reject_operator(call, op, dtype);
+  const bool known = static_cast<std::size_t>(op) < kReduceOpCount;
+  if (!known || (op == ReduceOp::User ? options.user == nullptr : !is_defined(op, dtype)))
+    reject_operator(call, op, dtype);
 }
 
 inline void require_rank(std::string_view call, std::string_view what, int rank, int size) {
@@ -65,8 +84,8 @@ inline CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, R
 }
 
 inline CollectiveDesc all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
-  const std::uint64_t count = elements("all_reduce", "in", in.bytes, dtype);
-  require_bytes("all_reduce", "out", out.bytes, in.bytes);
+  const std::uint64_t count = elements("all_reduce", "in", in, dtype);
+  require_bytes("all_reduce", "out", out, in.bytes);
   require_defined("all_reduce", op, dtype, options);
   if (in.data != out.data) require_disjoint("all_reduce", in, out);
   return describe(Collective::AllReduce, dtype, count, op, options);

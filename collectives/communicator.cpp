@@ -12,72 +12,98 @@ namespace sinew {
 
 using namespace arguments;
 
+namespace {
+
+void require_peer(std::string_view call, std::string_view what, int rank, const Group& group) {
+  require_rank(call, what, rank, group.size());
+  if (rank == group.rank) reject_self(call, what, rank);
+}
+
+}  // namespace
+
 Communicator::Communicator() noexcept = default;
 Communicator::Communicator(std::shared_ptr<CommunicatorState> state) noexcept : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
+CommunicatorState& Communicator::state() const {
+  if (!state_)
+    throw Error(Code::InvalidArgument,
+                "this communicator is empty: moved from, or what split gives for a color below 0");
+  state_->world->require_own_process();
+  return *state_;
+}
+
 int Communicator::rank() const noexcept { return state_ ? state_->group.rank : -1; }
 int Communicator::size() const noexcept { return state_ ? state_->group.size() : 0; }
 
 Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
-  return state_->start(arguments::all_reduce(in, out, dtype, op, options), in, out, in.data == out.data, options);
+  return state().start(arguments::all_reduce(in, out, dtype, op, options), in, out, in.data == out.data, options);
 }
 
 Work Communicator::all_gather(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
-  const std::uint64_t count = elements("all_gather", "in", in.bytes, dtype);
-  require_bytes("all_gather", "out", out.bytes, in.bytes * static_cast<std::size_t>(size()));
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("all_gather", "in", in, dtype);
+  require_bytes("all_gather", "out", out, in.bytes, size());
   const bool in_place = in.data == out.data + in.bytes * static_cast<std::size_t>(rank());
   if (!in_place) require_disjoint("all_gather", in, out);
-  return state_->start(describe(Collective::AllGather, dtype, count, options), in, out, in_place, options);
+  return s.start(describe(Collective::AllGather, dtype, count, options), in, out, in_place, options);
 }
 
 Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
-  const std::uint64_t count = elements("reduce_scatter", "out", out.bytes, dtype);
-  require_bytes("reduce_scatter", "in", in.bytes, out.bytes * static_cast<std::size_t>(size()));
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("reduce_scatter", "out", out, dtype);
+  require_bytes("reduce_scatter", "in", in, out.bytes, size());
   require_defined("reduce_scatter", op, dtype, options);
   const bool in_place = out.data == in.data + out.bytes * static_cast<std::size_t>(rank());
   if (!in_place) require_disjoint("reduce_scatter", in, out);
-  return state_->start(describe(Collective::ReduceScatter, dtype, count, op, options), in, out, in_place, options);
+  return s.start(describe(Collective::ReduceScatter, dtype, count, op, options), in, out, in_place, options);
 }
 
 Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
-  const std::uint64_t total = elements("all_to_all", "in", in.bytes, dtype);
-  require_bytes("all_to_all", "out", out.bytes, in.bytes);
+  CommunicatorState& s = state();
+  const std::uint64_t total = elements("all_to_all", "in", in, dtype);
+  require_bytes("all_to_all", "out", out, in.bytes);
   const auto ranks = static_cast<std::uint64_t>(size());
   if (total % ranks != 0) reject_division("all_to_all", total, ranks);
   const bool in_place = in.data == out.data;
   if (!in_place) require_disjoint("all_to_all", in, out);
-  return state_->start(describe(Collective::AllToAll, dtype, total / ranks, options), in, out, in_place, options);
+  return s.start(describe(Collective::AllToAll, dtype, total / ranks, options), in, out, in_place, options);
 }
 
 Work Communicator::broadcast(Buffer data, DType dtype, int root, const CallOptions& options) {
-  const std::uint64_t count = elements("broadcast", "data", data.bytes, dtype);
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("broadcast", "data", data, dtype);
   require_rank("broadcast", "root", root, size());
   CollectiveDesc desc = describe(Collective::Broadcast, dtype, count, options);
   desc.root = root;
-  return state_->start(desc, data, data, true, options);
+  return s.start(desc, data, data, true, options);
 }
 
 Work Communicator::barrier(const CallOptions& options) {
-  return state_->start(describe(Collective::Barrier, DType::U8, 0, options), {}, {}, true, options);
+  return state().start(describe(Collective::Barrier, DType::U8, 0, options), {}, {}, true, options);
 }
 
 Work Communicator::send(ConstBuffer from, int to_rank, std::uint32_t tag, const CallOptions& options) {
-  require_rank("send", "to_rank", to_rank, size());
+  CommunicatorState& s = state();
+  require_peer("send", "to_rank", to_rank, s.group);
+  require_memory("send", "from", from);
   const Buffer memory{const_cast<std::byte*>(from.data), from.bytes, from.place};
-  return state_->start_message(true, memory, to_rank, tag, options);
+  return s.start_message(true, memory, to_rank, tag, options);
 }
 
 Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallOptions& options) {
-  require_rank("recv", "from_rank", from_rank, size());
-  return state_->start_message(false, to, from_rank, tag, options);
+  CommunicatorState& s = state();
+  require_peer("recv", "from_rank", from_rank, s.group);
+  require_memory("recv", "to", to);
+  return s.start_message(false, to, from_rank, tag, options);
 }
 
-Plan Communicator::plan(const CollectiveDesc& desc) const { return state_->selector->select(desc).plan; }
+Plan Communicator::plan(const CollectiveDesc& desc) const { return state().selector->select(desc).plan; }
 
 Communicator Communicator::split(int color, int key) {
+  state();
   // Free ids common to all: one word each is enough, for a communicator has few others beside it.
   auto& free = state_->world->free_ids;
   std::vector<std::uint64_t> ids = free;
@@ -120,7 +146,7 @@ Communicator Communicator::split(int color, int key) {
 }
 
 void Communicator::abort(const std::string& reason) {
-  WorldState& world = *state_->world;
+  WorldState& world = *state().world;
   world.on_driver([&] {
     world.control->end(*state_, Status(Code::Aborted, fmt::format("rank {} aborted: {}", rank(), reason), rank()));
   });
@@ -128,7 +154,7 @@ void Communicator::abort(const std::string& reason) {
 
 std::string Communicator::verdict() const {
   std::string text;
-  state_->world->on_driver([&] { text = state_->world->control->verdict(*state_); });
+  state().world->on_driver([&] { text = state_->world->control->verdict(*state_); });
   return text;
 }
 

@@ -112,6 +112,8 @@ class SINEW_API Communicator {
   std::size_t memory_bytes() const;
 
  private:
+  /// Errors: InvalidArgument where this one is empty, or the process a fork of the one that made it.
+  CommunicatorState& state() const;
   template <class R>
   static constexpr DType dtype_of() noexcept {
     return kDTypeOf<std::ranges::range_value_t<R>>;

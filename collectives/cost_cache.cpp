@@ -19,7 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 3;  // raised where what is measured changes its meaning
+constexpr const char* kFolder = "sinew";  // in the user's cache folder; the one folder that is made
+constexpr int kFormat = 3;                // raised where what is measured changes its meaning
 
 /// Costs hold for this: another kernel, processor or number of cores is measured anew.
 std::string machine_key(int cores) {
@@ -76,14 +77,31 @@ MeasuredCosts from_json(const Json& json) {
   return costs;
 }
 
-/// Costs by machine; none where there is no file, or one of another format.
-Json machines_in(const std::string& file) {
-  const auto text = file.empty() ? std::nullopt : file_text(file);
-  if (!text) return Json::object();
-  const Json json = Json::parse(*text);
-  Json machines = json.at("format") == kFormat ? json.at("machines") : Json::object();
-  if (!machines.is_object()) throw Json::type_error::create(302, "\"machines\" is no object", &json);
-  return machines;
+struct Cache {
+  Json machines = Json::object();  ///< costs by machine
+  std::string problem;             ///< why the file can be neither used nor replaced; empty: it can
+};
+
+Cache read_cache(const std::string& file) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (file.empty() || status.type() == std::filesystem::file_type::not_found) return {};
+  if (!std::filesystem::is_regular_file(status)) return {Json::object(), "it is no regular file"};
+  const auto text = file_text(file);
+  if (!text) return {Json::object(), "it cannot be read"};
+  if (text->empty()) return {};
+  try {
+    const Json json = Json::parse(*text);
+    if (json.at("format") != kFormat) return {};
+    if (json.at("machines").is_object()) return {json.at("machines"), ""};
+    return {Json::object(), "its machines are no object"};
+  } catch (const Json::exception& e) {
+    return {Json::object(), e.what()};
+  }
+}
+
+void report(const std::string& file, const std::string& problem) {
+  log::info("cost cache {} is left alone, and what it should hold is measured by every job: {}", file, problem);
 }
 
 }  // namespace
@@ -91,36 +109,41 @@ Json machines_in(const std::string& file) {
 std::string cost_cache_file(const Config& config) {
   if (!config.cache_file.empty()) return config.cache_file;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::string(cache) + "/sinew/costs.json";
+    return fmt::format("{}/{}/costs.json", cache, kFolder);
   }
   const char* home = std::getenv("HOME");
-  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/sinew/costs.json" : "";
+  return home != nullptr && *home != '\0' ? fmt::format("{}/.cache/{}/costs.json", home, kFolder) : "";
 }
 
 std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
+  const Cache cache = read_cache(file);
+  if (!cache.problem.empty()) report(file, cache.problem);
+  const auto known = cache.machines.find(machine_key(cores));
+  if (known == cache.machines.end()) return std::nullopt;
   try {
-    const Json machines = machines_in(file);
-    const auto known = machines.find(machine_key(cores));
-    return known == machines.end() ? std::nullopt : std::optional(from_json(*known));
+    return from_json(*known);
   } catch (const Json::exception& e) {
-    log::info("cost cache {} is not readable and will be measured anew: {}", file, e.what());
+    log::info("cost cache {}: what it says of this machine is measured anew: {}", file, e.what());
     return std::nullopt;
   }
 }
 
 void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) {
-  if (file.empty()) return;
+  Cache cache = read_cache(file);
+  if (file.empty() || !cache.problem.empty()) return;  // load_costs has said so
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code error;
+  if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
+  cache.machines[machine_key(cores)] = to_json(costs);
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-  Json machines = Json::object();
-  try {
-    machines = machines_in(file);
-  } catch (const Json::exception&) {  // load_costs has said so
+  std::ofstream out(beside);
+  out << Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) << '\n';
+  out.close();
+  if (out.good()) std::filesystem::rename(beside, file, error);
+  if (!out.good() || error) {
+    std::filesystem::remove(beside, error);
+    report(file, "it cannot be written");
   }
-  machines[machine_key(cores)] = to_json(costs);
-  std::ofstream(beside) << Json{{"format", kFormat}, {"machines", machines}}.dump(1) << '\n';
-  if (::rename(beside.c_str(), file.c_str()) != 0) log::info("cost cache {} cannot be written", file);
 }
 
 Bytes to_bytes(const MeasuredCosts& costs) {

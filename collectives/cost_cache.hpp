@@ -31,8 +31,8 @@ SINEW_API std::string cost_cache_file(const Config& config);
 /// nullopt where there is none for this machine, this many cores of it for the job, and this version, or it cannot be
 /// read (a log line says why).
 SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, int cores);
-/// Keeps what the file says of other machines. Replaces it in one step; a folder that cannot be written is a log line,
-/// not an error.
+/// Keeps what the file says of other machines, and replaces it in one step. What is no regular file, holds something
+/// else or cannot be written is left alone: a log line, not an error.
 SINEW_API void save_costs(const std::string& file, int cores, const MeasuredCosts& costs);
 
 SINEW_API Bytes to_bytes(const MeasuredCosts& costs);

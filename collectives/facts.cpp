@@ -35,6 +35,7 @@ Rule Rule::parse(const std::string& text) {
   } catch (const Error& e) {
     bad_rule(text, e.what());
   }
+  if (rule.min_bytes > rule.max_bytes) bad_rule(text, "the sizes run backwards");
   const std::string choice = text.substr(second + 1);
   const std::size_t at = choice.find('@');
   rule.algorithm = choice.substr(0, at);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -49,26 +50,34 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   return std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))});
 }
 
-int World::rank() const noexcept { return inside_->state->rank; }
-int World::size() const noexcept { return inside_->state->size; }
-Communicator& World::communicator() noexcept { return inside_->everybody; }
-std::vector<TransportStatus> World::transports() const { return inside_->state->statuses; }
+World::Inside& World::inside() const {
+  if (!inside_) throw Error(Code::InvalidArgument, "this World is empty: it was moved from");
+  inside_->state->require_own_process();
+  return *inside_;
+}
+
+int World::rank() const { return inside().state->rank; }
+int World::size() const { return inside().state->size; }
+Communicator& World::communicator() { return inside().everybody; }
+std::vector<TransportStatus> World::transports() const { return inside().state->statuses; }
 const Cluster& World::cluster() const {
-  const WorldState& state = *inside_->state;
+  const WorldState& state = *inside().state;
   if (!state.no_cluster.empty()) throw Error(Code::Unavailable, "no cluster: " + state.no_cluster);
   return state.cluster;
 }
-std::string World::facts() const { return inside_->state->facts.to_string(); }
+std::string World::facts() const { return inside().state->facts.to_string(); }
 
 Memory World::allocate(std::size_t bytes, bool huge_pages) {
-  for (OpenFabric& f : inside_->state->fabrics) {
+  if (bytes > PTRDIFF_MAX)
+    throw Error(Code::InvalidArgument, fmt::format("allocate: {} bytes, expected at most {}", bytes, PTRDIFF_MAX));
+  for (OpenFabric& f : inside().state->fabrics) {
     if (auto region = f.fabric->allocate(bytes, huge_pages)) return Memory(std::move(*region));
   }
   throw Error(Code::Unavailable, "no open transport offers registered memory; shm would");
 }
 
 void World::abort(const std::string& reason) {
-  WorldState& state = *inside_->state;
+  WorldState& state = *inside().state;
   state.on_driver([&] {
     state.control->end_world(
         Status(Code::Aborted, fmt::format("rank {} aborted the world: {}", state.rank, reason), -1));
@@ -76,7 +85,7 @@ void World::abort(const std::string& reason) {
 }
 
 World World::shrink() {
-  WorldState& state = *inside_->state;
+  WorldState& state = *inside().state;
   state.on_driver([&] {
     state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1));
   });
@@ -89,11 +98,11 @@ World World::shrink() {
   return World(std::move(next));
 }
 
-int World::descriptor() const noexcept { return inside_->state->engine->descriptor(); }
+int World::descriptor() const { return inside().state->engine->descriptor(); }
 
-int World::poll() noexcept {
-  if (inside_->state->thread) return 0;
-  Engine& engine = *inside_->state->engine;
+int World::poll() {
+  if (inside().state->thread) return 0;
+  Engine& engine = *inside().state->engine;
   engine.after_sleep();
   engine.look(Clock::now());
   int events = engine.progress_all();

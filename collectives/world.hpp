@@ -48,7 +48,9 @@ class SINEW_API Memory {
 
 /// The processes (or threads) of one job and everything made for them. Several may live in one process.
 /// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
-/// Lifetime: outlives its communicators and memory. Installs no signal handler, changes no affinity, raises no SIGPIPE.
+/// Errors:   every method of a World that was moved from, or in a process that forked off since, throws
+/// InvalidArgument. Lifetime: outlives its communicators and memory. Installs no signal handler, changes no affinity,
+/// raises no SIGPIPE.
 class SINEW_API World {
  public:
   /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
@@ -63,10 +65,10 @@ class SINEW_API World {
   World& operator=(World&&) noexcept;
   ~World();
 
-  int rank() const noexcept;
-  int size() const noexcept;
+  int rank() const;
+  int size() const;
   /// All ranks.
-  Communicator& communicator() noexcept;
+  Communicator& communicator();
 
   std::vector<TransportStatus> transports() const;
   /// The machines of the job and which rank runs where; equal on all ranks.
@@ -89,13 +91,15 @@ class SINEW_API World {
 
   /// For the user's own event loop: readable when poll() has something to do. poll() makes progress, never blocks and
   /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor.
-  int descriptor() const noexcept;
-  int poll() noexcept;
+  int descriptor() const;
+  int poll();
 
  private:
   struct Inside;
   static std::unique_ptr<Inside> make(const Exchange& exchange, WorldOptions options, std::uint8_t generation);
   explicit World(std::unique_ptr<Inside> inside) noexcept;
+  Inside& inside() const;
+
   std::unique_ptr<Inside> inside_;
 };
 

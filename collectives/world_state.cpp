@@ -149,6 +149,12 @@ Transport* WorldState::rail(const std::string& transport) noexcept {
   return nullptr;
 }
 
+void WorldState::reject_fork() const {
+  throw Error(Code::InvalidArgument,
+              fmt::format("process {} is a fork of the one that made this World of rank {}: make one of its own",
+                          ::getpid(), rank));
+}
+
 void WorldState::on_driver(const std::function<void()>& call) {
   if (thread) {
     thread->run(call);

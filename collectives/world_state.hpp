@@ -13,6 +13,7 @@
 #include <sinew/core/call_slab.hpp>
 #include <sinew/core/engine.hpp>
 #include <sinew/core/fabric.hpp>
+#include <sinew/core/fork_count.hpp>
 #include <sinew/core/host_peers.hpp>
 #include <sinew/core/progress_thread.hpp>
 
@@ -48,6 +49,12 @@ struct WorldState {
   std::unique_ptr<ProgressThread> thread;  ///< with Drive::Thread
   std::vector<std::uint64_t> free_ids;     ///< bit i: communicator ids 2i and 2i+1 are free
 
+  /// A fork's child shares its parent's connections and must use none of them.
+  /// Errors: InvalidArgument in a process that forked off the one that made this World.
+  void require_own_process() const {
+    if (fork_count.load(std::memory_order_relaxed) != made_at_fork_) [[unlikely]]
+      reject_fork();
+  }
   /// The connection to a rank over a transport, made on first use.
   Endpoint& endpoint(int world_rank, const std::string& transport);
   /// Runs on the thread that drives the engine, and waits for the end.
@@ -57,11 +64,13 @@ struct WorldState {
   Transport* rail(const std::string& transport) noexcept;
 
  private:
+  [[noreturn]] void reject_fork() const;
   void open_fabrics();
   void open_control(const Exchange& exchange);
   /// A lost rank takes and gives nothing any more: what is posted to it comes back.
   void close_endpoints(int world_rank);
 
+  std::uint32_t made_at_fork_ = fork_count.load(std::memory_order_relaxed);
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
   std::vector<std::unique_ptr<Completion>> closing_;
 };

@@ -69,6 +69,8 @@ class SINEW_API CallSlab {
   }
   /// Waits for the end; false when the deadline came first.
   bool wait(PendingCall& op, Deadline deadline);
+  /// Its deadline has come: the watch ends it, and its communicator.
+  void expire(PendingCall& op) noexcept;
   void release(PendingCall& op) noexcept;
   /// The Work is gone: frees the place now or when the operation ends.
   void abandon(PendingCall& op) noexcept;

@@ -61,8 +61,9 @@ HostHeap::~HostHeap() { munmap(base_, bytes_); }
 
 std::byte* HostHeap::allocate(std::size_t bytes, std::size_t alignment) {
   assert(alignment >= kCacheLine && (alignment & (alignment - 1)) == 0);
-  const std::uint64_t length = round_up(std::max<std::size_t>(bytes, 1), kCacheLine);
   const std::scoped_lock lock(mutex_);
+  if (bytes > bytes_) throw_full(bytes);  // before rounding up can overflow
+  const std::uint64_t length = round_up(std::max<std::size_t>(bytes, 1), kCacheLine);
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
     const auto [start, hole_bytes] = *hole;
     const std::uint64_t offset = round_up(start, alignment);
@@ -74,6 +75,10 @@ std::byte* HostHeap::allocate(std::size_t bytes, std::size_t alignment) {
     allocated_.emplace(offset, length);
     return base_ + offset;
   }
+  throw_full(bytes);
+}
+
+void HostHeap::throw_full(std::size_t bytes) const {
   throw Error(
       Code::System,
       fmt::format("{} bytes asked of this process's shared memory: {} of its {} bytes are taken, and no hole is "

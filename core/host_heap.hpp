@@ -46,6 +46,7 @@ class SINEW_API HostHeap {
 
  private:
   std::size_t sum_of_allocated() const noexcept;
+  [[noreturn]] void throw_full(std::size_t bytes) const;
 
   FileDescriptor memfd_;
   std::byte* base_ = nullptr;

@@ -1,5 +1,6 @@
 #include <sched.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -14,10 +15,15 @@ namespace {
 
 constexpr int kYieldsBeforeSleep = 200;
 
+/// From its end being asked for to its end.
+constexpr auto kEndsWithin = std::chrono::seconds(30);
+
 /// Apart from get(), which every call pays for.
-[[noreturn, gnu::noinline]] void throw_late(const PendingCall& call) {
+[[gnu::noinline]] void end_late(PendingCall& call) {
+  call.slab->expire(call);
+  if (call.slab->wait(call, Deadline::after(kEndsWithin))) return;
   const std::string why = call.slab->explain(call);
-  throw Error(Code::Timeout, fmt::format("{} called at {}:{} is not done after the configured timeout; it goes on{}{}",
+  throw Error(Code::Timeout, fmt::format("{} called at {}:{} does not end, and may still use its buffers{}{}",
                                          describe_fingerprint(call.fingerprint), call.where.file_name(),
                                          call.where.line(), why.empty() ? "" : ": ", why));
 }
@@ -48,6 +54,10 @@ void CallSlab::settle(PendingCall& op) noexcept {
   CallSlab& slab = *op.slab;
   op.record.complete(op.status.code());
   if (slab.guarded([&] { return slab.end(op); })) slab.ended_.notify_all();
+}
+
+void CallSlab::expire(PendingCall& op) noexcept {
+  guarded([&] { op.deadline = Deadline(Clock::now()); });
 }
 
 void CallSlab::abandon(PendingCall& op) noexcept {
@@ -93,7 +103,7 @@ Status Work::wait(Deadline deadline) {
 
 void Work::get() {
   if (call_ == nullptr) return;
-  if (!done() && !call_->slab->wait(*call_, {})) throw_late(*call_);
+  if (!done() && !call_->slab->wait(*call_, {})) end_late(*call_);
   call_->status.require();
 }
 

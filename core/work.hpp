@@ -31,7 +31,8 @@ class [[nodiscard]] SINEW_API Work {
   bool done() const noexcept;
   /// Pending when the deadline passes first: the operation goes on and may be waited for again.
   Status wait(Deadline deadline = {});
-  /// Waits for the end and throws Error unless it is Ok.
+  /// Waits for the end and throws Error unless it is Ok. After the configured timeout the call ends with its
+  /// communicator, as by CallOptions::deadline: whoever leaves by this exception frees the buffers.
   void get();
   /// Device work: makes the stream wait for it; host work: waits.
   void order(StreamRef stream);

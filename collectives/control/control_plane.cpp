@@ -201,12 +201,15 @@ void ControlPlane::judge_past(Controlled& communicator) {
 
 void ControlPlane::watch(Clock::time_point now) {
   std::vector<PendingCall*> pending;
-  calls_.for_each_pending([&](PendingCall& call) { pending.push_back(&call); });
-  for (PendingCall* call : pending) {
-    if (call->first_seen_waiting == Clock::time_point{}) call->first_seen_waiting = now;
+  std::vector<PendingCall*> expired;
+  calls_.for_each_pending([&](PendingCall& call) {
+    pending.push_back(&call);
+    if (call.first_seen_waiting == Clock::time_point{}) call.first_seen_waiting = now;
+    if (call.deadline.given() && now >= call.deadline.at()) expired.push_back(&call);
+  });
+  for (PendingCall* call : expired) {
     Controlled* communicator = owner_of(*call);
-    if (communicator == nullptr || !call->deadline.given() || now < call->deadline.at()) continue;
-    if (!communicator->end_reason().ok()) continue;
+    if (communicator == nullptr || !communicator->end_reason().ok()) continue;
     const Verdict verdict = judge_call(*call, communicator->members(), now);
     const Status known = verdict.status();
     end(*communicator, known.ok() ? Status(Code::Timeout, "deadline passed: " + verdict.text, verdict.blamed) : known);

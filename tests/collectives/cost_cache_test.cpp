@@ -1,17 +1,18 @@
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/cost_cache.hpp>
-#include <sinew/core/random.hpp>
+#include <sinew/core/file_text.hpp>
+
+#include "support/scratch_folder.hpp"
 
 namespace sinew {
 namespace {
-
-std::string new_file() { return fmt::format("{}/sinew-costs-{:x}/costs.json", testing::TempDir(), random_id()); }
 
 MeasuredCosts some_costs(double rate) {
   MeasuredCosts costs;
@@ -27,7 +28,8 @@ MeasuredCosts some_costs(double rate) {
 void expect_equal(const MeasuredCosts& a, const MeasuredCosts& b) { EXPECT_EQ(to_bytes(a), to_bytes(b)); }
 
 TEST(CostCache, GivesBackWhatWasSaved) {
-  const std::string file = new_file();
+  const test::ScratchFolder folder;
+  const std::string file = folder / "sinew/costs.json";  // a folder that is made
   save_costs(file, 2, some_costs(1e9));
   ASSERT_TRUE(load_costs(file, 2).has_value());
   expect_equal(*load_costs(file, 2), some_costs(1e9));
@@ -35,7 +37,8 @@ TEST(CostCache, GivesBackWhatWasSaved) {
 }
 
 TEST(CostCache, KeepsMachinesApart) {
-  const std::string file = new_file();
+  const test::ScratchFolder folder;
+  const std::string file = folder / "sinew/costs.json";  // a folder that is made
   save_costs(file, 2, some_costs(1e9));
   save_costs(file, 8, some_costs(8e9));
   expect_equal(*load_costs(file, 2), some_costs(1e9));
@@ -43,16 +46,40 @@ TEST(CostCache, KeepsMachinesApart) {
   EXPECT_FALSE(load_costs(file, 4).has_value());
 }
 
-TEST(CostCache, StartsAnew_WhenTheFileIsBroken) {
+TEST(CostCache, LeavesAFileAlone_ThatHoldsSomethingElse) {
+  const test::ScratchFolder folder;
   for (const std::string content :
-       {"", "{", "[]", "null", R"({"format":3})", R"({"format":3,"machines":7})", R"({"format":999,"machines":{}})"}) {
-    const std::string file = new_file();
-    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+       {"{", "[]", "null", "a letter to my aunt", R"({"machines":{}})", R"({"format":3,"machines":7})"}) {
+    const std::string file = folder / "letter";
+    std::ofstream(file) << content;
+    EXPECT_FALSE(load_costs(file, 2).has_value()) << content;
+    save_costs(file, 2, some_costs(1e9));
+    EXPECT_EQ(file_text(file), content);
+  }
+}
+
+TEST(CostCache, ReplacesAnEmptyFile_AndOneOfAnotherFormat) {
+  const test::ScratchFolder folder;
+  for (const std::string content : {"", R"({"format":1,"machine":"any"})", R"({"format":999,"machines":{}})"}) {
+    const std::string file = folder / "costs.json";
     std::ofstream(file) << content;
     EXPECT_FALSE(load_costs(file, 2).has_value()) << content;
     save_costs(file, 2, some_costs(1e9));
     EXPECT_TRUE(load_costs(file, 2).has_value()) << content;
   }
+}
+
+TEST(CostCache, TouchesNothing_ThatIsNoRegularFile) {
+  const test::ScratchFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& file : {pipe, testing::TempDir(), std::string("/dev/null")}) {
+    EXPECT_FALSE(load_costs(file, 2).has_value()) << file;
+    save_costs(file, 2, some_costs(1e9));
+    EXPECT_FALSE(std::filesystem::is_regular_file(file)) << file;
+  }
+  save_costs(folder / "not/there/costs.json", 2, some_costs(1e9));
+  EXPECT_FALSE(std::filesystem::exists(folder / "not"));
 }
 
 TEST(CostCache, HoldsNothing_WhenThereIsNoFileToWrite) {

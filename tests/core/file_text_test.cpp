@@ -1,17 +1,18 @@
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/file_text.hpp>
-#include <sinew/core/random.hpp>
+
+#include "support/scratch_folder.hpp"
 
 namespace sinew {
 namespace {
 
 TEST(FileText, IsEverything_ZeroBytesAndLongFilesAmongIt) {
-  const std::string path = fmt::format("{}/sinew-text-{:x}", testing::TempDir(), random_id());
+  const test::ScratchFolder folder;
+  const std::string path = folder / "text";
   for (const std::size_t length : {0, 1, 4095, 4096, 4097, 100'000}) {
     std::string text(length, 'a');
     if (length > 1) text[length / 2] = '\0';

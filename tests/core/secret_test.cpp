@@ -2,13 +2,13 @@
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
+
+#include "support/scratch_folder.hpp"
 
 namespace sinew {
 namespace {
@@ -16,7 +16,9 @@ namespace {
 using testing::HasSubstr;
 
 std::string written(const std::string& content) {
-  const std::string path = fmt::format("{}/sinew-secret-{:x}", testing::TempDir(), random_id());
+  static const test::ScratchFolder folder;
+  static int files = 0;
+  const std::string path = folder / std::to_string(files++);
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }

@@ -37,7 +37,8 @@ class ShmFabric final : public Fabric {
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
     HostHeap& heap = host_.heap();
     const std::size_t alignment = huge ? kHugePage : page_bytes();
-    const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
+    const bool fits = bytes <= heap.address_space_bytes();  // else it cannot be rounded up, and is refused as it is
+    const std::size_t whole = fits ? (bytes + alignment - 1) / alignment * alignment : bytes;
     std::byte* memory = heap.allocate(whole, alignment);
     if (huge) (void)madvise(memory, whole, MADV_HUGEPAGE);  // a wish
     Region region;

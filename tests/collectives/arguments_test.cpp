@@ -1,0 +1,174 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+
+#include "support/ranks.hpp"
+#include "support/worlds.hpp"
+
+// Callers' mistakes: each is one error, and nothing happens to anybody else.
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string complaint(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument) << e.what();
+    return e.what();
+  }
+  return "no complaint";
+}
+
+TEST(Arguments, AreRefused_WhenTheyCannotBeMemory) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    const Buffer null{nullptr, 8};
+    EXPECT_EQ(complaint([&] { all.all_reduce(null, null, DType::F32).get(); }),
+              "all_reduce: in is null, expected 8 bytes");
+    EXPECT_EQ(complaint([&] { all.broadcast(null, DType::F32, 0).get(); }),
+              "broadcast: data is null, expected 8 bytes");
+    EXPECT_EQ(complaint([&] { all.send(null, 1 - all.rank()).get(); }), "send: from is null, expected 8 bytes");
+    EXPECT_EQ(complaint([&] { all.recv(null, 1 - all.rank()).get(); }), "recv: to is null, expected 8 bytes");
+    std::array<std::byte, 16> memory{};
+    const Buffer huge{memory.data(), std::size_t{1} << 63};
+    EXPECT_THAT(complaint([&] {
+                  all.all_gather(huge, {memory.data(), 0}, DType::U8).get();
+                }),
+                HasSubstr("in has 9223372036854775808 bytes"));
+    const Buffer half{memory.data(), std::size_t{1} << 62};
+    EXPECT_THAT(complaint([&] {
+                  all.all_gather(half, {memory.data(), 0}, DType::U8).get();
+                }),
+                HasSubstr("out has 0 bytes"));
+    const Buffer device{memory.data(), 8, {MemoryKind::Device, 0}};
+    EXPECT_THAT(complaint([&] { all.all_reduce(device, device, DType::F32).get(); }),
+                HasSubstr("in is memory of device 0"));
+    all.barrier().get();
+  });
+}
+
+TEST(Arguments, AreRefused_WhenTheyAreNoEnumerators) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    std::array<std::byte, 192> m{};
+    EXPECT_THAT(complaint([&] {
+                  all.all_reduce({m.data(), 192}, {m.data(), 192}, static_cast<DType>(77)).get();
+                }),
+                HasSubstr("dtype is 77"));
+    EXPECT_THAT(complaint([&] {
+                  all.all_reduce({m.data(), 192}, {m.data(), 192}, DType::F32, static_cast<ReduceOp>(99)).get();
+                }),
+                HasSubstr("operator is 99"));
+    all.barrier().get();
+  });
+}
+
+TEST(Arguments, AreRefused_WhenARankWritesToItself) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    std::array<float, 2> data{};
+    EXPECT_THAT(complaint([&] { all.send(data, all.rank()).get(); }), HasSubstr("this rank itself"));
+    EXPECT_THAT(complaint([&] { all.recv(data, all.rank()).get(); }), HasSubstr("this rank itself"));
+    all.barrier().get();
+  });
+}
+
+TEST(Arguments, AreRefused_WhenTheCommunicatorIsEmpty) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    std::array<float, 2> data{};
+    Communicator none = all.split(-1);
+    for (const auto& call : std::initializer_list<std::function<void()>>{
+             [&] { none.all_reduce(data).get(); }, [&] { none.barrier().get(); },
+             [&] { none.broadcast(data, 0).get(); }, [&] { none.send(data, 0).get(); }, [&] { (void)none.split(0); },
+             [&] { none.abort("x"); }, [&] { (void)none.verdict(); }}) {
+      EXPECT_THAT(complaint(call), HasSubstr("this communicator is empty"));
+    }
+    EXPECT_EQ(none.size(), 0);
+    all.barrier().get();
+  });
+}
+
+TEST(Arguments, AreRefused_WhenTheWorldWasMovedFrom) {
+  World world = World::create(exchange_alone(), only("shm"));
+  const World taken = std::move(world);
+  EXPECT_THAT(complaint([&] { (void)world.rank(); }), HasSubstr("moved from"));
+  EXPECT_THAT(complaint([&] { (void)world.communicator(); }), HasSubstr("moved from"));
+  EXPECT_EQ(taken.rank(), 0);
+}
+
+TEST(Arguments, AreRefused_WhenMoreMemoryIsAskedThanThereCanBe) {
+  World world = World::create(exchange_alone(), only("shm"));
+  for (const bool huge : {false, true}) {
+    EXPECT_THAT(complaint([&] { (void)world.allocate(SIZE_MAX, huge); }),
+                HasSubstr("allocate: 18446744073709551615 bytes"));
+    EXPECT_THROW((void)world.allocate(PTRDIFF_MAX, huge), Error);
+    EXPECT_THROW((void)world.allocate(std::size_t{1} << 60, huge), Error);
+    EXPECT_EQ(world.allocate(100, huge).buffer().bytes, 100U);
+  }
+}
+
+TEST(World, IsOfNoUseToAForksChild_AndGoesOnInTheParent) {
+  in_processes(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    all.barrier().get();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::array<float, 1> data{1};
+      const bool refused =
+          complaint([&] { all.all_reduce(data).get(); }).find("is a fork of the one") != std::string::npos &&
+          complaint([&] { world.abort("child"); }).find("is a fork of the one") != std::string::npos;
+      ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    std::array<float, 1> data{1};
+    all.all_reduce(data).get();
+    EXPECT_EQ(data[0], 2);
+  });
+}
+
+TEST(Work, EndsItsCommunicator_WhenGetRunsOutOfTime) {
+  WorldOptions options = only("shm");
+  options.config.timeout = std::chrono::milliseconds(700);
+  on_threads(2, options, [](World& world) {
+    {
+      Communicator part = world.communicator().split(0);
+      if (part.rank() == 0) {
+        std::vector<float> data(1000, 1);
+        try {
+          part.all_reduce(data).get();
+          ADD_FAILURE() << "no error";
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), Code::Timeout) << e.what();
+          EXPECT_THAT(e.what(), HasSubstr("deadline passed"));
+        }
+        EXPECT_EQ(part.barrier().wait().code(), Code::Timeout);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        std::vector<float> data(1000, 1);
+        EXPECT_EQ(part.all_reduce(data).wait().code(), Code::Timeout);
+      }
+    }
+    while (world.communicator().barrier().wait(Deadline::after(std::chrono::seconds(10))).code() == Code::Pending) {
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sinew::test
