@@ -14,6 +14,7 @@ apt_options() { apt-config dump | grep -E '^Acquire::(https?|ftp|Retries|Check-)
 in_chroot() {
   unshare --mount --pid --fork --kill-child --propagation private bash -euc '
     root=$1
+    mount --bind "$root" "$root" # so that / is a mount point in it, as ip netns exec wants
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount -t tmpfs -o mode=755 tmpfs "$root/dev"
