@@ -49,8 +49,10 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, b
     return speaks ? app.exit(done) : 0;
   } catch (const CLI::ParseError& error) {
     return bad_input(error.what());
+  } catch (const UsageError& error) {
+    return bad_input(error.what());
   } catch (const Error& error) {
-    return error.code() == Code::InvalidArgument ? bad_input(error.what()) : complain(app, error.what(), 1);
+    return complain(app, error.what(), error.code() == Code::InvalidArgument ? kBadInput : 1);
   } catch (const std::exception& error) {
     return complain(app, error.what(), 1);
   }

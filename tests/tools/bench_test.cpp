@@ -82,6 +82,41 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
 }
 
+TEST(SinewBench, SaysWhatIsWrong_OnWhicheverRankItIs) {
+  const auto complaint = [](const Words& environment, const Words& arguments) {
+    Words command{SINEW_BENCH};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = run_program(command, environment);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << environment[0] << ": " << outcome.err;
+    return outcome.err;
+  };
+  const auto place = [](const std::string& rank) {
+    return Words{"RANK=" + rank, "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=5555"};
+  };
+  for (const char* rank : {"2", "-1", "99999999999999999999", "x"}) {
+    EXPECT_THAT(complaint(place(rank), {"all_reduce"}), HasSubstr(rank));
+    EXPECT_THAT(complaint(place(rank), {"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
+  }
+  EXPECT_THAT(complaint({"RANK=1", "WORLD_SIZE=2"}, {"all_reduce"}), HasSubstr("MASTER_ADDR"));
+  Words typo = place("1");
+  typo.emplace_back("SINEW_TYPO=1");
+  EXPECT_THAT(complaint(typo, {"all_reduce"}), HasSubstr("SINEW_TYPO: no such variable"));
+}
+
+TEST(SinewBench, SaysWhatIsWrongOnTheCommandLineOnce_InAJob) {
+  for (const Words& arguments : {Words{"all_reduce", "--nix"}, Words{"all_reduce", "--algorithm", "nope"}}) {
+    Words command{SINEW_RUN, "-n", "3", "--on-failure", "continue", SINEW_BENCH};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = run_program(command);
+    EXPECT_EQ(outcome.exit_code, 2);
+    const std::string& all = outcome.err;
+    const std::size_t first = all.find("sinew-bench: --");
+    EXPECT_NE(first, std::string::npos) << all;
+    EXPECT_EQ(all.find("sinew-bench: --", first + 1), std::string::npos) << all;
+  }
+}
+
 TEST(SinewBench, TeachesWithHelp) {
   const Outcome outcome = bench({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include <sinew/core/cpu.hpp>
 #include <sinew/topology/cluster.hpp>
 
+#include "../command_line.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
 #include "progress.hpp"
@@ -114,7 +116,7 @@ void require_algorithm(const BenchOptions& options, World& world) {
   const CollectiveDesc desc = desc_of(options, 1);
   if (const Algorithm* found = find_algorithm(desc.collective, options.algorithm)) {
     const Availability can = found->supports(desc, world.size());
-    if (!can.ok) throw Error(Code::InvalidArgument, fmt::format("--algorithm: '{}' {}", options.algorithm, can.reason));
+    if (!can.ok) throw UsageError(fmt::format("--algorithm: '{}' {}", options.algorithm, can.reason));
     return;
   }
   try {
@@ -124,9 +126,8 @@ void require_algorithm(const BenchOptions& options, World& world) {
     for (const Algorithm& a : all_algorithms()) {
       if (a.collective == desc.collective) known.insert(a.name);
     }
-    throw Error(Code::InvalidArgument,
-                fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
-                            options.algorithm, fmt::join(known, ", "), options.what->name));
+    throw UsageError(fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
+                                 options.algorithm, fmt::join(known, ", "), options.what->name));
   }
 }
 
@@ -202,6 +203,13 @@ class Bench {
   RunFacts facts_;
 };
 
+/// 0 if it is none, or not positive.
+int number_in(std::string_view text) noexcept {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::max(value, 0) : 0;
+}
+
 /// Where rank 0 writes; the other ranks write nowhere.
 class Output {
  public:
@@ -228,20 +236,23 @@ class Output {
 
 }  // namespace
 
-int launched_rank() noexcept {
+bool another_rank_speaks() noexcept {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* text = std::getenv(name)) return std::atoi(text);
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    const char* size = std::getenv("WORLD_SIZE");
+    const bool outside = std::string_view(name) == "RANK" && (size == nullptr || number_in(text) >= number_in(size));
+    return number_in(text) > 0 && !outside;
   }
-  return 0;
+  return false;
 }
 
 int run_bench(const BenchOptions& options) {
   const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
   World world = make_world(options, peer.get());
   if (world.size() < options.what->least_ranks) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
-                            options.what->name, options.what->least_ranks, world.size()));
+    throw UsageError(fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
+                                 options.what->name, options.what->least_ranks, world.size()));
   }
   require_algorithm(options, world);
   if (peer)

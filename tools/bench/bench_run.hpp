@@ -9,7 +9,8 @@ namespace sinew::tools {
 /// that is not there.
 int run_bench(const BenchOptions& options);
 
-/// This process's rank as its launcher numbers it, 0 where there is none: who speaks before there is a world.
-int launched_rank() noexcept;
+/// Before there is a world: this process is by its launcher's variables a rank other than 0, so that rank 0 says what
+/// all have found. False where the rank cannot be one, for then nobody else is sure to say anything.
+bool another_rank_speaks() noexcept;
 
 }  // namespace sinew::tools

@@ -29,5 +29,5 @@ int main(int argc, char** argv) {
       "and between batches all inputs are written and all outputs read, as a program would. Lines during which other\n"
       "processes took more than 2 % of the cores, in spite of three repeats, are marked noisy.\n");
   return run(
-      app, argc, argv, [&] { return run_bench(options); }, launched_rank() == 0);
+      app, argc, argv, [&] { return run_bench(options); }, !another_rank_speaks());
 }

@@ -10,6 +10,8 @@
 
 #include <sinew/core/error.hpp>
 
+#include "../command_line.hpp"
+
 namespace sinew::tools {
 namespace {
 
@@ -81,9 +83,9 @@ void PeerContestant::require(const LoadedPeer& peer, const BenchOptions& options
       peer.functions().prepare(call_of(options.what->exercise), std::string(name_of(options.dtype)).c_str(),
                                std::string(name_of(options.op)).c_str(), count, options.in_place);
   if (lacking == nullptr) return;
-  throw Error(Code::InvalidArgument,
-              fmt::format("--peer {}: {} does not offer {} ({}, {}{})", options.peer, peer.functions().name(), lacking,
-                          name_of(options.dtype), name_of(options.op), options.in_place ? ", in place" : ""));
+  throw UsageError(fmt::format("--peer {}: {} does not offer {} ({}, {}{})", options.peer, peer.functions().name(),
+                               lacking, name_of(options.dtype), name_of(options.op),
+                               options.in_place ? ", in place" : ""));
 }
 
 PeerContestant::PeerContestant(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count,
