@@ -255,6 +255,17 @@ TEST(SinewRun, EndsTheJob_WhenNobodyReadsItsOutput) {
   EXPECT_THAT(o.out, HasSubstr(fmt::format("\n{}", 128 + SIGPIPE)));
 }
 
+TEST(SinewRun, EndsWithOneAndOneLine_WhenWhatRanksPrintIsLost) {
+  for (const char* where : {">/dev/full", ">&-"}) {
+    const Outcome o = run_program({"sh", "-c", fmt::format("{} -n 2 sh -c 'echo a; echo b' {}", SINEW_RUN, where)});
+    EXPECT_EQ(o.exit_code, 1) << where;
+    EXPECT_EQ(lines(o.err).size(), 1u) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("sinew-run: standard output: "));
+  }
+  const Outcome failed = run_program({"sh", "-c", fmt::format("{} -n 1 sh -c 'echo a; exit 7' >/dev/full", SINEW_RUN)});
+  EXPECT_EQ(failed.exit_code, 7);
+}
+
 /// SINEW_RSH that stays on this machine: forgets the host's name and runs the command as a remote shell would.
 class FakeRsh {
  public:

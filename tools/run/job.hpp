@@ -29,6 +29,8 @@ class Job {
   void start();
   /// Waits for the end of all ranks; the exit code.
   int finish();
+  /// What ranks printed could not be written.
+  bool output_lost() const noexcept { return printer_.lost(); }
   /// A user's signal ended it: no restart.
   bool interrupted() const noexcept { return interrupted_; }
 

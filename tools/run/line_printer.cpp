@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,13 @@ void LinePrinter::finish(int rank) {
   }
 }
 
+void LinePrinter::lose(Stream stream, int error_number) {
+  if (std::exchange(lost_, true) || stream == Stream::Errors) return;
+  const std::string line =
+      fmt::format("sinew-run: standard output: {}; what the ranks print is lost\n", std::strerror(error_number));
+  [[maybe_unused]] const auto written = ::write(2, line.data(), line.size());
+}
+
 void LinePrinter::write(Stream stream, std::string_view text) {
   const int descriptor = static_cast<int>(stream);
   while (!text.empty()) {
@@ -47,6 +56,7 @@ void LinePrinter::write(Stream stream, std::string_view text) {
       ::poll(&wait, 1, -1);
     } else if (errno != EINTR) {
       closed_ = closed_ || errno == EPIPE;
+      if (errno != EPIPE) lose(stream, errno);
       return;
     }
   }

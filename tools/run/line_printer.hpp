@@ -21,12 +21,16 @@ class LinePrinter {
   void finish(int rank);
   /// Nobody reads our output any more.
   bool closed() const noexcept { return closed_; }
+  /// Some of it could not be written, for any other reason; said once, on stderr.
+  bool lost() const noexcept { return lost_; }
 
  private:
+  void lose(Stream stream, int error_number);
   void write(Stream stream, std::string_view text);
 
   std::map<std::pair<int, Stream>, std::string> partial_;
   bool closed_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace sinew::run

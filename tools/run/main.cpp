@@ -33,7 +33,8 @@ int launch(const Options& options) {
     Job job(options, config, signals);
     job.start();
     const int exit_code = job.finish();
-    if (exit_code == 0 || job.interrupted() || attempt == options.restarts) return exit_code;
+    if (exit_code == 0) return job.output_lost() ? 1 : 0;
+    if (job.interrupted() || attempt == options.restarts) return exit_code;
     fmt::print(stderr, "sinew-run: starting all {} ranks again ({} of {})\n", options.ranks, attempt + 1,
                options.restarts);
   }
