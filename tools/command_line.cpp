@@ -9,6 +9,8 @@
 
 #include <sinew/core/error.hpp>
 
+#include "standard_streams.hpp"
+
 namespace sinew::tools {
 namespace {
 
@@ -34,9 +36,7 @@ std::string unexpected(CLI::App& app) {
   return fmt::format("{}: expected one of {}", first, fmt::join(commands, ", "));
 }
 
-}  // namespace
-
-int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
+int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
   const auto bad_input = [&](const std::string& message) {
     return speaks ? complain(app, message, kBadInput) : kBadInput;
   };
@@ -56,6 +56,15 @@ int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, b
   } catch (const std::exception& error) {
     return complain(app, error.what(), 1);
   }
+}
+
+}  // namespace
+
+int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
+  open_missing_streams();
+  const int exit_code = answer(app, argc, argv, job, speaks);
+  const bool arrived = output_arrived(app.get_name());
+  return exit_code == 0 && !arrived ? 1 : exit_code;
 }
 
 }  // namespace sinew::tools

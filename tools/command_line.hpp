@@ -17,7 +17,8 @@ class UsageError : public Error {
 };
 
 /// Parses the command line, which runs the callbacks of sub commands, then `job`, and returns the exit code: the job's,
-/// 0 after --help or --version, 2 for bad input, 1 for anything else that threw. Whatever is wrong is one line on
+/// 0 after --help or --version, 2 for bad input, 1 for anything else that threw or for output that was lost. Before
+/// anything else it calls open_missing_streams(). Whatever is wrong is one line on
 /// stderr: what was found and what was expected. `speaks`: false keeps quiet about the command line, which is the same
 /// on all ranks and which another rank reports; what this rank alone may have found is said all the same.
 int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job = {}, bool speaks = true);

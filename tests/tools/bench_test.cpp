@@ -79,6 +79,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
   EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
   EXPECT_THAT(complaint({"all_reduce", "--json", "/nowhere/file"}), HasSubstr("expected a file that can be written"));
+  EXPECT_THAT(complaint({"all_reduce", "--json", ""}), HasSubstr("--json: '': expected the name of a file"));
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
 }
 
@@ -115,6 +116,32 @@ TEST(SinewBench, SaysWhatIsWrongOnTheCommandLineOnce_InAJob) {
     EXPECT_NE(first, std::string::npos) << all;
     EXPECT_EQ(all.find("sinew-bench: --", first + 1), std::string::npos) << all;
   }
+}
+
+TEST(SinewBench, EndsWithOneAndOneLine_WhenWhatItWroteIsLost) {
+  const std::string command = std::string(SINEW_BENCH) + " all_reduce -b 8 -e 8 -n 1 ";
+  for (const char* where : {">/dev/full", ">&-", "--json - >/dev/full", "--json /dev/full", "--help >/dev/full"}) {
+    const Outcome outcome = run_program({"sh", "-c", command + where});
+    EXPECT_EQ(outcome.exit_code, 1) << where;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << where << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("lost")) << where;
+  }
+  const Outcome all_there = run_program({"sh", "-c", command + "--json /dev/null | head -1"});
+  EXPECT_EQ(all_there.exit_code, 0);
+  EXPECT_EQ(all_there.err, "");
+}
+
+TEST(SinewBench, KeepsItsSocketsApartFromItsOutput_WhenItHasNoStreams) {
+  const std::string bench = std::string(SINEW_BENCH) + " all_reduce -b 8 -e 8 -n 1 --transport tcp";
+  const std::string file = std::filesystem::temp_directory_path() / ("sinew-streams-" + std::to_string(getpid()));
+  const Outcome outcome =
+      run_program({SINEW_RUN, "-n", "2", "sh", "-c", "exec " + bench + " --json " + file + " <&- >&- 2>&-"});
+  EXPECT_EQ(outcome.exit_code, 1) << "the table is lost, and said to be: " << outcome.err;
+  std::ifstream stream(file);
+  std::string line;
+  ASSERT_TRUE(std::getline(stream, line)) << outcome.err;
+  EXPECT_EQ(json::parse(line)["wrong"], 0);
+  std::filesystem::remove(file);
 }
 
 TEST(SinewBench, TeachesWithHelp) {

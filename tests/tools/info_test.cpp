@@ -57,6 +57,17 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
               StartsWith("sinew-info: SINEW_NONSENSE: no such variable; known are "));
 }
 
+TEST(SinewInfo, EndsWithOneAndOneLine_WhenWhatItPrintedIsLost) {
+  for (const char* arguments : {" --json >/dev/full", " config >/dev/full", " config >&-", " --version >/dev/full"}) {
+    const Outcome outcome = run_program({"sh", "-c", SINEW_INFO + std::string(arguments)});
+    EXPECT_EQ(outcome.exit_code, 1) << arguments;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("sinew-info: standard output: ")) << arguments;
+  }
+  const Outcome no_reader = run_program({"sh", "-c", SINEW_INFO + std::string(" config | head -1")});
+  EXPECT_EQ(no_reader.err, "");
+}
+
 TEST(SinewInfo, TeachesAndNamesItsVersion) {
   EXPECT_THAT(info({"--help"}).out, HasSubstr("Examples:"));
   EXPECT_EQ(info({"--version"}).out, "sinew " + std::string(version()) + "\n");

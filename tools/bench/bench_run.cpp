@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -214,7 +216,7 @@ int number_in(std::string_view text) noexcept {
 class Output {
  public:
   Output(const BenchOptions& options, bool speaks)
-      : table_(speaks && options.json != "-"), json_(speaks && !options.json.empty()) {
+      : name_(options.json), table_(speaks && options.json != "-"), json_(speaks && !options.json.empty()) {
     if (!json_ || options.json == "-") return;
     file_.open(options.json);
     if (!file_)
@@ -227,8 +229,18 @@ class Output {
   void json(const std::string& text) {
     if (json_) (file_.is_open() ? static_cast<std::ostream&>(file_) : std::cout) << text << std::endl;
   }
+  /// Errors: Error{System} if the file is not all there; standard output is looked at when the program ends.
+  void finish() {
+    if (!file_.is_open()) return;
+    errno = 0;
+    file_.close();
+    if (file_) return;
+    throw Error(Code::System, fmt::format("--json: '{}': {}; lines are lost", name_,
+                                          errno != 0 ? std::strerror(errno) : "a write failed"));
+  }
 
  private:
+  std::string name_;
   bool table_;
   bool json_;
   std::ofstream file_;
@@ -276,6 +288,7 @@ int run_bench(const BenchOptions& options) {
     output.json(to_json(options, bench.facts(), line));
   }
   output.table(table_footer(bench.facts(), totals));
+  output.finish();
   return totals.wrong + totals.peer_wrong == 0 ? 0 : 1;
 }
 

@@ -103,8 +103,11 @@ void add_ways(CLI::App& app, BenchOptions& o, const std::vector<std::string>& tr
         if (t != "mpi") reject("--peer", t, "mpi");
         o.peer = t;
       });
-  app.add_option("--json", o.json, "One JSON object per line into FILE; - is stdout, without the table")
-      ->type_name("FILE");
+  add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
+      [&o](const std::string& t) {
+        if (t.empty()) reject("--json", t, "the name of a file, or - for stdout");
+        o.json = t;
+      });
 }
 
 /// What two options say together.
