@@ -77,10 +77,11 @@ Strings wait_for_lines(const std::string& path, std::size_t count) {
 /// A sinew-run that is not waited for yet.
 class Running {
  public:
-  explicit Running(Strings arguments) {
+  explicit Running(Strings arguments, const Strings& environment = {}) {
     arguments.insert(arguments.begin(), SINEW_RUN);
     pid_ = ::fork();
     if (pid_ != 0) return;
+    for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
@@ -324,6 +325,66 @@ TEST(SinewRunHosts, SaySo_WhenAHostCannotBeReached) {
   const Outcome none = sinew_run({"--hosts", "a:2", "/no/such/program"}, {rsh.variable()});
   EXPECT_EQ(none.exit_code, 255);
   EXPECT_THAT(none.err, HasSubstr("/no/such/program: No such file"));
+}
+
+/// A remote shell that never gets anywhere; says so in a file.
+struct HungRsh {
+  explicit HungRsh(const std::string& before = "") {
+    const std::string path = folder / "rsh";
+    std::ofstream(path) << "#!/bin/sh\n" << before << "\necho $$ >> " << (folder / "pids") << "\nsleep 1000\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  /// Of a job on two hosts, once both shells run.
+  Strings pids() const { return wait_for_lines(folder / "pids", 2); }
+  std::string variable() const { return "SINEW_RSH=" + folder / "rsh"; }
+  Folder folder;
+};
+
+TEST(SinewRunHosts, NameTheHost_WhenItDoesNotAnswerInTime) {
+  const HungRsh rsh;
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome o = sinew_run({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable(), "SINEW_TIMEOUT=500ms"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+  EXPECT_EQ(o.exit_code, 255);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("host a: no answer within 0.5 s (SINEW_TIMEOUT)"), HasSubstr("rank 0 lost")));
+  for (const std::string& pid : rsh.pids()) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, EndTheRemoteShell_WhenTheJobIsEndedBeforeItAnswers) {
+  const HungRsh rsh;
+  Running job({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable()});
+  const Strings pids = rsh.pids();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, KillTheRemoteShell_WhenItIgnoresSigterm) {
+  const HungRsh rsh("trap '' TERM");
+  Running job({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable()});
+  const Strings pids = rsh.pids();
+  ::kill(job.pid(), SIGTERM);
+  std::this_thread::sleep_for(200ms);  // two signals, not one
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, EndAfterSigkill_WhenTheAgentReportsNoMore) {
+  const FakeRsh rsh;
+  const Folder folder;
+  Running job({"--hosts", "a:1", "sh", "-c", fmt::format("echo $PPID >> {}; exec sleep 1000", folder / "agent")},
+              {rsh.variable()});
+  const Strings agent = wait_for_lines(folder / "agent", 1);
+  ASSERT_EQ(agent.size(), 1u);
+  ::kill(std::stoi(agent[0]), SIGSTOP);
+  ::kill(job.pid(), SIGTERM);
+  std::this_thread::sleep_for(200ms);
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_TRUE(gone(agent[0]));
 }
 
 TEST(SinewRun, AnswersBadInputWithOneLine) {

@@ -105,7 +105,8 @@ void Job::start_share(const HostShare& share, int first, int input) {
   }
   plan.folder = working_folder();
   const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
-  ranks_.push_back(std::make_unique<RemoteRanks>(loop_, std::move(events), config_.rsh, share.host, task));
+  ranks_.push_back(
+      std::make_unique<RemoteRanks>(loop_, std::move(events), config_.rsh, share.host, task, config_.timeout));
 }
 
 /// Of the host of rank 0, for programs that serve something there.
@@ -147,7 +148,8 @@ void Job::on_ended(int rank, const Ending& ending) {
   if (ending.ok()) return;
   const bool ours = ending_ && (ending.signal == SIGTERM || ending.signal == SIGKILL);
   if (!ours && !interrupted_ && !ending.lost) report("rank {} {}", rank, ending.text());
-  exit_code_ = exit_code_.value_or(ending.exit_code());
+  const bool asked = ending.lost && interrupted_;  // a remote shell that a user's signal has ended
+  exit_code_ = exit_code_.value_or(asked ? 128 + interrupted_by_ : ending.exit_code());
   if (options_.on_failure == OnFailure::End) end_others();
 }
 
@@ -188,6 +190,7 @@ void Job::on_signals() {
         end_others();
         continue;
       }
+      if (ends) interrupted_by_ = number;
       interrupted_ = interrupted_ || ends;
       signal_all(number);
     }

@@ -59,6 +59,7 @@ class Job {
   std::optional<int> exit_code_;  // of the first failure
   bool ending_ = false;
   bool interrupted_ = false;
+  int interrupted_by_ = 0;  // the signal
   std::optional<Deadline> kill_at_;
 };
 

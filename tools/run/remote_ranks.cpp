@@ -1,9 +1,11 @@
 #include "remote_ranks.hpp"
 
 #include <signal.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -39,7 +41,7 @@ std::vector<std::string> agent_command(const std::string& rsh, const std::string
 }  // namespace
 
 RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host,
-                         const AgentTask& task)
+                         const AgentTask& task, Duration patience)
     : loop_(loop), events_(std::move(events)), host_(std::move(host)) {
   ProcessOptions options;
   options.command = agent_command(rsh, host_);
@@ -50,10 +52,16 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
   const Bytes message = WireWriter().bytes(task.encode()).take();
   tell({reinterpret_cast<const char*>(message.data()), message.size()});
   loop_.add(agent_.output.get(), [this] { drain(); });
+  call_after(patience, [this, patience] {
+    if (reader_.greeted()) return;
+    cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start",
+                    std::chrono::duration<double>(patience).count()));
+  });
 }
 
 RemoteRanks::~RemoteRanks() {
   if (agent_.output) loop_.remove(agent_.output.get());
+  if (timer_) loop_.remove(timer_.get());
   agent_.input = FileDescriptor();  // the agent ends everything
   if (agent_.pid < 0) return;
   constexpr int kPatienceMs = 2000;
@@ -74,8 +82,52 @@ void RemoteRanks::tell(std::string_view bytes) {
 }
 
 void RemoteRanks::signal(int number) {
+  if (agent_.pid < 0) return;
   const char byte = static_cast<char>(number);
-  tell({&byte, 1});
+  if (reader_.greeted()) {
+    tell({&byte, 1});
+    if (number == SIGKILL) {
+      call_after(kAgentPatience, [this] { cut("its sinew-run did not report the end of its ranks after SIGKILL"); });
+    }
+    return;
+  }
+  switch (number) {
+    case SIGKILL: return cut("the remote shell was killed before its sinew-run answered");
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+    case SIGSTOP:
+    case SIGCONT: ::kill(-agent_.pid, number); return;
+    default: tell({&byte, 1});  // for the ranks, once they are there
+  }
+}
+
+void RemoteRanks::call_after(Duration wait, std::function<void()> late) {
+  if (timer_) loop_.remove(timer_.get());
+  timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer_) throw_errno("making a timer");
+  const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(wait).count(), 1);  // 0 would disarm it
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  itimerspec when{};
+  when.it_value = {ns / kSecond, ns % kSecond};
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+  loop_.add(timer_.get(), [this, late = std::move(late)] {
+    loop_.remove(timer_.get());
+    timer_ = FileDescriptor();
+    late();
+  });
+}
+
+void RemoteRanks::cut(const std::string& why) {
+  if (agent_.pid < 0) return;
+  if (agent_.output) loop_.remove(agent_.output.get());
+  agent_.output = FileDescriptor();
+  agent_.input = FileDescriptor();
+  ::kill(-agent_.pid, SIGKILL);
+  ::waitpid(agent_.pid, nullptr, 0);
+  agent_.pid = -1;
+  lose(why);
 }
 
 void RemoteRanks::drain() {
@@ -92,10 +144,7 @@ void RemoteRanks::drain() {
     agent_.output = FileDescriptor();
     reap();
   } catch (const Error& e) {
-    loop_.remove(agent_.output.get());
-    agent_.output = FileDescriptor();
-    ::kill(-agent_.pid, SIGKILL);
-    lose(e.what());
+    cut(e.what());
   }
 }
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <set>
 #include <string>
+
+#include <sinew/core/deadline.hpp>
 
 #include "agent_protocol.hpp"
 #include "event_loop.hpp"
@@ -12,18 +16,27 @@ namespace sinew::run {
 /// Ranks on another host, started and watched by an agent there.
 class RemoteRanks final : public Ranks {
  public:
-  /// Starts `rsh HOST sinew-run --agent`. Errors: Error{InvalidArgument} if `rsh` cannot be run.
-  RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host, const AgentTask& task);
+  /// Starts `rsh HOST sinew-run --agent`, which has to answer within `patience`; otherwise the ranks are lost.
+  /// Errors: Error{InvalidArgument} if `rsh` cannot be run.
+  RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host, const AgentTask& task,
+              Duration patience);
   ~RemoteRanks() override;
 
   int running() const noexcept override { return static_cast<int>(alive_.size()); }
+  /// Before the agent has answered what ends a job ends the remote shell: it may be all that there is. After SIGKILL
+  /// the agent has kAgentPatience to report, then the shell is killed too; the agent ends with its connection.
   void signal(int number) override;
   void reap() override;
 
  private:
+  static constexpr Duration kAgentPatience = std::chrono::seconds(2);
+
   void drain();
   void tell(std::string_view bytes);
   void take(const AgentFrame& frame, std::string_view payload);
+  void call_after(Duration wait, std::function<void()> late);
+  /// Kills the remote shell and hears no more of it.
+  void cut(const std::string& why);
   /// No more word from there: its ranks are taken for lost.
   void lose(const std::string& why);
 
@@ -32,6 +45,7 @@ class RemoteRanks final : public Ranks {
   std::string host_;
   Process agent_;
   FrameReader reader_;
+  FileDescriptor timer_;  // one at a time: first of the answer, then of the end
   std::set<int> alive_;
 };
 
