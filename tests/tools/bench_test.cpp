@@ -71,6 +71,9 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}), HasSubstr("-e: 8: expected at least -b, which is 64"));
   EXPECT_THAT(complaint({"all_reduce", "-f", "1"}), HasSubstr("'1': expected a whole number, 2 or more"));
   EXPECT_THAT(complaint({"all_reduce", "-n", "many"}), HasSubstr("'many': expected a whole number, 1 or more"));
+  for (const char* much : {"9999999999", "99999999999999999999999"}) {
+    EXPECT_THAT(complaint({"all_reduce", "-n", much}), HasSubstr("expected a whole number, 999999999 at most"));
+  }
   EXPECT_THAT(complaint({"all_reduce", "-c", "2"}), HasSubstr("'2': expected 0 or 1"));
   EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}), HasSubstr("'shmem': expected one of inproc, "));
   EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected binomial, direct, "));

@@ -51,6 +51,15 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"topologie"}), StartsWith("sinew-info: topologie: expected one of topology, "));
   EXPECT_EQ(complaint({"config", "more"}), "sinew-info: more: expected nothing more\n");
   EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
+  EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr("'foo': expected a collective, one of all_reduce, "));
+  EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr(", sendrecv\n"));
+  EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--dtype", "f33"}),
+              HasSubstr("'f33': expected a type, one of i8, "));
+  EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--op", "nix"}), HasSubstr("expected an operator, one of sum, "));
+  for (const char* ranks : {"0", "-1", "1025", "99999999999", "99999999999999999999999"}) {
+    EXPECT_THAT(complaint({"plan", "all_reduce", "8", "-n", ranks}), HasSubstr("expected a whole number, 1 to 1024"))
+        << ranks;
+  }
   EXPECT_EQ(complaint({"config"}, {"SINEW_TIMEOUT=5x"}),
             "sinew-info: SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min\n");
   EXPECT_THAT(complaint({}, {"SINEW_NONSENSE=1"}),

@@ -392,6 +392,8 @@ TEST(SinewRun, AnswersBadInputWithOneLine) {
       {{"ls"}, "-n"},
       {{"-n", "0", "ls"}, "1 to 65536"},
       {{"-n", "x", "ls"}, "x"},
+      {{"-n", "99999999999", "ls"}, "'99999999999': expected a whole number, 1 to 65536"},
+      {{"-n", "2", "--restarts", "99999999999", "ls"}, "0 to 1000000"},
       {{"-n", "2"}, "PROGRAM"},
       {{"-n", "2", "/no/such/program"}, "/no/such/program: No such file"},
       {{"-n", "2", "--frobnicate", "ls"}, "--frobnicate"},

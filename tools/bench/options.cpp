@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 #include <CLI/CLI.hpp>
@@ -32,10 +33,16 @@ void add(CLI::App& app, const std::string& flags, const std::string& help, const
 }
 
 std::uint64_t whole_number(const std::string& option, const std::string& text, std::uint64_t least) {
+  constexpr std::uint64_t kMost = 999'999'999;
   std::uint64_t value = 0;
-  const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-  if (digits) value = std::stoull(text);
-  if (!digits || value < least) reject(option, text, fmt::format("a whole number, {} or more", least));
+  const char* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range || value > kMost) {
+    reject(option, text, fmt::format("a whole number, {} at most", kMost));
+  }
+  if (error != std::errc{} || read != end || value < least) {
+    reject(option, text, fmt::format("a whole number, {} or more", least));
+  }
   return value;
 }
 

@@ -8,10 +8,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
 
+#include "../whole_number.hpp"
 #include "commands.hpp"
 
 namespace sinew::tools {
@@ -25,6 +27,20 @@ struct PlanOptions {
   int ranks = 2;
 };
 
+std::string collective_names() {
+  std::vector<std::string_view> names;
+  for (int c = 0; c <= static_cast<int>(Collective::SendRecv); ++c)
+    names.push_back(name_of(static_cast<Collective>(c)));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+template <class Range>
+std::string names(const Range& all) {
+  std::vector<std::string_view> list;
+  for (const auto& each : all) list.push_back(name_of(each));
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
 /// The call that has buffers of so many bytes, by the size that tools print.
 CollectiveDesc describe(const PlanOptions& options, int ranks) {
   const auto collective = collective_from_name(options.collective);
@@ -32,10 +48,14 @@ CollectiveDesc describe(const PlanOptions& options, int ranks) {
   const auto op = reduce_op_from_name(options.op);
   if (!collective) {
     throw Error(Code::InvalidArgument,
-                fmt::format("'{}': expected a collective such as all_reduce", options.collective));
+                fmt::format("'{}': expected a collective, one of {}", options.collective, collective_names()));
   }
-  if (!dtype) throw Error(Code::InvalidArgument, fmt::format("'{}': expected a type such as f32", options.dtype));
-  if (!op) throw Error(Code::InvalidArgument, fmt::format("'{}': expected an operator such as sum", options.op));
+  if (!dtype)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': expected a type, one of {}", options.dtype, names(all_dtypes())));
+  if (!op)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
   CollectiveDesc desc{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1};
   const std::uint64_t one = std::max<std::uint64_t>(desc.bytes(ranks), 1);
   desc.count = *collective == Collective::Barrier ? 0 : parse_bytes(options.bytes) / one;
@@ -76,7 +96,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--dtype", plan.dtype, "element type");
   command->add_option("--op", plan.op, "operator");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->callback([&options] {
     static_cast<void>(describe(plan, 1));
     if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);

@@ -11,6 +11,8 @@
 
 #include <sinew/core/error.hpp>
 
+#include "../whole_number.hpp"
+
 namespace sinew::run {
 namespace {
 
@@ -92,12 +94,12 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
   app.prefix_command();
   app.add_option("-n,--ranks", line.ranks, "How many ranks; default: as many as --hosts has places for")
-      ->check(CLI::Range(1, kMostRanks));
+      ->transform(tools::whole_number(1, kMostRanks));
   app.add_option("--hosts", line.hosts, "Where: HOST:RANKS,..., through ssh or SINEW_RSH");
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others, or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
-      ->check(CLI::Range(0, kMostRestarts));
+      ->transform(tools::whole_number(0, kMostRestarts));
   app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--agent", line.agent, "Start ranks as standard input says")->group("");
