@@ -1,6 +1,5 @@
 // Checks every collective on the job that started it: under mpirun, sinew-run or alone.
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -8,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/error.hpp>
+#include <sinew/core/config.hpp>
 
+#include "../../tools/command_line.hpp"
+#include "../../tools/whole_number.hpp"
 #include "support/collective_case.hpp"
 
 namespace {
@@ -60,17 +61,12 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Runs every collective with checked data on the job that started it."};
+  constexpr int kMostRounds = 1000000;
+  CLI::App app("Runs every collective with checked data on the job that started it.", "sinew-conformance");
   Options options;
   app.add_option("--transport", options.transports, "only these transports, comma-separated")->delimiter(',');
   app.add_option("--largest", options.largest, "largest buffer, such as 1MiB");
   app.add_flag("--exhaustive", options.exhaustive, "every combination instead of a cover of all pairs");
-  app.add_option("--rounds", options.rounds, "how many times");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return run(options);
-  } catch (const sinew::Error& e) {
-    fmt::print(stderr, "conformance: {}\n", e.what());
-    return e.code() == sinew::Code::InvalidArgument ? 2 : 1;
-  }
+  app.add_option("--rounds", options.rounds, "how many times")->transform(sinew::tools::whole_number(1, kMostRounds));
+  return sinew::tools::run(app, argc, argv, [&] { return run(options); });
 }
