@@ -4,7 +4,7 @@
 
 #include <sinew/collectives/world.hpp>
 
-int main() {
+int main() try {
   auto world = sinew::World::from_environment();
   sinew::Communicator& all = world.communicator();
 
@@ -13,4 +13,7 @@ int main() {
 
   std::printf("rank %d of %d: %g %g\n", all.rank(), all.size(), gradients[0], gradients[1]);
   return 0;
+} catch (const sinew::Error& e) {
+  std::fprintf(stderr, "all_reduce_example: %s\n", e.what());
+  return e.code() == sinew::Code::InvalidArgument ? 2 : 1;
 }

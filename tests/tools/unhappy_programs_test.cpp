@@ -19,6 +19,12 @@ void expect_complaint(const Words& command, const Words& environment, int exit_c
   EXPECT_THAT(o.err, HasSubstr(expected));
 }
 
+TEST(Example, EndsWithTwoAndOneLine_WhenItsEnvironmentIsWrong) {
+  expect_complaint({ALL_REDUCE_EXAMPLE}, {"SINEW_TYPO=1"}, 2, "all_reduce_example: SINEW_TYPO: no such variable");
+  expect_complaint({ALL_REDUCE_EXAMPLE}, {"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=5555"}, 2,
+                   "RANK=2");
+}
+
 TEST(Conformance, EndsWithTwoAndOneLine_WhenInputIsBad) {
   expect_complaint({SINEW_CONFORMANCE, "--bogus"}, {}, 2, "sinew-conformance: --bogus: no such option");
   for (const char* rounds : {"-1", "0", "x", "99999999999"}) {
