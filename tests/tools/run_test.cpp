@@ -352,7 +352,8 @@ TEST(SinewRunHosts, NameTheHost_WhenItDoesNotAnswerInTime) {
 
 TEST(SinewRunHosts, EndTheRemoteShell_WhenTheJobIsEndedBeforeItAnswers) {
   const HungRsh rsh;
-  Running job({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable()});
+  const std::string large = "LARGE=" + std::string(100'000, 'x');  // more than a pipe holds by itself
+  Running job({"--hosts", "a:1,b:1", "--env", large, "sleep", "1000"}, {rsh.variable()});
   const Strings pids = rsh.pids();
   ::kill(job.pid(), SIGTERM);
   EXPECT_EQ(job.wait(), 128 + SIGTERM);

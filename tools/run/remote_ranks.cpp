@@ -1,5 +1,6 @@
 #include "remote_ranks.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -50,6 +51,9 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
   agent_ = start_process(options);
   for (int i = 0; i < task.plan.count; ++i) alive_.insert(task.plan.first + i);
   const Bytes message = WireWriter().bytes(task.encode()).take();
+  // All of it must fit: waiting here for a shell that hangs, nothing could end this job.
+  constexpr int kMostPipeBytes = 1 << 20;  // that anybody may ask for; a larger task needs a shell that reads
+  ::fcntl(agent_.input.get(), F_SETPIPE_SZ, kMostPipeBytes);
   tell({reinterpret_cast<const char*>(message.data()), message.size()});
   loop_.add(agent_.output.get(), [this] { drain(); });
   call_after(patience, [this, patience] {
