@@ -267,6 +267,15 @@ TEST(SinewRun, EndsWithOneAndOneLine_WhenWhatRanksPrintIsLost) {
   EXPECT_EQ(failed.exit_code, 7);
 }
 
+TEST(SinewRun, HasNothingOfItsOwnAtTheStandardStreams_WhenTheyAreClosed) {
+  const Folder folder;
+  const std::string rank =
+      fmt::format("readlink /proc/$PPID/fd/0 /proc/$PPID/fd/1 /proc/$PPID/fd/2 > {}", folder / "streams");
+  const Outcome o = run_program({"sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh", SINEW_RUN, "-n", "1", "sh", "-c", rank});
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_EQ(lines(text_of(folder / "streams")), (Strings{"/dev/null", "/dev/null", "/dev/null"}));
+}
+
 /// SINEW_RSH that stays on this machine: forgets the host's name and runs the command as a remote shell would.
 class FakeRsh {
  public:
