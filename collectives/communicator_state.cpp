@@ -86,7 +86,8 @@ void CommunicatorState::close() {
 }
 
 std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
-  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) == 0) drop_plans();
+  // The call that asks is pending itself, and has launched nothing yet.
+  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= 1) drop_plans();
   auto plan = std::make_unique<ReadyPlan>();
   plan->desc = desc;
   plan->selection = selector->select(desc);
@@ -98,6 +99,7 @@ std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& de
   }
   if (reduces(desc.collective)) {
     plan->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
+    if (desc.op == ReduceOp::User) plan->desc.user = &plan->reducer;
     if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());
     if (desc.op == ReduceOp::PreMulSum) plan->scaler = scaler_for(desc.dtype, desc.pre_multiply);
   }

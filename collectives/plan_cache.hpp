@@ -14,7 +14,7 @@ namespace sinew {
 
 /// A call signature made ready: what to launch. One per distinct signature.
 struct ReadyPlan {
-  CollectiveDesc desc;
+  CollectiveDesc desc;          ///< its `user` is `reducer`: the caller's may be gone
   Fingerprint fingerprint = 0;  ///< of `desc`
   Selection selection;
   Reducer reducer;
@@ -53,7 +53,8 @@ class PlanCache {
   /// Compares what the fingerprint folds or leaves out one by one.
   static bool is_for(const ReadyPlan& plan, const CollectiveDesc& desc, Fingerprint fingerprint) noexcept {
     return plan.fingerprint == fingerprint && plan.desc.count == desc.count && plan.desc.root == desc.root &&
-           plan.desc.place == desc.place && plan.desc.pre_multiply == desc.pre_multiply && plan.desc.user == desc.user;
+           plan.desc.place == desc.place && plan.desc.pre_multiply == desc.pre_multiply &&
+           (desc.op != ReduceOp::User || plan.reducer == *desc.user);
   }
 
   template <class Make>

@@ -35,6 +35,7 @@ struct Reducer {
   const void* context = nullptr;
   std::uint32_t element_bytes = 1;
 
+  friend bool operator==(const Reducer&, const Reducer&) = default;
   void operator()(void* dst, const void* a, const void* b, std::size_t bytes) const noexcept {
     fn(dst, a, b, bytes / element_bytes, context);
   }

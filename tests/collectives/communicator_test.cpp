@@ -142,6 +142,46 @@ TEST_P(CommunicatorTest, RejectsBadArguments_NamingThem) {
   });
 }
 
+TEST_P(CommunicatorTest, RunsTheUsersOperator_AndAnotherOneAtTheSameAddress) {
+  const auto of = [](auto combine) -> ReduceFn { return combine; };
+  const ReduceFn larger = of([](void* dst, const void* a, const void* b, std::size_t count, const void*) noexcept {
+    for (std::size_t i = 0; i < count; ++i)
+      static_cast<std::int32_t*>(dst)[i] =
+          std::max(static_cast<const std::int32_t*>(a)[i], static_cast<const std::int32_t*>(b)[i]);
+  });
+  const ReduceFn sum = of([](void* dst, const void* a, const void* b, std::size_t count, const void*) noexcept {
+    for (std::size_t i = 0; i < count; ++i)
+      static_cast<std::int32_t*>(dst)[i] =
+          static_cast<const std::int32_t*>(a)[i] + static_cast<const std::int32_t*>(b)[i];
+  });
+  run([&](World& world) {
+    Communicator& all = world.communicator();
+    Reducer mine{nullptr, nullptr, sizeof(std::int32_t)};
+    CallOptions options;
+    options.user = &mine;
+    for (const std::size_t count : {std::size_t{3}, std::size_t{300'000}}) {
+      for (const bool add : {false, true, false}) {
+        mine.fn = add ? sum : larger;
+        std::vector<std::int32_t> data(count, all.rank() + 1);
+        all.all_reduce(data, ReduceOp::User, options).get();
+        const int expected = add ? all.size() * (all.size() + 1) / 2 : all.size();
+        require(data.back() == expected, fmt::format("{} instead of {}", data.back(), expected));
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorTest, GoesOn_WhenItHasSeenMoreSignaturesThanItKeeps) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    for (std::size_t count = 1; count <= 600; ++count) {
+      std::vector<std::int32_t> data(count, 1);
+      all.all_reduce(data).get();
+      require(data.back() == all.size(), fmt::format("count {}", count));
+    }
+  });
+}
+
 TEST_P(CommunicatorTest, KnowsWhichRanksShareAMachine) {
   run([](World& world) {
     const Cluster& cluster = world.cluster();
