@@ -1,24 +1,14 @@
 #pragma once
 
-#include <charconv>
 #include <cstdint>
-#include <string>
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+namespace CLI {
+class Validator;
+}
 
 namespace sinew::tools {
 
 /// For option->transform(): runs before the text becomes a number, so that the limits are named however large it is.
-inline CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  const auto check = [least, most](std::string& text) -> std::string {
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [read, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc{} && read == end && value >= least && value <= most) return {};
-    return fmt::format("'{}': expected a whole number, {} to {}", text, least, most);
-  };
-  return {check, fmt::format("{} to {}", least, most)};
-}
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 
 }  // namespace sinew::tools

@@ -23,7 +23,7 @@ constexpr auto kOtherSideBegins = seconds(2);
 constexpr auto kGiveUpHost = seconds(6);  // longer than the keep-alive that ended the link
 constexpr auto kDeaf = seconds(1);
 constexpr auto kLastWords = milliseconds(150);  // between a refusal and the verdict: a goodbye may be on its way
-constexpr auto kLeaveWithin = seconds(3);  // where the other side is slow to answer
+constexpr auto kLeaveWithin = seconds(3);       // where the other side is slow to answer
 constexpr std::size_t kMostUnproven = 64;
 
 /// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
