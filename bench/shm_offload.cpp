@@ -193,11 +193,13 @@ class Rank {
 
   Seconds batch(const CollectiveDesc& desc, std::byte* in, std::byte* out, std::uint64_t room, std::uint64_t calls) {
     const Reducer reducer = reducer_for(ReduceOp::Sum, DType::F32);
+    const ManyReducer many = many_reducer_for(ReduceOp::Sum, DType::F32);
     const auto begin = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < calls; ++i) {
       Call call{.desc = desc, .in = {in + i * room, room}, .out = {out + i * room, room}};
       call.fingerprint = fingerprint_of(desc);
       call.reducer = reducer;
+      call.many = many;
       Fired done;
       offload_->launch(call, done);
       while (!done.fired) {

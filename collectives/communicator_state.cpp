@@ -99,7 +99,11 @@ std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& de
   }
   if (reduces(desc.collective)) {
     plan->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
-    if (desc.op == ReduceOp::User) plan->desc.user = &plan->reducer;
+    if (desc.op == ReduceOp::User) {
+      plan->desc.user = &plan->reducer;
+    } else {
+      plan->many = many_reducer_for(desc.op, desc.dtype);
+    }
     if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());
     if (desc.op == ReduceOp::PreMulSum) plan->scaler = scaler_for(desc.dtype, desc.pre_multiply);
   }
@@ -171,9 +175,9 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   }
   ReadyPlan& plan = plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   if (plan.selection.offload != nullptr) {
-    plan.selection.offload->offload->launch(
-        {desc, in, out, nullptr, nullptr, options.after, op.fingerprint, history_of_call, plan.reducer, plan.scaler},
-        op);
+    plan.selection.offload->offload->launch({desc, in, out, nullptr, nullptr, options.after, op.fingerprint,
+                                             history_of_call, plan.reducer, plan.many, plan.scaler},
+                                            op);
   } else {
     world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
                            static_cast<std::uint16_t>(op.sequence)},

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/cost_cache.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
@@ -146,15 +147,8 @@ void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) 
   }
 }
 
-Bytes to_bytes(const MeasuredCosts& costs) {
-  const std::vector<std::uint8_t> packed = Json::to_cbor(to_json(costs));
-  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
-  return {first, first + packed.size()};
-}
+Bytes to_bytes(const MeasuredCosts& costs) { return to_cbor(to_json(costs)); }
 
-MeasuredCosts costs_from_bytes(const Bytes& bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return from_json(Json::from_cbor(first, first + bytes.size()));
-}
+MeasuredCosts costs_from_bytes(const Bytes& bytes) { return from_json(from_cbor(bytes)); }
 
 }  // namespace sinew

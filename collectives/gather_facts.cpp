@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/version.hpp>
@@ -14,17 +15,6 @@ namespace sinew {
 namespace {
 
 using Json = nlohmann::json;
-
-Bytes to_bytes(const Json& value) {
-  const std::vector<std::uint8_t> packed = Json::to_cbor(value);
-  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
-  return {first, first + packed.size()};
-}
-
-Json from_bytes(const Bytes& bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return Json::from_cbor(first, first + bytes.size());
-}
 
 Json binary(const Bytes& bytes) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -177,23 +167,23 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
 
 GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, const Config& config) {
   std::vector<Json> hellos;
-  for (const Bytes& b : exchange.all_gather(to_bytes(hello_of(mine, config)))) hellos.push_back(from_bytes(b));
+  for (const Bytes& b : exchange.all_gather(to_cbor(hello_of(mine, config)))) hellos.push_back(from_cbor(b));
   require_equal(hellos, "version", "library versions");
   require_equal(hellos, "rules", "user rules (SINEW_TUNE)");
   GatheredFacts gathered;
   for (const std::string& rule : config.tune) gathered.facts.rules.push_back(Rule::parse(rule));
   read_hellos(hellos, gathered);
 
-  std::vector<Bytes> reports = exchange.all_gather(to_bytes(probe_links(exchange, mine, gathered)));
+  std::vector<Bytes> reports = exchange.all_gather(to_cbor(probe_links(exchange, mine, gathered)));
   std::size_t hash = 0;
   for (const Bytes& b : reports) {
-    for (const Json& row : from_bytes(b)) {
+    for (const Json& row : from_cbor(b)) {
       const LinkClass where{row.at("a"), row.at("b"), row.at("process")};
       gathered.facts.links[where].push_back({row.at("transport"), reach_from_json(row.at("reach"))});
     }
     hash = hash * 31 + std::hash<std::string_view>{}({reinterpret_cast<const char*>(b.data()), b.size()});
   }
-  const std::vector<Bytes> hashes = exchange.all_gather(to_bytes(Json(hash)));
+  const std::vector<Bytes> hashes = exchange.all_gather(to_cbor(Json(hash)));
   for (std::size_t r = 1; r < hashes.size(); ++r) {
     if (hashes[r] != hashes[0]) {
       throw Error(Code::InvalidArgument, fmt::format("the tables of facts differ between rank 0 and rank {}", r));

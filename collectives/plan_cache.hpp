@@ -18,6 +18,7 @@ struct ReadyPlan {
   Fingerprint fingerprint = 0;  ///< of `desc`
   Selection selection;
   Reducer reducer;
+  ManyReducer many;
   Scaler scaler;
   std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
 };

@@ -5,35 +5,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 #include <string>
 
 #include <sinew/core/cpu.hpp>
 
 namespace sinew {
-namespace {
-
-/// Calls take(mask, its bytes, CPUs it has room for) with the affinity mask; false where the kernel does not say.
-template <class Take>
-bool with_affinity(Take take) {
-  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
-    cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cpus));
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    if (known) take(set, bytes, cpus);
-    CPU_FREE(set);
-    if (known) return true;
-  }
-  return false;
-}
-
-int affinity_cores() {
-  int count = 0;
-  const bool known =
-      with_affinity([&](const cpu_set_t* set, std::size_t bytes, int) { count = CPU_COUNT_S(bytes, set); });
-  return known ? count : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-}  // namespace
 
 std::size_t page_bytes() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -57,18 +34,37 @@ double quota_cores() noexcept {
 
 std::vector<int> affinity_cpus() {
   std::vector<int> cpus;
-  with_affinity([&](const cpu_set_t* set, std::size_t bytes, int room) {
-    for (int cpu = 0; cpu < room; ++cpu) {
+  bool known = false;
+  for (int room = 1024; !known && room <= 1 << 20; room *= 2) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(room));
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(room));
+    known = sched_getaffinity(0, bytes, set) == 0;
+    for (int cpu = 0; known && cpu < room; ++cpu) {
       if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set)) cpus.push_back(cpu);
     }
-  });
+    CPU_FREE(set);
+  }
+  if (!known) {
+    cpus.resize(static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+    std::iota(cpus.begin(), cpus.end(), 0);
+  }
   return cpus;
 }
 
-int usable_cores() noexcept {
-  const int cores = affinity_cores();
-  const double quota = quota_cores();
-  return std::max(1, quota > 0 ? std::min(cores, static_cast<int>(std::ceil(quota))) : cores);
+void CoreCount::add(std::span<const int> cpus, double quota_cores) {
+  cpus_.insert(cpus.begin(), cpus.end());
+  if (quota_cores > 0) quota_ = quota_ > 0 ? std::min(quota_, quota_cores) : quota_cores;
+}
+
+int CoreCount::cores() const noexcept {
+  const int all = std::max(1, static_cast<int>(cpus_.size()));
+  return quota_ > 0 ? std::clamp(static_cast<int>(std::ceil(quota_)), 1, all) : all;
+}
+
+int usable_cores() {
+  CoreCount mine;
+  mine.add(affinity_cpus(), quota_cores());
+  return mine.cores();
 }
 
 }  // namespace sinew

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
+#include <span>
 #include <vector>
 
 #include <sinew/core/export.hpp>
@@ -34,13 +36,27 @@ inline void full_fence() noexcept { __sync_synchronize(); }
 
 SINEW_API std::size_t page_bytes() noexcept;
 
-/// Cores this process may use: affinity mask and cgroup quota, at least 1.
-SINEW_API int usable_cores() noexcept;
-
-/// The CPUs of this process's affinity mask, ascending. Empty where the kernel does not say.
+/// The CPUs of this process's affinity mask, ascending; where the kernel does not say, all that are online.
 SINEW_API std::vector<int> affinity_cpus();
 
 /// Cores' worth of CPU time that the cgroup grants to all its processes together. 0: no limit.
 SINEW_API double quota_cores() noexcept;
+
+/// Cores that several processes of one host may use between them: launchers often bind each to its own. All affinity
+/// masks together, and no more than the smallest quota.
+class SINEW_API CoreCount {
+ public:
+  /// As affinity_cpus() and quota_cores() of one of them.
+  void add(std::span<const int> cpus, double quota_cores);
+  /// At least 1.
+  int cores() const noexcept;
+
+ private:
+  std::set<int> cpus_;
+  double quota_ = 0;
+};
+
+/// Cores this process may use, at least 1.
+SINEW_API int usable_cores();
 
 }  // namespace sinew

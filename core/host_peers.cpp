@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cassert>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -116,6 +114,14 @@ struct Published {
   Card card;
   Bytes mask;
   std::string text;
+
+  std::vector<int> cpus() const {
+    std::vector<int> all;
+    for (std::size_t c = 0; c < mask.size() * 8; ++c) {
+      if ((mask[c / 8] >> c % 8 & std::byte{1}) != std::byte{}) all.push_back(static_cast<int>(c));
+    }
+    return all;
+  }
 };
 
 Bytes encode(Published p) {
@@ -184,8 +190,7 @@ struct HostPeers::State {
   std::vector<int> ranks;
   std::vector<Peer> peers;             // parallel to ranks
   std::vector<std::int32_t> index_of;  // world rank -> peers, -1 elsewhere
-  Bytes mask;                          // of all these ranks
-  double quota = 0;                    // the smallest among them; 0: none
+  CoreCount cores;                     // of all these ranks
   bool fence = false;
   std::mutex mapping;  // on first use, which the user's thread and the one that makes progress may come to together
 
@@ -245,7 +250,8 @@ struct HostPeers::State {
   void read_cards(const std::vector<Bytes>& all, const std::string& host_id) {
     index_of.assign(all.size(), -1);
     for (std::size_t r = 0; r < all.size(); ++r) {
-      const auto [card, cpus, text] = decode(all[r], static_cast<int>(r));
+      const Published theirs = decode(all[r], static_cast<int>(r));
+      const auto& [card, mask, text] = theirs;
       if (!card.usable) throw Error(Code::System, fmt::format("rank {}: {}", r, text), static_cast<int>(r));
       if (text != host_id) continue;
       index_of[r] = static_cast<std::int32_t>(ranks.size());
@@ -256,9 +262,7 @@ struct HostPeers::State {
       p.local = LocalRanks::of_process().find(card.token);
       if (p.local) p.base = p.local->heap.base();
       fence = fence || !card.membarrier;
-      mask.resize(std::max(mask.size(), cpus.size()));
-      for (std::size_t i = 0; i < cpus.size(); ++i) mask[i] |= cpus[i];
-      if (card.quota_cores > 0) quota = quota > 0 ? std::min(quota, card.quota_cores) : card.quota_cores;
+      cores.add(theirs.cpus(), card.quota_cores);
     }
   }
 
@@ -318,12 +322,7 @@ std::span<const int> HostPeers::ranks() const noexcept { return state_->ranks; }
 
 bool HostPeers::contains(int world_rank) const noexcept { return state_->find(world_rank) != nullptr; }
 
-int HostPeers::usable_cores() const noexcept {
-  int cores = 0;
-  for (const std::byte b : state_->mask) cores += std::popcount(std::to_integer<unsigned>(b));
-  if (cores == 0) return sinew::usable_cores();  // the kernel does not say
-  return state_->quota > 0 ? std::clamp(static_cast<int>(std::ceil(state_->quota)), 1, cores) : cores;
-}
+int HostPeers::usable_cores() const noexcept { return state_->cores.cores(); }
 
 pid_t HostPeers::pid_of(int world_rank) const noexcept {
   const Peer* p = state_->find(world_rank);

@@ -59,8 +59,7 @@ class SINEW_API HostPeers {
   /// World ranks on this host, ascending; this rank among them.
   std::span<const int> ranks() const noexcept;
   bool contains(int world_rank) const noexcept;
-  /// Cores that these ranks may use between them: launchers often bind each rank to its own. All their affinity masks
-  /// together, and no more than the smallest cgroup quota among them.
+  /// Cores that these ranks may use between them (CoreCount).
   int usable_cores() const noexcept;
   /// As the rank itself saw it, -1 for ranks elsewhere. A number only: see life_of.
   pid_t pid_of(int world_rank) const noexcept;

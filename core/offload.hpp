@@ -38,6 +38,7 @@ struct Call {
   Fingerprint fingerprint = 0;
   std::uint64_t history = 0;  ///< hash of this and all earlier calls of the communicator: equal where all were
   Reducer reducer{};          ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
+  ManyReducer many{};         ///< the same for all ranks' contributions at once; fn null: only `reducer`
   Scaler scaler{};            ///< Average: applied once to the finished sum; PreMulSum: to each contribution
 };
 

@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -7,6 +6,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/progress_thread.hpp>
+#include <sinew/core/quiet_thread.hpp>
 
 namespace sinew {
 
@@ -42,12 +42,7 @@ void CallQueue::disarm() noexcept {
 
 ProgressThread::ProgressThread(Engine& engine) : engine_(engine) {
   engine_.add(queue_);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { loop(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = quiet_thread([this] { loop(); });
 }
 
 ProgressThread::~ProgressThread() {

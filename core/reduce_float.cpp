@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sinew/core/reduce_float.cpp"  // NOLINT(readability-identifier-naming)
+#define HWY_TARGET_INCLUDE "sinew/core/reduce_float.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

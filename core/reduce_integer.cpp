@@ -1,7 +1,7 @@
 #include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sinew/core/reduce_integer.cpp"  // NOLINT(readability-identifier-naming)
+#define HWY_TARGET_INCLUDE "sinew/core/reduce_integer.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sinew/core/reduce_scale.cpp"  // NOLINT(readability-identifier-naming)
+#define HWY_TARGET_INCLUDE "sinew/core/reduce_scale.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

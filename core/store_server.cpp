@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/quiet_thread.hpp>
 #include <sinew/core/store_server.hpp>
 #include <sinew/core/store_service.hpp>
 
@@ -166,12 +167,7 @@ void StoreServer::State::arm(Deadline next) {
 StoreServerThread::StoreServerThread(std::unique_ptr<StoreServer> server)
     : server_(std::move(server)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) throw_errno("store: making the server's descriptors");
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = quiet_thread([this] { run(); });
 }
 
 StoreServerThread::~StoreServerThread() {

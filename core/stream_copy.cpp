@@ -2,7 +2,7 @@
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sinew/core/stream_copy.cpp"  // NOLINT(readability-identifier-naming)
+#define HWY_TARGET_INCLUDE "sinew/core/stream_copy.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/cluster.hpp>
 #include <sinew/topology/discover.hpp>
@@ -55,17 +55,12 @@ Machine machine_of(int rank, const RankPlace& place, const Bytes& bytes) {
   }
 }
 
-/// Ranks may be bound to different cores, so the host's are all of theirs; the quota is the cgroup's, hence common.
 int usable_cores_of_host(std::span<const RankPlace> places, std::string_view host) {
-  std::set<int> cpus;
-  double quota = 0;
+  CoreCount count;
   for (const RankPlace& place : places) {
-    if (place.host != host) continue;
-    cpus.insert(place.cpus.begin(), place.cpus.end());
-    quota = std::max(quota, place.quota_cores);
+    if (place.host == host) count.add(place.cpus, place.quota_cores);
   }
-  const int cores = std::max(1, static_cast<int>(cpus.size()));
-  return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, cores) : cores;
+  return count.cores();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
@@ -41,17 +42,6 @@ std::shared_ptr<std::byte> heap_memory(HostHeap& heap, std::size_t bytes, std::u
   std::byte* memory = heap.allocate(bytes);
   offset = heap.offset_of(memory);
   return {memory, [](std::byte*) {}};
-}
-
-Bytes pack(const Json& value) {
-  const std::vector<std::uint8_t> packed = Json::to_cbor(value);
-  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
-  return {first, first + packed.size()};
-}
-
-Json unpack(const Bytes& bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return Json::from_cbor(first, first + bytes.size());
 }
 
 /// What lies at those places in the memory of a rank of this host.
@@ -121,8 +111,8 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
       {"trace", pages.trace},        {"secret", !setup.secret.empty()}};
   std::vector<ControlPeer> peers;
   std::vector<Json> cards;
-  for (const Bytes& b : exchange.all_gather(pack(card))) {
-    const Json& c = cards.emplace_back(unpack(b));
+  for (const Bytes& b : exchange.all_gather(to_cbor(card))) {
+    const Json& c = cards.emplace_back(from_cbor(b));
     ControlPeer& peer = peers.emplace_back();
     peer.rank = static_cast<int>(peers.size()) - 1;
     peer.token = c.at("token");

@@ -1,5 +1,4 @@
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 
 #include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/quiet_thread.hpp>
 
 namespace sinew {
 namespace {
@@ -48,12 +48,7 @@ ControlThread::ControlThread()
   epoll_event event{};
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, event_.get(), &event) != 0) throw_errno("epoll_ctl");
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { loop(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = quiet_thread([this] { loop(); });
   pthread_setname_np(thread_.native_handle(), "sinew-control");
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/control/process_end.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/core/error.hpp>
@@ -14,17 +15,6 @@ using Json = nlohmann::json;
 
 /// How far back two ranks compare their calls one by one.
 constexpr std::size_t kRecentCalls = 128;
-
-Bytes pack(const Json& value) {
-  const std::vector<std::uint8_t> packed = Json::to_cbor(value);
-  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
-  return {first, first + packed.size()};
-}
-
-Json unpack(std::span<const std::byte> bytes) {
-  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return Json::from_cbor(first, first + bytes.size());
-}
 
 /// The collectives of one communicator, by sequence.
 std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std::uint64_t communicator) {
@@ -76,11 +66,11 @@ Histories histories_of(const RecordPage* page) {
 Bytes Question::encode() const {
   Json calls = Json::array();
   for (const Call& c : recent) calls.push_back({c.sequence, c.fingerprint});
-  return pack({asker, communicator, sequence, ranks, calls});
+  return to_cbor({asker, communicator, sequence, ranks, calls});
 }
 
 Question Question::decode(std::span<const std::byte> bytes) try {
-  const Json q = unpack(bytes);
+  const Json q = from_cbor(bytes);
   Question question{q.at(0), q.at(1), q.at(2), q.at(3), {}};
   for (const Json& c : q.at(4)) question.recent.push_back({c.at(0), c.at(1)});
   return question;
@@ -94,11 +84,11 @@ Bytes RankReport::encode(const Question& about, std::span<const RankReport> repo
     rows.push_back({r.rank, r.left, static_cast<int>(r.state), to_json(r.call), to_json(r.differing), to_json(r.latest),
                     to_json(r.latest_anywhere)});
   }
-  return pack({about.communicator, about.sequence, rows});
+  return to_cbor({about.communicator, about.sequence, rows});
 }
 
 std::vector<RankReport> RankReport::decode(std::span<const std::byte> bytes, Question& about) try {
-  const Json answer = unpack(bytes);
+  const Json answer = from_cbor(bytes);
   about.communicator = answer.at(0);
   about.sequence = answer.at(1);
   std::vector<RankReport> reports;

@@ -77,6 +77,7 @@ class ShmRank {
     Call call{.desc = desc, .in = {in, 0}, .out = {out, 0}};
     call.fingerprint = fingerprint_of(desc);
     if (reduces(desc.collective)) call.reducer = desc.user ? *desc.user : reducer_for(desc.op, desc.dtype);
+    if (reduces(desc.collective) && !desc.user) call.many = many_reducer_for(desc.op, desc.dtype);
     if (desc.op == ReduceOp::Average) call.scaler = scaler_for(desc.dtype, 1.0 / ranks());
     if (desc.op == ReduceOp::PreMulSum) call.scaler = scaler_for(desc.dtype, factor);
     offload_->launch(call, done);

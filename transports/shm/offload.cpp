@@ -61,10 +61,8 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.bytes = desc.count * size_of(desc.dtype);
   c.shown = rooted_away ? 0 : shown_bytes(desc, members_.count());
   c.reducer = call.reducer;
+  c.many = call.many;
   c.scaler = call.scaler;
-  c.many = {};
-  if (reduces(desc.collective) && desc.op != ReduceOp::User && members_.count() > 2)
-    c.many = many_reducer_for(desc.op, desc.dtype);
   c.exposed = false;
   if (end_.ok()) announce_waiting();
 }
