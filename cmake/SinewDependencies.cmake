@@ -65,6 +65,10 @@ endmacro()
 
 pkg_check_modules(pmix QUIET IMPORTED_TARGET pmix)
 sinew_optional(PMIX pmix_FOUND libpmix-dev)
+pkg_check_modules(ucx QUIET IMPORTED_TARGET ucx)
+sinew_optional(UCX ucx_FOUND libucx-dev)
+pkg_check_modules(libfabric QUIET IMPORTED_TARGET libfabric)
+sinew_optional(OFI libfabric_FOUND libfabric-dev)
 
 function(sinew_print_availability)
   get_property(rows GLOBAL PROPERTY SINEW_AVAILABILITY)

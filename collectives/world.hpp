@@ -27,8 +27,9 @@ struct WorldOptions {
 struct TransportStatus {
   std::string name;
   bool ok = false;
-  std::string reason;   ///< why not, or what its rails are
-  std::string offload;  ///< why it offers no collectives of its own, or empty
+  std::string reason;      ///< why not, or what its rails are
+  std::string offload;     ///< why it offers no collectives of its own, or empty
+  std::string left_alone;  ///< why a World uses it only when asked for it by name, or empty
 };
 
 /// Registered memory: peers of this host read it without copies. Frees itself.

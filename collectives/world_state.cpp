@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/collectives/world_state.hpp>
@@ -23,10 +24,10 @@ bool wanted(const Config& config, std::string_view name) {
 
 void require_known(const Config& config) {
   for (const std::string& name : config.transports) {
-    if (find_module(name) != nullptr) continue;
-    std::string known;
-    for (const Module* m : all_modules()) known += fmt::format("{}{}", known.empty() ? "" : ", ", m->name());
-    throw Error(Code::InvalidArgument, fmt::format("no transport is called '{}'; there are {}", name, known));
+    const std::vector<std::string> known = module_names(config);
+    if (std::ranges::find(known, name) != known.end()) continue;
+    throw Error(Code::InvalidArgument,
+                fmt::format("no transport is called '{}'; there are {}", name, fmt::join(known, ", ")));
   }
 }
 
@@ -116,25 +117,30 @@ WorldState::~WorldState() {
 }
 
 void WorldState::open_fabrics() {
-  for (Module* m : all_modules()) {
-    TransportStatus status{std::string(m->name()), false, "", ""};
-    if (!wanted(options.config, m->name())) {
+  for (const std::string& name : module_names(options.config)) {
+    TransportStatus status{.name = name, .left_alone = left_alone(name)};
+    if (!wanted(options.config, name)) {
       status.reason = "left out by SINEW_TRANSPORTS or the caller";
-    } else if (const Availability can = m->available(); !can.ok) {
-      status.reason = can.reason;
+    } else if (options.config.transports.empty() && !status.left_alone.empty()) {
+      status.reason = "used only when asked for by name: " + status.left_alone;
     } else {
-      try {
-        auto fabric = m->open({rank, size, generation, *host, options.secret, host_id, options.config});
-        const Availability offload = fabric->has_offload();
-        status.ok = true;
-        status.offload = offload.ok ? "" : offload.reason;
-        fabrics.push_back({status.name, std::move(fabric)});
-      } catch (const Error& e) {
-        status.reason = e.what();
-        log::info("transport {}: {}", status.name, status.reason);
-      }
+      open_fabric(*find_module(name, options.config), status);
     }
     statuses.push_back(std::move(status));
+  }
+}
+
+void WorldState::open_fabric(Module& module, TransportStatus& status) {
+  try {
+    if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
+    auto fabric = module.open({rank, size, generation, *host, options.secret, host_id, options.config});
+    const Availability offload = fabric->has_offload();
+    status.ok = true;
+    status.offload = offload.ok ? "" : offload.reason;
+    fabrics.push_back({status.name, std::move(fabric)});
+  } catch (const Error& e) {
+    status.reason = e.what();
+    log::info("transport {}: {}", status.name, status.reason);
   }
 }
 

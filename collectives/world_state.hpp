@@ -66,6 +66,7 @@ struct WorldState {
  private:
   [[noreturn]] void reject_fork() const;
   void open_fabrics();
+  void open_fabric(Module& module, TransportStatus& status);
   void open_control(const Exchange& exchange);
   /// A lost rank takes and gives nothing any more: what is posted to it comes back.
   void close_endpoints(int world_rank);

@@ -15,7 +15,8 @@ run_aarch64() {
   in_chroot "$root" "cd /src
     export PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig
     cmake -S . -B build/aarch64/out -G Ninja -D CMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake \
-      -D CMAKE_BUILD_TYPE=Release -D SINEW_BUILD_TOOLS=OFF -D SINEW_ENABLE_PMIX=OFF
+      -D CMAKE_BUILD_TYPE=Release -D SINEW_BUILD_TOOLS=OFF -D SINEW_ENABLE_PMIX=OFF \
+      -D SINEW_ENABLE_UCX=OFF -D SINEW_ENABLE_OFI=OFF
     cmake --build build/aarch64/out -j $(jobs_that_fit) --target portable_tests
     ctest --test-dir build/aarch64/out --output-on-failure --no-tests=error -j $(nproc) -L '^portable$'" "$PWD"
 }

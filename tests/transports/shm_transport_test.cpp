@@ -12,11 +12,7 @@
 namespace sinew::test {
 namespace {
 
-Rail make(const Exchange& world) {
-  auto host = std::make_shared<HostPeers>(world, "this host", Deadline::after(std::chrono::seconds(60)));
-  auto transport = shm::make_transport(*host, world.rank, 0);
-  return {host, std::move(transport)};
-}
+Rail make(const Exchange& world) { return open_rail(shm::module(), world); }
 
 INSTANTIATE_TEST_SUITE_P(shm, Conformance,
                          testing::Values(Subject{"threads", make, run_threads},
@@ -31,7 +27,7 @@ void registered(const Exchange& world) {
   const Region region = *fabric->allocate(kCount * 4, true);
   auto* values = reinterpret_cast<std::uint32_t*>(region.memory.data);
   for (std::uint32_t i = 0; i < kCount; ++i) values[i] = i + static_cast<std::uint32_t>(world.rank);
-  Rank me(world, [&](const Exchange&) { return Rail{nullptr, shm::make_transport(host, world.rank, 0)}; });
+  Rank me(world, [&](const Exchange&) { return Rail(shm::make_transport(host, world.rank, 0)); });
   const Reducer add = reducer_for(ReduceOp::Sum, DType::U32);
   std::vector<std::uint32_t> own(kCount, 7);
   const Buffer into{reinterpret_cast<std::byte*>(own.data()), kCount * 4};

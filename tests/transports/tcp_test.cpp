@@ -17,14 +17,14 @@ tcp::Options options_of(int rank) {
   return o;
 }
 
-Rail make(const Exchange& world) { return {nullptr, tcp::make_transport(options_of(world.rank))}; }
+Rail make(const Exchange& world) { return tcp::make_transport(options_of(world.rank)); }
 
 /// Everything by rendezvous, and credit that runs out at once.
 Rail make_tight(const Exchange& world) {
   tcp::Options o = options_of(world.rank);
   o.eager_bytes = 600;
   o.eager_credit_bytes = 4096;
-  return {nullptr, tcp::make_transport(o)};
+  return tcp::make_transport(o);
 }
 
 INSTANTIATE_TEST_SUITE_P(tcp, Conformance,

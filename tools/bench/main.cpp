@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include <sinew/core/version.hpp>
-#include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
 #include "bench_run.hpp"
@@ -14,9 +13,7 @@ int main(int argc, char** argv) {
   CLI::App app("Measures collectives and messages between the ranks it is started as, and checks every result.",
                "sinew-bench");
   app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
-  std::vector<std::string> transports;
-  for (const sinew::Module* module : sinew::all_modules()) transports.emplace_back(module->name());
-  add_bench_options(app, options, transports);
+  add_bench_options(app, options);
   app.footer(
       "Examples:\n"
       "  sinew-run -n 2 sinew-bench all_reduce -b 8 -e 64MiB          a table from 8 bytes to 64 MiB\n"

@@ -95,15 +95,8 @@ void add_data(CLI::App& app, BenchOptions& o) {
   });
 }
 
-void add_ways(CLI::App& app, BenchOptions& o, const std::vector<std::string>& transports) {
-  add(app, "--transport", "Only these transports", "NAME[,NAME]", [&o, transports](const std::string& t) {
-    for (const std::string& name : CLI::detail::split(t, ',')) {
-      if (std::ranges::find(transports, name) == transports.end()) {
-        reject("--transport", name, fmt::format("one of {}", fmt::join(transports, ", ")));
-      }
-      o.transports.push_back(name);
-    }
-  });
+void add_ways(CLI::App& app, BenchOptions& o) {
+  app.add_option("--transport", o.transports, "Only these transports")->delimiter(',')->type_name("NAME[,NAME]");
   app.add_option("--algorithm", o.algorithm, "This algorithm whatever its predicted time")->type_name("NAME");
   add(app, "--peer", "Measure that library too, in the same processes on the same buffers, taking turns", "mpi",
       [&o](const std::string& t) {
@@ -134,7 +127,7 @@ void check_together(const BenchOptions& o) {
 
 }  // namespace
 
-void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& transports) {
+void add_bench_options(CLI::App& app, BenchOptions& options) {
   const std::string cases = names(all_cases(), [](const BenchCase& c) { return c.name; });
   app.add_option_function<std::string>(
          "what",
@@ -147,7 +140,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<s
   add_sizes(app, options);
   add_data(app, options);
   add_measuring(app, options);
-  add_ways(app, options, transports);
+  add_ways(app, options);
   app.final_callback([&options, cases] {
     if (options.what == nullptr) throw CLI::ValidationError("expected what to measure, one of " + cases);
     check_together(options);

@@ -36,8 +36,8 @@ struct BenchOptions {
   std::string json;                     ///< empty: none; "-": stdout, instead of the table
 };
 
-/// Adds arguments and options that fill `options`. `transports`: the names there are.
+/// Adds arguments and options that fill `options`.
 /// Errors: on parsing, CLI::ValidationError with one line that says what was expected.
-void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& transports);
+void add_bench_options(CLI::App& app, BenchOptions& options);
 
 }  // namespace sinew::tools

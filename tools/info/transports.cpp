@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/transports/registry.hpp>
 
 #include "commands.hpp"
 
@@ -18,6 +19,7 @@ void print_json(const World& world) {
     if (!t.reason.empty()) row["reason"] = t.reason;
     row["collectives"] = t.ok && t.offload.empty();
     if (!t.offload.empty()) row["no_collectives"] = t.offload;
+    if (!t.left_alone.empty()) row["left_alone"] = t.left_alone;
     out.push_back(std::move(row));
   }
   std::cout << out.dump(2) << "\n";
@@ -25,8 +27,9 @@ void print_json(const World& world) {
 
 void print_text(const World& world) {
   for (const TransportStatus& t : world.transports()) {
-    const std::string collectives = t.offload.empty() ? "messages and whole collectives" : "messages";
-    std::cout << fmt::format("{:<10} {:<4} {}\n", t.name, t.ok ? "ok" : "no", t.ok ? collectives : t.reason);
+    std::string use = t.offload.empty() ? "messages and whole collectives" : "messages";
+    if (!t.left_alone.empty()) use += "; used only when asked for by name: " + t.left_alone;
+    std::cout << fmt::format("{:<10} {:<4} {}\n", t.name, t.ok ? "ok" : "no", t.ok ? use : t.reason);
   }
   std::cout << world.facts();
 }
@@ -36,7 +39,9 @@ void print_text(const World& world) {
 void add_transports_command(CLI::App& app, const InfoOptions& options) {
   CLI::App* command = app.add_subcommand("transports", "Every transport: usable, or why not; and what reaches whom");
   command->callback([&options] {
-    const World world = World::from_environment();
+    WorldOptions all;
+    if (all.config.transports.empty()) all.config.transports = module_names(all.config);
+    const World world = World::from_environment(all);
     if (world.rank() == 0) options.json ? print_json(world) : print_text(world);
   });
 }

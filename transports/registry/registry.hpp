@@ -1,17 +1,25 @@
 #pragma once
 
-#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <sinew/core/config.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/fabric.hpp>
 
 namespace sinew {
 
-/// Every module of this build, in the order in which they are shown.
-SINEW_API std::span<Module* const> all_modules() noexcept;
+/// The names of all transports in the order in which they are shown: those of this library, those that come as modules
+/// with it, those in the folders of SINEW_TRANSPORT_PATH. Loads nothing.
+/// Errors: Error{InvalidArgument} for a folder that is not there.
+SINEW_API std::vector<std::string> module_names(const Config& config);
 
-/// nullptr: nobody has that name.
-SINEW_API Module* find_module(std::string_view name) noexcept;
+/// nullptr: nobody has that name. A module's file is loaded the first time it is asked for and stays; where that fails
+/// the answer is a module that is not available, with the loader's reason.
+SINEW_API Module* find_module(std::string_view name, const Config& config);
+
+/// Why a World leaves this one alone unless it is asked for by name; empty: it does not.
+SINEW_API std::string left_alone(std::string_view name);
 
 }  // namespace sinew

@@ -24,6 +24,24 @@ Watched::Watched()
   status = Status::pending();
 }
 
+Rail open_rail(Module& module, const Exchange& world, const Config& config) {
+  struct Opened {
+    Opened(const Exchange& among, const std::string& host_id) : host(among, host_id, Deadline::after(kHang)) {}
+    HostPeers host;
+    std::unique_ptr<Fabric> fabric;
+  };
+  if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
+  const std::string host_id = "this host";
+  auto opened = std::make_shared<Opened>(world, host_id);
+  opened->fabric = module.open({.rank = world.rank,
+                                .size = world.size,
+                                .host = opened->host,
+                                .secret = Bytes(32, std::byte{7}),
+                                .host_id = host_id,
+                                .config = config});
+  return {opened->fabric->transports().front().get(), opened};
+}
+
 Rank::Rank(const Exchange& world, const MakeRail& make)
     : world_(world), rail_(make(world)), addresses_(world.all_gather(rail_.transport->address())) {}
 

@@ -10,17 +10,24 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/exchange.hpp>
+#include <sinew/core/fabric.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew::test {
 
-/// A transport of one rank, and whatever must outlive it.
+/// A transport of one rank, and whatever it must not outlive.
 struct Rail {
+  Rail(std::unique_ptr<Transport> alone) : transport(alone.get()), hold(std::move(alone)) {}
+  Rail(Transport* of, std::shared_ptr<void> holder) : transport(of), hold(std::move(holder)) {}
+
+  Transport* transport;
   std::shared_ptr<void> hold;
-  std::unique_ptr<Transport> transport;
 };
 /// Called by every rank at the same time.
 using MakeRail = std::function<Rail(const Exchange&)>;
+/// The first rail of a module that is opened as a World opens it.
+/// Errors: Error{Unavailable} with the module's reason.
+Rail open_rail(Module& module, const Exchange& world, const Config& config = {});
 
 /// An operation under watch: how often it fired, and whether it ever did so outside progress().
 struct Watched : Completion {
