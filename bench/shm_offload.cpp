@@ -74,16 +74,16 @@ class Rank {
     fabric_ = shm::module().open({rank, options.ranks, 0, host_, {}});
     group_.rank = rank;
     for (int r = 0; r < options.ranks; ++r) group_.world_ranks.push_back(r);
-    offload_ = fabric_->make_offload({group_, world_, {}, encode(options.facts)});
+    offload_ = fabric_->make_offload({group_, world_, encode(options.facts)});
   }
 
   /// Two ranks: goes on with what they measure.
   void adopt(bool print) {
     const auto begin = std::chrono::steady_clock::now();
     const Bytes facts =
-        fabric_->measure({group_, world_, {}, {}}, std::chrono::seconds(2)).value_or(encode(options_.facts));
+        fabric_->measure({group_, world_, {}}, std::chrono::seconds(2)).value_or(encode(options_.facts));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    offload_ = fabric_->make_offload({group_, world_, {}, facts});
+    offload_ = fabric_->make_offload({group_, world_, facts});
     const shm::Facts f = shm::decode_facts(facts);
     if (!print) return;
     fmt::print("measured in {:.0f} ms: slots to {}, streaming from {}, chunks of {}, direct from {}\n",

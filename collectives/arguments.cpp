@@ -24,10 +24,16 @@ void reject_bytes(std::string_view call, std::string_view name, std::size_t foun
 }
 
 void reject_buffer(std::string_view call, std::string_view name, ConstBuffer found) {
-  if (found.place.kind == MemoryKind::Device)
-    reject(call, fmt::format("{} is memory of device {}, expected memory of the host", name, found.place.device));
   if (found.data == nullptr) reject(call, fmt::format("{} is null, expected {} bytes", name, found.bytes));
   reject(call, fmt::format("{} has {} bytes, expected at most {}", name, found.bytes, PTRDIFF_MAX));
+}
+
+void reject_places(std::string_view call, Place in, Place out) {
+  const auto where = [](Place p) {
+    return p.kind == MemoryKind::Device ? fmt::format("on device {}", p.device) : std::string("on the host");
+  };
+  reject(call,
+         fmt::format("in lies {}, out {}; expected both on the host or both on the device", where(in), where(out)));
 }
 
 void reject_dtype(std::string_view call, DType dtype) {

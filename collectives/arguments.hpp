@@ -19,6 +19,7 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_bytes(std::string_view call, std::string_view name, std::size_t found,
                                          std::size_t expected);
 [[noreturn]] SINEW_API void reject_buffer(std::string_view call, std::string_view name, ConstBuffer found);
+[[noreturn]] SINEW_API void reject_places(std::string_view call, Place in, Place out);
 [[noreturn]] SINEW_API void reject_dtype(std::string_view call, DType dtype);
 [[noreturn]] SINEW_API void reject_overlap(std::string_view call);
 [[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
@@ -26,9 +27,9 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_self(std::string_view call, std::string_view what, int rank);
 [[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
 
-/// Memory that can be there, on the host.
+/// Memory that can be there.
 inline void require_memory(std::string_view call, std::string_view name, ConstBuffer b) {
-  const bool fine = (b.data != nullptr || b.bytes == 0) && b.bytes <= PTRDIFF_MAX && b.place.kind != MemoryKind::Device;
+  const bool fine = (b.data != nullptr || b.bytes == 0) && b.bytes <= PTRDIFF_MAX;
   if (!fine) reject_buffer(call, name, b);
 }
 
@@ -50,6 +51,13 @@ inline void require_bytes(std::string_view call, std::string_view name, ConstBuf
   if (b.bytes != expected) reject_bytes(call, name, b.bytes, expected);
 }
 
+/// Where the call's buffers lie: both on the host, or both on a device.
+inline Place common_place(std::string_view call, ConstBuffer in, ConstBuffer out) {
+  const bool device = in.place.kind == MemoryKind::Device;
+  if (device != (out.place.kind == MemoryKind::Device)) reject_places(call, in.place, out.place);
+  return device ? in.place : Place{};
+}
+
 inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
   const bool apart = a.bytes == 0 || b.bytes == 0 || a.data + a.bytes <= b.data || b.data + b.bytes <= a.data;
   if (!apart) reject_overlap(call);
@@ -65,18 +73,20 @@ inline void require_rank(std::string_view call, std::string_view what, int rank,
   if (rank < 0 || rank >= size) reject_rank(call, what, rank, size);
 }
 
-inline CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, const CallOptions& options) {
+inline CollectiveDesc describe(Collective c, DType dtype, Place place, std::uint64_t count,
+                               const CallOptions& options) {
   CollectiveDesc d;
   d.collective = c;
+  d.place = place;
   d.dtype = dtype;
   d.count = count;
   d.determinism = options.determinism;
   return d;
 }
 
-inline CollectiveDesc describe(Collective c, DType dtype, std::uint64_t count, ReduceOp op,
+inline CollectiveDesc describe(Collective c, DType dtype, Place place, std::uint64_t count, ReduceOp op,
                                const CallOptions& options) {
-  CollectiveDesc d = describe(c, dtype, count, options);
+  CollectiveDesc d = describe(c, dtype, place, count, options);
   d.op = op;
   if (op == ReduceOp::PreMulSum) d.pre_multiply = options.pre_multiply;
   if (op == ReduceOp::User) d.user = options.user;
@@ -88,7 +98,7 @@ inline CollectiveDesc all_reduce(ConstBuffer in, Buffer out, DType dtype, Reduce
   require_bytes("all_reduce", "out", out, in.bytes);
   require_defined("all_reduce", op, dtype, options);
   if (in.data != out.data) require_disjoint("all_reduce", in, out);
-  return describe(Collective::AllReduce, dtype, count, op, options);
+  return describe(Collective::AllReduce, dtype, common_place("all_reduce", in, out), count, op, options);
 }
 
 }  // namespace sinew::arguments

@@ -48,7 +48,8 @@ Work Communicator::all_gather(ConstBuffer in, Buffer out, DType dtype, const Cal
   require_bytes("all_gather", "out", out, in.bytes, size());
   const bool in_place = in.data == out.data + in.bytes * static_cast<std::size_t>(rank());
   if (!in_place) require_disjoint("all_gather", in, out);
-  return s.start(describe(Collective::AllGather, dtype, count, options), in, out, in_place, options);
+  return s.start(describe(Collective::AllGather, dtype, common_place("all_gather", in, out), count, options), in, out,
+                 in_place, options);
 }
 
 Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
@@ -58,7 +59,9 @@ Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, DType dtype, Reduc
   require_defined("reduce_scatter", op, dtype, options);
   const bool in_place = out.data == in.data + out.bytes * static_cast<std::size_t>(rank());
   if (!in_place) require_disjoint("reduce_scatter", in, out);
-  return s.start(describe(Collective::ReduceScatter, dtype, count, op, options), in, out, in_place, options);
+  return s.start(
+      describe(Collective::ReduceScatter, dtype, common_place("reduce_scatter", in, out), count, op, options), in, out,
+      in_place, options);
 }
 
 Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
@@ -69,20 +72,21 @@ Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const Cal
   if (total % ranks != 0) reject_division("all_to_all", total, ranks);
   const bool in_place = in.data == out.data;
   if (!in_place) require_disjoint("all_to_all", in, out);
-  return s.start(describe(Collective::AllToAll, dtype, total / ranks, options), in, out, in_place, options);
+  return s.start(describe(Collective::AllToAll, dtype, common_place("all_to_all", in, out), total / ranks, options), in,
+                 out, in_place, options);
 }
 
 Work Communicator::broadcast(Buffer data, DType dtype, int root, const CallOptions& options) {
   CommunicatorState& s = state();
   const std::uint64_t count = elements("broadcast", "data", data, dtype);
   require_rank("broadcast", "root", root, size());
-  CollectiveDesc desc = describe(Collective::Broadcast, dtype, count, options);
+  CollectiveDesc desc = describe(Collective::Broadcast, dtype, common_place("broadcast", data, data), count, options);
   desc.root = root;
   return s.start(desc, data, data, true, options);
 }
 
 Work Communicator::barrier(const CallOptions& options) {
-  return state().start(describe(Collective::Barrier, DType::U8, 0, options), {}, {}, true, options);
+  return state().start(describe(Collective::Barrier, DType::U8, Place{}, 0, options), {}, {}, true, options);
 }
 
 Work Communicator::send(ConstBuffer from, int to_rank, std::uint32_t tag, const CallOptions& options) {

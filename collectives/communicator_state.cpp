@@ -43,7 +43,7 @@ void CommunicatorState::make_offloads(const Exchange& among) {
     std::exception_ptr failure;
     try {
       if (group.size() > 1)
-        offload = world->fabric(name).make_offload({group, counted, {}, world->facts.offload_facts[name]});
+        offload = world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name]});
     } catch (const Error&) {
       failure = std::current_exception();
     }
@@ -79,6 +79,8 @@ void CommunicatorState::close() {
     world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
   }
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
+  if (staged_calls_) world->engine->remove(*staged_calls_);
+  if (staged_messages_) world->engine->remove(*staged_messages_);
   drop_plans();
   world->control->remove(*this);
   // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
@@ -174,15 +176,64 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
     return;
   }
   ReadyPlan& plan = plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
-  if (plan.selection.offload != nullptr) {
+  if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     plan.selection.offload->offload->launch({desc, in, out, nullptr, nullptr, options.after, op.fingerprint,
-                                             history_of_call, plan.reducer, plan.many, plan.scaler},
+                                             history_of_call, plan.reducer, plan.many, plan.scaler, &op.mark},
                                             op);
+  } else if (plan.selection.staged) {
+    staged_calls().start(desc, in, out, options.after, history_of_call, op);
+  } else if (staged_calls_ && staged_calls_->busy()) {
+    staged_calls_->queue([this, &plan, in, out, in_place, &op, history_of_call] {
+      ended.ok() ? launch_on_host(plan, in, out, in_place, op, history_of_call, op) : op.finish(ended);
+    });
+  } else {
+    launch_on_host(plan, in, out, in_place, op, history_of_call, op);
+  }
+}
+
+void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, PendingCall& origin,
+                                       std::uint64_t history_of_call, Completion& done) {
+  if (plan.selection.offload != nullptr) {
+    plan.selection.offload->offload->launch({plan.desc,
+                                             in,
+                                             out,
+                                             nullptr,
+                                             nullptr,
+                                             {},
+                                             origin.fingerprint,
+                                             history_of_call,
+                                             plan.reducer,
+                                             plan.many,
+                                             plan.scaler},
+                                            done);
   } else {
     world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
-                           static_cast<std::uint16_t>(op.sequence)},
-                          op);
+                           static_cast<std::uint16_t>(origin.sequence)},
+                          done);
   }
+}
+
+StagedCalls& CommunicatorState::staged_calls() {
+  if (!staged_calls_) {
+    staged_calls_ = std::make_unique<StagedCalls>(
+        *world->device_runtime, world->device, group.rank, group.size(),
+        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place, Completion& origin,
+               std::uint64_t history_of_call, Completion& done) {
+          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          launch_on_host(plan, in, out, in_place, static_cast<PendingCall&>(origin), history_of_call, done);
+        });
+    world->engine->add(*staged_calls_);
+  }
+  return *staged_calls_;
+}
+
+StagedMessages& CommunicatorState::staged_messages() {
+  if (world->device_runtime == nullptr) throw Error(Code::Unavailable, "device memory: " + world->no_device);
+  if (!staged_messages_) {
+    staged_messages_ = std::make_unique<StagedMessages>(*world->device_runtime, world->device);
+    world->engine->add(*staged_messages_);
+  }
+  return *staged_messages_;
 }
 
 Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag,
@@ -191,15 +242,15 @@ Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std
   PendingCall& op = begin(fingerprint_of({.collective = kind, .count = memory.bytes}), peer, options);
   if (!world->thread) {
     try {
-      launch_message(op, is_send, memory, tag);
+      launch_message(op, is_send, memory, tag, options.after);
     } catch (...) {
       give_up(op);
       throw;
     }
   } else {
-    world->thread->post([this, &op, is_send, memory, tag] {
+    world->thread->post([this, &op, is_send, memory, tag, after = options.after] {
       try {
-        launch_message(op, is_send, memory, tag);
+        launch_message(op, is_send, memory, tag, after);
       } catch (const Error& e) {
         op.finish(Status(e.code(), e.what(), e.rank()));
       }
@@ -214,23 +265,42 @@ void CommunicatorState::give_up(PendingCall& op) noexcept {
   world->calls->release(op);
 }
 
-void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag) {
+Endpoint& CommunicatorState::endpoint_to(int peer) {
+  const auto& name = selector->transport_between(selector->cheapest(), group.rank, peer);
+  return world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+}
+
+void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag,
+                                       StreamRef after) {
   const auto& name = selector->transport_between(selector->cheapest(), group.rank, op.peer);
   if (!ended.ok()) {
     op.finish(ended);
   } else if (name.empty()) {
     op.finish(
         Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, op.peer)));
+  } else if (memory.place.kind == MemoryKind::Device && !world->rail(name)->capabilities().device_memory) {
+    const auto post = [this, &op, is_send, tag](Buffer pinned, Completion& done) -> Endpoint& {
+      post_message(op, is_send, pinned, tag, done);
+      return endpoint_to(op.peer);
+    };
+    is_send ? staged_messages().send(memory, after, post, op) : staged_messages().recv(memory, after, post, op);
+  } else if (is_send && staged_messages_ && staged_messages_->sending()) {
+    staged_messages_->queue(
+        [this, &op, memory, tag] { ended.ok() ? post_message(op, true, memory, tag, op) : op.finish(ended); });
   } else {
-    Endpoint& endpoint = world->endpoint(group.world_ranks[static_cast<std::size_t>(op.peer)], name);
-    const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), tag);
-    // A message of an earlier communicator that had the same id is refused, not taken.
-    if (is_send) {
-      endpoint.send(memory, nullptr, full, group.identity, op);
-    } else {
-      op.note = group.identity;
-      endpoint.recv({memory, nullptr, {}}, nullptr, full, op);
-    }
+    post_message(op, is_send, memory, tag, op);
+  }
+}
+
+void CommunicatorState::post_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag,
+                                     Completion& done) {
+  const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), tag);
+  // A message of an earlier communicator that had the same id is refused, not taken.
+  if (is_send) {
+    endpoint_to(op.peer).send(memory, nullptr, full, group.identity, done);
+  } else {
+    done.note = group.identity;
+    endpoint_to(op.peer).recv({memory, nullptr, {}}, nullptr, full, done);
   }
 }
 
@@ -239,10 +309,10 @@ void CommunicatorState::end(const Status& reason) noexcept {
   ended = reason;
   for (NamedOffload& o : offloads) o.offload->abort(reason);
   world->executor.abort(group.communicator, reason);
+  if (staged_calls_) staged_calls_->abort(reason);
   world->calls->for_each_pending([&](PendingCall& op) {
-    if (op.owner != this || op.peer < 0) return;
-    const auto& name = selector->transport_between(selector->cheapest(), group.rank, op.peer);
-    world->endpoint(group.world_ranks[static_cast<std::size_t>(op.peer)], name).cancel(op);
+    if (op.owner != this || op.peer < 0 || (staged_messages_ && staged_messages_->cancel(op))) return;
+    endpoint_to(op.peer).cancel(op);
   });
 }
 

@@ -9,6 +9,8 @@
 
 #include <sinew/collectives/control/controlled.hpp>
 #include <sinew/collectives/plan_cache.hpp>
+#include <sinew/collectives/staging/calls.hpp>
+#include <sinew/collectives/staging/messages.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/call_options.hpp>
 #include <sinew/core/work.hpp>
@@ -51,8 +53,15 @@ struct CommunicatorState : Controlled {
  private:
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, std::uint64_t history_of_call);
+  /// `origin`: the call it is, or is a piece of.
+  void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, PendingCall& origin,
+                      std::uint64_t history_of_call, Completion& done);
+  StagedCalls& staged_calls();
+  StagedMessages& staged_messages();
   void give_up(PendingCall& op) noexcept;
-  void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag);
+  void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag, StreamRef after);
+  void post_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag, Completion& done);
+  Endpoint& endpoint_to(int peer);
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
   void close();
@@ -60,6 +69,8 @@ struct CommunicatorState : Controlled {
   PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
 
   PlanCache plans_;
+  std::unique_ptr<StagedCalls> staged_calls_;        // from the first call on device memory on
+  std::unique_ptr<StagedMessages> staged_messages_;  // from the first such message on
 };
 
 }  // namespace sinew

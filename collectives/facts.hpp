@@ -39,6 +39,7 @@ struct SINEW_API Facts {
   struct Rank {
     int host = 0;  ///< hosts and processes are numbered in the order of their first rank
     int process = 0;
+    int device = -1;  ///< the accelerator it uses; -1: none
   };
   /// What one transport offers on the links of one class.
   struct Link {
@@ -59,9 +60,11 @@ struct SINEW_API Facts {
   std::vector<Absence> absences;
   std::map<std::string, Bytes> offload_facts;     ///< by transport: what its offload decides by
   std::map<std::string, std::string> no_offload;  ///< by transport: why it has none
+  std::string no_device;  ///< why calls cannot take device memory: the first rank without one, and its reason
   std::vector<Rule> rules;
-  double copy_bytes_per_s = 8e9;    ///< one core, memory to memory
-  double reduce_bytes_per_s = 6e9;  ///< one core, `dst = a + b`, counted in bytes of dst
+  double copy_bytes_per_s = 8e9;          ///< one core, memory to memory
+  double device_copy_bytes_per_s = 12e9;  ///< between a device and pinned memory, one way
+  double reduce_bytes_per_s = 6e9;        ///< one core, `dst = a + b`, counted in bytes of dst
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;

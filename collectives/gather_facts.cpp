@@ -32,6 +32,8 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"host", mine.host_id},
                 {"process", mine.process_id},
                 {"cores", mine.usable_cores},
+                {"device", mine.device},
+                {"no_device", mine.no_device},
                 {"rules", config.tune}};
   for (const OpenedTransport& t : mine.transports) {
     Json row = {{"name", t.name},
@@ -146,7 +148,9 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   const std::vector<int> process_numbers = number_by_first(processes);
   facts.cores_of_host.assign(static_cast<std::size_t>(*std::ranges::max_element(host_numbers)) + 1, 0);
   for (std::size_t r = 0; r < hellos.size(); ++r) {
-    facts.ranks.push_back({host_numbers[r], process_numbers[r]});
+    facts.ranks.push_back({host_numbers[r], process_numbers[r], hellos[r].at("device")});
+    if (facts.no_device.empty() && facts.ranks.back().device < 0)
+      facts.no_device = fmt::format("rank {} has no device: {}", r, hellos[r].at("no_device").get<std::string>());
     int& cores = facts.cores_of_host[static_cast<std::size_t>(host_numbers[r])];
     cores = std::max(cores, hellos[r].at("cores").get<int>());
     auto& addresses = gathered.addresses.emplace_back(facts.transports.size());

@@ -15,6 +15,8 @@ struct LocalFacts {
   std::string process_id;  ///< equal for ranks that are threads of one process
   int usable_cores = 1;
   std::vector<OpenedTransport> transports;
+  int device = -1;
+  std::string no_device;  ///< why there is none
 };
 
 struct GatheredFacts {

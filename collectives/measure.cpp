@@ -236,7 +236,7 @@ void measure_offloads(WorldState& world, int peer, MeasuredCosts& costs) {
     if (!f.fabric->has_offload().ok || !world.facts.reach(world.rank, peer, f.name).ok) continue;
     const Exchange exchange = exchange_with(world, peer, f.name);
     Group pair{.rank = exchange.rank, .world_ranks = {std::min(world.rank, peer), std::max(world.rank, peer)}};
-    if (auto found = f.fabric->measure({std::move(pair), exchange, {}, {}}, kOffloadBudget))
+    if (auto found = f.fabric->measure({std::move(pair), exchange, {}}, kOffloadBudget))
       costs.offloads[f.name] = std::move(*found);
   }
 }

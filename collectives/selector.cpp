@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/staging/calls.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 
@@ -13,6 +14,9 @@ namespace {
 
 /// Predictions this close to each other are a tie: measurements of one machine differ by as much from day to day.
 constexpr double kResolution = 1.15;
+
+/// Enqueueing a copy and seeing that it is over.
+constexpr Seconds kDeviceTurn = 10e-6;
 
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
@@ -101,6 +105,28 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
   return turns_ * alone + cost.rounds * crowd_ * kSchedulerTurn;
 }
 
+/// Device memory by what is best on host memory, in pieces; copies and exchanges overlap.
+Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
+  Option option{{"staged", "*", "", 0, facts_.no_device}, nullptr, nullptr, nullptr, true};
+  if (!facts_.no_device.empty()) return option;
+  const int ranks = static_cast<int>(world_ranks_.size());
+  const StagedShape shape = staged_shape(desc, ranks);
+  CollectiveDesc piece = desc;
+  piece.place = {};
+  piece.count = std::min(desc.count, shape.elements);
+  const Selection inside = select(piece);
+  const Candidate& way = inside.plan.chosen();
+  const double row = static_cast<double>(piece.count * size_of(desc.dtype));
+  const double copied = row * static_cast<double>(std::max(shape.in_blocks, shape.out_blocks));
+  const Seconds copy = kDeviceTurn + copied / facts_.device_copy_bytes_per_s;
+  option.candidate.transport = way.transport;
+  option.candidate.way =
+      fmt::format("through pinned host memory, {} x {}: {}{}{}", shape.pieces, format_bytes(piece.bytes(ranks)),
+                  way.algorithm, way.way.empty() ? "" : ", ", way.way);
+  option.candidate.predicted = 2 * copy + static_cast<double>(shape.pieces) * std::max(way.predicted, copy);
+  return option;
+}
+
 std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) const {
   std::vector<Option> all;
   const int ranks = static_cast<int>(world_ranks_.size());
@@ -113,6 +139,10 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
       option.candidate.rejected = can.reason;
     }
     all.push_back(std::move(option));
+  }
+  if (desc.place.kind == MemoryKind::Device) {
+    all.push_back(staged_option(desc));
+    return all;
   }
   for (const Algorithm& a : all_algorithms()) {
     if (a.collective != desc.collective) continue;
@@ -139,6 +169,7 @@ void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
                          rule.max_bytes == UINT64_MAX ? "" : fmt::format("{}", rule.max_bytes), rule.algorithm,
                          rule.transport);
     for (Option& o : options) {
+      if (o.staged) continue;  // the rule has its say over what runs inside
       Candidate& c = o.candidate;
       const bool fits = (rule.algorithm == "*" || rule.algorithm == c.algorithm) &&
                         (rule.transport == "*" || rule.transport == c.transport);
@@ -176,6 +207,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   Selection selection;
   selection.offload = all.front().offload;
   selection.algorithm = all.front().algorithm;
+  selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
   selection.segment_bytes = kSegmentBytes;
   selection.depth = kSegmentDepth;

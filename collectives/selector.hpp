@@ -34,6 +34,7 @@ struct Selection {
   Plan plan;
   NamedOffload* offload = nullptr;
   const Algorithm* algorithm = nullptr;  ///< where no offload was taken
+  bool staged = false;                   ///< device memory that goes through the host: neither of the two above
   TransportSet transports;
   std::uint64_t segment_bytes = 0;
   std::uint32_t depth = 1;
@@ -57,8 +58,10 @@ class SINEW_API Selector {
     NamedOffload* offload = nullptr;
     const Algorithm* algorithm = nullptr;
     const TransportSet* transports = nullptr;
+    bool staged = false;
   };
 
+  Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
   void apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
   Seconds predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const;

@@ -8,6 +8,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/cost.hpp>
+#include <sinew/core/device.hpp>
 #include <sinew/core/exchange.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/topology/cluster.hpp>
@@ -21,6 +22,9 @@ struct WorldOptions {
   Drive drive = Drive::Caller;
   Config config = Config::from_environment();
   Bytes secret;  ///< of the job; every connection between processes proves it. Empty: only ranks of one host
+  int device =
+      -1;  ///< which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices
+  DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
 };
 
 /// A transport as this rank sees it: usable, or why not.

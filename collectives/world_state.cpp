@@ -45,9 +45,10 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   for (const std::string& rule : options.config.tune) static_cast<void>(Rule::parse(rule));
   host_id = host_identity(options.config);
   host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
+  choose_device();
   open_fabrics();
 
-  LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}};
+  LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
   for (const TransportStatus& s : statuses) {
     OpenedTransport& t =
         mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});
@@ -56,6 +57,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   GatheredFacts gathered = gather_facts(exchange, mine, options.config);
   facts = std::move(gathered.facts);
   addresses = std::move(gathered.addresses);
+  warn_of_shared_device();
   try {
     cluster = gather_cluster(exchange, options.config);
   } catch (const Error& e) {  // the same on all ranks, and no reason not to communicate
@@ -116,6 +118,34 @@ WorldState::~WorldState() {
   }
 }
 
+void WorldState::choose_device() {
+  device_runtime = options.device_runtime;
+  const int count = device_runtime == nullptr ? 0 : device_runtime->device_count();
+  if (count == 0) {
+    no_device = "no accelerator is visible";
+    device_runtime = nullptr;
+  } else if (options.device < 0) {
+    const auto here = host->ranks();
+    device = static_cast<int>(std::ranges::find(here, rank) - here.begin()) % count;
+  } else if (options.device < count) {
+    device = options.device;
+  } else {
+    throw Error(Code::InvalidArgument,
+                fmt::format("rank {}: device {} was asked for, but there are {}", rank, options.device, count));
+  }
+}
+
+void WorldState::warn_of_shared_device() const {
+  if (device < 0) return;
+  const int my_host = facts.ranks[static_cast<std::size_t>(rank)].host;
+  for (std::size_t r = 0; r < facts.ranks.size(); ++r) {
+    const Facts::Rank& other = facts.ranks[r];
+    if (static_cast<int>(r) == rank || other.host != my_host || other.device != device) continue;
+    log::warning("rank {} shares device {} with rank {}: they take turns", rank, device, r);
+    return;
+  }
+}
+
 void WorldState::open_fabrics() {
   for (const std::string& name : module_names(options.config)) {
     TransportStatus status{.name = name, .left_alone = left_alone(name)};
@@ -133,7 +163,8 @@ void WorldState::open_fabrics() {
 void WorldState::open_fabric(Module& module, TransportStatus& status) {
   try {
     if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
-    auto fabric = module.open({rank, size, generation, *host, options.secret, host_id, options.config});
+    auto fabric =
+        module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device});
     const Availability offload = fabric->has_offload();
     status.ok = true;
     status.offload = offload.ok ? "" : offload.reason;

@@ -36,6 +36,9 @@ struct WorldState {
   std::uint8_t generation;
   std::string host_id;
   std::unique_ptr<HostPeers> host;
+  DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator here, `no_device` says why
+  std::string no_device;
+  int device = -1;  ///< this rank's
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab> calls;
   std::vector<OpenFabric> fabrics;
@@ -65,6 +68,8 @@ struct WorldState {
 
  private:
   [[noreturn]] void reject_fork() const;
+  void choose_device();
+  void warn_of_shared_device() const;
   void open_fabrics();
   void open_fabric(Module& module, TransportStatus& status);
   void open_control(const Exchange& exchange);

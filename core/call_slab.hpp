@@ -15,6 +15,7 @@
 #include <sinew/core/collective.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/device.hpp>
 #include <sinew/core/engine.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/record_ring.hpp>
@@ -38,6 +39,7 @@ struct PendingCall : Completion {
   Clock::time_point first_seen_waiting{};  ///< by the watch: the first look at the clock that found it unfinished
   std::source_location where{};
   OpenRecord record{};
+  DeviceMark mark{};  ///< calls on device memory
 };
 
 /// All operations of one World, at addresses that never change.
@@ -69,6 +71,8 @@ class SINEW_API CallSlab {
   }
   /// Waits for the end; false when the deadline came first.
   bool wait(PendingCall& op, Deadline deadline);
+  /// Waits until streams can wait for it, or it has ended; false when the deadline came first.
+  bool wait_for_mark(PendingCall& op, Deadline deadline);
   /// Its deadline has come: the watch ends it, and its communicator.
   void expire(PendingCall& op) noexcept;
   void release(PendingCall& op) noexcept;
@@ -124,6 +128,8 @@ class SINEW_API CallSlab {
     op.done.store(true, std::memory_order_relaxed);
     op.first_seen_waiting = {};
     op.note = 0;
+    if (op.mark.set()) [[unlikely]]
+      op.mark.clear();
     if (!op.status.ok()) op.status = {};
     op.next_free = std::exchange(free_, &op);
   }

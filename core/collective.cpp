@@ -52,6 +52,7 @@ std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   if (!extent.empty()) text += ", " + extent;
   if (has_root(d.collective)) text += fmt::format(", root {}", d.root);
   if (d.determinism != Determinism::Fast) text += fmt::format(", {}", find_name(kLevels, d.determinism));
+  if (d.place.kind == MemoryKind::Device) text += ", device memory";
   return text + ")";
 }
 
@@ -118,7 +119,8 @@ std::string describe_fingerprint(Fingerprint f) {
   d.op = static_cast<ReduceOp>(f >> 9 & 0xf);
   d.determinism = static_cast<Determinism>(f >> 13 & 0x3);
   d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
-  return call_text(d, has_counts(d.collective) ? "" : fmt::format("count {}", f >> 32));
+  if (f >> 63 != 0) d.place.kind = MemoryKind::Device;
+  return call_text(d, has_counts(d.collective) ? "" : fmt::format("count {}", f >> 32 & 0x7fffffff));
 }
 
 }  // namespace sinew

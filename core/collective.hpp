@@ -74,16 +74,18 @@ struct CollectiveDesc {
 };
 
 /// 64 bits that say which call a message belongs to, packed so that the receiver of a stranger can print it:
-/// collective 5, dtype 4, operator 4, determinism 2, root 17, count 32 (the two halves of a longer count xored).
+/// collective 5, dtype 4, operator 4, determinism 2, root 17, count 31 (what is above them xored in), device memory 1.
 using Fingerprint = std::uint64_t;
 
 constexpr Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
   const bool counted = d.counts.empty();
-  const std::uint64_t folded = counted ? (d.count ^ (d.count >> 32)) & 0xffffffffu : 0;
+  const std::uint64_t folded = counted ? (d.count ^ (d.count >> 31)) & 0x7fffffffu : 0;
+  const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
          static_cast<std::uint64_t>(reduces(d.collective) ? d.op : ReduceOp::Sum) << 9 |
          static_cast<std::uint64_t>(d.determinism) << 13 |
-         (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : 0) << 15 | folded << 32;
+         (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : 0) << 15 | folded << 32 |
+         device << 63;
 }
 
 /// The call behind a fingerprint, for error messages: "broadcast(f32, count 16, root 1)".

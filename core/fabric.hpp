@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/device.hpp>
 #include <sinew/core/exchange.hpp>
 #include <sinew/core/host_peers.hpp>
 #include <sinew/core/offload.hpp>
@@ -25,6 +26,8 @@ struct FabricContext {
   Bytes secret;           ///< of the job; every connection proves it (HMAC)
   std::string host_id{};  ///< equal text: same host, loopback leads there
   Config config{};
+  DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator
+  int device = -1;                          ///< the one of this rank
 };
 
 /// Rounds of the exchange that the making of an offload may take, at most. All ranks of the parent take part in each,
@@ -35,7 +38,6 @@ inline constexpr int kOffloadRounds = 2;
 struct OffloadContext {
   Group group;
   const Exchange& exchange;
-  Place place{};
   const Bytes& facts;  ///< what measure() returned on some pair, agreed by all; empty: none
 };
 

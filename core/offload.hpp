@@ -10,6 +10,7 @@
 #include <sinew/core/collective.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/cost.hpp>
+#include <sinew/core/device.hpp>
 #include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
 
@@ -36,10 +37,11 @@ struct Call {
   const Region* out_region = nullptr;
   StreamRef after{};
   Fingerprint fingerprint = 0;
-  std::uint64_t history = 0;  ///< hash of this and all earlier calls of the communicator: equal where all were
-  Reducer reducer{};          ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
-  ManyReducer many{};         ///< the same for all ranks' contributions at once; fn null: only `reducer`
-  Scaler scaler{};            ///< Average: applied once to the finished sum; PreMulSum: to each contribution
+  std::uint64_t history = 0;   ///< hash of this and all earlier calls of the communicator: equal where all were
+  Reducer reducer{};           ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
+  ManyReducer many{};          ///< the same for all ranks' contributions at once; fn null: only `reducer`
+  Scaler scaler{};             ///< Average: applied once to the finished sum; PreMulSum: to each contribution
+  DeviceMark* mark = nullptr;  ///< device memory: to be set when the call's work is enqueued; never null then
 };
 
 /// Runs whole collectives where something better than messages exists: shared memory within a host, NCCL, CUDA IPC.

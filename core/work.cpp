@@ -72,6 +72,15 @@ bool CallSlab::wait(PendingCall& op, Deadline deadline) {
   return threaded_ ? sleep(op, deadline) : engine_.wait(done, deadline, default_timeout_);
 }
 
+bool CallSlab::wait_for_mark(PendingCall& op, Deadline deadline) {
+  const auto marked = [&op] { return op.mark.set() || op.done.load(std::memory_order_acquire); };
+  if (!threaded_) return engine_.wait(marked, deadline, default_timeout_);
+  // Enqueueing takes microseconds: not worth the sleepers' lock, which those that mark would have to take.
+  const Deadline until = deadline.or_after(default_timeout_);
+  while (!marked() && !until.passed()) ::sched_yield();
+  return marked();
+}
+
 /// Another thread makes progress: gives it the core a few times, then sleeps until it says that a call has ended.
 bool CallSlab::sleep(PendingCall& op, Deadline deadline) {
   const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
@@ -107,7 +116,11 @@ void Work::get() {
   call_->status.require();
 }
 
-void Work::order(StreamRef) { get(); }
+void Work::order(StreamRef stream) {
+  if (call_ == nullptr) return;
+  if (stream.device < 0 || !call_->slab->wait_for_mark(*call_, {}) || !call_->mark.set()) return get();
+  call_->mark.order(stream);
+}
 
 void Work::abandon() noexcept { call_->slab->abandon(*call_); }
 

@@ -34,7 +34,8 @@ class [[nodiscard]] SINEW_API Work {
   /// Waits for the end and throws Error unless it is Ok. After the configured timeout the call ends with its
   /// communicator, as by CallOptions::deadline: whoever leaves by this exception frees the buffers.
   void get();
-  /// Device work: makes the stream wait for it; host work: waits.
+  /// Device work that runs on the device: makes the stream wait for it, as soon as it is enqueued there. Work that runs
+  /// on the host, on whatever memory: get().
   void order(StreamRef stream);
 
  private:

@@ -56,7 +56,7 @@ TEST(Arguments, AreRefused_WhenTheyCannotBeMemory) {
                 HasSubstr("out has 0 bytes"));
     const Buffer device{memory.data(), 8, {MemoryKind::Device, 0}};
     EXPECT_THAT(complaint([&] { all.all_reduce(device, device, DType::F32).get(); }),
-                HasSubstr("in is memory of device 0"));
+                HasSubstr("rank 0 has no device: no accelerator is visible"));
     all.barrier().get();
   });
 }

@@ -66,8 +66,9 @@ TEST(Fingerprint, Describes_TheCallItWasMadeOf) {
   CollectiveDesc d = desc_of(Collective::Broadcast, DType::F32, 16);
   d.root = 1;
   EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), "broadcast(f32, count 16, root 1)");
-  d = desc_of(Collective::ReduceScatter, DType::F8E5M2, 4294967295u);
+  d = desc_of(Collective::ReduceScatter, DType::F8E5M2, 2147483647u);
   d.op = ReduceOp::Max;
+  d.place = {MemoryKind::Device, 3};
   EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), d.to_string());
   EXPECT_EQ(describe_fingerprint(fingerprint_of(CollectiveDesc{})), "barrier()");
   const std::array<std::uint64_t, 2> counts = {1, 2};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -14,15 +15,43 @@ namespace {
 
 using check::Pattern;
 
-/// A buffer at a chosen misalignment, filled with a value that no result has.
+/// A buffer at a chosen misalignment, filled with a value that no result has; on a device with a copy on the host.
 class Storage {
  public:
-  Storage(std::size_t bytes, std::size_t offset) : memory_(bytes + offset, std::byte{0xa5}), offset_(offset) {}
-  Buffer view() { return {memory_.data() + offset_, memory_.size() - offset_}; }
+  Storage(std::size_t bytes, std::size_t offset, const OnDevice* where)
+      : host_(bytes + offset, std::byte{0xa5}), offset_(offset), where_(where) {
+    if (where_ == nullptr) return;
+    const int device = where_->stream.device;
+    device_ = where_->runtime.allocate(host_.size(), {MemoryKind::Device, device});
+  }
+  ~Storage() {
+    if (where_ != nullptr) where_->runtime.release(device_);
+  }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  /// What the test writes and reads.
+  Buffer host() { return {host_.data() + offset_, host_.size() - offset_}; }
+  /// What the call is given.
+  Buffer call() { return where_ == nullptr ? host() : device_.part(offset_, host_.size() - offset_); }
+  /// To the device, enqueued on the stream that the call starts after.
+  void give() {
+    if (where_ == nullptr || host_.empty()) return;
+    where_->runtime.copy_async(device_, Buffer{host_.data(), host_.size()}, where_->stream);
+  }
+  void take() {
+    if (where_ == nullptr || host_.empty()) return;
+    where_->runtime.copy_async({host_.data(), host_.size()}, device_, where_->stream);
+    const auto event = where_->runtime.record(where_->stream);
+    while (!where_->runtime.query(event)) std::this_thread::yield();
+    where_->runtime.release(event);
+  }
 
  private:
-  std::vector<std::byte> memory_;
+  std::vector<std::byte> host_;
   std::size_t offset_;
+  const OnDevice* where_;
+  Buffer device_;
 };
 
 struct Call {
@@ -32,62 +61,77 @@ struct Call {
   std::uint64_t each;  // bytes of `count` elements
   std::uint64_t ranks;
   std::uint64_t me;
+  const OnDevice* where;
   CallOptions options{};
 };
 
 std::uint64_t all_reduce(Call& k) {
-  Storage in(k.each, k.c.offset);
-  Storage out(k.each, k.c.offset);
-  const Buffer to = k.c.in_place ? in.view() : out.view();
-  check::fill(k.pattern, k.communicator.rank(), 0, in.view());
-  k.communicator.all_reduce(in.view(), to, k.c.dtype, k.c.op, k.options).get();
-  std::uint64_t wrong = check::wrong_combined(k.pattern, 0, to);
-  if (!k.c.in_place) wrong += check::wrong_copied(k.pattern, k.communicator.rank(), 0, in.view());
-  return wrong;
+  Storage in(k.each, k.c.offset, k.where);
+  Storage out(k.each, k.c.offset, k.where);
+  Storage& to = k.c.in_place ? in : out;
+  check::fill(k.pattern, k.communicator.rank(), 0, in.host());
+  in.give();
+  k.communicator.all_reduce(in.call(), to.call(), k.c.dtype, k.c.op, k.options).get();
+  to.take();
+  std::uint64_t wrong = check::wrong_combined(k.pattern, 0, to.host());
+  if (k.c.in_place) return wrong;
+  in.take();
+  return wrong + check::wrong_copied(k.pattern, k.communicator.rank(), 0, in.host());
 }
 
 std::uint64_t reduce_scatter(Call& k) {
-  Storage in(k.each * k.ranks, k.c.offset);
-  Storage out(k.each, k.c.offset);
-  const Buffer to = k.c.in_place ? in.view().part(k.me * k.each, k.each) : out.view();
-  check::fill(k.pattern, k.communicator.rank(), 0, in.view());
-  k.communicator.reduce_scatter(in.view(), to, k.c.dtype, k.c.op, k.options).get();
-  std::uint64_t wrong = check::wrong_combined(k.pattern, k.me * k.c.count, to);
-  if (!k.c.in_place) wrong += check::wrong_copied(k.pattern, k.communicator.rank(), 0, in.view());
-  return wrong;
+  Storage in(k.each * k.ranks, k.c.offset, k.where);
+  Storage out(k.each, k.c.offset, k.where);
+  const auto mine = [&](Buffer whole) { return whole.part(k.me * k.each, k.each); };
+  check::fill(k.pattern, k.communicator.rank(), 0, in.host());
+  in.give();
+  const Buffer to = k.c.in_place ? mine(in.call()) : out.call();
+  k.communicator.reduce_scatter(in.call(), to, k.c.dtype, k.c.op, k.options).get();
+  in.take();
+  out.take();
+  if (k.c.in_place) return check::wrong_combined(k.pattern, k.me * k.c.count, mine(in.host()));
+  return check::wrong_combined(k.pattern, k.me * k.c.count, out.host()) +
+         check::wrong_copied(k.pattern, k.communicator.rank(), 0, in.host());
 }
 
 std::uint64_t all_gather(Call& k) {
-  Storage in(k.each, k.c.offset);
-  Storage out(k.each * k.ranks, k.c.offset);
-  const Buffer from = k.c.in_place ? out.view().part(k.me * k.each, k.each) : in.view();
-  check::fill(k.pattern, k.communicator.rank(), 0, from);
-  k.communicator.all_gather(from, out.view(), k.c.dtype, k.options).get();
+  Storage in(k.each, k.c.offset, k.where);
+  Storage out(k.each * k.ranks, k.c.offset, k.where);
+  const auto mine = [&](Buffer whole) { return whole.part(k.me * k.each, k.each); };
+  check::fill(k.pattern, k.communicator.rank(), 0, k.c.in_place ? mine(out.host()) : in.host());
+  in.give();
+  if (k.c.in_place) out.give();
+  k.communicator.all_gather(k.c.in_place ? mine(out.call()) : in.call(), out.call(), k.c.dtype, k.options).get();
+  out.take();
   std::uint64_t wrong = 0;
   for (std::uint64_t r = 0; r < k.ranks; ++r) {
-    wrong += check::wrong_copied(k.pattern, static_cast<int>(r), 0, out.view().part(r * k.each, k.each));
+    wrong += check::wrong_copied(k.pattern, static_cast<int>(r), 0, out.host().part(r * k.each, k.each));
   }
   return wrong;
 }
 
 std::uint64_t all_to_all(Call& k) {
-  Storage in(k.each * k.ranks, k.c.offset);
-  Storage out(k.each * k.ranks, k.c.offset);
-  const Buffer to = k.c.in_place ? in.view() : out.view();
-  check::fill(k.pattern, k.communicator.rank(), 0, in.view());
-  k.communicator.all_to_all(in.view(), to, k.c.dtype, k.options).get();
+  Storage in(k.each * k.ranks, k.c.offset, k.where);
+  Storage out(k.each * k.ranks, k.c.offset, k.where);
+  Storage& to = k.c.in_place ? in : out;
+  check::fill(k.pattern, k.communicator.rank(), 0, in.host());
+  in.give();
+  k.communicator.all_to_all(in.call(), to.call(), k.c.dtype, k.options).get();
+  to.take();
   std::uint64_t wrong = 0;
   for (std::uint64_t r = 0; r < k.ranks; ++r) {
-    wrong += check::wrong_copied(k.pattern, static_cast<int>(r), k.me * k.c.count, to.part(r * k.each, k.each));
+    wrong += check::wrong_copied(k.pattern, static_cast<int>(r), k.me * k.c.count, to.host().part(r * k.each, k.each));
   }
   return wrong;
 }
 
 std::uint64_t broadcast(Call& k) {
-  Storage data(k.each, k.c.offset);
-  if (k.communicator.rank() == k.c.root) check::fill(k.pattern, k.c.root, 0, data.view());
-  k.communicator.broadcast(data.view(), k.c.dtype, k.c.root, k.options).get();
-  return check::wrong_copied(k.pattern, k.c.root, 0, data.view());
+  Storage data(k.each, k.c.offset, k.where);
+  if (k.communicator.rank() == k.c.root) check::fill(k.pattern, k.c.root, 0, data.host());
+  data.give();
+  k.communicator.broadcast(data.call(), k.c.dtype, k.c.root, k.options).get();
+  data.take();
+  return check::wrong_copied(k.pattern, k.c.root, 0, data.host());
 }
 
 constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
@@ -123,14 +167,16 @@ std::string CollectiveCase::to_string() const {
                      in_place ? " in place" : "", offset ? " misaligned" : "");
 }
 
-std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std::uint32_t salt) {
+std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std::uint32_t salt, const OnDevice* where) {
   const bool combines = reduces(c.collective);
   Call call{communicator,
             c,
             {c.dtype, combines ? c.op : ReduceOp::Max, communicator.size(), salt},
             c.count * size_of(c.dtype),
             static_cast<std::uint64_t>(communicator.size()),
-            static_cast<std::uint64_t>(communicator.rank())};
+            static_cast<std::uint64_t>(communicator.rank()),
+            where};
+  if (where != nullptr) call.options.after = where->stream;
   call.options.pre_multiply = check::kPreMultiply;
   switch (c.collective) {
     case Collective::AllReduce: return all_reduce(call);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/core/device.hpp>
 
 namespace sinew::test {
 
@@ -21,8 +22,16 @@ struct CollectiveCase {
   std::string to_string() const;
 };
 
+/// Buffers in the memory of a device, and a stream that they are filled on.
+struct OnDevice {
+  DeviceRuntime& runtime;
+  StreamRef stream;
+};
+
 /// Makes the call on this rank and returns the number of wrong elements of its output (and of inputs that changed).
-std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std::uint32_t salt);
+/// `where`: null for host memory.
+std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std::uint32_t salt,
+                       const OnDevice* where = nullptr);
 
 /// Cases in which every pair of values of any two parameters appears together at least once: collectives, dtypes,
 /// operators, sizes up to `largest_bytes`, in place or not.

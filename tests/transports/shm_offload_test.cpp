@@ -278,7 +278,7 @@ TEST(ShmOffload, SaysWhatItDoesNotDo) {
 TEST(ShmOffload, MeasuresThePair_AndBothRanksFindTheSame) {
   test::run_as_processes(2, [](const Exchange& world) {
     ShmRank rank(world);
-    const auto measured = rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}, {}}, std::chrono::minutes(1));
+    const auto measured = rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}}, std::chrono::minutes(1));
     ASSERT_TRUE(measured.has_value());
     const Bytes& facts = *measured;
     const auto all = world.all_gather(facts);
@@ -298,7 +298,7 @@ TEST(ShmOffload, MeasuresThePair_AndBothRanksFindTheSame) {
 TEST(ShmOffload, FindsNothing_WhenThereIsNoTimeToMeasure) {
   test::run_as_threads(2, [](const Exchange& world) {
     ShmRank rank(world);
-    EXPECT_EQ(rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}, {}}, {}), std::nullopt);
+    EXPECT_EQ(rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}}, {}), std::nullopt);
   });
 }
 

@@ -55,7 +55,7 @@ class ShmRank {
     fabric_ = shm::module().open({world.rank, world.size, 0, host_, {}});
     for (int r = 0; r < world.size; ++r) group_.world_ranks.push_back(r);
     group_.rank = world.rank;
-    offload_ = fabric_->make_offload({group_, world_, {}, facts});
+    offload_ = fabric_->make_offload({group_, world_, facts});
   }
   /// Ends together with the others.
   ~ShmRank() {
@@ -71,7 +71,7 @@ class ShmRank {
   Fabric& fabric() { return *fabric_; }
   HostPeers& host() { return host_; }
   void end_offload() { offload_.reset(); }
-  void make_offload() { offload_ = fabric_->make_offload({group_, world_, {}, {}}); }
+  void make_offload() { offload_ = fabric_->make_offload({group_, world_, {}}); }
 
   void launch(const CollectiveDesc& desc, const std::byte* in, std::byte* out, Fired& done, double factor = 1.0) {
     Call call{.desc = desc, .in = {in, 0}, .out = {out, 0}};

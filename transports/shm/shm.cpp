@@ -25,7 +25,7 @@ class ShmFabric final : public Fabric {
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
     const bool all_here = std::ranges::all_of(context.group.world_ranks, [this](int r) { return host_.contains(r); });
-    if (!all_here || context.place.kind == MemoryKind::Device) return nullptr;
+    if (!all_here) return nullptr;
     return std::make_unique<ShmOffload>(host_, areas_, context);
   }
 

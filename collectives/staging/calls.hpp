@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <sinew/core/collective.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/core/device.hpp>
+#include <sinew/core/progress_source.hpp>
+
+namespace sinew {
+
+/// Pinned bytes per piece and direction: long enough for full rate, short enough that copies hide behind the exchange.
+inline constexpr std::uint64_t kStagedPieceBytes = 2 << 20;
+
+/// How a collective's buffers are made of blocks, and how it is cut: piece k holds elements [k*n, (k+1)*n) of every
+/// block.
+struct StagedShape {
+  std::uint64_t in_blocks = 1;
+  std::uint64_t out_blocks = 1;
+  std::uint64_t elements = 0;  ///< of a piece; the last one may be shorter
+  std::uint64_t pieces = 1;
+};
+/// Equal on all ranks.
+StagedShape staged_shape(const CollectiveDesc& desc, int ranks);
+
+/// The collectives of one communicator on device memory, run on the host through pinned memory: while one piece is
+/// exchanged, the next is copied from the device and the one before to it. Calls run one after the other, and what is
+/// queued behind them in order: all ranks start their exchanges alike.
+/// Thread: of the World's engine. Cost: six pinned pieces, allocated by the first call.
+class StagedCalls : public ProgressSource {
+ public:
+  /// Exchanges one piece between host buffers; `origin` is the call it belongs to.
+  using Exchange = std::function<void(const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place,
+                                      Completion& origin, std::uint64_t history, Completion& done)>;
+
+  StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange);
+  ~StagedCalls() override;
+
+  /// `done` fires from this source's progress().
+  void start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, StreamRef after, std::uint64_t history,
+             Completion& done);
+  /// Runs `launch` when all that was started before has been exchanged.
+  void queue(std::function<void()> launch) { calls_.push_back(std::make_unique<Call>(std::move(launch))); }
+  /// What was started ends with `reason` as soon as its piece is back; no buffer is touched after.
+  void abort(const Status& reason) noexcept;
+  bool busy() const noexcept { return !calls_.empty(); }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return busy(); }
+  int wake_descriptor() const noexcept override { return -1; }
+  /// Nobody is woken by a device: only while a piece is with the host, which wakes.
+  bool arm() noexcept override { return !busy() || exchanging_; }
+  void disarm() noexcept override {}
+
+ private:
+  struct Call {
+    explicit Call(std::function<void()> what) : launch(std::move(what)) {}
+    Call(const CollectiveDesc& of, Completion& end) : desc(of), done(&end) {}
+
+    std::function<void()> launch;  // of a call that only waits for its turn; the rest is for staged ones
+    CollectiveDesc desc;
+    Completion* done = nullptr;
+    Reducer user;
+    ConstBuffer in;
+    Buffer out;
+    std::uint64_t history = 0;
+    StagedShape shape;
+    DeviceRuntime::Event after = 0;
+    bool waits = false;
+    std::uint64_t copied_in = 0, started = 0, landed = 0;  // pieces that have left the device, for the ranks, for home
+    Status status;
+  };
+  /// A piece on its way.
+  struct Slot {
+    Buffer in, out;
+    DeviceRuntime::Event event = 0;
+    bool copying = false;
+  };
+  struct Piece : Completion {
+    using Completion::Completion;
+    StagedCalls* owner = nullptr;
+  };
+
+  std::uint64_t elements_of(const Call& call, std::uint64_t piece) const noexcept;
+  Slot& slot_of(std::uint64_t piece) noexcept { return slots_[piece % slots_.size()]; }
+  bool idle(Slot& slot);
+  void copy_in(Call& call);
+  void exchange(Call& call);
+  void copy_out(Call& call);
+  /// What can be done for the first call now; how many things that were.
+  int advance(Call& call);
+  void mark_rest() noexcept;
+  bool all_idle() noexcept;
+  void make_slots();
+
+  DeviceRuntime& runtime_;
+  const int device_;
+  const int rank_;
+  const int ranks_;
+  Exchange exchange_;
+  StreamRef in_stream_, out_stream_;
+  std::array<Slot, 3> slots_;
+  std::deque<std::unique_ptr<Call>> calls_;
+  std::vector<DeviceRuntime::Event> rest_;  // after a failure: the ends of what was enqueued
+  Piece piece_;
+  bool exchanging_ = false;
+};
+
+}  // namespace sinew

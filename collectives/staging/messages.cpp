@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <sinew/collectives/staging/messages.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// Shorter pieces are not worth telling apart.
+constexpr std::size_t kShortestBytes = 64 << 10;
+
+Status status_of(const Error& e) { return {e.code(), e.what(), e.rank()}; }
+
+}  // namespace
+
+StagedMessages::~StagedMessages() {
+  for (auto& [bytes, memory] : spare_) runtime_.release(memory);
+  if (stream_.device >= 0) runtime_.release(stream_);
+}
+
+Buffer StagedMessages::take(std::size_t bytes) {
+  const std::size_t length = std::bit_ceil(std::max(bytes, kShortestBytes));
+  if (const auto spare = spare_.extract(length); !spare.empty()) return spare.mapped();
+  return runtime_.allocate(length, {MemoryKind::PinnedHost, device_});
+}
+
+StagedMessages::Message& StagedMessages::make(std::size_t bytes, Completion& done) {
+  if (stream_.device < 0) stream_ = runtime_.make_stream(device_);
+  auto message = std::make_unique<Message>();
+  message->pinned = take(bytes);
+  message->done = &done;
+  message->note = done.note;
+  message->fire = [](Completion& c) noexcept { static_cast<Message&>(c).step = Step::CopyOut; };
+  messages_.push_back(std::move(message));
+  return *messages_.back();
+}
+
+void StagedMessages::begin(StreamRef after, Message& message) {
+  if (after.device < 0) return;
+  const DeviceRuntime::Event event = runtime_.record(after);
+  runtime_.wait(stream_, event);
+  message.events.push_back(event);
+}
+
+void StagedMessages::send(ConstBuffer from, StreamRef after,
+                          std::function<Endpoint&(Buffer pinned, Completion& sent)> post, Completion& done) {
+  Message& message = make(from.bytes, done);
+  message.post = std::move(post);
+  message.step = Step::CopyIn;
+  leaving_.push_back({&message, {}});
+  begin(after, message);
+  const std::size_t bytes = from.bytes;
+  if (bytes != 0) runtime_.copy_async(message.pinned.part(0, bytes), from, stream_);
+  message.bytes = bytes;
+  message.events.push_back(runtime_.record(stream_));
+}
+
+void StagedMessages::recv(Buffer to, StreamRef after,
+                          const std::function<Endpoint&(Buffer pinned, Completion& received)>& post, Completion& done) {
+  Message& message = make(to.bytes, done);
+  message.to = to;
+  begin(after, message);
+  message.step = Step::Travelling;
+  message.endpoint = &post(message.pinned.part(0, to.bytes), message);
+}
+
+void StagedMessages::queue(std::function<void()> launch) { leaving_.push_back({nullptr, std::move(launch)}); }
+
+bool StagedMessages::cancel(const Completion& done) {
+  const auto at = std::ranges::find_if(messages_, [&](const auto& m) { return m->done == &done; });
+  if (at == messages_.end()) return false;
+  Message& message = **at;
+  message.cancelled = true;
+  if (message.step == Step::Travelling && message.endpoint != nullptr) message.endpoint->cancel(message);
+  return true;
+}
+
+/// What was enqueued on the device for this message is over.
+bool StagedMessages::copied(Message& message) {
+  while (!message.events.empty()) {
+    if (!runtime_.query(message.events.back())) return false;
+    runtime_.release(message.events.back());
+    message.events.pop_back();
+  }
+  return true;
+}
+
+void StagedMessages::post(Message& message) {
+  message.step = Step::Travelling;
+  message.endpoint = &message.post(message.pinned.part(0, message.bytes), message);
+}
+
+int StagedMessages::let_leave() {
+  int steps = 0;
+  while (!leaving_.empty()) {
+    Message* message = leaving_.front().message;
+    if (message == nullptr) {
+      const auto launch = std::move(leaving_.front().launch);
+      leaving_.pop_front();
+      launch();
+    } else {
+      try {
+        if (!copied(*message)) return steps;
+        leaving_.pop_front();
+        if (message->cancelled) throw Error(Code::Cancelled, "the send was cancelled");
+        post(*message);
+      } catch (const Error& e) {
+        if (!leaving_.empty() && leaving_.front().message == message) leaving_.pop_front();
+        message->status = status_of(e);
+        message->step = Step::Over;
+      }
+    }
+    ++steps;
+  }
+  return steps;
+}
+
+/// true: over.
+bool StagedMessages::advance(Message& message) {
+  if (message.step == Step::CopyOut) {
+    message.step = Step::Over;
+    if (message.status.ok() && message.to.data != nullptr && message.bytes != 0) {
+      try {
+        runtime_.copy_async(message.to.part(0, message.bytes), message.pinned.part(0, message.bytes), stream_);
+        message.events.push_back(runtime_.record(stream_));
+      } catch (const Error& e) {
+        message.status = status_of(e);
+      }
+    }
+  }
+  if (message.step != Step::Over) return false;
+  try {
+    return copied(message);
+  } catch (const Error& e) {
+    message.status = status_of(e);
+    return true;
+  }
+}
+
+int StagedMessages::progress() noexcept {
+  int steps = let_leave();
+  for (std::size_t i = 0; i < messages_.size();) {
+    if (!advance(*messages_[i])) {
+      ++i;
+      continue;
+    }
+    const auto over = std::move(messages_[i]);
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
+    spare_.emplace(over->pinned.bytes, over->pinned);
+    over->done->note = over->note;
+    over->done->bytes = over->bytes;
+    over->done->finish(std::move(over->status));
+    ++steps;
+  }
+  return steps;
+}
+
+bool StagedMessages::arm() noexcept {
+  return leaving_.empty() && std::ranges::all_of(messages_, [](const auto& m) { return m->step == Step::Travelling; });
+}
+
+}  // namespace sinew

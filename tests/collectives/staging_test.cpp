@@ -1,0 +1,228 @@
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+
+#include "fakes/fake_device.hpp"
+#include "support/collective_case.hpp"
+#include "support/log_guard.hpp"
+#include "support/ranks.hpp"
+#include "support/worlds.hpp"
+
+namespace sinew::test {
+namespace {
+
+/// A world whose ranks have a fake accelerator each.
+void on_devices(int ranks, const std::string& transports, const std::function<void(World&, const OnDevice&)>& body) {
+  const auto body_on = [&](const Exchange& exchange) {
+    fake::Device device(ranks);
+    WorldOptions options = only(transports);
+    options.device_runtime = &device;
+    World world = World::create(exchange, std::move(options));
+    const OnDevice where{device, device.make_stream(world.rank())};
+    body(world, where);
+    device.release(where.stream);
+  };
+  run_as_threads(ranks, body_on);
+}
+
+/// The host's view of device memory.
+template <class T>
+std::vector<T> read(const OnDevice& where, Buffer from) {
+  std::vector<T> host(from.bytes / sizeof(T));
+  where.runtime.copy_async({reinterpret_cast<std::byte*>(host.data()), from.bytes}, from, where.stream);
+  const auto event = where.runtime.record(where.stream);
+  while (!where.runtime.query(event)) std::this_thread::yield();
+  where.runtime.release(event);
+  return host;
+}
+
+template <class T>
+Buffer write(const OnDevice& where, std::vector<T>& host) {
+  const std::size_t bytes = host.size() * sizeof(T);
+  const Buffer to = where.runtime.allocate(bytes, {MemoryKind::Device, where.stream.device});
+  where.runtime.copy_async(to, Buffer{reinterpret_cast<std::byte*>(host.data()), bytes}, where.stream);
+  return to;
+}
+
+class Staging : public testing::TestWithParam<int> {};
+
+TEST_P(Staging, EveryCollectiveIsRight_OnDeviceMemory) {
+  on_devices(GetParam(), "shm", [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    std::uint32_t salt = 0;
+    for (const CollectiveCase& c : pairwise_cases(all.size(), 1 << 20)) {
+      require(run_case(all, c, ++salt, &where) == 0, c.to_string());
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Staging, testing::Values(1, 2, 3, 4));
+
+TEST(Staging, CutsLongBuffersIntoPieces_OverAnyTransport) {
+  for (const char* transport : {"inproc", "tcp"}) {
+    on_devices(3, transport, [](World& world, const OnDevice& where) {
+      std::uint32_t salt = 0;
+      for (const Collective k : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
+                                 Collective::AllToAll, Collective::Broadcast}) {
+        for (const bool in_place : {false, true}) {
+          const CollectiveCase c{.collective = k, .count = 1'700'003, .in_place = in_place, .root = 1};
+          require(run_case(world.communicator(), c, ++salt, &where) == 0, c.to_string());
+        }
+      }
+    });
+  }
+}
+
+TEST(Staging, SaysSoInThePlan) {
+  on_devices(2, "shm", [](World& world, const OnDevice&) {
+    const CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::F32, .place = {MemoryKind::Device, 0}, .count = 4 << 20};
+    const std::string text = world.communicator().plan(desc).explain();
+    require(text.find("takes  staged over shm") != std::string::npos, text);
+    require(text.find("through pinned host memory, 8 x 2MiB: ") != std::string::npos, text);
+    require(text.find("the buffers are device memory") != std::string::npos, text);
+  });
+}
+
+TEST(Staging, KeepsCallsInOrder_WhenHostCallsComeBetween) {
+  on_devices(3, "shm", [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    constexpr std::size_t kCount = 1'500'000;
+    std::vector<std::int32_t> device_data(kCount, world.rank() + 1);
+    std::vector<std::int32_t> host_data(1000, 10 * (world.rank() + 1));
+    const Buffer on_device = write(where, device_data);
+    std::vector<Work> works;
+    for (int turn = 0; turn < 3; ++turn) {
+      works.push_back(all.all_reduce(on_device, on_device, DType::I32, ReduceOp::Sum, {.after = where.stream}));
+      works.push_back(all.all_reduce(host_data));
+      works.push_back(all.barrier());
+    }
+    for (auto w = works.rbegin(); w != works.rend(); ++w) w->get();
+    require(read<std::int32_t>(where, on_device) == std::vector<std::int32_t>(kCount, 6 * 3 * 3), "device data");
+    require(host_data == std::vector<std::int32_t>(1000, 60 * 3 * 3), "host data");
+    where.runtime.release(on_device);
+  });
+}
+
+TEST(Staging, CarriesMessagesInOrder_BetweenAnyMemories) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    constexpr std::size_t kCount = 300'001;
+    std::vector<std::uint32_t> counting(kCount);
+    std::iota(counting.begin(), counting.end(), 0U);
+    if (world.rank() == 0) {
+      const Buffer device_data = write(where, counting);
+      std::vector<std::uint32_t> second(8, 7);
+      Work first = all.send(device_data, 1, 5, {.after = where.stream});
+      Work after = all.send(second, 1, 5);
+      first.get();
+      after.get();
+      where.runtime.release(device_data);
+    } else {
+      std::vector<std::uint32_t> host(kCount);
+      std::vector<std::uint32_t> nothing(kCount, 1);
+      const Buffer device_data = write(where, nothing);
+      all.recv(host, 0, 5).get();
+      require(host == counting, "what was sent from a device");
+      // Longer than the message: the rest stays.
+      all.recv(device_data, 0, 5, {.after = where.stream}).get();
+      const auto got = read<std::uint32_t>(where, device_data);
+      require(got[7] == 7 && got[8] == 1, "what was sent from the host");
+      where.runtime.release(device_data);
+    }
+  });
+}
+
+TEST(Staging, WaitsForTheStream_ThatTheCallComesAfter) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    std::vector<std::int32_t> data(1000, 1);
+    const Buffer b = write(where, data);
+    auto open = std::make_shared<std::atomic<bool>>(false);
+    fake::enqueue(where.stream.stream, [open] { return open->load(); });
+    std::vector<std::int32_t> late(1000, 5);
+    where.runtime.copy_async(b, Buffer{reinterpret_cast<std::byte*>(late.data()), 4000}, where.stream);
+    Work w = world.communicator().all_reduce(b, b, DType::I32, ReduceOp::Sum, {.after = where.stream});
+    require(w.wait(Deadline::after(std::chrono::milliseconds(20))).code() == Code::Pending, "it must not begin");
+    open->store(true);
+    w.get();
+    require(read<std::int32_t>(where, b) == std::vector<std::int32_t>(1000, 10), "the late data");
+    where.runtime.release(b);
+  });
+}
+
+TEST(Staging, EndsTheCallOnAllRanks_WhenADeviceFails) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    std::vector<std::int32_t> data(1000, 1);
+    const Buffer b = write(where, data);
+    Work w = world.communicator().all_reduce(b, b, DType::I32, ReduceOp::Sum, {.after = where.stream});
+    if (world.rank() == 1) static_cast<fake::Device&>(where.runtime).fail_next("an illegal address was met");
+    const Status end = w.wait();
+    require(end.code() == Code::System, std::string(name_of(end.code())));
+    require(std::string(end.message()).find("an illegal address was met") != std::string::npos,
+            std::string(end.message()));
+    read<std::int32_t>(where, b);  // the stream has run out
+    where.runtime.release(b);
+  });
+}
+
+TEST(Staging, RefusesDeviceMemory_WhereThereIsNoDevice) {
+  on_threads(2, only("shm"), [](World& world) {
+    const Buffer b{reinterpret_cast<std::byte*>(&world), 8, {MemoryKind::Device, 0}};
+    const auto refused = [&](const auto& call) {
+      try {
+        call().get();
+      } catch (const Error& e) {
+        return std::string(e.what());
+      }
+      return std::string("was taken");
+    };
+    const std::string why = refused([&] { return world.communicator().all_reduce(b, b, DType::F64); });
+    require(why.find("rank 0 has no device: no accelerator is visible") != std::string::npos, why);
+    const std::string sent = refused([&] { return world.communicator().send(b, 1 - world.rank()); });
+    require(sent.find("no accelerator is visible") != std::string::npos, sent);
+    const Buffer host{reinterpret_cast<std::byte*>(&world), 8};
+    const std::string mixed = refused([&] { return world.communicator().all_reduce(host, b, DType::F64); });
+    require(mixed.find("in lies on the host, out on device 0; expected both") != std::string::npos, mixed);
+  });
+}
+
+TEST(Staging, WarnsWhereRanksShareADevice) {
+  ExpectLog shared(log::Level::Warning, "shares device 0 with rank");
+  run_as_threads(2, [](const Exchange& exchange) {
+    fake::Device device(1);
+    WorldOptions options = only("inproc");
+    options.device_runtime = &device;
+    const World world = World::create(exchange, std::move(options));
+  });
+}
+
+/// The control of all the others: the fake's memory cannot be touched by the host.
+TEST(FakeDevice, FaultsOutsideCopies) {
+  fake::Device device;
+  const Buffer b = device.allocate(64, {MemoryKind::Device, 0});
+  EXPECT_EXIT(
+      {
+        b.data[0] = std::byte{1};
+        std::exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+  const StreamRef stream = device.make_stream(0);
+  std::byte host[65]{};
+  EXPECT_THROW(device.copy_async({host, 65}, ConstBuffer{b.data, 65}, stream), Error);
+  device.release(stream);
+  device.release(b);
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <sinew/core/device.hpp>
+
+namespace sinew::fake {
+
+#define SINEW_FAKE_API __attribute__((visibility("default")))
+
+/// Work on a stream. false: cannot run yet, because it waits for another rank; it is tried again.
+using Step = std::function<bool()>;
+
+/// For fakes of libraries that are given raw streams and addresses.
+SINEW_FAKE_API void enqueue(void* stream, Step step);
+/// Where the bytes of device memory can be touched; the address itself for other memory.
+/// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
+SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
+
+/// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
+/// and streams run in any order among each other, each of them late. Streams, memory and the thread that runs them
+/// belong to the process; this object is one rank's view.
+class SINEW_FAKE_API Device : public DeviceRuntime {
+ public:
+  explicit Device(int devices = 4) : devices_(devices) {}
+  /// The next call that can fail throws with this text.
+  void fail_next(std::string text) { failure_ = std::move(text); }
+
+  int device_count() override { return devices_; }
+  Place place_of(const void* address) override;
+  Buffer allocate(std::size_t bytes, Place place) override;
+  void release(Buffer memory) noexcept override;
+  StreamRef make_stream(int device) override;
+  void release(StreamRef stream) noexcept override;
+  void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
+  void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
+                       std::size_t rows, StreamRef stream) override;
+  void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) override;
+  Event record(StreamRef stream) override;
+  void wait(StreamRef stream, Event event) override;
+  bool query(Event event) override;
+  void release(Event event) noexcept override;
+
+ private:
+  void fail_if_asked();
+
+  int devices_;
+  std::string failure_;
+};
+
+}  // namespace sinew::fake
