@@ -120,9 +120,18 @@ WorldState::~WorldState() {
 
 void WorldState::choose_device() {
   device_runtime = options.device_runtime;
-  const int count = device_runtime == nullptr ? 0 : device_runtime->device_count();
+  if (device_runtime == nullptr) {
+    try {
+      own_device_runtime = make_device_runtime();
+      device_runtime = own_device_runtime.get();
+    } catch (const Error& e) {
+      no_device = e.what();
+      return;
+    }
+  }
+  const int count = device_runtime->device_count();
   if (count == 0) {
-    no_device = "no accelerator is visible";
+    no_device = "its runtime sees none";
     device_runtime = nullptr;
   } else if (options.device < 0) {
     const auto here = host->ranks();

@@ -36,6 +36,7 @@ struct WorldState {
   std::uint8_t generation;
   std::string host_id;
   std::unique_ptr<HostPeers> host;
+  std::unique_ptr<DeviceRuntime> own_device_runtime;
   DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator here, `no_device` says why
   std::string no_device;
   int device = -1;  ///< this rank's

@@ -1,5 +1,6 @@
 #include "fakes/fake_device.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +28,11 @@ struct Allocation {
   std::size_t bytes;
   std::byte* usable;  // the same memory, where it may be touched
   Place place;
+  int file = -1;
 };
+
+/// Maps an allocation's file twice: where the host may touch it, and where it may not if it is device memory.
+std::byte* map(int file, std::size_t length, Place place);
 
 struct Stream {
   std::deque<Step> steps;
@@ -146,6 +151,15 @@ Machine& machine() {
   return m;
 }
 
+std::byte* map(int file, std::size_t length, Place place) {
+  const int touch = place.kind == MemoryKind::Device ? PROT_NONE : PROT_READ | PROT_WRITE;
+  void* seen = ::mmap(nullptr, length, touch, MAP_SHARED, file, 0);
+  void* usable = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (seen == MAP_FAILED || usable == MAP_FAILED) throw_errno("fake device: mmap");
+  machine().add(static_cast<std::byte*>(seen), {length, static_cast<std::byte*>(usable), place, file});
+  return static_cast<std::byte*>(seen);
+}
+
 }  // namespace
 
 void enqueue(void* stream, Step step) { machine().enqueue(stream, std::move(step)); }
@@ -169,18 +183,35 @@ Place Device::place_of(const void* address) {
   return allocation == nullptr ? Place{} : allocation->place;
 }
 
+std::pair<std::byte*, std::size_t> allocation_of(const void* address) {
+  const auto [allocation, offset] = machine().find(address);
+  if (allocation == nullptr) return {nullptr, 0};
+  return {static_cast<std::byte*>(const_cast<void*>(address)) - offset, allocation->bytes};
+}
+
+bool export_memory(const std::byte* memory, char (&handle)[64]) {
+  const auto [allocation, offset] = machine().find(memory);
+  if (allocation == nullptr || offset != 0 || allocation->place.kind != MemoryKind::Device) return false;
+  const std::string text = fmt::format("/proc/{}/fd/{} {}", ::getpid(), allocation->file, allocation->bytes);
+  std::strncpy(handle, text.c_str(), sizeof handle - 1);
+  return true;
+}
+
+std::byte* import_memory(const char (&handle)[64], int device) {
+  const std::string text(handle);
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string::npos || text.starts_with(fmt::format("/proc/{}/", ::getpid()))) return nullptr;
+  const int file = ::open(text.substr(0, blank).c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  return map(file, std::stoull(text.substr(blank + 1)), {MemoryKind::Device, device});
+}
+
 Buffer Device::allocate(std::size_t bytes, Place place) {
   fail_if_asked();
   const int file = ::memfd_create("fake device", MFD_CLOEXEC);
   const std::size_t length = bytes == 0 ? 1 : bytes;
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(length)) != 0) throw_errno("fake device: memory");
-  const int touch = place.kind == MemoryKind::Device ? PROT_NONE : PROT_READ | PROT_WRITE;
-  void* seen = ::mmap(nullptr, length, touch, MAP_SHARED, file, 0);
-  void* usable = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  ::close(file);
-  if (seen == MAP_FAILED || usable == MAP_FAILED) throw_errno("fake device: mmap");
-  machine().add(static_cast<std::byte*>(seen), {length, static_cast<std::byte*>(usable), place});
-  return {static_cast<std::byte*>(seen), bytes, place};
+  return {map(file, length, place), bytes, place};
 }
 
 void Device::release(Buffer memory) noexcept {
@@ -188,6 +219,7 @@ void Device::release(Buffer memory) noexcept {
   const Allocation a = machine().forget(memory.data);
   ::munmap(memory.data, a.bytes);
   ::munmap(a.usable, a.bytes);
+  ::close(a.file);
 }
 
 StreamRef Device::make_stream(int device) { return {machine().make_stream(), device}; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include <sinew/core/device.hpp>
 
@@ -18,6 +19,13 @@ SINEW_FAKE_API void enqueue(void* stream, Step step);
 /// Where the bytes of device memory can be touched; the address itself for other memory.
 /// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
 SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
+
+/// The first byte and the length of the allocation that an address is in; {nullptr, 0} for other memory.
+SINEW_FAKE_API std::pair<std::byte*, std::size_t> allocation_of(const void* address);
+/// Lets another process of this user have an allocation, for as long as this one keeps it. false: not device memory.
+SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
+/// nullptr: no such allocation any more, or of this very process, which CUDA refuses too.
+SINEW_FAKE_API std::byte* import_memory(const char (&handle)[64], int device);
 
 /// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
 /// and streams run in any order among each other, each of them late. Streams, memory and the thread that runs them

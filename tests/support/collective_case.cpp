@@ -196,7 +196,7 @@ std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes) {
         for (std::size_t s = 0; s < kBytes.size() && kBytes[s] <= largest_bytes; ++s) {
           for (std::size_t p = 0; p < 2; ++p) {
             const CollectiveCase c = make(k, t, o, s, p, ranks);
-            if (runs(c)) cases.push_back(c);
+            if (runs(c) && (reduces(c.collective) || o == 0)) cases.push_back(c);
           }
         }
       }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <sinew/transports/module_file.hpp>
 #include <sinew/transports/registry.hpp>
@@ -79,6 +80,8 @@ Module* find_module(std::string_view name, const Config& config) {
   if (std::ranges::find(kOwn, name) == kOwn.end()) return nullptr;
   return &load_module(name, module_folder() / file_name(name));
 }
+
+std::unique_ptr<DeviceRuntime> make_device_runtime() { return std::make_unique<cuda::Runtime>(); }
 
 std::string left_alone(std::string_view name) {
   if (name != "ucx" && name != "ofi") return {};

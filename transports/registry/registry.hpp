@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/device.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/fabric.hpp>
 
@@ -21,5 +23,9 @@ SINEW_API Module* find_module(std::string_view name, const Config& config);
 
 /// Why a World leaves this one alone unless it is asked for by name; empty: it does not.
 SINEW_API std::string left_alone(std::string_view name);
+
+/// The accelerators of this machine, for one World.
+/// Errors: Error{Unavailable} with the reason why there are none.
+SINEW_API std::unique_ptr<DeviceRuntime> make_device_runtime();
 
 }  // namespace sinew

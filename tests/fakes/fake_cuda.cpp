@@ -1,0 +1,287 @@
+// libcuda.so.1 over the fake device: as strict as the driver where it matters to its callers. A call without a current
+// context fails, a function is found by its name or not at all, a handle that was destroyed is not taken.
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/cuda/driver_types.hpp>
+
+#include "fakes/fake_device.hpp"
+
+using namespace sinew;
+using namespace sinew::cuda;
+
+namespace {
+
+constexpr int kDevices = 2;
+constexpr Result kInvalidValue = 1;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kInvalidContext = 201;
+constexpr Result kInvalidHandle = 400;
+constexpr Result kNotFound = 500;
+constexpr std::size_t kMemory = std::size_t{1} << 34;
+
+fake::Device& device() {
+  static fake::Device d(kDevices);
+  return d;
+}
+
+struct FakeEvent {
+  DeviceRuntime::Event event = 0;
+};
+std::mutex mutex;
+std::set<FakeEvent*> events;
+std::set<std::string> functions;
+std::array<char, kDevices> contexts;  // their addresses are the contexts
+thread_local std::vector<Context> current;
+
+int device_of(Context context) { return static_cast<int>(reinterpret_cast<char*>(context) - contexts.data()); }
+StreamRef ref(Stream s) { return {s, device_of(current.back())}; }
+std::byte* bytes(Pointer p) { return reinterpret_cast<std::byte*>(p); }
+
+/// What the driver would do without a context: nothing but say so.
+template <class F>
+Result with_context(F&& f) {
+  if (current.empty()) return kInvalidContext;
+  try {
+    return f();
+  } catch (const Error&) {
+    return kInvalidValue;
+  }
+}
+
+FakeEvent* known(EventHandle e) {
+  const std::scoped_lock lock(mutex);
+  auto* event = reinterpret_cast<FakeEvent*>(e);
+  return events.contains(event) ? event : nullptr;
+}
+
+/// What our kernels do, on the host.
+void run_combine(const std::string& name, void* const* arguments, Stream stream) {
+  struct Sources {
+    const void* at[16];
+  };
+  const std::size_t mark = name.rfind('_');
+  const ReduceOp op = *reduce_op_from_name(name.substr(14, mark - 14));  // after "sinew_combine_"
+  const DType dtype = *dtype_from_name(name.substr(mark + 1));
+  void* dst = *static_cast<void* const*>(arguments[0]);
+  const auto from = *static_cast<const Sources*>(arguments[1]);
+  const int n = *static_cast<const int*>(arguments[2]);
+  const std::size_t count = *static_cast<const std::size_t*>(arguments[3]);
+  const double scale = *static_cast<const double*>(arguments[4]);
+  const std::size_t length = count * size_of(dtype);
+  std::byte* to = fake::bytes_of(dst, length);
+  std::vector<const void*> sources;
+  for (int s = 0; s < n; ++s) sources.push_back(fake::bytes_of(from.at[s], length));
+  fake::enqueue(stream, [=] {
+    many_reducer_for(op, dtype).fn(to, sources.data(), n, count);
+    if (scale != 1.0) scaler_for(dtype, scale)(to, to, length);
+    return true;
+  });
+}
+
+}  // namespace
+
+#define FAKE extern "C" __attribute__((visibility("default"))) Result
+
+FAKE cuInit(unsigned) { return kSuccess; }
+FAKE cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+FAKE cuGetErrorString(Result result, const char** text) {
+  switch (result) {
+    case kSuccess: *text = "no error"; return kSuccess;
+    case kInvalidValue: *text = "invalid argument"; return kSuccess;
+    case kOutOfMemory: *text = "out of memory"; return kSuccess;
+    case kInvalidContext: *text = "invalid device context"; return kSuccess;
+    case kInvalidHandle: *text = "invalid resource handle"; return kSuccess;
+    case kNotFound: *text = "named symbol not found"; return kSuccess;
+    default: return kInvalidValue;
+  }
+}
+FAKE cuDeviceGetCount(int* count) {
+  *count = kDevices;
+  return kSuccess;
+}
+FAKE cuDeviceGet(Device* handle, int ordinal) {
+  if (ordinal < 0 || ordinal >= kDevices) return kInvalidValue;
+  *handle = ordinal;
+  return kSuccess;
+}
+FAKE cuDeviceGetName(char* name, int length, Device) {
+  std::strncpy(name, "fake", static_cast<std::size_t>(length));
+  return kSuccess;
+}
+FAKE cuDeviceGetUuid(Uuid* uuid, Device handle) {
+  std::memset(uuid->bytes, handle + 1, sizeof uuid->bytes);
+  return kSuccess;
+}
+FAKE cuDeviceGetAttribute(int* value, int, Device) {
+  *value = 2;
+  return kSuccess;
+}
+FAKE cuDeviceCanAccessPeer(int* can, Device a, Device b) {
+  *can = a != b ? 1 : 0;
+  return kSuccess;
+}
+FAKE cuDevicePrimaryCtxRetain(Context* context, Device handle) {
+  *context = reinterpret_cast<Context>(&contexts[static_cast<std::size_t>(handle)]);
+  return kSuccess;
+}
+FAKE cuCtxPushCurrent_v2(Context context) {
+  current.push_back(context);
+  return kSuccess;
+}
+FAKE cuCtxPopCurrent_v2(Context* context) {
+  if (current.empty()) return kInvalidContext;
+  *context = current.back();
+  current.pop_back();
+  return kSuccess;
+}
+FAKE cuMemAlloc_v2(Pointer* memory, std::size_t length) {
+  return with_context([&] {
+    if (length > kMemory) return kOutOfMemory;
+    *memory =
+        reinterpret_cast<Pointer>(device().allocate(length, {MemoryKind::Device, device_of(current.back())}).data);
+    return kSuccess;
+  });
+}
+FAKE cuMemFree_v2(Pointer memory) {
+  return with_context([&] {
+    device().release({bytes(memory), 0, {}});
+    return kSuccess;
+  });
+}
+FAKE cuMemHostAlloc(void** memory, std::size_t length, unsigned) {
+  return with_context([&] {
+    *memory = device().allocate(length, {MemoryKind::PinnedHost, device_of(current.back())}).data;
+    return kSuccess;
+  });
+}
+FAKE cuMemFreeHost(void* memory) { return cuMemFree_v2(reinterpret_cast<Pointer>(memory)); }
+FAKE cuMemGetAddressRange_v2(Pointer* base, std::size_t* length, Pointer memory) {
+  return with_context([&] {
+    const auto [first, extent] = fake::allocation_of(bytes(memory));
+    if (first == nullptr) return kInvalidValue;
+    *base = reinterpret_cast<Pointer>(first);
+    *length = extent;
+    return kSuccess;
+  });
+}
+FAKE cuPointerGetAttribute(void* value, int attribute, Pointer memory) {
+  const Place place = device().place_of(bytes(memory));
+  if (place.kind == MemoryKind::Host) return kInvalidValue;
+  const int found = attribute == kPointerDeviceOrdinal ? place.device
+                    : place.kind == MemoryKind::Device ? static_cast<int>(kMemoryDevice)
+                                                       : static_cast<int>(kMemoryHost);
+  std::memcpy(value, &found, sizeof found);
+  return kSuccess;
+}
+FAKE cuMemcpyAsync(Pointer to, Pointer from, std::size_t length, Stream stream) {
+  return with_context([&] {
+    device().copy_async({bytes(to), length}, ConstBuffer{bytes(from), length}, ref(stream));
+    return kSuccess;
+  });
+}
+FAKE cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
+  return with_context([&] {
+    if (copy->from_type != kMemoryUnified || copy->to_type != kMemoryUnified) return kInvalidValue;
+    if (copy->width > copy->from_pitch || copy->width > copy->to_pitch) return kInvalidValue;
+    device().copy_rows_async({bytes(copy->to_device), 0}, copy->to_pitch, Buffer{bytes(copy->from_device), 0},
+                             copy->from_pitch, copy->width, copy->height, ref(stream));
+    return kSuccess;
+  });
+}
+FAKE cuStreamCreate(Stream* stream, unsigned) {
+  return with_context([&] {
+    *stream = static_cast<Stream>(device().make_stream(device_of(current.back())).stream);
+    return kSuccess;
+  });
+}
+FAKE cuStreamDestroy_v2(Stream stream) {
+  return with_context([&] {
+    device().release(ref(stream));
+    return kSuccess;
+  });
+}
+FAKE cuStreamWaitEvent(Stream stream, EventHandle handle, unsigned) {
+  return with_context([&] {
+    const FakeEvent* event = known(handle);
+    if (event == nullptr) return kInvalidHandle;
+    if (event->event != 0) device().wait(ref(stream), event->event);
+    return kSuccess;
+  });
+}
+FAKE cuEventCreate(EventHandle* handle, unsigned) {
+  return with_context([&] {
+    auto* event = new FakeEvent;
+    const std::scoped_lock lock(mutex);
+    events.insert(event);
+    *handle = reinterpret_cast<EventHandle>(event);
+    return kSuccess;
+  });
+}
+FAKE cuEventRecord(EventHandle handle, Stream stream) {
+  return with_context([&] {
+    FakeEvent* event = known(handle);
+    if (event == nullptr) return kInvalidHandle;
+    if (event->event != 0) device().release(event->event);
+    event->event = device().record(ref(stream));
+    return kSuccess;
+  });
+}
+FAKE cuEventQuery(EventHandle handle) {
+  return with_context([&] {
+    const FakeEvent* event = known(handle);
+    if (event == nullptr) return kInvalidHandle;
+    return event->event == 0 || device().query(event->event) ? kSuccess : kNotReady;
+  });
+}
+FAKE cuEventDestroy_v2(EventHandle handle) {
+  FakeEvent* event = known(handle);
+  if (event == nullptr) return kInvalidHandle;
+  const std::scoped_lock lock(mutex);
+  if (event->event != 0) device().release(event->event);
+  events.erase(event);
+  delete event;
+  return kSuccess;
+}
+FAKE cuModuleLoadData(Library* library, const void*) {
+  return with_context([&] {
+    *library = reinterpret_cast<Library>(&functions);
+    return kSuccess;
+  });
+}
+FAKE cuModuleGetFunction(Function* function, Library, const char* name) {
+  if (!std::string(name).starts_with("sinew_combine_")) return kNotFound;
+  const std::scoped_lock lock(mutex);
+  *function = reinterpret_cast<Function>(const_cast<std::string*>(&*functions.insert(name).first));
+  return kSuccess;
+}
+FAKE cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                    Stream stream, void** arguments, void**) {
+  return with_context([&] {
+    run_combine(*reinterpret_cast<const std::string*>(function), arguments, stream);
+    return kSuccess;
+  });
+}
+FAKE cuIpcGetMemHandle(IpcMemory* handle, Pointer memory) {
+  return with_context([&] {
+    std::memset(handle, 0, sizeof *handle);
+    return fake::export_memory(bytes(memory), handle->reserved) ? kSuccess : kInvalidValue;
+  });
+}
+FAKE cuIpcOpenMemHandle_v2(Pointer* memory, IpcMemory handle, unsigned) {
+  return with_context([&] {
+    std::byte* mapped = fake::import_memory(handle.reserved, device_of(current.back()));
+    if (mapped == nullptr) return kInvalidValue;
+    *memory = reinterpret_cast<Pointer>(mapped);
+    return kSuccess;
+  });
+}
+FAKE cuIpcCloseMemHandle(Pointer memory) { return cuMemFree_v2(memory); }

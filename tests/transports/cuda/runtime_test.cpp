@@ -1,0 +1,140 @@
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
+
+#include "support/collective_case.hpp"
+#include "support/worlds.hpp"
+
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+
+class CudaRuntime : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const Availability can = cuda::available(); !can.ok) GTEST_SKIP() << can.reason;
+    runtime_ = std::make_unique<cuda::Runtime>();
+    stream_ = runtime_->make_stream(0);
+  }
+  void TearDown() override {
+    if (!runtime_) return;
+    drain();
+    for (const Buffer b : made_) runtime_->release(b);
+    runtime_->release(stream_);
+  }
+  void drain() {
+    const auto event = runtime_->record(stream_);
+    while (!runtime_->query(event)) std::this_thread::yield();
+    runtime_->release(event);
+  }
+  Buffer make(std::size_t bytes, MemoryKind kind = MemoryKind::Device) {
+    made_.push_back(runtime_->allocate(bytes, {kind, 0}));
+    return made_.back();
+  }
+  template <class T>
+  Buffer put(const std::vector<T>& values) {
+    const Buffer pinned = make(values.size() * sizeof(T), MemoryKind::PinnedHost);
+    std::copy(values.begin(), values.end(), reinterpret_cast<T*>(pinned.data));
+    const Buffer on_device = make(pinned.bytes);
+    runtime_->copy_async(on_device, pinned, stream_);
+    return on_device;
+  }
+  template <class T>
+  std::vector<T> get(Buffer from) {
+    const Buffer pinned = make(from.bytes, MemoryKind::PinnedHost);
+    runtime_->copy_async(pinned, from, stream_);
+    drain();
+    const auto* first = reinterpret_cast<const T*>(pinned.data);
+    return {first, first + from.bytes / sizeof(T)};
+  }
+
+  std::unique_ptr<cuda::Runtime> runtime_;
+  StreamRef stream_;
+  std::vector<Buffer> made_;
+};
+
+TEST_F(CudaRuntime, KnowsWhereMemoryLies) {
+  int local = 0;
+  EXPECT_EQ(runtime_->place_of(&local), Place{});
+  EXPECT_EQ(runtime_->place_of(make(100).data + 99), (Place{MemoryKind::Device, 0}));
+  EXPECT_EQ(runtime_->place_of(make(100, MemoryKind::PinnedHost).data), (Place{MemoryKind::PinnedHost, 0}));
+}
+
+TEST_F(CudaRuntime, CopiesRows) {
+  std::vector<std::uint32_t> values(24);
+  std::iota(values.begin(), values.end(), 0U);
+  const Buffer from = put(values);
+  const Buffer to = put(std::vector<std::uint32_t>(24, 99));
+  // Three rows of two elements, eight apart, to three apart.
+  runtime_->copy_rows_async(to, 12, from.part(4, from.bytes - 4), 32, 8, 3, stream_);
+  const auto got = get<std::uint32_t>(to);
+  EXPECT_THAT(std::vector(got.begin(), got.begin() + 9), testing::ElementsAre(1, 2, 99, 9, 10, 99, 17, 18, 99));
+}
+
+TEST_F(CudaRuntime, CombinesWhatSeveralHold_AndScales) {
+  if (const Availability can = cuda::kernels_available(); !can.ok) GTEST_SKIP() << can.reason;
+  constexpr std::size_t kCount = 1003;
+  std::vector<ConstBuffer> sources;
+  for (int r = 0; r < 5; ++r) sources.push_back(put(std::vector<float>(kCount, static_cast<float>(r + 1))));
+  const Buffer to = make(kCount * 4);
+  runtime_->combine_async(to, sources, ReduceOp::Sum, DType::F32, 0.2, stream_);
+  EXPECT_EQ(get<float>(to), std::vector<float>(kCount, 3.0F));
+  runtime_->reduce_async(to, sources[1], sources[4], ReduceOp::Product, DType::F32, stream_);
+  EXPECT_EQ(get<float>(to), std::vector<float>(kCount, 10.0F));
+  std::vector<ConstBuffer> many(17, sources[0]);
+  EXPECT_THROW(runtime_->combine_async(to, many, ReduceOp::Sum, DType::F32, 1, stream_), Error);
+  EXPECT_THROW(runtime_->reduce_async(to, to, to, ReduceOp::BitAnd, DType::F32, stream_), Error);
+}
+
+TEST_F(CudaRuntime, GivesEventsAgain_AfterTheyWereReleased) {
+  const auto first = runtime_->record(stream_);
+  runtime_->release(first);
+  const auto second = runtime_->record(stream_);
+  EXPECT_EQ(first, second);
+  const StreamRef other = runtime_->make_stream(1);
+  runtime_->wait(other, second);
+  const auto after = runtime_->record(other);
+  while (!runtime_->query(after)) std::this_thread::yield();
+  EXPECT_TRUE(runtime_->query(second));
+  runtime_->release(second);
+  runtime_->release(after);
+  runtime_->release(other);
+}
+
+TEST_F(CudaRuntime, ThrowsTheDriversWords) {
+  try {
+    static_cast<void>(runtime_->allocate(std::size_t{1} << 60, {MemoryKind::Device, 0}));
+    FAIL() << "that much memory was given";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::System);
+    EXPECT_THAT(e.what(), HasSubstr("cuMemAlloc: out of memory"));
+  }
+  EXPECT_THROW(static_cast<void>(runtime_->allocate(8, {MemoryKind::Device, 99})), Error);
+}
+
+TEST_F(CudaRuntime, CarriesCollectives_OfAWorldThatFindsItByItself) {
+  on_threads(2, only("shm"), [](World& world) {
+    cuda::Runtime mine;
+    const OnDevice where{mine, mine.make_stream(world.rank() % mine.device_count())};
+    std::uint32_t salt = 0;
+    for (const CollectiveCase& c : pairwise_cases(2, 64 << 10)) {
+      require(run_case(world.communicator(), c, ++salt, &where) == 0, c.to_string());
+    }
+    mine.release(where.stream);
+  });
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,162 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
+
+namespace sinew::cuda {
+namespace {
+
+Pointer pointer_of(const void* address) { return reinterpret_cast<Pointer>(address); }
+Stream stream_of(StreamRef s) { return static_cast<Stream>(s.stream); }
+
+}  // namespace
+
+Current::Current(Context context) { check(driver().push_context(context), "cuCtxPushCurrent"); }
+Current::~Current() {
+  Context before = nullptr;
+  driver().pop_context(&before);
+}
+
+Runtime::Runtime() {
+  int count = 0;
+  check(driver().device_count(&count), "cuDeviceGetCount");
+  devices_.resize(static_cast<std::size_t>(count));
+}
+
+Runtime::~Runtime() {
+  for (const Made& e : events_) driver().event_destroy(e.handle);
+}
+
+Context Runtime::context_of(int device) {
+  if (device < 0 || device >= device_count())
+    throw Error(Code::InvalidArgument, fmt::format("device {}, expected 0 to {}", device, device_count() - 1));
+  Context& context = devices_[static_cast<std::size_t>(device)].context;
+  if (context == nullptr) {
+    Device handle = 0;
+    check(driver().device_get(&handle, device), "cuDeviceGet");
+    check(driver().retain_context(&context, handle), "cuDevicePrimaryCtxRetain");
+  }
+  return context;
+}
+
+Place Runtime::place_of(const void* address) {
+  unsigned type = 0;
+  int device = -1;
+  // The driver answers "invalid value" for memory that it has never seen.
+  if (driver().pointer_attribute(&type, kPointerMemoryType, pointer_of(address)) != kSuccess) return {};
+  if (driver().pointer_attribute(&device, kPointerDeviceOrdinal, pointer_of(address)) != kSuccess) return {};
+  return {type == kMemoryHost ? MemoryKind::PinnedHost : MemoryKind::Device, device};
+}
+
+Buffer Runtime::allocate(std::size_t bytes, Place place) {
+  const Current current(context_of(place.device));
+  const std::size_t length = bytes == 0 ? 1 : bytes;
+  if (place.kind == MemoryKind::PinnedHost) {
+    void* memory = nullptr;
+    check(driver().allocate_host(&memory, length, kHostAllocPortable), "cuMemHostAlloc");
+    return {static_cast<std::byte*>(memory), bytes, place};
+  }
+  if (place.kind != MemoryKind::Device)
+    throw Error(Code::InvalidArgument, "allocate: expected memory of a device, or pinned memory of the host");
+  Pointer memory = 0;
+  check(driver().allocate(&memory, length), "cuMemAlloc");
+  return {reinterpret_cast<std::byte*>(memory), bytes, place};
+}
+
+void Runtime::release(Buffer memory) noexcept {
+  if (memory.data == nullptr) return;
+  const Current current(devices_[static_cast<std::size_t>(memory.place.device)].context);
+  if (memory.place.kind == MemoryKind::PinnedHost) {
+    driver().free_host(memory.data);
+  } else {
+    driver().free(pointer_of(memory.data));
+  }
+}
+
+StreamRef Runtime::make_stream(int device) {
+  const Current current(context_of(device));
+  Stream stream = nullptr;
+  check(driver().stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");
+  return {stream, device};
+}
+
+void Runtime::release(StreamRef stream) noexcept {
+  if (stream.device < 0) return;
+  const Current current(devices_[static_cast<std::size_t>(stream.device)].context);
+  driver().stream_destroy(stream_of(stream));
+}
+
+void Runtime::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {
+  const Current current(context_of(stream.device));
+  check(driver().copy_async(pointer_of(to.data), pointer_of(from.data), from.bytes, stream_of(stream)),
+        "cuMemcpyAsync");
+}
+
+void Runtime::copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch,
+                              std::size_t row_bytes, std::size_t rows, StreamRef stream) {
+  if (rows == 1) return copy_async(to, from.part(0, row_bytes), stream);
+  const Current current(context_of(stream.device));
+  Copy2D copy{};
+  copy.from_type = copy.to_type = kMemoryUnified;
+  copy.from_device = pointer_of(from.data);
+  copy.from_pitch = from_pitch;
+  copy.to_device = pointer_of(to.data);
+  copy.to_pitch = to_pitch;
+  copy.width = row_bytes;
+  copy.height = rows;
+  check(driver().copy_2d_async(&copy, stream_of(stream)), "cuMemcpy2DAsync");
+}
+
+void Runtime::combine_async(Buffer dst, const std::vector<ConstBuffer>& sources, ReduceOp op, DType dtype, double scale,
+                            StreamRef stream) {
+  const Current current(context_of(stream.device));
+  OfDevice& d = devices_[static_cast<std::size_t>(stream.device)];
+  if (!d.kernels) {
+    Device handle = 0;
+    check(driver().device_get(&handle, stream.device), "cuDeviceGet");
+    d.kernels = std::make_unique<Kernels>(handle);
+  }
+  std::vector<const void*> from;
+  for (const ConstBuffer& s : sources) from.push_back(s.data);
+  d.kernels->combine(dst.data, from, dst.bytes / size_of(dtype), op, dtype, scale, stream_of(stream));
+}
+
+void Runtime::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) {
+  combine_async(dst, {a, b}, op, dtype, 1.0, stream);
+}
+
+DeviceRuntime::Event Runtime::record(StreamRef stream) {
+  const Current current(context_of(stream.device));
+  auto& spare = devices_[static_cast<std::size_t>(stream.device)].spare;
+  if (spare.empty()) {
+    EventHandle handle = nullptr;
+    check(driver().event_create(&handle, kEventDisableTiming), "cuEventCreate");
+    events_.push_back({handle, stream.device});
+    spare.push_back(events_.size());
+  }
+  const Event event = spare.back();
+  check(driver().event_record(made(event).handle, stream_of(stream)), "cuEventRecord");
+  spare.pop_back();
+  return event;
+}
+
+void Runtime::wait(StreamRef stream, Event event) {
+  const Current current(context_of(stream.device));
+  check(driver().stream_wait(stream_of(stream), made(event).handle, 0), "cuStreamWaitEvent");
+}
+
+bool Runtime::query(Event event) {
+  const Current current(context_of(made(event).device));
+  const Result result = driver().event_query(made(event).handle);
+  if (result == kNotReady) return false;
+  check(result, "cuEventQuery");
+  return true;
+}
+
+void Runtime::release(Event event) noexcept {
+  devices_[static_cast<std::size_t>(made(event).device)].spare.push_back(event);
+}
+
+}  // namespace sinew::cuda

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sinew/core/device.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/transports/cuda/driver.hpp>
+#include <sinew/transports/cuda/kernels.hpp>
+
+namespace sinew::cuda {
+
+/// Makes a device's primary context current, the one that the CUDA runtime and every framework uses, and puts back
+/// what was current before.
+class SINEW_API Current {
+ public:
+  explicit Current(Context context);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+};
+
+/// CUDA's devices through the driver. A device's context is made when something is first asked of it.
+/// Errors: the constructor throws Error{Unavailable} where there is no driver or no device.
+class SINEW_API Runtime : public DeviceRuntime {
+ public:
+  Runtime();
+  ~Runtime() override;
+
+  int device_count() override { return static_cast<int>(devices_.size()); }
+  Place place_of(const void* address) override;
+  Buffer allocate(std::size_t bytes, Place place) override;
+  void release(Buffer memory) noexcept override;
+  StreamRef make_stream(int device) override;
+  void release(StreamRef stream) noexcept override;
+  void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
+  void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
+                       std::size_t rows, StreamRef stream) override;
+  void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) override;
+  Event record(StreamRef stream) override;
+  void wait(StreamRef stream, Event event) override;
+  bool query(Event event) override;
+  void release(Event event) noexcept override;
+
+  /// dst = sources[0] (op) sources[1] (op) ..., then times `scale` (1: not), all on the stream's device or mapped
+  /// there.
+  void combine_async(Buffer dst, const std::vector<ConstBuffer>& sources, ReduceOp op, DType dtype, double scale,
+                     StreamRef stream);
+  Context context_of(int device);
+
+ private:
+  struct OfDevice {
+    Context context = nullptr;
+    std::unique_ptr<Kernels> kernels;
+    std::vector<Event> spare;  // making an event costs more than recording it
+  };
+  struct Made {
+    EventHandle handle = nullptr;
+    int device = 0;
+  };
+  const Made& made(Event event) const { return events_[event - 1]; }
+
+  std::vector<OfDevice> devices_;
+  std::vector<Made> events_;  // an Event is a place in it, from 1 on
+};
+
+}  // namespace sinew::cuda
