@@ -17,7 +17,7 @@ using namespace sinew::cuda;
 
 namespace {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 4;
 constexpr Result kInvalidValue = 1;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kInvalidContext = 201;

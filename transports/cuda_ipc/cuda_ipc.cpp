@@ -1,0 +1,52 @@
+#include <algorithm>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/module_entry.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
+#include <sinew/transports/cuda_ipc/cuda_ipc.hpp>
+#include <sinew/transports/cuda_ipc/offload.hpp>
+
+namespace sinew::cuda_ipc {
+namespace {
+
+class IpcFabric final : public Fabric {
+ public:
+  explicit IpcFabric(const FabricContext& c) : host_(c.host), device_(c.device) {
+    runtime_ = dynamic_cast<cuda::Runtime*>(c.device_runtime);
+    if (runtime_ == nullptr)
+      throw Error(Code::Unavailable,
+                  c.device_runtime == nullptr ? "this rank has no device" : "the World's device runtime is not CUDA's");
+  }
+  std::span<const std::unique_ptr<Transport>> transports() override { return {}; }
+  Availability has_offload() const override { return Availability::yes(); }
+
+  std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
+    const auto& ranks = context.group.world_ranks;
+    const bool all_here = std::ranges::all_of(ranks, [this](int r) { return host_.contains(r); });
+    if (!all_here || ranks.size() > static_cast<std::size_t>(cuda::kMostSources)) return nullptr;
+    return std::make_unique<IpcOffload>(host_, *runtime_, device_, context);
+  }
+
+ private:
+  HostPeers& host_;
+  cuda::Runtime* runtime_;
+  int device_;
+};
+
+class IpcModule final : public Module {
+ public:
+  std::string_view name() const noexcept override { return "cuda_ipc"; }
+  Availability available() const override { return cuda::available(); }
+  std::unique_ptr<Fabric> open(const FabricContext& c) override { return std::make_unique<IpcFabric>(c); }
+};
+
+}  // namespace
+
+Module& module() noexcept {
+  static IpcModule m;
+  return m;
+}
+
+}  // namespace sinew::cuda_ipc
+
+SINEW_MODULE(sinew::cuda_ipc::module);

@@ -1,0 +1,347 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/wire.hpp>
+#include <sinew/transports/cuda_ipc/offload.hpp>
+
+namespace sinew::cuda_ipc {
+namespace {
+
+/// Up to here every rank reads all contributions; above, a part of each, and the others' results.
+constexpr std::uint64_t kOneShotBytes = 256 << 10;
+/// A launch, its event seen, the others told.
+constexpr Seconds kPhase = 15e-6;
+/// Of a device reading another one's memory.
+constexpr double kBytesPerSecond = 50e9;
+
+Bytes text(const std::string& s) {
+  const auto* first = reinterpret_cast<const std::byte*>(s.data());
+  return {first, first + s.size()};
+}
+std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+
+}  // namespace
+
+// A card: the line's offset in this rank's heap, then the scratch memory's. Shorter than that: a reason.
+Bytes IpcOffload::present(int device) noexcept {
+  try {
+    scratch_ = std::make_unique<Scratch>(runtime_, device);
+    board_ = std::make_unique<Board>(host_);
+    stream_ = runtime_.make_stream(device);
+    const std::uint64_t offset = board_->offset();
+    const auto* first = reinterpret_cast<const std::byte*>(&offset);
+    Bytes card(first, first + sizeof offset);
+    const Bytes memory = scratch_->card();
+    card.insert(card.end(), memory.begin(), memory.end());
+    return card;
+  } catch (const Error& e) {
+    return text(std::string(e.what()).substr(0, sizeof(std::uint64_t) + sizeof(cuda::IpcMemory)));
+  }
+}
+
+void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& cards) {
+  for (std::size_t r = 0; r < ranks_; ++r) {
+    if (cards[r].size() <= sizeof(std::uint64_t) + sizeof(cuda::IpcMemory))
+      throw Error(Code::Unavailable, fmt::format("rank {}: {}", r, text(cards[r])));
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, cards[r].data(), sizeof offset);
+    const int world_rank = context.group.world_ranks[r];
+    board_->join(world_rank, offset);
+    scratch_->join({cards[r].begin() + sizeof offset, cards[r].end()}, host_.same_process(world_rank), r == rank_);
+  }
+}
+
+IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context)
+    : host_(host),
+      runtime_(runtime),
+      rank_(static_cast<std::size_t>(context.group.rank)),
+      ranks_(context.group.world_ranks.size()) {
+  const std::vector<Bytes> cards = context.exchange.all_gather(present(device));
+  std::string failure;
+  try {
+    join(context, cards);
+  } catch (const Error& e) {
+    failure = e.what();
+  }
+  const std::vector<Bytes> failures = context.exchange.all_gather(text(failure));
+  for (std::size_t r = 0; r < ranks_; ++r) {
+    if (!failures[r].empty())
+      throw Error(Code::Unavailable, fmt::format("cuda_ipc: rank {} cannot join: {}", r, text(failures[r])));
+  }
+}
+
+IpcOffload::~IpcOffload() {
+  if (stream_.device >= 0) runtime_.release(stream_);
+}
+
+Availability IpcOffload::supports(const CollectiveDesc& desc) const {
+  switch (desc.collective) {
+    case Collective::AllReduce:
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::AllToAll:
+    case Collective::Broadcast:
+    case Collective::Reduce: break;
+    default: return Availability::no(fmt::format("cuda_ipc has no {}", name_of(desc.collective)));
+  }
+  if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are host memory");
+  if (!reduces(desc.collective)) return Availability::yes();
+  if (desc.op == ReduceOp::User) return Availability::no("a user's operator runs on the host");
+  if (desc.determinism == Determinism::LayoutInvariant)
+    return Availability::no("sums go by rank, not by the fixed tree of blocks");
+  return cuda::kernels_available();
+}
+
+IpcOffload::Shape IpcOffload::shape_of(const CollectiveDesc& desc) const {
+  Shape shape;
+  switch (desc.collective) {
+    case Collective::AllGather: shape.out_blocks = ranks_; break;
+    case Collective::ReduceScatter: shape.in_blocks = ranks_; break;
+    case Collective::AllToAll: shape.in_blocks = shape.out_blocks = ranks_; break;
+    default: break;
+  }
+  shape.elements = kPieceBytes / (shape.in_blocks * size_of(desc.dtype));
+  shape.pieces = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
+  shape.two_shot =
+      desc.collective == Collective::AllReduce && ranks_ > 2 && desc.count * size_of(desc.dtype) > kOneShotBytes;
+  return shape;
+}
+
+Seconds IpcOffload::predict(const CollectiveDesc& desc) const {
+  const Shape shape = shape_of(desc);
+  const auto bytes = static_cast<double>(desc.count * size_of(desc.dtype));
+  const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.in_blocks));
+  return static_cast<double>(shape.pieces) * (shape.two_shot ? 3 : 2) * kPhase + reads * bytes / kBytesPerSecond;
+}
+
+std::string IpcOffload::describe(const CollectiveDesc& desc) const {
+  const Shape shape = shape_of(desc);
+  return fmt::format("{}, {} piece{}", shape.two_shot ? "two-shot" : "one-shot", shape.pieces,
+                     shape.pieces == 1 ? "" : "s");
+}
+
+void IpcOffload::launch(const Call& call, Completion& done) {
+  Running r;
+  r.desc = call.desc;
+  r.in = call.in;
+  r.out = call.out;
+  r.fingerprint = call.fingerprint;
+  r.history = call.history;
+  if (call.desc.op == ReduceOp::Average && reduces(call.desc.collective)) r.scale = 1.0 / static_cast<double>(ranks_);
+  if (call.desc.op == ReduceOp::PreMulSum && reduces(call.desc.collective)) r.scale_in = call.desc.pre_multiply;
+  r.mark = call.mark;
+  r.done = &done;
+  r.shape = shape_of(call.desc);
+  if (call.after.device >= 0) r.after = runtime_.record(call.after);
+  r.status = ended_;
+  calls_.push_back(std::move(r));
+}
+
+void IpcOffload::abort(const Status& reason) noexcept {
+  if (ended_.ok()) ended_ = reason;
+  for (Running& r : calls_) {
+    if (r.status.ok()) r.status = reason;
+  }
+}
+
+std::uint64_t IpcOffload::elements_now(const Running& r) const noexcept {
+  return std::min(r.shape.elements, r.desc.count - r.piece * r.shape.elements);
+}
+
+std::pair<std::uint64_t, std::uint64_t> IpcOffload::part_of(const Running& r, std::size_t rank) const noexcept {
+  const std::uint64_t all = elements_now(r);
+  if (!r.shape.two_shot) return {0, all};
+  const std::uint64_t first = all * rank / ranks_;
+  return {first, all * (rank + 1) / ranks_ - first};
+}
+
+void IpcOffload::mark_event() { event_ = runtime_.record(stream_); }
+
+/// What was enqueued last has come to its end.
+bool IpcOffload::event_over() {
+  if (!event_) return true;
+  if (!runtime_.query(*event_)) return false;
+  runtime_.release(*event_);
+  event_.reset();
+  return true;
+}
+
+void IpcOffload::give(Running& r) {
+  if (r.after) {
+    runtime_.wait(stream_, *r.after);
+    runtime_.release(*r.after);
+    r.after.reset();
+  }
+  const bool gives = r.desc.collective != Collective::Broadcast || static_cast<std::size_t>(r.desc.root) == rank_;
+  const std::size_t row = bytes_now(r);
+  if (!gives || row == 0) return;
+  const std::size_t pitch = r.desc.count * size_of(r.desc.dtype);
+  const std::size_t first = r.piece * r.shape.elements * size_of(r.desc.dtype);
+  std::byte* to = scratch_->of(rank_, piece_);
+  if (r.scale_in == 1) {
+    runtime_.copy_rows_async({to, row * r.shape.in_blocks}, row, r.in.part(first, r.in.bytes - first), pitch, row,
+                             r.shape.in_blocks, stream_);
+  } else {
+    for (std::uint64_t b = 0; b < r.shape.in_blocks; ++b) {
+      runtime_.combine_async({to + b * row, row}, {r.in.part(first + b * pitch, row)}, r.desc.op, r.desc.dtype,
+                             r.scale_in, stream_);
+    }
+  }
+  mark_event();
+}
+
+/// Elements [first, first + elements) of all contributions.
+void IpcOffload::combine(Buffer to, std::uint64_t first, std::uint64_t elements, const Running& r) {
+  const std::size_t each = size_of(r.desc.dtype);
+  if (elements == 0) return;
+  std::vector<ConstBuffer> from;
+  for (std::size_t k = 0; k < ranks_; ++k) from.emplace_back(scratch_->of(k, piece_) + first * each, elements * each);
+  runtime_.combine_async(to.part(0, elements * each), from, r.desc.op, r.desc.dtype, r.scale, stream_);
+}
+
+/// A part that is reduced lies where this rank's contribution to it was: nobody else reads that.
+void IpcOffload::reduce(Running& r) {
+  const auto [first, elements] = part_of(r, rank_);
+  const std::size_t each = size_of(r.desc.dtype);
+  combine({scratch_->of(rank_, piece_) + first * each, elements * each}, first, elements, r);
+  mark_event();
+}
+
+void IpcOffload::take(Running& r) {
+  const std::size_t each = size_of(r.desc.dtype);
+  const std::size_t row = bytes_now(r);
+  const std::size_t pitch = r.desc.count * each;
+  const std::size_t offset = r.piece * r.shape.elements * each;
+  const auto root = static_cast<std::size_t>(r.desc.root);
+  const auto copy = [&](std::size_t to, const std::byte* from, std::size_t bytes) {
+    if (bytes != 0) runtime_.copy_async(r.out.part(to, bytes), ConstBuffer{from, bytes}, stream_);
+  };
+  if (row == 0) return;
+  switch (r.desc.collective) {
+    case Collective::AllReduce:
+      if (!r.shape.two_shot) {
+        combine(r.out.part(offset, row), 0, elements_now(r), r);
+        break;
+      }
+      for (std::size_t k = 0; k < ranks_; ++k) {
+        const auto [first, elements] = part_of(r, k);
+        copy(offset + first * each, scratch_->of(k, piece_) + first * each, elements * each);
+      }
+      break;
+    case Collective::Reduce:
+      if (root == rank_) combine(r.out.part(offset, row), 0, elements_now(r), r);
+      break;
+    case Collective::ReduceScatter:
+      combine(r.out.part(offset, row), rank_ * elements_now(r), elements_now(r), r);
+      break;
+    case Collective::Broadcast:
+      if (root != rank_) copy(offset, scratch_->of(root, piece_), row);
+      break;
+    default:  // all_gather, all_to_all: a block of each rank
+      for (std::size_t k = 0; k < ranks_; ++k) {
+        const std::size_t block = r.desc.collective == Collective::AllToAll ? rank_ * row : 0;
+        copy(k * pitch + offset, scratch_->of(k, piece_) + block, row);
+      }
+  }
+  mark_event();
+}
+
+void IpcOffload::check_same_call(const Running& r) const {
+  for (std::size_t k = 0; k < ranks_; ++k) {
+    const Line::Piece& theirs = board_->of(k).pieces[piece_ % 2];
+    if (theirs.history.load(std::memory_order_relaxed) == r.history) continue;
+    const std::uint64_t call = theirs.fingerprint.load(std::memory_order_relaxed);
+    throw Error(Code::Mismatch,
+                fmt::format("rank {} called {}, rank {} {}", rank_, describe_fingerprint(r.fingerprint), k,
+                            call == r.fingerprint ? "made another call before" : describe_fingerprint(call)),
+                static_cast<int>(k));
+  }
+}
+
+bool IpcOffload::step(Running& r) {
+  switch (phase_) {
+    case Phase::Give:
+      if (piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2)) return false;
+      board_->begin(piece_, r.history, r.fingerprint);
+      give(r);
+      phase_ = Phase::Given;
+      return true;
+    case Phase::Given:
+      if (!event_over()) return false;
+      board_->reach(&Line::given, piece_);
+      phase_ = r.shape.two_shot ? Phase::Reduce : Phase::Take;
+      return true;
+    case Phase::Reduce:
+      if (!board_->all_reached(&Line::given, piece_)) return false;
+      check_same_call(r);
+      reduce(r);
+      phase_ = Phase::Reduced;
+      return true;
+    case Phase::Reduced:
+      if (!event_over()) return false;
+      board_->reach(&Line::reduced, piece_);
+      phase_ = Phase::Take;
+      return true;
+    case Phase::Take:
+      if (!board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_)) return false;
+      check_same_call(r);
+      take(r);
+      phase_ = Phase::Taken;
+      if (r.piece + 1 == r.shape.pieces && r.mark != nullptr) r.mark->set(runtime_, runtime_.record(stream_));
+      return true;
+    case Phase::Taken:
+      if (!event_over()) return false;
+      board_->reach(&Line::taken, piece_);
+      ++piece_;
+      ++r.piece;
+      phase_ = Phase::Give;
+      return true;
+  }
+  return false;
+}
+
+void IpcOffload::finish_front() {
+  Running over = std::move(calls_.front());
+  calls_.pop_front();
+  if (over.after) runtime_.release(*over.after);
+  over.done->finish(std::move(over.status));
+}
+
+int IpcOffload::progress() noexcept {
+  int steps = 0;
+  while (!calls_.empty()) {
+    Running& r = calls_.front();
+    try {
+      // Whatever is enqueued still reads and writes the caller's memory.
+      if (!r.status.ok() ? !event_over() : !step(r)) return steps;
+    } catch (const Error& e) {
+      event_.reset();
+      abort(Status(e.code(), e.what(), e.rank()));
+    }
+    ++steps;
+    if (!r.status.ok() || r.piece == r.shape.pieces) finish_front();
+  }
+  return steps;
+}
+
+bool IpcOffload::arm() noexcept {
+  if (calls_.empty()) return true;
+  // A device wakes nobody; what other ranks write does.
+  if (event_) return false;
+  host_.arm();
+  const Running& r = calls_.front();
+  bool waits = false;
+  if (r.status.ok()) {
+    if (phase_ == Phase::Give) waits = piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2);
+    if (phase_ == Phase::Reduce) waits = !board_->all_reached(&Line::given, piece_);
+    if (phase_ == Phase::Take) waits = !board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_);
+  }
+  if (!waits) host_.disarm();
+  return waits;
+}
+
+}  // namespace sinew::cuda_ipc

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/host_peers.hpp>
+#include <sinew/core/offload.hpp>
+#include <sinew/transports/cuda_ipc/board.hpp>
+#include <sinew/transports/cuda_ipc/scratch.hpp>
+
+namespace sinew::cuda_ipc {
+
+/// Collectives on device memory between the processes of one host: every rank copies its contribution, in pieces, into
+/// scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in host
+/// memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared device
+/// could not run.
+/// Errors: Mismatch where another rank made another call.
+/// Cost:   two phases a piece, three for long all_reduces, where each rank reduces its part and takes the others'.
+/// Source: one-shot and two-shot all-reduce as in TensorRT-LLM and vLLM.
+class IpcOffload final : public CollectiveOffload {
+ public:
+  /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks, Unavailable.
+  IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context);
+  ~IpcOffload() override;
+
+  std::string_view name() const noexcept override { return "cuda_ipc"; }
+  Availability supports(const CollectiveDesc& desc) const override;
+  Seconds predict(const CollectiveDesc& desc) const override;
+  std::string describe(const CollectiveDesc& desc) const override;
+  void launch(const Call& call, Completion& done) override;
+  void abort(const Status& reason) noexcept override;
+  std::size_t memory_bytes() const noexcept override { return sizeof(Line) + 2 * kPieceBytes; }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return !calls_.empty(); }
+  int wake_descriptor() const noexcept override { return host_.wake_descriptor(); }
+  bool arm() noexcept override;
+  void disarm() noexcept override { host_.disarm(); }
+
+ private:
+  enum class Phase : std::uint8_t { Give, Given, Reduce, Reduced, Take, Taken };
+  struct Shape {
+    std::uint64_t in_blocks = 1, out_blocks = 1;
+    std::uint64_t elements = 0;  // of a block in a piece
+    std::uint64_t pieces = 1;
+    bool two_shot = false;
+  };
+  /// A call under way or in line.
+  struct Running {
+    CollectiveDesc desc;
+    ConstBuffer in;
+    Buffer out;
+    Fingerprint fingerprint = 0;
+    std::uint64_t history = 0;
+    double scale = 1;  // of the finished sum
+    double scale_in = 1;
+    DeviceMark* mark = nullptr;
+    Completion* done = nullptr;
+    Shape shape;
+    std::uint64_t piece = 0;  // within the call
+    std::optional<DeviceRuntime::Event> after;
+    Status status{};
+  };
+
+  /// This rank's half of the meeting: what the others need, or why there is nothing.
+  Bytes present(int device) noexcept;
+  void join(const OffloadContext& context, const std::vector<Bytes>& cards);
+  Shape shape_of(const CollectiveDesc& desc) const;
+  std::uint64_t elements_now(const Running& r) const noexcept;
+  std::size_t bytes_now(const Running& r) const noexcept { return elements_now(r) * size_of(r.desc.dtype); }
+  /// The part of a two-shot piece that a rank reduces: [first, first + count) elements.
+  std::pair<std::uint64_t, std::uint64_t> part_of(const Running& r, std::size_t rank) const noexcept;
+
+  /// One step of the call in front; false: it waits.
+  bool step(Running& r);
+  void give(Running& r);
+  void reduce(Running& r);
+  void take(Running& r);
+  void combine(Buffer to, std::uint64_t first, std::uint64_t elements, const Running& r);
+  void check_same_call(const Running& r) const;
+  void mark_event();
+  bool event_over();
+  void finish_front();
+
+  HostPeers& host_;
+  cuda::Runtime& runtime_;
+  const std::size_t rank_;
+  const std::size_t ranks_;
+  std::unique_ptr<Scratch> scratch_;
+  std::unique_ptr<Board> board_;
+  StreamRef stream_;
+  std::deque<Running> calls_;
+  std::uint64_t piece_ = 1;  // the one under way
+  Phase phase_ = Phase::Give;
+  std::optional<DeviceRuntime::Event> event_;
+  Status ended_{};
+};
+
+}  // namespace sinew::cuda_ipc

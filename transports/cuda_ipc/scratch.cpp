@@ -1,0 +1,40 @@
+#include <cstring>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/cuda_ipc/scratch.hpp>
+
+namespace sinew::cuda_ipc {
+
+Scratch::Scratch(cuda::Runtime& runtime, int device)
+    : runtime_(runtime), own_(runtime.allocate(2 * kPieceBytes, {MemoryKind::Device, device})) {}
+
+Scratch::~Scratch() {
+  const cuda::Current current(runtime_.context_of(device()));
+  for (std::byte* m : mapped_) cuda::driver().ipc_close(reinterpret_cast<cuda::Pointer>(m));
+  runtime_.release(own_);
+}
+
+Bytes Scratch::card() const {
+  const cuda::Current current(runtime_.context_of(device()));
+  Card card{reinterpret_cast<std::uint64_t>(own_.data), {}};
+  cuda::check(cuda::driver().ipc_export(&card.handle, reinterpret_cast<cuda::Pointer>(own_.data)), "cuIpcGetMemHandle");
+  const auto* first = reinterpret_cast<const std::byte*>(&card);
+  return {first, first + sizeof card};
+}
+
+void Scratch::join(const Bytes& bytes, bool same_process, bool self) {
+  Card card{};
+  if (bytes.size() != sizeof card) throw Error(Code::System, "cuda_ipc: a rank's card has an unexpected length");
+  std::memcpy(&card, bytes.data(), sizeof card);
+  if (self || same_process) {
+    ranks_.push_back(reinterpret_cast<std::byte*>(card.address));
+    return;
+  }
+  const cuda::Current current(runtime_.context_of(device()));
+  cuda::Pointer mapped = 0;
+  cuda::check(cuda::driver().ipc_import(&mapped, card.handle, cuda::kIpcLazyPeerAccess), "cuIpcOpenMemHandle");
+  mapped_.push_back(reinterpret_cast<std::byte*>(mapped));
+  ranks_.push_back(mapped_.back());
+}
+
+}  // namespace sinew::cuda_ipc

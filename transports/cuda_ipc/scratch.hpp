@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/fabric.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
+
+namespace sinew::cuda_ipc {
+
+/// Longest piece of one rank's contribution, all blocks together.
+inline constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+
+/// Device memory of every rank of a group, mapped by all: two halves of kPieceBytes each.
+class Scratch {
+ public:
+  /// This rank's own. Errors: Error{System} with the driver's words.
+  Scratch(cuda::Runtime& runtime, int device);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  /// What another rank needs to map it.
+  Bytes card() const;
+  /// The next rank's; by its address where it is a thread of this process.
+  /// Errors: Error{System} where the device cannot reach it.
+  void join(const Bytes& card, bool same_process, bool self);
+
+  int device() const noexcept { return own_.place.device; }
+  /// Where a rank's contribution to a piece lies.
+  std::byte* of(std::size_t rank, std::uint64_t piece) const noexcept { return ranks_[rank] + piece % 2 * kPieceBytes; }
+
+ private:
+  struct Card {
+    std::uint64_t address;
+    cuda::IpcMemory handle;
+  };
+
+  cuda::Runtime& runtime_;
+  Buffer own_;
+  std::vector<std::byte*> ranks_;
+  std::vector<std::byte*> mapped_;
+};
+
+}  // namespace sinew::cuda_ipc
