@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/ranks.hpp"
-#include "transports/conformance/rank.hpp"
+#include <sinew/conformance/rank.hpp>
+#include <sinew/conformance/ranks.hpp>
 
 namespace sinew::test {
 

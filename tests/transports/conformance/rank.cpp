@@ -1,9 +1,9 @@
-#include "transports/conformance/rank.hpp"
-
 #include <atomic>
 #include <exception>
 #include <thread>
 #include <utility>
+
+#include <sinew/conformance/rank.hpp>
 
 namespace sinew::test {
 namespace {

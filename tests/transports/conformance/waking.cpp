@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "transports/conformance/conformance.hpp"
+#include <sinew/conformance/conformance.hpp>
 
 namespace sinew::test {
 namespace {
