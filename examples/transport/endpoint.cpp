@@ -44,7 +44,7 @@ PeerEndpoint::~PeerEndpoint() {
 }
 
 void PeerEndpoint::attach(sinew::FileDescriptor from_peer) {
-  if (!end_.ok()) return;
+  if (!end_.ok() || from_peer_) return;
   from_peer_ = std::move(from_peer);
   box_.watch(from_peer_.get(), *this);
 }

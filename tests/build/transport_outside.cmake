@@ -11,6 +11,20 @@ run(${WORK}/build/mailbox_conformance)
 string(REGEX MATCH "\\[  PASSED  \\][^\n]*" passed "${output}")
 message(STATUS "conformance: ${passed}")
 
+# What cannot be had says so.
+function(refused fragment)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/refused -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} ${ARGN}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  string(FIND "${output}" "${fragment}" at)
+  if(result EQUAL 0 OR at EQUAL -1)
+    message(SEND_ERROR "${ARGN}: expected '${fragment}', found exit code ${result} and: ${output}")
+  endif()
+endfunction()
+file(GLOB_RECURSE suite ${WORK}/prefix/*/sinew_conformance_targets.cmake)
+file(REMOVE ${suite})
+refused("built without its tests (SINEW_BUILD_TESTS=OFF), so it has no conformance suite" -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+
 if(NOT SINEW_RUN)
   return()
 endif()

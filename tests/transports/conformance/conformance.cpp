@@ -1,4 +1,5 @@
 #include <map>
+#include <string>
 
 #include <sinew/conformance/conformance.hpp>
 #include <sinew/core/error.hpp>
@@ -14,8 +15,9 @@ struct Alone {
 };
 
 const Alone& alone(const Subject& subject) {
-  static std::map<const Subject*, Alone> known;
-  const auto [at, is_new] = known.try_emplace(&subject);
+  static std::map<std::string, Alone> known;
+  const std::string suite = testing::UnitTest::GetInstance()->current_test_info()->test_suite_name();
+  const auto [at, is_new] = known.try_emplace(suite + "/" + subject.name);
   if (!is_new) return at->second;
   try {
     const Exchange world = exchange_alone();
