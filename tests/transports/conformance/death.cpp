@@ -31,13 +31,21 @@ std::string cannot_cross(const MakeRail& make) {
   return why;
 }
 
+/// Both have connected when it returns.
+void greet(Rank& me) {
+  Watched send, receive;
+  me.peer(1 - me.rank()).recv({}, nullptr, user(1), receive);
+  me.peer(1 - me.rank()).send({}, nullptr, user(1), 0, send);
+  me.wait(receive, "the greeting");
+  me.wait(send, "the greeting to go");
+}
+
 /// Rank 1: a message under way in each direction, then the end.
 void die(Rank& me) {
   const std::vector<std::byte> out(kLarge);
   std::vector<std::byte> in(kLarge);
-  Watched greeting, send, receive;
-  me.peer(0).send({}, nullptr, user(1), 0, greeting);
-  me.wait(greeting, "the greeting");
+  Watched send, receive;
+  greet(me);
   me.peer(0).send(view(out), nullptr, user(2), 0, send);
   me.peer(0).recv({view(in)}, nullptr, user(3), receive);
   for (int i = 0; i < 50; ++i) me.progress();
@@ -47,9 +55,7 @@ void die(Rank& me) {
 /// Rank 0's operations with rank 1.
 struct Pending {
   explicit Pending(Rank& me) : in(kLarge), out(kLarge) {
-    Watched greeting;
-    me.peer(1).recv({}, nullptr, user(1), greeting);
-    me.wait(greeting, "the greeting");
+    greet(me);
     me.peer(1).recv({view(in)}, nullptr, user(2), receive);
     me.peer(1).send(view(std::as_const(out)), nullptr, user(3), 0, send);
     me.peer(1).recv({}, nullptr, user(4), idle);
