@@ -178,7 +178,7 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     status.ok = true;
     status.offload = offload.ok ? "" : offload.reason;
     fabrics.push_back({status.name, std::move(fabric)});
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // also what a module from elsewhere throws
     status.reason = e.what();
     log::info("transport {}: {}", status.name, status.reason);
   }

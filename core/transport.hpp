@@ -29,7 +29,7 @@ struct Capabilities {
   bool one_sided = false;
   bool cancels_sends = false;
   bool ordered = true;  ///< messages of a pair arrive in the order of the sends
-  std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();
+  std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();  ///< a longer send ends InvalidArgument
   std::size_t eager_bytes = 0;  ///< longest message that may be buffered at the receiver
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The control of how ./run test counts: every kind of outcome once, also a program that crashed after its cases passed,
-# and a transport none of whose cases ran.
+# The control of how ./run test counts: every kind of outcome once, also a program that crashed after its cases passed, a
+# transport none of whose cases ran, and one that was skipped as a whole with one kind of ranks.
 #   results_control.sh SOURCE-FOLDER WORK-FOLDER
 set -euo pipefail
 source=$1 work=$2
@@ -34,6 +34,22 @@ END
 cat >"$work/results/good.xml" <<'END'
     <testcase name="One" status="run" result="completed" classname="A" />
     <testcase name="Case/threads" status="run" result="completed" classname="inproc/Conformance" />
+    <testcase name="Case/threads" status="run" result="completed" classname="shm/Conformance" />
+    <testcase name="Case/processes" status="run" result="skipped" classname="shm/Conformance">
+      <skipped message="no processes here" />
+    </testcase>
+    <testcase name="Case/threads" status="run" result="skipped" classname="ofi/Conformance">
+      <skipped message="unavailable: no provider" />
+    </testcase>
+    <testcase name="Other/threads" status="run" result="skipped" classname="ofi/Conformance">
+      <skipped message="unavailable: no provider" />
+    </testcase>
+    <testcase name="Case/threads" status="run" result="skipped" classname="stranger/Conformance">
+      <skipped message="not expected here" />
+    </testcase>
+    <testcase name="First/threads" status="run" result="skipped" classname="inproc/Conformance">
+      <skipped message="one case of many" />
+    </testcase>
     <testcase name="Two" status="run" result="skipped" classname="A">
       <skipped message="f.cpp:1&#x0A;no &quot;namespaces&quot; here" />
     </testcase>
@@ -50,7 +66,9 @@ echo '    <testcase name="One" status="run" result="completed" classname="C" />'
 
 test_rows=$work/rows
 awk -v results="$work/results" -f cmake/run/results.awk "$work/ctest.xml" >"$test_rows"
-check_transports_ran
+printf '%s\n' inproc shm tcp ofi >"$work/expected_transports"
+check_transports_ran "$work/expected_transports"
+check_transports_ran nowhere
 status=0
 report >"$work/report" || status=$?
 cat >"$work/expected" <<'END'
@@ -58,11 +76,18 @@ failed: bad B.Two: f.cpp:1 1 < 2
 failed: crashed (the program): SEGFAULT
 failed: no_program: notrun: 
 failed: timed_out (the program): Timeout
-failed: transport shm: no case of the conformance suite passed, but it must be here
-failed: transport tcp: no case of the conformance suite passed, but it must be here
+failed: transport ofi: no case of the conformance suite ran, but it must be here: unavailable: no provider
+failed: transport shm/processes: all cases of the conformance suite were skipped: no processes here
+failed: transport tcp: no case of the conformance suite ran, but it must be here
+failed: transports: there is no nowhere, which names those that must be here
 skipped: good A.Two: f.cpp:1 no "namespaces" here
+skipped: good inproc/Conformance.First/threads: one case of many
+skipped: good ofi/Conformance.Case/threads: unavailable: no provider
+skipped: good ofi/Conformance.Other/threads: unavailable: no provider
+skipped: good shm/Conformance.Case/processes: no processes here
+skipped: good stranger/Conformance.Case/threads: not expected here
 skipped: left_out: notrun: SKIP_RETURN_CODE=77
-5 passed, 6 failed, 2 skipped
+6 passed, 8 failed, 7 skipped
 END
 diff "$work/expected" "$work/report"
 [ $status -ne 0 ]

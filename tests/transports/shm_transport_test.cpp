@@ -14,9 +14,13 @@ namespace {
 
 Rail make(const Exchange& world) { return open_rail(shm::module(), world); }
 
+/// The control plane of a World watches the processes of a host, and closes the endpoints of those that die.
+Subject subject(const char* name, void (*run)(int, const RankBody&)) {
+  return {.name = name, .make = make, .run = run, .notices_death = false};
+}
+
 INSTANTIATE_TEST_SUITE_P(shm, Conformance,
-                         testing::Values(Subject{"threads", make, run_threads},
-                                         Subject{"processes", make, run_as_processes}),
+                         testing::Values(subject("threads", run_threads), subject("processes", run_as_processes)),
                          subject_name);
 
 /// Registered memory is read where it lies, also into a reduction, and also when it is taken back meanwhile.

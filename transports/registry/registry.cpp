@@ -2,11 +2,14 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <sinew/transports/module_file.hpp>
@@ -41,7 +44,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : files::directory_iterator(folder, failed)) {
     const std::string file = entry.path().filename();
-    if (file.starts_with(kPrefix) && file.ends_with(kSuffix))
+    if (file.size() > kPrefix.size() + kSuffix.size() && file.starts_with(kPrefix) && file.ends_with(kSuffix))
       names.push_back(file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size()));
   }
   if (failed) {
@@ -50,6 +53,17 @@ std::vector<std::string> names_in(const std::string& folder) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+/// Once per file and process.
+void warn_of_shadowed(std::string_view name, const std::string& folder) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::string file = files::path(folder) / file_name(name);
+  const std::lock_guard lock(mutex);
+  if (said.insert(file).second) {
+    log::warning("SINEW_TRANSPORT_PATH: {} is not used: sinew has a transport '{}' of its own", file, name);
+  }
 }
 
 bool holds_anything(const char* folder) {
@@ -65,6 +79,7 @@ std::vector<std::string> module_names(const Config& config) {
   names.insert(names.end(), kOwn.begin(), kOwn.end());
   for (const std::string& folder : config.transport_path) {
     for (std::string& name : names_in(folder)) {
+      if (built_in(name) != nullptr) warn_of_shadowed(name, folder);
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
   }

@@ -13,7 +13,8 @@
 namespace sinew {
 
 /// The names of all transports in the order in which they are shown: those of this library, those that come as modules
-/// with it, those in the folders of SINEW_TRANSPORT_PATH. Loads nothing.
+/// with it, those in the folders of SINEW_TRANSPORT_PATH. Loads nothing. Warns of a file there that has the name of a
+/// transport that every sinew has, and is therefore not used; one that may be left out of a package can be replaced.
 /// Errors: Error{InvalidArgument} for a folder that is not there.
 SINEW_API std::vector<std::string> module_names(const Config& config);
 

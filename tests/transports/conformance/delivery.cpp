@@ -1,7 +1,7 @@
 // What arrives: every size, in order, under its tag, in both directions, between several ranks.
 #include <algorithm>
 
-#include "transports/conformance/conformance.hpp"
+#include <sinew/conformance/conformance.hpp>
 
 namespace sinew::test {
 namespace {

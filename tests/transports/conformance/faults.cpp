@@ -1,5 +1,5 @@
 // What goes wrong: truncation, other calls, cancelled operations, closed ends, stale generations.
-#include "transports/conformance/conformance.hpp"
+#include <sinew/conformance/conformance.hpp>
 
 namespace sinew::test {
 namespace {

@@ -1,5 +1,5 @@
 // Flow control and continuations: nobody's message blocks another's, and a completion may post.
-#include "transports/conformance/conformance.hpp"
+#include <sinew/conformance/conformance.hpp>
 
 namespace sinew::test {
 namespace {

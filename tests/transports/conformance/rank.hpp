@@ -32,6 +32,7 @@ Rail open_rail(Module& module, const Exchange& world, const Config& config = {})
 /// An operation under watch: how often it fired, and whether it ever did so outside progress().
 struct Watched : Completion {
   Watched();
+  ~Watched() { EXPECT_LE(fired, 1) << "fired more than once"; }
   bool done() const { return fired > 0; }
 
   int fired = 0;
@@ -66,12 +67,15 @@ class Rank {
   /// Closes the endpoint in the way a caller must, and forgets it.
   void close(int rank);
   void drop_endpoint(int rank) { endpoints_.erase(rank); }
+  /// This rank ends without the others: one of them is dead.
+  void end_alone() { alone_ = true; }
 
  private:
   const Exchange& world_;
   Rail rail_;
   std::vector<Address> addresses_;
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
+  bool alone_ = false;
 };
 
 /// `bytes` bytes that differ with `seed`.

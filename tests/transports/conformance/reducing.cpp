@@ -1,7 +1,7 @@
 // Reducing sinks: into = with (op) message, from any piece of memory the transport has.
 #include <cstring>
 
-#include "transports/conformance/conformance.hpp"
+#include <sinew/conformance/conformance.hpp>
 
 namespace sinew::test {
 namespace {
