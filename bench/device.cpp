@@ -1,0 +1,93 @@
+// Our device kernels against the device's own copy, and collectives on device memory are sinew-bench's and the tests'
+// affair. One JSON object per line; bytes per second count everything that is read and written.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/transports/cuda/runtime.hpp>
+
+namespace {
+
+using namespace sinew;
+
+constexpr int kRounds = 11;
+constexpr int kCallsPerRound = 8;
+
+struct Bench {
+  cuda::Runtime runtime;
+  StreamRef stream = runtime.make_stream(0);
+  std::size_t bytes = 0;
+  std::vector<Buffer> memory;
+
+  explicit Bench(std::size_t length) : bytes(length) {
+    for (int i = 0; i < 3; ++i) memory.push_back(runtime.allocate(bytes, {MemoryKind::Device, 0}));
+  }
+  ~Bench() {
+    for (const Buffer b : memory) runtime.release(b);
+    runtime.release(stream);
+  }
+
+  void drain() {
+    const auto event = runtime.record(stream);
+    while (!runtime.query(event)) std::this_thread::yield();
+    runtime.release(event);
+  }
+  /// Median seconds of one call, of rounds that enqueue several and wait for the last.
+  template <class F>
+  double seconds(F&& enqueue) {
+    std::vector<double> rounds;
+    for (int r = -2; r < kRounds; ++r) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int c = 0; c < kCallsPerRound; ++c) enqueue();
+      drain();
+      const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (r >= 0) rounds.push_back(s / kCallsPerRound);
+    }
+    std::ranges::sort(rounds);
+    return rounds[rounds.size() / 2];
+  }
+};
+
+void run(std::size_t bytes) {
+  Bench b(bytes);
+  const double copy = b.seconds([&] { b.runtime.copy_async(b.memory[0], b.memory[1], b.stream); });
+  const double copy_rate = 2.0 * static_cast<double>(bytes) / copy;
+  fmt::print(R"({{"what":"copy","bytes":{},"GBps":{:.1f}}})"
+             "\n",
+             bytes, copy_rate / 1e9);
+  for (const DType t : all_dtypes()) {
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Product}) {
+      const double s =
+          b.seconds([&] { b.runtime.reduce_async(b.memory[0], b.memory[1], b.memory[2], op, t, b.stream); });
+      const double rate = 3.0 * static_cast<double>(bytes) / s;
+      fmt::print(R"({{"what":"reduce","dtype":"{}","op":"{}","bytes":{},"GBps":{:.1f},"of_copy":{:.3f}}})"
+                 "\n",
+                 name_of(t), name_of(op), bytes, rate / 1e9, rate / copy_rate);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("measures the device kernels beside the device's own copy");
+  std::string bytes = "256MiB";
+  app.add_option("--bytes", bytes, "of one operand, as 256MiB")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(parse_bytes(bytes));
+    return 0;
+  } catch (const Error& e) {
+    fmt::print(stderr, "device_bench: {}\n", e.what());
+    return e.code() == Code::InvalidArgument ? 2 : 1;
+  }
+}

@@ -1,0 +1,63 @@
+# The suites that need a GPU: here, or packed into a folder for a machine that has one and nothing else.
+
+# What tests and measures devices, of the programs of this build.
+gpu_programs() {
+  local program
+  for program in test_cuda test_cuda_ipc test_nccl device_bench nccl_bench sinew-info sinew-bench sinew-run; do
+    if [ -x "build/release/bin/$program" ]; then echo "$program"; fi
+  done
+}
+
+need_driver() {
+  if ! ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    die "$1: no CUDA driver here (libcuda.so.1 is not in the loader's path); ./run gpu-pack makes a folder for a machine that has one"
+  fi
+}
+
+gpu_build() {
+  need_packages build test
+  configure release
+  compile release
+}
+
+# The real driver: the fakes stand in folders that only ctest names.
+run_gpu_test() {
+  need_driver gpu-test
+  gpu_build
+  bash cmake/gpu/test.sh "$PWD/build/release"
+}
+
+run_gpu_bench() {
+  need_driver gpu-bench
+  gpu_build
+  bash cmake/gpu/bench.sh "$PWD/build/release"
+}
+
+# build/gpu-pack: bin, lib with our libraries and those of the distribution, test.sh and bench.sh.
+run_gpu_pack() {
+  gpu_build
+  need_packages gpu
+  local pack=$PWD/build/gpu-pack program library file
+  rm -rf "$pack"
+  cmake --install build/release --prefix "$pack/whole" --strip >/dev/null
+  mkdir -p "$pack/bin" "$pack/lib"
+  cp -a "$pack/whole/lib/"*/libsinew_*.so.* "$pack/whole/lib/"*/sinew-modules "$pack/lib/"
+  rm -rf "$pack/whole"
+  for program in $(gpu_programs); do
+    cp "build/release/bin/$program" "$pack/bin/"
+    strip "$pack/bin/$program"
+  done
+  # The C library and the loader belong to the machine that runs it; all else comes along.
+  for file in "$pack"/bin/* "$pack"/lib/sinew-modules/*.so; do
+    ldd "$file" | awk '$3 ~ /^\// { print $3 }'
+  done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libcuda)\.so|/libsinew_' | while read -r library; do
+    cp -L "$library" "$pack/lib/"
+  done
+  for file in "$pack"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done
+  for file in "$pack"/lib/*.so*; do
+    if ! [ -L "$file" ]; then patchelf --set-rpath '$ORIGIN' "$file"; fi
+  done
+  for file in "$pack"/lib/sinew-modules/*.so; do patchelf --set-rpath '$ORIGIN/..' "$file"; done
+  cp cmake/gpu/test.sh cmake/gpu/bench.sh "$pack/"
+  say "build/gpu-pack, $(du -sm "$pack" | cut -f 1) MiB: copy it, then ./test.sh and ./bench.sh"
+}
