@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -17,9 +19,10 @@ constexpr auto kFlushPatience = std::chrono::seconds(1);
 /// A peer that leaves breaks its connections, maybe before its last words have been read from others of them.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
+/// The random number tells equal pids of two machines apart, the pid parent and child of a fork.
 std::uint64_t process_id() {
   static const std::uint64_t id = random_id();
-  return id;
+  return id ^ static_cast<std::uint64_t>(::getpid());
 }
 
 }  // namespace
