@@ -19,6 +19,7 @@ struct Setting {
 /// Used only where the environment has no UCX_<name>.
 constexpr std::array kSettings = {
     Setting{"KEEPALIVE_INTERVAL", "500ms"},  // 20 s otherwise: a lost host is to be known within two
+    Setting{"RESOLVE_REMOTE_EP_ID", "n"},    // see Link::open
 };
 
 using Configuration = std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)>;

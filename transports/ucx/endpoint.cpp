@@ -14,10 +14,7 @@ UcxEndpoint::UcxEndpoint(Shared& shared, PeerAddress peer, Link& link)
       peer_(std::move(peer)),
       link_(link),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
-      credit_(shared.options.eager_credit_bytes) {
-  link_.endpoint = this;
-  link_.left = false;
-}
+      credit_(shared.options.eager_credit_bytes) {}
 
 void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;
@@ -27,13 +24,11 @@ void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t n
   s.from = from.data;
   s.left = from.bytes;
   if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
-    s.cleared = true;
-    Request& r = shared_.requests.take(Request::What::Eager, this, &done);
-    r.frame = {.tag = tag.bits, .note = note, .kind = FrameKind::Eager};
-    return post(r, kEagerHeaderBytes, from);
+    s.eager = &shared_.requests.take(Request::What::Frame, this, &done);
+    return link_.post(*s.eager, {.tag = tag.bits, .note = note, .kind = FrameKind::Eager}, kEagerHeaderBytes, from);
   }
   s.handle = announced_.insert(done);
-  control({.tag = tag.bits, .note = note, .kind = FrameKind::Request, .bytes = from.bytes, .id = s.handle});
+  link_.post({.tag = tag.bits, .note = note, .kind = FrameKind::Request, .bytes = from.bytes, .id = s.handle});
 }
 
 void UcxEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
@@ -54,31 +49,16 @@ bool UcxEndpoint::cancel(Completion& done) {
 
 bool UcxEndpoint::cancel_send(Completion& done) {
   const Send& s = done.as<Send>();
-  if (s.cleared) return false;  // UCX has it, or will be given the rest of it
+  if (s.eager != nullptr) {  // UCX will send its copy: until the peer has been connected, or reads, that may take long
+    Requests::forget(*s.eager);
+    finish(done, {});
+    return false;
+  }
+  if (s.cleared) return false;  // UCX has it, or will be given it when the peer asks for the rest
   announced_.erase(s.handle);
-  control({.kind = FrameKind::Withdraw, .id = s.handle});
+  link_.post({.kind = FrameKind::Withdraw, .id = s.handle});
   finish(done, {Code::Cancelled, "the send was cancelled"});
   return true;
-}
-
-/// Frames are never sent by UCX's rendezvous: they must not wait for their receiver.
-void UcxEndpoint::post(Request& r, std::size_t header_bytes, ConstBuffer payload) {
-  if (link_.failed()) return Requests::returned(r, UCS_STATUS_PTR(link_.failure));
-  r.frame.token = peer_.token();
-  r.frame.sequence = link_.next_out++;
-  r.frame.rank = static_cast<std::uint32_t>(shared_.self.rank);
-  ucp_request_param_t p{};
-  p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  p.flags = UCP_AM_SEND_FLAG_EAGER;
-  p.cb.send = &Requests::sent;
-  p.user_data = &r;
-  Requests::returned(r, ucp_am_send_nbx(link_.ep, kFrameId, &r.frame, header_bytes, payload.data, payload.bytes, &p));
-}
-
-void UcxEndpoint::control(const Frame& frame) {
-  Request& r = shared_.requests.take(Request::What::Control);
-  r.frame = frame;
-  post(r, sizeof r.frame, {});
 }
 
 void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
@@ -86,22 +66,21 @@ void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
   ++s.outstanding;
   Request& r = shared_.requests.take(Request::What::Data, this, &done);
   r.bytes = clear.bytes;
-  r.data = {.offset = clear.offset, .stream = clear.stream, .token = peer_.token()};
-  if (link_.failed()) return Requests::returned(r, UCS_STATUS_PTR(link_.failure));
+  r.data = {.offset = clear.offset, .stream = clear.stream, .token = link_.token()};
+  if (link_.failed()) return Requests::returned(r, UCS_STATUS_PTR(link_.failure()));
+  const Embedded embedded;
   ucp_request_param_t p{};
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   p.cb.send = &Requests::sent;
   p.user_data = &r;
   const std::byte* from = s.from == nullptr ? nullptr : s.from + clear.offset;
-  Requests::returned(r, ucp_am_send_nbx(link_.ep, kDataId, &r.data, sizeof r.data, from, clear.bytes, &p));
+  Requests::returned(r, ucp_am_send_nbx(link_.ep(), kDataId, &r.data, sizeof r.data, from, clear.bytes, &p));
 }
 
 void UcxEndpoint::completed(Request& r, ucs_status_t status) {
   if (status != UCS_OK && end_.ok()) lose(fmt::format("cannot be reached: {}", ucs_status_string(status)));
   switch (r.what) {
-    case Request::What::Control:
-    case Request::What::Flush: return;
-    case Request::What::Eager:
+    case Request::What::Frame:
     case Request::What::Access: return finish(*r.completion, status == UCS_OK ? Status() : end_);
     case Request::What::Data: return data_sent(r);
     case Request::What::Fetch: return fetch_ended(r, status);
@@ -122,7 +101,7 @@ void UcxEndpoint::data_sent(Request& r) {
 // What the peer says.
 
 void UcxEndpoint::take(const Frame& f, const std::byte* payload, std::size_t bytes) {
-  if (!end_.ok() && f.kind != FrameKind::Closed) return;
+  if (!end_.ok()) return;
   switch (f.kind) {
     case FrameKind::Eager: return matcher_.eager({{f.tag}, f.note, bytes}, payload);
     case FrameKind::Request: return matcher_.announce({{f.tag}, f.note, f.bytes}, f.id);
@@ -130,7 +109,8 @@ void UcxEndpoint::take(const Frame& f, const std::byte* payload, std::size_t byt
     case FrameKind::Refuse: return refused(f);
     case FrameKind::Withdraw: return withdrawn(f.id);
     case FrameKind::Credit: return credit_.give(f.bytes);
-    case FrameKind::Closed: return lose("has closed its end");
+    case FrameKind::Closed:
+    case FrameKind::Gone: return lose("has closed its end");
   }
 }
 

@@ -38,13 +38,14 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   /// After the end: looks whether UCX has let go. true: it has, there is nothing more to wait for.
   bool settle(bool idle);
   /// Nobody can be waited for here: only a process that died is sure to send no more.
-  bool must_be_watched() const { return link_.failed() || peer_is_dead(); }
+  bool must_be_watched() const { return link_.peer_is_gone(); }
 
  private:
   /// The 64 bytes of a send.
   struct Send : Operation {
     const std::byte* from = nullptr;
     std::uint64_t left = 0;         // not sent yet, or not known to be
+    Request* eager = nullptr;       // holds a copy
     std::uint32_t outstanding = 0;  // requests of UCX
     bool cleared = false;
     bool refused = false;
@@ -57,8 +58,6 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   // RequestOwner
   void completed(Request& request, ucs_status_t status) override;
 
-  void post(Request& r, std::size_t header_bytes, ConstBuffer payload);
-  void control(const Frame& frame);
   void send_data(Completion& done, const Frame& clear);
 
   void cleared(const Frame& frame);
@@ -74,10 +73,10 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   void fetch_ended(Request& r, ucs_status_t status);
 
   void end_everything(const Status& reason);
+  void end_eager(const Status& reason);
   void end_streams(const Status& reason);
   void end_announced(const Status& reason);
   void let_go();
-  bool peer_is_dead() const;
   Status lost(const std::string& how) const;
   void finish(Completion& done, Status status) { shared_.finished.add(done, std::move(status)); }
 
@@ -99,13 +98,15 @@ template <class Start>
 void UcxEndpoint::access(Completion& done, Start start) {
   ++shared_.pending;
   done.make<Operation>();
-  if (!end_.ok() || link_.failed()) return finish(done, end_.ok() ? lost("cannot be reached") : end_);
+  if (!end_.ok()) return finish(done, end_);
   Request& r = shared_.requests.take(Request::What::Access, this, &done);
-  ucp_request_param_t p{};
-  p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  p.cb.send = &Requests::sent;
-  p.user_data = &r;
-  Requests::returned(r, start(link_.ep, r, p));
+  link_.run(r, [this, &r, start] {
+    ucp_request_param_t p{};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.send = &Requests::sent;
+    p.user_data = &r;
+    return start(link_.ep(), r, p);
+  });
 }
 
 }  // namespace sinew::ucx

@@ -1,12 +1,9 @@
 // How an endpoint ends.
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <sinew/core/host_peers.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/transports/ucx/embedded.hpp>
 #include <sinew/transports/ucx/endpoint.hpp>
@@ -32,9 +29,7 @@ UcxEndpoint::~UcxEndpoint() {
   }
   if (begun != nullptr) let_go();
   std::erase(shared_.ending, this);
-  std::erase(shared_.broken, &link_);
-  link_.endpoint = nullptr;
-  link_.left = true;
+  link_.detach();
 }
 
 void UcxEndpoint::close(Completion& quiet) {
@@ -56,11 +51,23 @@ Status UcxEndpoint::lost(const std::string& how) const {
 void UcxEndpoint::end_everything(const Status& reason) {
   end_ = reason;
   ended_at_ = Clock::now();
+  end_eager(reason);
   end_announced(reason);
   end_streams(reason);
   reason.code() == Code::PeerLost ? matcher_.fail(reason) : matcher_.close(reason);
   if (!settle(false) && std::ranges::find(shared_.ending, this) == shared_.ending.end()) {
     shared_.ending.push_back(this);
+  }
+}
+
+/// UCX has copies, and may send them yet.
+void UcxEndpoint::end_eager(const Status& reason) {
+  for (Request* r = begun; r != nullptr;) {
+    Request& request = *std::exchange(r, r->after);
+    if (request.what != Request::What::Frame) continue;
+    Completion& done = *request.completion;
+    Requests::forget(request);
+    finish(done, reason);
   }
 }
 
@@ -83,23 +90,15 @@ void UcxEndpoint::end_streams(const Status& reason) {
 
 bool UcxEndpoint::settle(bool idle) {
   if (begun != nullptr) {
-    const bool abandon = link_.recovers && !link_.failed() && Clock::now() - ended_at_ > kPatience;
-    if (abandon) {
-      link_.failure = UCS_ERR_CANCELED;
-      ucp_request_param_t p{};
-      p.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-      p.flags = UCP_EP_CLOSE_FLAG_FORCE;
-      const ucs_status_ptr_t closing = ucp_ep_close_nbx(std::exchange(link_.ep, nullptr), &p);
-      if (UCS_PTR_IS_PTR(closing)) ucp_request_free(closing);
-    }
+    if (link_.watches_peer() && !link_.failed() && Clock::now() - ended_at_ > kPatience) link_.abandon();
     idle_turns_ = idle ? idle_turns_ + 1 : 0;
     if (idle_turns_ < kIdleTurns || !must_be_watched()) return false;
     let_go();
   }
-  const bool tell = end_.code() == Code::Cancelled && !said_closed_ && !link_.peer_closed;
+  const bool tell = end_.code() == Code::Cancelled && !said_closed_;
   if (tell) {
     said_closed_ = true;
-    control({.kind = FrameKind::Closed});
+    link_.post({.kind = FrameKind::Closed});
   }
   if (quiet_ != nullptr) finish(*std::exchange(quiet_, nullptr), {});
   return true;
@@ -131,13 +130,6 @@ void UcxEndpoint::let_go() {
   shared_.held_requests += count;
   log::info("ucx: rank {} left {} operations that UCX cannot end: held until its worker ends, {} of them in all",
             peer_.rank, count, shared_.held_requests);
-}
-
-bool UcxEndpoint::peer_is_dead() const {
-  HostPeers* host = shared_.options.host;
-  if (host == nullptr || !host->contains(peer_.rank) || host->same_process(peer_.rank)) return false;
-  pollfd life{host->life_of(peer_.rank), POLLIN, 0};
-  return ::poll(&life, 1, 0) == 1;
 }
 
 }  // namespace sinew::ucx

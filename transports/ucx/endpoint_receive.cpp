@@ -32,16 +32,16 @@ void UcxEndpoint::grant(std::uint64_t id, Completion& receive) {
 }
 
 void UcxEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
-  control({.note = note,
-           .kind = FrameKind::Refuse,
-           .bytes = static_cast<std::uint64_t>(why),
-           .id = static_cast<std::uint32_t>(id)});
+  link_.post({.note = note,
+              .kind = FrameKind::Refuse,
+              .bytes = static_cast<std::uint64_t>(why),
+              .id = static_cast<std::uint32_t>(id)});
 }
 
 void UcxEndpoint::return_credit(std::size_t charge) {
   owed_credit_ += charge;
   if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
-  control({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+  link_.post({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
 }
 
 /// Clears the next piece, into the place that is idle.
@@ -51,7 +51,8 @@ void UcxEndpoint::ask(Stream& s) {
   piece.bytes = static_cast<std::size_t>(std::min<std::uint64_t>(s.piece_bytes, s.total - s.asked));
   piece.state = Stream::State::Asked;
   s.asked += piece.bytes;
-  control({.kind = FrameKind::Clear, .bytes = piece.bytes, .offset = piece.offset, .id = s.sender, .stream = s.number});
+  link_.post(
+      {.kind = FrameKind::Clear, .bytes = piece.bytes, .offset = piece.offset, .id = s.sender, .stream = s.number});
 }
 
 ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* bytes, std::size_t count,

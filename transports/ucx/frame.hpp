@@ -12,7 +12,8 @@ enum class FrameKind : std::uint8_t {
   Refuse,    ///< nobody takes (the rest of) message `id`: `bytes` is the Code, `note` what was expected
   Withdraw,  ///< message `id` was taken back before it was cleared
   Credit,    ///< `bytes` of eager credit are the sender's again
-  Closed,    ///< the endpoint is closed; the last frame
+  Closed,    ///< the endpoint is closed: its last frame
+  Gone,      ///< the worker is about to end: nobody will ask UCX for anything any more
 };
 
 /// The header of an active message that is not data; an eager one ends before `bytes`, so that it and a few bytes fit

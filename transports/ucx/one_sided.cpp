@@ -71,27 +71,30 @@ Region UcxOneSided::register_memory(Buffer memory) {
 void UcxOneSided::get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) {
   const Key key = checked("get", from, offset, to.bytes);
   done.bytes = to.bytes;
-  static_cast<UcxEndpoint&>(peer).access(done, [&](ucp_ep_h ep, Request& r, const ucp_request_param_t& p) {
-    if (to.bytes == 0) return ucs_status_ptr_t{};
-    if (const ucs_status_t s = unpack(ep, key, r.key); s != UCS_OK) return UCS_STATUS_PTR(s);
-    return ucp_get_nbx(ep, to.data, to.bytes, key.address + offset, r.key, &p);
-  });
+  static_cast<UcxEndpoint&>(peer).access(done,
+                                         [to, key, offset](ucp_ep_h ep, Request& r, const ucp_request_param_t& p) {
+                                           if (to.bytes == 0) return ucs_status_ptr_t{};
+                                           if (const ucs_status_t s = unpack(ep, key, r.key); s != UCS_OK)
+                                             return UCS_STATUS_PTR(s);
+                                           return ucp_get_nbx(ep, to.data, to.bytes, key.address + offset, r.key, &p);
+                                         });
 }
 
 void UcxOneSided::put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) {
   const Key key = checked("put", to, offset, from.bytes);
   done.bytes = from.bytes;
-  static_cast<UcxEndpoint&>(peer).access(done, [&](ucp_ep_h ep, Request& r, const ucp_request_param_t& p) {
-    if (from.bytes == 0) return ucs_status_ptr_t{};
-    if (const ucs_status_t s = unpack(ep, key, r.key); s != UCS_OK) return UCS_STATUS_PTR(s);
-    Request& bytes_sent = shared_.requests.take(Request::What::Control);
-    ucp_request_param_t q = p;
-    q.user_data = &bytes_sent;
-    const ucs_status_ptr_t put = ucp_put_nbx(ep, from.data, from.bytes, key.address + offset, r.key, &q);
-    Requests::returned(bytes_sent, put);
-    // `put` alone ends when `from` may be reused; the flush when the bytes have arrived.
-    return UCS_PTR_IS_ERR(put) ? put : ucp_ep_flush_nbx(ep, &p);
-  });
+  static_cast<UcxEndpoint&>(peer).access(
+      done, [this, from, key, offset](ucp_ep_h ep, Request& r, const ucp_request_param_t& p) {
+        if (from.bytes == 0) return ucs_status_ptr_t{};
+        if (const ucs_status_t s = unpack(ep, key, r.key); s != UCS_OK) return UCS_STATUS_PTR(s);
+        Request& bytes_sent = shared_.requests.take(Request::What::Frame);
+        ucp_request_param_t q = p;
+        q.user_data = &bytes_sent;
+        const ucs_status_ptr_t put = ucp_put_nbx(ep, from.data, from.bytes, key.address + offset, r.key, &q);
+        Requests::returned(bytes_sent, put);
+        // `put` alone ends when `from` may be reused; the flush when the bytes have arrived.
+        return UCS_PTR_IS_ERR(put) ? put : ucp_ep_flush_nbx(ep, &p);
+      });
 }
 
 /// UCX gives a pointer where it maps the user's memory (xpmem), or where it is this process's own anyway.
@@ -99,10 +102,10 @@ const std::byte* UcxOneSided::map(const RemoteKey& key) {
   const Key k = Key::decode(key);
   if (k.process == shared_.self.process) return reinterpret_cast<const std::byte*>(k.address);
   const Link* link = shared_.links.at(static_cast<std::size_t>(k.rank)).get();
-  if (link == nullptr || link->ep == nullptr || k.bytes == 0) return nullptr;
+  if (link == nullptr || !link->is_open() || k.bytes == 0) return nullptr;
   ucp_rkey_h rkey = nullptr;
   void* local = nullptr;
-  if (unpack(link->ep, k, rkey) != UCS_OK) return nullptr;
+  if (unpack(link->ep(), k, rkey) != UCS_OK) return nullptr;
   if (ucp_rkey_ptr(rkey, k.address, &local) != UCS_OK) {
     ucp_rkey_destroy(rkey);
     return nullptr;

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <utility>
 
 #include <sinew/transports/ucx/requests.hpp>
@@ -17,6 +18,18 @@ Request& Requests::take(Request::What what, RequestOwner* owner, Completion* com
   return r;
 }
 
+Requests::~Requests() {
+  for (Request& r : all_) {
+    if (r.block != nullptr) blocks_.give(r.block, r.bytes);
+  }
+}
+
+void Requests::keep(Request& r, ConstBuffer payload) {
+  r.bytes = payload.bytes;
+  if (r.bytes > Request::kInline) r.block = static_cast<std::byte*>(blocks_.take(r.bytes));
+  if (r.bytes != 0) std::memcpy(r.block != nullptr ? r.block : r.payload, payload.data, r.bytes);
+}
+
 void Requests::begin(Request& r) noexcept {
   if (r.owner == nullptr) return;
   r.after = r.owner->begun;
@@ -24,12 +37,16 @@ void Requests::begin(Request& r) noexcept {
   r.owner->begun = &r;
 }
 
-void Requests::forget(Request& r) noexcept {
+void Requests::take_back(Request& r) noexcept {
   if (r.owner == nullptr) return;
   if (r.owner->begun == &r) r.owner->begun = r.after;
   if (r.before != nullptr) r.before->after = r.after;
   if (r.after != nullptr) r.after->before = r.before;
   r.before = r.after = nullptr;
+}
+
+void Requests::forget(Request& r) noexcept {
+  take_back(r);
   r.owner = nullptr;
 }
 
@@ -55,6 +72,7 @@ void Requests::end(Request& r, ucs_status_t status) {
   forget(r);
   if (owner != nullptr) owner->completed(r, status);
   if (r.key != nullptr) ucp_rkey_destroy(std::exchange(r.key, nullptr));
+  if (r.block != nullptr) r.pool->blocks_.give(std::exchange(r.block, nullptr), r.bytes);
   r.after = std::exchange(r.pool->free_, &r);
 }
 

@@ -3,46 +3,20 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include <sinew/core/block_pool.hpp>
-#include <sinew/core/deadline.hpp>
 #include <sinew/core/operation.hpp>
 #include <sinew/core/slot_table.hpp>
 #include <sinew/transports/ucx/context.hpp>
+#include <sinew/transports/ucx/link.hpp>
 #include <sinew/transports/ucx/peer_address.hpp>
 #include <sinew/transports/ucx/requests.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
 namespace sinew::ucx {
-
-class UcxEndpoint;
-
-/// What UCX has to one peer, for as long as the worker lives; frames of the pair are put into their order here.
-struct Link {
-  struct Kept {
-    Frame frame;
-    Bytes payload;
-  };
-
-  ucp_ep_h ep = nullptr;
-  bool recovers = false;          ///< the mode in which UCX watches the peer and ends requests to it
-  ucs_status_t failure = UCS_OK;  ///< UCX has given it up
-  Clock::time_point failed_at{};
-  std::vector<Link*>* broken = nullptr;  ///< where it is put then
-  bool left = false;                     ///< no endpoint any more: what comes is dropped
-  bool peer_closed = false;              ///< it needs nothing any more
-  std::uint32_t next_out = 0;
-  std::uint32_t next_in = 0;
-  UcxEndpoint* endpoint = nullptr;
-  std::map<std::uint32_t, Kept> ahead;  ///< by sequence
-  std::deque<Kept> early;               ///< in order, from before the endpoint
-
-  bool failed() const noexcept { return failure != UCS_OK; }
-};
 
 /// A message on its way to this rank: cleared whole, or if it is reduced in two pieces at a time.
 struct Stream {
@@ -100,7 +74,7 @@ struct Shared {
 
   Link& link_to(int rank) {
     auto& link = links[static_cast<std::size_t>(rank)];
-    if (!link) link = std::make_unique<Link>();
+    if (!link) link = std::make_unique<Link>(requests, self.rank, broken);
     return *link;
   }
 };

@@ -52,13 +52,17 @@ UcxTransport::~UcxTransport() {
   for (const ucp_rkey_h key : shared_.mapped) ucp_rkey_destroy(key);
   const auto give_up = Deadline::after(kFlushPatience);
   for (const auto& link : shared_.links) {
-    if (!link || link->ep == nullptr || link->failed() || link->peer_closed) continue;
+    if (!link || !link->is_open()) continue;
+    const auto wait_while = [&](auto holds) {
+      while (holds() && !give_up.passed() && !link->peer_is_gone()) ucp_worker_progress(shared_.ucx.worker());
+    };
+    wait_while([&] { return link->waits_to_be_connected(); });
+    if (!link->is_connected() || link->peer_is_gone()) continue;
+    link->post({.kind = FrameKind::Gone});
     ucp_request_param_t p{};
-    const ucs_status_ptr_t flush = ucp_ep_flush_nbx(link->ep, &p);
+    const ucs_status_ptr_t flush = ucp_ep_flush_nbx(link->ep(), &p);
     if (!UCS_PTR_IS_PTR(flush)) continue;
-    while (ucp_request_check_status(flush) == UCS_INPROGRESS && !give_up.passed() && !link->failed()) {
-      ucp_worker_progress(shared_.ucx.worker());
-    }
+    wait_while([&] { return ucp_request_check_status(flush) == UCS_INPROGRESS; });
     ucp_request_free(flush);
   }
 }
@@ -87,47 +91,25 @@ std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
     throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} of {}", p.rank, shared_.options.size));
   }
   Link& link = shared_.link_to(p.rank);
-  if (link.endpoint != nullptr) {
+  if (link.endpoint() != nullptr) {
     throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} has an endpoint already", p.rank));
   }
-  if (link.ep == nullptr) open_link(link, p);
+  if (!link.is_open()) {
+    link.open(shared_.ucx.worker(), p, p.host_id != shared_.self.host_id, shared_.options.host);
+  }
   auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link);
-  for (const Link::Kept& k : std::exchange(link.early, {})) endpoint->take(k.frame, k.payload.data(), k.payload.size());
+  link.attach(*endpoint);
   return endpoint;
-}
-
-void UcxTransport::open_link(Link& link, const PeerAddress& peer) {
-  const Embedded embedded;
-  link.recovers = peer.host_id != shared_.self.host_id;
-  link.broken = &shared_.broken;
-  ucp_ep_params_t p{};
-  p.field_mask =
-      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  p.address = reinterpret_cast<const ucp_address_t*>(peer.worker.data());
-  p.err_mode = link.recovers ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
-  p.err_handler = {&on_failure, &link};
-  const ucs_status_t status = ucp_ep_create(shared_.ucx.worker(), &p, &link.ep);
-  if (status == UCS_OK) return;
-  throw Error(Code::Unavailable, fmt::format("ucx: rank {} cannot be reached: {}: {}", peer.rank,
-                                             ucs_status_string(status), Embedded::first_error()));
-}
-
-void UcxTransport::on_failure(void* link, ucp_ep_h /*ep*/, ucs_status_t status) {
-  Link& l = *static_cast<Link*>(link);
-  l.failure = status;
-  l.failed_at = Clock::now();
-  l.broken->push_back(&l);
 }
 
 ucs_status_t UcxTransport::on_frame(void* self, const void* header, std::size_t header_bytes, void* payload,
                                     std::size_t bytes, const ucp_am_recv_param_t* /*how*/) {
-  auto& transport = *static_cast<UcxTransport*>(self);
-  Shared& shared = transport.shared_;
+  Shared& shared = static_cast<UcxTransport*>(self)->shared_;
   Frame f;
   if (header_bytes != kEagerHeaderBytes && header_bytes != sizeof f) return UCS_OK;
   std::memcpy(&f, header, header_bytes);
   if (f.token != shared.self.token() || f.rank >= shared.links.size()) return UCS_OK;
-  transport.accept(shared.link_to(static_cast<int>(f.rank)), f, static_cast<const std::byte*>(payload), bytes);
+  shared.link_to(static_cast<int>(f.rank)).accept(f, static_cast<const std::byte*>(payload), bytes);
   return UCS_OK;
 }
 
@@ -141,27 +123,6 @@ ucs_status_t UcxTransport::on_data(void* self, const void* header, std::size_t h
   if (d.token != shared.self.token() || stream == nullptr) return UCS_OK;  // cancelled meanwhile
   const bool waits_at_sender = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   return stream->endpoint->take_data(*stream, d, data, bytes, waits_at_sender);
-}
-
-/// Puts the frames of a pair into their order.
-void UcxTransport::accept(Link& link, const Frame& f, const std::byte* payload, std::size_t bytes) {
-  if (f.sequence != link.next_in) {
-    link.ahead.emplace(f.sequence, Link::Kept{f, Bytes(payload, payload + bytes)});
-    return;
-  }
-  ++link.next_in;
-  dispatch(link, f, payload, bytes);
-  for (auto next = link.ahead.find(link.next_in); next != link.ahead.end(); next = link.ahead.find(link.next_in)) {
-    const Link::Kept kept = std::move(link.ahead.extract(next).mapped());
-    ++link.next_in;
-    dispatch(link, kept.frame, kept.payload.data(), kept.payload.size());
-  }
-}
-
-void UcxTransport::dispatch(Link& link, const Frame& f, const std::byte* payload, std::size_t bytes) {
-  if (f.kind == FrameKind::Closed) link.peer_closed = true;
-  if (link.endpoint != nullptr) return link.endpoint->take(f, payload, bytes);
-  if (!link.left) link.early.push_back({f, Bytes(payload, payload + bytes)});
 }
 
 int UcxTransport::progress() noexcept {
@@ -182,9 +143,11 @@ int UcxTransport::progress() noexcept {
 int UcxTransport::end_broken() {
   const auto now = Clock::now();
   return static_cast<int>(std::erase_if(shared_.broken, [&](Link* link) {
-    if (link->endpoint == nullptr) return true;
-    if (now - link->failed_at < kLastWords) return false;
-    link->endpoint->lose(fmt::format("cannot be reached any more: {}", ucs_status_string(link->failure)));
+    if (now - link->failed_at() < kLastWords) return false;
+    if (link->endpoint() != nullptr) {
+      link->endpoint()->lose(fmt::format("cannot be reached any more: {}", ucs_status_string(link->failure())));
+    }
+    link->end_waiting();
     return true;
   }));
 }

@@ -33,12 +33,8 @@ class UcxTransport final : public Transport {
                                std::size_t bytes, const ucp_am_recv_param_t* how);
   static ucs_status_t on_data(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                               const ucp_am_recv_param_t* how);
-  static void on_failure(void* link, ucp_ep_h ep, ucs_status_t status);
 
   void handle(unsigned id, ucp_am_recv_callback_t callback);
-  void open_link(Link& link, const PeerAddress& peer);
-  void accept(Link& link, const Frame& frame, const std::byte* payload, std::size_t bytes);
-  void dispatch(Link& link, const Frame& frame, const std::byte* payload, std::size_t bytes);
   int end_broken();
 
   Shared shared_;
