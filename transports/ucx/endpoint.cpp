@@ -78,7 +78,8 @@ void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
 }
 
 void UcxEndpoint::completed(Request& r, ucs_status_t status) {
-  if (status != UCS_OK && end_.ok()) lose(fmt::format("cannot be reached: {}", ucs_status_string(status)));
+  if (status != UCS_OK && end_.ok())
+    lose(link_.failed() ? link_.why() : fmt::format("cannot be reached: {}", ucs_status_string(status)));
   switch (r.what) {
     case Request::What::Frame:
     case Request::What::Access: return finish(*r.completion, status == UCS_OK ? Status() : end_);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/error.hpp>
 #include <sinew/transports/ucx/embedded.hpp>
 #include <sinew/transports/ucx/endpoint.hpp>
 #include <sinew/transports/ucx/link.hpp>
@@ -28,8 +27,7 @@ void Link::open(ucp_worker_h worker, const PeerAddress& peer, bool watch_peer, H
   const ucs_status_t status = ucp_ep_create(worker, &p, &ep_);
   if (status != UCS_OK) {
     ep_ = nullptr;
-    throw Error(Code::Unavailable, fmt::format("ucx: rank {} cannot be reached: {}: {}", peer.rank,
-                                               ucs_status_string(status), Embedded::first_error()));
+    return fail(status, Embedded::first_error());
   }
   Request& r = requests_.take(Request::What::Frame, this);
   ucp_request_param_t q{};
@@ -40,7 +38,7 @@ void Link::open(ucp_worker_h worker, const PeerAddress& peer, bool watch_peer, H
 }
 
 void Link::completed(Request& /*connecting*/, ucs_status_t status) {
-  if (status != UCS_OK) return on_failure(this, ep_, status);
+  if (status != UCS_OK) return fail(status, {});
   connected_ = true;
   for (Waiting& w : std::exchange(waiting_, {})) {
     Requests::take_back(*w.request);
@@ -50,12 +48,14 @@ void Link::completed(Request& /*connecting*/, ucs_status_t status) {
 }
 
 /// In the mode without recovery, too: of a socket that broke, or a process that CMA does not find.
-void Link::on_failure(void* self, ucp_ep_h /*ep*/, ucs_status_t status) {
-  Link& link = *static_cast<Link*>(self);
-  if (link.failed()) return;
-  link.failure_ = status;
-  link.failed_at_ = Clock::now();
-  link.broken_.push_back(&link);
+void Link::on_failure(void* self, ucp_ep_h /*ep*/, ucs_status_t status) { static_cast<Link*>(self)->fail(status, {}); }
+
+void Link::fail(ucs_status_t status, const std::string& details) {
+  if (failed()) return;
+  failure_ = status;
+  why_ = fmt::format("cannot be reached: {}{}{}", ucs_status_string(status), details.empty() ? "" : ": ", details);
+  failed_at_ = Clock::now();
+  broken_.push_back(this);
 }
 
 void Link::end_waiting() {

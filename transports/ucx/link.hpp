@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ class Link final : RequestOwner {
       : requests_(all_requests), rank_(own_rank), broken_(all_broken) {}
 
   /// `watch_peer`: UCX is to notice the peer's end by itself, and to end what waits for it.
-  /// Errors: Error{Unavailable} with UCX's reason.
+  /// A peer that is not there any more is a failure like later ones, not an error.
   void open(ucp_worker_h worker, const PeerAddress& peer, bool watch_peer, HostPeers* host);
   bool is_open() const noexcept { return ep_ != nullptr; }
   bool is_connected() const noexcept { return connected_; }
@@ -61,6 +62,7 @@ class Link final : RequestOwner {
   /// Has UCX given it up?
   bool failed() const noexcept { return failure_ != UCS_OK; }
   ucs_status_t failure() const noexcept { return failure_; }
+  const std::string& why() const noexcept { return why_; }
   Clock::time_point failed_at() const noexcept { return failed_at_; }
   /// No frame will come any more, and nobody ask UCX for memory of this rank: the peer's worker has ended, or its
   /// process.
@@ -73,6 +75,7 @@ class Link final : RequestOwner {
   };
 
   static void on_failure(void* self, ucp_ep_h ep, ucs_status_t status);
+  void fail(ucs_status_t status, const std::string& details);
   void completed(Request& connecting, ucs_status_t status) override;
   void dispatch(const Frame& frame, const std::byte* payload, std::size_t bytes);
 
@@ -86,6 +89,7 @@ class Link final : RequestOwner {
   bool watches_peer_ = false;
   bool connected_ = false;
   ucs_status_t failure_ = UCS_OK;
+  std::string why_;
   Clock::time_point failed_at_{};
   bool gone_ = false;
   bool left_ = false;  // there is no endpoint any more: what comes is dropped

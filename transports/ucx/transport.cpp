@@ -145,7 +145,7 @@ int UcxTransport::end_broken() {
   return static_cast<int>(std::erase_if(shared_.broken, [&](Link* link) {
     if (now - link->failed_at() < kLastWords) return false;
     if (link->endpoint() != nullptr) {
-      link->endpoint()->lose(fmt::format("cannot be reached any more: {}", ucs_status_string(link->failure())));
+      link->endpoint()->lose(link->why());
     }
     link->end_waiting();
     return true;
