@@ -288,7 +288,7 @@ TEST_P(Control, FindsCallsThatWentWellOnBothSides) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Control, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, Control, testing::ValuesIn(transports_between_processes()),
                          [](const auto& i) { return std::string(i.param); });
 
 }  // namespace

@@ -191,7 +191,7 @@ TEST_P(Shrink, NamesWhoDidNotCome) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Shrink, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, Shrink, testing::ValuesIn(transports_between_processes()),
                          [](const auto& i) { return std::string(i.param); });
 
 }  // namespace

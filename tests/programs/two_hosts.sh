@@ -17,6 +17,14 @@ for host in a b; do
   ip -n $name$host link set lo up
   ip -n $name$host link set link0 up
 done
+# The kernel says so up to a second after packets flow, and UCX looks for it.
+for host in a b; do
+  tries=0
+  until ip -n $name$host -br link show link0 | grep -q ' UP ' || [ $tries -eq 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+  done
+done
 
 # As ssh: HOST COMMAND, after options.
 cat >"$folder/rsh" <<END

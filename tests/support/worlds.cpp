@@ -10,6 +10,16 @@
 
 namespace sinew::test {
 
+std::vector<const char*> transports_between_processes() {
+  return {
+      "shm",
+      "tcp",
+#ifdef SINEW_TEST_UCX
+      "ucx",
+#endif
+  };
+}
+
 WorldOptions only(const std::string& transports) {
   WorldOptions options;
   options.config.timeout = std::chrono::seconds(60);

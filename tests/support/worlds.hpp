@@ -3,12 +3,16 @@
 #include <functional>
 #include <source_location>
 #include <string>
+#include <vector>
 
 #include <sinew/collectives/world.hpp>
 
 namespace sinew::test {
 
 using Body = std::function<void(World&)>;
+
+/// The transports that were built and carry messages between processes of a host.
+std::vector<const char*> transports_between_processes();
 
 /// Options that reach the given transports only, with a timeout that turns a hang into a failure.
 WorldOptions only(const std::string& transports);

@@ -1,0 +1,94 @@
+// UCX as a guest: what it must not do to its host, and what its user's settings do.
+#include <dlfcn.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/ucx/ucx.hpp>
+
+namespace sinew::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A variable of the environment, for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~Variable() { before_.empty() ? ::unsetenv(name_) : ::setenv(name_, before_.c_str(), 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+std::unique_ptr<Transport> make_on(const std::string& host, int rank) {
+  return ucx::make_transport({.rank = rank, .size = 2, .host_id = host});
+}
+
+std::string handler_of(int signal) {
+  struct sigaction action {};
+  Dl_info where{};
+  if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) {
+    return {};
+  }
+  return ::dladdr(reinterpret_cast<const void*>(action.sa_handler), &where) != 0 ? where.dli_fname : "";
+}
+
+TEST(UcxEmbedded, InstallsNoSignalHandler) {
+  const auto transport = make_on("a", 0);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    EXPECT_THAT(handler_of(signal), testing::Not(HasSubstr("libucs"))) << "signal " << signal;
+  }
+}
+
+TEST(UcxEmbedded, TransportsThatAreNotThere_AreAReasonAndNothingIsPrinted) {
+  const Variable tls("UCX_TLS", "no_such_transport");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  std::string reason;
+  try {
+    static_cast<void>(make_on("a", 0));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::Unavailable);
+    reason = e.what();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THAT(reason, AllOf(HasSubstr("UCX_TLS=no_such_transport"), HasSubstr("nothing to send over")));
+}
+
+TEST(UcxProbe, SaysThatSharedMemoryDoesNotLeadToAnotherHost) {
+  const Variable tls("UCX_TLS", "posix,self");
+  const auto here = make_on("a", 0);
+  const auto neighbour = make_on("a", 1);
+  const auto elsewhere = make_on("b", 1);
+  EXPECT_TRUE(here->probe(neighbour->address()).ok);
+  const Reach reach = here->probe(elsewhere->address());
+  EXPECT_FALSE(reach.ok);
+  EXPECT_THAT(reach.reason, AllOf(HasSubstr("no network transport"), HasSubstr("rank 0")));
+}
+
+TEST(UcxProbe, ReachesAnotherHostByNetwork) {
+  const Variable tls("UCX_TLS", "tcp,self");
+  EXPECT_TRUE(make_on("a", 0)->probe(make_on("b", 1)->address()).ok);
+}
+
+TEST(UcxProbe, DoesNotReachItself) {
+  const auto alone = make_on("a", 0);
+  EXPECT_THAT(alone->probe(alone->address()).reason, HasSubstr("does not reach itself"));
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew::ucx {
+
+/// Error{Unavailable, "ucx: WHAT: text of UCX"} unless ok.
+void require(ucs_status_t status, const std::string& what);
+
+/// A context of UCX with one worker: configured by the user's UCX_* first, then by what sinew wants.
+/// Errors: Error{Unavailable} with UCX's reason and UCX_TLS, where nothing is left to send over.
+class Context {
+ public:
+  explicit Context(int ranks);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  ucp_context_h context() const noexcept { return context_.get(); }
+  ucp_worker_h worker() const noexcept { return worker_.get(); }
+  int wake_descriptor() const noexcept { return wake_; }
+  Bytes address() const;
+  /// Does any of the transports lead to another host?
+  bool leads_elsewhere() const;
+
+ private:
+  struct Cleanup {
+    void operator()(ucp_context_h c) const noexcept { ucp_cleanup(c); }
+    void operator()(ucp_worker_h w) const noexcept { ucp_worker_destroy(w); }
+  };
+  std::unique_ptr<ucp_context, Cleanup> context_;
+  std::unique_ptr<ucp_worker, Cleanup> worker_;
+  int wake_ = -1;
+};
+
+}  // namespace sinew::ucx

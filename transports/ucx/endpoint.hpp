@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sinew/core/credit_window.hpp>
+#include <sinew/core/matcher.hpp>
+#include <sinew/transports/ucx/shared.hpp>
+
+namespace sinew::ucx {
+
+/// One peer: what its frames say meets the matcher here.
+/// Its end: what UCX has not begun ends at once; what it has begun keeps its completion until UCX has let go of the
+/// memory, or can touch it no more, because the process at the other end is dead and all it sent has been read. Such
+/// requests are held: UCX keeps them until its worker ends.
+class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
+ public:
+  UcxEndpoint(Shared& shared, PeerAddress peer, Link& link);
+  ~UcxEndpoint() override;
+
+  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool cancel(Completion& done) override;
+  void close(Completion& quiet) override;
+
+  int rank() const noexcept { return peer_.rank; }
+  /// Begins an operation on the peer's memory: `start(ep, request, parameters)` calls UCX and returns what that did.
+  /// A key that it leaves in the request is destroyed after the end.
+  template <class Start>
+  void access(Completion& done, Start start);
+
+  /// The next frame of the pair; `payload` is UCX's and free again on return.
+  void take(const Frame& frame, const std::byte* payload, std::size_t bytes);
+  /// Data of one of this endpoint's streams: takes them, or asks UCX to bring them.
+  ucs_status_t take_data(Stream& stream, const DataFrame& data, void* bytes, std::size_t count, bool waits_at_sender);
+  /// The peer is gone: everything ends PeerLost, what has arrived in full can still be received.
+  void lose(const std::string& how);
+  /// After the end: looks whether UCX has let go. true: it has, there is nothing more to wait for.
+  bool settle(bool idle);
+  /// Nobody can be waited for here: only a process that died is sure to send no more.
+  bool must_be_watched() const { return link_.peer_is_gone(); }
+
+ private:
+  /// The 64 bytes of a send.
+  struct Send : Operation {
+    const std::byte* from = nullptr;
+    std::uint64_t left = 0;         // not sent yet, or not known to be
+    Request* eager = nullptr;       // holds a copy
+    std::uint32_t outstanding = 0;  // requests of UCX
+    bool cleared = false;
+    bool refused = false;
+  };
+
+  // MatcherWire
+  void grant(std::uint64_t id, Completion& receive) override;
+  void refuse(std::uint64_t id, Code why, std::uint64_t note) override;
+  void return_credit(std::size_t charge) override;
+  // RequestOwner
+  void completed(Request& request, ucs_status_t status) override;
+
+  void send_data(Completion& done, const Frame& clear);
+
+  void cleared(const Frame& frame);
+  void refused(const Frame& frame);
+  void withdrawn(std::uint32_t id);
+  void data_sent(Request& r);
+  bool cancel_send(Completion& done);
+  bool cancel_arriving(Completion& receive);
+
+  void ask(Stream& stream);
+  void piece_here(Stream& stream);
+  void end_stream(Stream& stream) noexcept;
+  void fetch_ended(Request& r, ucs_status_t status);
+
+  void end_everything(const Status& reason);
+  void end_eager(const Status& reason);
+  void end_streams(const Status& reason);
+  void end_announced(const Status& reason);
+  void let_go();
+  Status lost(const std::string& how) const;
+  void finish(Completion& done, Status status) { shared_.finished.add(done, std::move(status)); }
+
+  Shared& shared_;
+  const PeerAddress peer_;
+  Link& link_;
+  Matcher matcher_;
+  CreditWindow credit_;
+  std::size_t owed_credit_ = 0;
+  SlotTable<Completion> announced_;
+  Status end_{};
+  Completion* quiet_ = nullptr;
+  bool said_closed_ = false;
+  Clock::time_point ended_at_{};
+  int idle_turns_ = 0;
+};
+
+template <class Start>
+void UcxEndpoint::access(Completion& done, Start start) {
+  ++shared_.pending;
+  done.make<Operation>();
+  if (!end_.ok()) return finish(done, end_);
+  Request& r = shared_.requests.take(Request::What::Access, this, &done);
+  link_.run(r, [this, &r, start] {
+    ucp_request_param_t p{};
+    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    p.cb.send = &Requests::sent;
+    p.user_data = &r;
+    return start(link_.ep(), r, p);
+  });
+}
+
+}  // namespace sinew::ucx

@@ -1,0 +1,39 @@
+#include <memory>
+#include <span>
+
+#include <sinew/core/module_entry.hpp>
+#include <sinew/transports/ucx/context.hpp>
+#include <sinew/transports/ucx/ucx.hpp>
+
+namespace sinew::ucx {
+namespace {
+
+class UcxFabric final : public Fabric {
+ public:
+  explicit UcxFabric(const Options& options) : rail_{make_transport(options)} {}
+  std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+
+ private:
+  std::unique_ptr<Transport> rail_[1];
+};
+
+class UcxModule final : public Module {
+ public:
+  std::string_view name() const noexcept override { return "ucx"; }
+  Availability available() const override { return Availability::yes(); }
+  std::unique_ptr<Fabric> open(const FabricContext& c) override {
+    return std::make_unique<UcxFabric>(
+        Options{.rank = c.rank, .size = c.size, .generation = c.generation, .host_id = c.host_id, .host = &c.host});
+  }
+};
+
+}  // namespace
+
+Module& module() noexcept {
+  static UcxModule m;
+  return m;
+}
+
+}  // namespace sinew::ucx
+
+SINEW_MODULE(sinew::ucx::module);

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include <sinew/core/block_pool.hpp>
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/transports/ucx/frame.hpp>
+
+namespace sinew::ucx {
+
+struct Request;
+
+/// Whom a request's end is told, from inside a call of UCX or of its progress.
+class RequestOwner {
+ public:
+  virtual void completed(Request& request, ucs_status_t status) = 0;
+
+  Request* begun = nullptr;  ///< those that UCX has not ended, newest first: kept by Requests
+
+ protected:
+  ~RequestOwner() = default;
+};
+
+/// One operation of UCX. It outlives the operation's memory and its endpoint, so that UCX may end it whenever it likes,
+/// or never.
+struct Request {
+  enum class What : std::uint8_t { Frame, Data, Fetch, Access };
+  /// What shared memory sends without a descriptor is less.
+  static constexpr std::size_t kInline = 64;
+
+  RequestOwner* owner = nullptr;  ///< null: nobody, or nobody any more
+  Completion* completion = nullptr;
+  std::size_t bytes = 0;     ///< of the payload, or of the data
+  ucp_rkey_h key = nullptr;  ///< of Access
+  std::uint32_t stream = 0;  ///< of Fetch
+  std::uint32_t piece = 0;   ///< of Fetch
+  What what = What::Frame;
+  Frame frame{};  ///< UCX reads the header until it has sent it
+  DataFrame data{};
+  std::byte payload[kInline];  ///< of a Frame
+  std::byte* block = nullptr;  ///< or here
+
+  const std::byte* kept() const noexcept { return block != nullptr ? block : payload; }
+  class Requests* pool = nullptr;
+  Request* before = nullptr;
+  Request* after = nullptr;  ///< also of the free list
+};
+
+/// All requests of one worker. Lifetime: longer than the worker's, which may end some while it is destroyed.
+class Requests {
+ public:
+  Requests() = default;
+  ~Requests();
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+
+  Request& take(Request::What what, RequestOwner* owner = nullptr, Completion* completion = nullptr);
+  /// A copy of a Frame's payload, which lives as long as the request.
+  void keep(Request& r, ConstBuffer payload);
+  /// Before a call that may end the request by a callback, from inside the call.
+  static void begin(Request& r) noexcept;
+  /// After a call that takes a Request as its user data and `ended` as its callback.
+  static void returned(Request& r, ucs_status_ptr_t result);
+  /// Begun, but not given to UCX after all.
+  static void take_back(Request& r) noexcept;
+  /// Whoever was to be told is not: the request is left to UCX.
+  static void forget(Request& r) noexcept;
+
+  static void sent(void* request, ucs_status_t status, void* user_data);
+  static void fetched(void* request, ucs_status_t status, std::size_t bytes, void* user_data);
+
+ private:
+  static void end(Request& r, ucs_status_t status);
+
+  BlockPool blocks_;
+  std::deque<Request> all_;
+  Request* free_ = nullptr;
+};
+
+}  // namespace sinew::ucx

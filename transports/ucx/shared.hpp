@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/block_pool.hpp>
+#include <sinew/core/operation.hpp>
+#include <sinew/core/slot_table.hpp>
+#include <sinew/transports/ucx/context.hpp>
+#include <sinew/transports/ucx/link.hpp>
+#include <sinew/transports/ucx/peer_address.hpp>
+#include <sinew/transports/ucx/requests.hpp>
+#include <sinew/transports/ucx/ucx.hpp>
+
+namespace sinew::ucx {
+
+/// A message on its way to this rank: cleared whole, or if it is reduced in two pieces at a time.
+struct Stream {
+  enum class State : std::uint8_t { Idle, Asked, Fetching, Here };
+  struct Piece {
+    std::byte* scratch = nullptr;
+    std::uint64_t offset = 0;
+    std::size_t bytes = 0;
+    State state = State::Idle;
+  };
+
+  UcxEndpoint* endpoint = nullptr;
+  Completion* receive = nullptr;
+  std::uint64_t total = 0;
+  std::uint64_t asked = 0;
+  std::uint64_t delivered = 0;
+  std::size_t piece_bytes = 0;
+  std::uint32_t sender = 0;  ///< its number of the message
+  std::uint32_t number = 0;  ///< this rank's
+  bool in_pieces = false;
+  std::array<Piece, 2> pieces;
+
+  bool is_fetching() const noexcept { return pieces[0].state == State::Fetching || pieces[1].state == State::Fetching; }
+};
+
+/// Memory that UCX may still write.
+struct HeldMemory {
+  ~HeldMemory() {
+    for (void* block : blocks) ::operator delete(block);
+  }
+  std::vector<void*> blocks;
+};
+
+/// What the endpoints of one transport share. The order of the members is that of their lives: UCX may end requests,
+/// and write into the scratch of streams, until its worker is gone.
+struct Shared {
+  explicit Shared(const Options& o) : options(o) {}
+
+  Options options;
+  Requests requests;
+  BlockPool pool;
+  HeldMemory held;
+  std::size_t held_requests = 0;
+  FinishedOperations finished;
+  std::size_t pending = 0;  ///< operations begun and not fired
+  PeerAddress self;
+  SlotTable<Stream> streams;
+  std::deque<Stream> stream_memory;
+  std::vector<Stream*> free_streams;
+  std::vector<std::unique_ptr<Link>> links;  ///< by rank
+  std::vector<UcxEndpoint*> ending;          ///< wait for UCX to let go of their memory
+  std::vector<Link*> broken;                 ///< have failed, and their endpoints do not know yet
+  std::vector<ucp_rkey_h> mapped;            ///< of memory that this rank looks at directly
+  Context ucx{options.size};
+
+  Link& link_to(int rank) {
+    auto& link = links[static_cast<std::size_t>(rank)];
+    if (!link) link = std::make_unique<Link>(requests, self.rank, broken);
+    return *link;
+  }
+};
+
+}  // namespace sinew::ucx

@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/transports/ucx/embedded.hpp>
+#include <sinew/transports/ucx/transport.hpp>
+
+namespace sinew::ucx {
+namespace {
+
+/// For frames that are still on their way out when the transport ends.
+constexpr auto kFlushPatience = std::chrono::seconds(1);
+/// A peer that leaves breaks its connections, maybe before its last words have been read from others of them.
+constexpr auto kLastWords = std::chrono::milliseconds(200);
+
+/// The random number tells equal pids of two machines apart, the pid parent and child of a fork.
+std::uint64_t process_id() {
+  static const std::uint64_t id = random_id();
+  return id ^ static_cast<std::uint64_t>(::getpid());
+}
+
+}  // namespace
+
+UcxTransport::UcxTransport(const Options& options) : shared_(options) {
+  shared_.self = {options.rank,         random_id(), process_id(), options.host_id, shared_.ucx.leads_elsewhere(),
+                  shared_.ucx.address()};
+  shared_.links.resize(static_cast<std::size_t>(options.size));
+  capabilities_.one_sided = true;
+  capabilities_.cancels_sends = true;
+  capabilities_.eager_bytes = options.eager_bytes;
+  handle(kFrameId, &on_frame);
+  handle(kDataId, &on_data);
+}
+
+void UcxTransport::handle(unsigned id, ucp_am_recv_callback_t callback) {
+  ucp_am_handler_param_t p{};
+  p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  p.id = id;
+  p.cb = callback;
+  p.arg = this;
+  require(ucp_worker_set_am_recv_handler(shared_.ucx.worker(), &p), "setting a handler of active messages");
+}
+
+UcxTransport::~UcxTransport() {
+  const Embedded embedded;
+  for (const ucp_rkey_h key : shared_.mapped) ucp_rkey_destroy(key);
+  const auto give_up = Deadline::after(kFlushPatience);
+  for (const auto& link : shared_.links) {
+    if (!link || !link->is_open()) continue;
+    const auto wait_while = [&](auto holds) {
+      while (holds() && !give_up.passed() && !link->peer_is_gone()) ucp_worker_progress(shared_.ucx.worker());
+    };
+    wait_while([&] { return link->waits_to_be_connected(); });
+    if (!link->is_connected() || link->peer_is_gone()) continue;
+    link->post({.kind = FrameKind::Gone});
+    ucp_request_param_t p{};
+    const ucs_status_ptr_t flush = ucp_ep_flush_nbx(link->ep(), &p);
+    if (!UCS_PTR_IS_PTR(flush)) continue;
+    wait_while([&] { return ucp_request_check_status(flush) == UCS_INPROGRESS; });
+    ucp_request_free(flush);
+  }
+}
+
+Reach UcxTransport::probe(const Address& peer) {
+  try {
+    const PeerAddress p = PeerAddress::decode(peer);
+    if (p.instance == shared_.self.instance) return {false, "a rank does not reach itself over ucx", {}, {}};
+    if (p.host_id == shared_.self.host_id) {
+      return {true, {}, {5e-7, 1e-6, {{64 << 10, 4e9}, {1 << 20, 8e9}}}, "memory"};
+    }
+    for (const PeerAddress* end : {&std::as_const(shared_.self), &p}) {
+      if (end->leads_elsewhere) continue;
+      return {false, fmt::format("UCX has no network transport on rank {}'s host (UCX_TLS?)", end->rank), {}, {}};
+    }
+    return {true, {}, {1e-6, 10e-6, {{1 << 20, 1.2e9}}}, "network"};
+  } catch (const Error& e) {
+    return {false, e.what(), {}, {}};
+  }
+}
+
+std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
+  if (const Reach r = probe(peer); !r.ok) throw Error(Code::Unavailable, "ucx: " + r.reason);
+  PeerAddress p = PeerAddress::decode(peer);
+  if (p.rank < 0 || p.rank >= shared_.options.size) {
+    throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} of {}", p.rank, shared_.options.size));
+  }
+  Link& link = shared_.link_to(p.rank);
+  if (link.endpoint() != nullptr) {
+    throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} has an endpoint already", p.rank));
+  }
+  if (!link.is_open()) {
+    link.open(shared_.ucx.worker(), p, p.host_id != shared_.self.host_id, shared_.options.host);
+  }
+  auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link);
+  link.attach(*endpoint);
+  return endpoint;
+}
+
+ucs_status_t UcxTransport::on_frame(void* self, const void* header, std::size_t header_bytes, void* payload,
+                                    std::size_t bytes, const ucp_am_recv_param_t* /*how*/) {
+  Shared& shared = static_cast<UcxTransport*>(self)->shared_;
+  Frame f;
+  if (header_bytes != kEagerHeaderBytes && header_bytes != sizeof f) return UCS_OK;
+  std::memcpy(&f, header, header_bytes);
+  if (f.token != shared.self.token() || f.rank >= shared.links.size()) return UCS_OK;
+  shared.link_to(static_cast<int>(f.rank)).accept(f, static_cast<const std::byte*>(payload), bytes);
+  return UCS_OK;
+}
+
+ucs_status_t UcxTransport::on_data(void* self, const void* header, std::size_t header_bytes, void* data,
+                                   std::size_t bytes, const ucp_am_recv_param_t* how) {
+  Shared& shared = static_cast<UcxTransport*>(self)->shared_;
+  DataFrame d;
+  if (header_bytes != sizeof d) return UCS_OK;
+  std::memcpy(&d, header, sizeof d);
+  Stream* stream = shared.streams.find(d.stream);
+  if (d.token != shared.self.token() || stream == nullptr) return UCS_OK;  // cancelled meanwhile
+  const bool waits_at_sender = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  return stream->endpoint->take_data(*stream, d, data, bytes, waits_at_sender);
+}
+
+int UcxTransport::progress() noexcept {
+  int events = 0;
+  {
+    const Embedded embedded;
+    events = static_cast<int>(ucp_worker_progress(shared_.ucx.worker()));
+  }
+  if (!shared_.broken.empty()) events += end_broken();
+  if (!shared_.ending.empty()) {
+    std::erase_if(shared_.ending, [&](UcxEndpoint* e) { return e->settle(events == 0); });
+  }
+  const int fired = shared_.finished.fire();
+  shared_.pending -= static_cast<std::size_t>(fired);
+  return events + fired;
+}
+
+int UcxTransport::end_broken() {
+  const auto now = Clock::now();
+  return static_cast<int>(std::erase_if(shared_.broken, [&](Link* link) {
+    if (now - link->failed_at() < kLastWords) return false;
+    if (link->endpoint() != nullptr) {
+      link->endpoint()->lose(link->why());
+    }
+    link->end_waiting();
+    return true;
+  }));
+}
+
+bool UcxTransport::arm() noexcept {
+  if (!shared_.finished.empty() || !shared_.broken.empty()) return false;
+  const bool watch = std::ranges::any_of(shared_.ending, [](UcxEndpoint* e) { return e->must_be_watched(); });
+  const Embedded embedded;
+  return !watch && ucp_worker_arm(shared_.ucx.worker()) == UCS_OK;
+}
+
+std::unique_ptr<Transport> make_transport(const Options& options) { return std::make_unique<UcxTransport>(options); }
+
+}  // namespace sinew::ucx

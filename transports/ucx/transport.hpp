@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+
+#include <sinew/transports/ucx/endpoint.hpp>
+#include <sinew/transports/ucx/one_sided.hpp>
+#include <sinew/transports/ucx/shared.hpp>
+
+namespace sinew::ucx {
+
+/// The rail: a worker of UCX, and the endpoints that share it.
+class UcxTransport final : public Transport {
+ public:
+  explicit UcxTransport(const Options& options);
+  ~UcxTransport() override;
+
+  std::string_view name() const noexcept override { return "ucx"; }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Address address() const override { return shared_.self.encode(); }
+  Reach probe(const Address& peer) override;
+  std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  Region register_memory(Buffer memory) override { return one_sided_.register_memory(memory); }
+  OneSided* one_sided() noexcept override { return &one_sided_; }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return shared_.pending != 0; }
+  int wake_descriptor() const noexcept override { return shared_.ucx.wake_descriptor(); }
+  bool arm() noexcept override;
+  void disarm() noexcept override {}
+
+ private:
+  static ucs_status_t on_frame(void* self, const void* header, std::size_t header_bytes, void* payload,
+                               std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t on_data(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                              const ucp_am_recv_param_t* how);
+
+  void handle(unsigned id, ucp_am_recv_callback_t callback);
+  int end_broken();
+
+  Shared shared_;
+  Capabilities capabilities_;
+  UcxOneSided one_sided_{shared_};
+};
+
+}  // namespace sinew::ucx
