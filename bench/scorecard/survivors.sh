@@ -24,10 +24,13 @@ survivors_row() {
 
 survivors_row survivors "one host" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
 SINEW_TRANSPORTS=tcp survivors_row survivors_tcp "one host, tcp" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
+SINEW_TRANSPORTS=ucx survivors_row survivors_ucx "one host, ucx" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
 survivors_row survivors_openmpi "Open MPI's --enable-recovery" \
   open_mpi --enable-recovery --oversubscribe -n $ranks "$bin/survivors"
 if unshare -n true 2>/dev/null; then
   survivors_row survivors_two_hosts "two hosts" tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
+  SINEW_TRANSPORTS=ucx survivors_row survivors_two_hosts_ucx "two hosts, ucx" \
+    tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
 else
   row survivors_two_hosts "two hosts: $what" "$must" "not measured: no network namespaces here" false
 fi

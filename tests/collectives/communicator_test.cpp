@@ -238,6 +238,12 @@ std::vector<Setting> settings() {
   all.push_back({"inproc,shm", 3, Drive::Thread});
   all.push_back({"tcp", 2, Drive::Thread});
   all.push_back({"shm,tcp", 3, Drive::Thread});
+  for (const std::string t : transports_between_processes()) {
+    if (t != "ucx") continue;
+    for (const int ranks : {2, 3, 8}) all.push_back({t, ranks, Drive::Caller});
+    all.push_back({"shm,ucx", 3, Drive::Caller});
+    all.push_back({t, 2, Drive::Thread});
+  }
   return all;
 }
 

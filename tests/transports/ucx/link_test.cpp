@@ -74,9 +74,9 @@ TEST_F(UcxLink, DropsWhatComesAfterTheEndpoint) {
     link().attach(endpoint);
   }
   arrive(0);
+  Received r;
   ucx::UcxEndpoint next(shared_, {.rank = 1}, link());
   link().attach(next);
-  Received r;
   receive(next, r);
   EXPECT_FALSE(r.fired);
 }
