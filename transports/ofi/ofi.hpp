@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/fabric.hpp>
+
+/// Messages over libfabric, whatever provider it has: reliable datagram endpoints, one per World.
+///
+/// Two ways lead to a peer. Frames (frame.hpp) are untagged messages of at most 16 KiB into buffers that are always
+/// posted: control, and eager payload. The core matcher decides with what they say. Payload that was announced and has
+/// found its receive travels as native tagged messages, straight between the users' buffers, under a tag that the
+/// receiver chose and from this peer only (directed receive). docs/adr/0007 says why matching is not the provider's.
+///
+/// Strangers: the connections are the provider's and it authenticates nobody. A frame counts only with the key of its
+/// pair (session_key.hpp), which only those who know the job's secret can make; tagged receives take from this peer
+/// only.
+/// Waking: by the completion queue's descriptor; a provider without one (shm) must be polled.
+namespace sinew::ofi {
+
+Module& module() noexcept;
+
+struct Options {
+  int rank = 0;
+  std::uint8_t generation = 0;
+  Bytes secret;                              ///< of the job
+  std::string host_id;                       ///< equal text: same host
+  Config config;                             ///< ofi_provider, interface
+  std::size_t eager_bytes = 16 * 1024 - 64;  ///< with its header within what ofi_rxm sends in one piece
+  std::size_t eager_credit_bytes = 256 * 1024;
+  std::size_t largest_piece =
+      4 * 1024 * 1024;  ///< announced messages are cut into pieces of this, or what the provider takes
+};
+
+/// What the module's fabric opens, without a World.
+/// Errors: Error{Unavailable} where there is no such provider, naming those that there are.
+std::unique_ptr<Transport> make_transport(const Options& options);
+
+}  // namespace sinew::ofi
