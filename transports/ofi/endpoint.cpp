@@ -130,9 +130,11 @@ void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
     f.piece_bytes = std::min(f.piece_bytes, Flows::kScratchBytes) / element * element;
   }
   operation_of(receive).handle = f.number;
-  const FrameHeader clear{.kind = FrameKind::Clear, .id = f.theirs, .note = f.number, .bytes = f.piece_bytes};
   shared_.flows.start(f);
-  control(clear);
+}
+
+void OfiEndpoint::receive_posted(Flow& f) {
+  control({.kind = FrameKind::Clear, .id = f.theirs, .note = f.number, .bytes = f.piece_bytes});
 }
 
 void OfiEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {

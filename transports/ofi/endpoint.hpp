@@ -46,6 +46,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   void refuse(std::uint64_t id, Code why, std::uint64_t note) override;
   void return_credit(std::size_t charge) override;
   // FlowOwner
+  void receive_posted(Flow& flow) override;
   void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) override;
   void flow_ended(Flow& flow, const Status& why) override;
 

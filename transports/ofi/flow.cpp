@@ -84,7 +84,7 @@ void Flows::retry() {
 }
 
 void Flows::post(Flow& f) {
-  while (!f.stopping && !f.stalled && f.posted < f.pieces() && f.posted - f.retired < Flow::kWindow) {
+  while (!f.stopping && !f.stalled && f.posted < f.pieces() && f.has_room()) {
     Piece& p = f.window[f.posted % Flow::kWindow];
     const ssize_t result = post(f, p);
     if (result == -FI_EAGAIN) {
@@ -97,11 +97,15 @@ void Flows::post(Flow& f) {
       p.posted = true;
       ++f.posted;
       ++f.in_flight;
+      if (f.way != Way::Receive) continue;
+      ++receives_;
+      if (f.posted == 1 && f.owner != nullptr) f.owner->receive_posted(f);
     }
   }
 }
 
 ssize_t Flows::post(Flow& f, Piece& p) {
+  if (f.way == Way::Receive && receives_ >= most_receives_) return -FI_EAGAIN;
   const std::size_t offset = f.posted * f.piece_bytes;
   p.bytes = std::min(f.piece_bytes, f.total - offset);
   if (f.through_scratch && p.scratch == nullptr) p.scratch = &scratch_.take();
@@ -129,6 +133,7 @@ void Flows::piece_ended(Request& request, const Outcome& outcome) {
 
 void Flows::ended(Flow& f, Piece& p, const Outcome& outcome) {
   --f.in_flight;
+  if (f.way == Way::Receive) --receives_;
   p.posted = false;
   p.done = outcome.error == 0;
   if (!f.stopping && !p.done) {

@@ -30,6 +30,8 @@ struct Piece : Request {
 
 class FlowOwner {
  public:
+  /// Of a receive: the first piece may come.
+  virtual void receive_posted(Flow& flow) = 0;
   /// Of a receive, the next piece in order: it lies in `scratch`, or (null) where it belongs.
   virtual void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) = 0;
   /// The provider has nothing of it any more; Ok: all of it was carried.
@@ -42,6 +44,8 @@ class FlowOwner {
 /// One message or remote access, cut into pieces of which a few at a time are with the provider.
 struct Flow {
   static constexpr std::size_t kWindow = 4;
+  /// A sender that is not ahead of what its receiver has posted.
+  static constexpr std::size_t kSendWindow = 2;
 
   explicit Flow(Request::Completed c) : window{Piece(c), Piece(c), Piece(c), Piece(c)} {}
 
@@ -75,6 +79,7 @@ struct Flow {
 
   /// At least one: an empty message is an empty piece.
   std::uint64_t pieces() const noexcept { return total == 0 ? 1 : (total + piece_bytes - 1) / piece_bytes; }
+  bool has_room() const noexcept { return posted - retired < (way == Way::Send ? kSendWindow : kWindow); }
 };
 
 /// The flows of one transport.
@@ -83,7 +88,8 @@ class Flows {
   /// Pieces of receives that go through scratch are at most this long.
   static constexpr std::size_t kScratchBytes = 256 * 1024;
 
-  explicit Flows(Rail& rail) : rail_(rail), scratch_(rail, kScratchBytes) {}
+  explicit Flows(Rail& rail)
+      : rail_(rail), scratch_(rail, kScratchBytes), most_receives_(rail.info().rx_attr->size / 2) {}
 
   /// A flow with nothing set.
   Flow& take();
@@ -107,6 +113,9 @@ class Flows {
 
   Rail& rail_;
   FramePool scratch_;
+  // The rest is for what comes unasked: the shm provider stops for good where that finds no entry.
+  std::size_t most_receives_;
+  std::size_t receives_ = 0;
   std::deque<Flow> all_;
   std::vector<Flow*> free_;
   std::vector<Flow*> stalled_;

@@ -2,6 +2,7 @@
 #include <rdma/fabric.h>
 
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,12 @@ bool is_loopback(const PeerAddress& p) {
     return IN6_IS_ADDR_LOOPBACK(&a.sin6_addr);
   }
   return false;
+}
+
+/// Of a name in /dev/shm (left_overs.hpp): the process.
+std::string_view owner_of(const PeerAddress& p) {
+  const std::string_view name(reinterpret_cast<const char*>(p.name.data()), p.name.size());
+  return name.substr(0, name.rfind(':'));
 }
 
 }  // namespace
@@ -65,6 +72,11 @@ std::string obstacle_between(const PeerAddress& self, const PeerAddress& peer) {
   if (!self.place.empty() && (peer.host_id != self.host_id || peer.place != self.place)) {
     return fmt::format("the provider {} works within one host, and rank {} is elsewhere ({}; here {})", self.provider,
                        peer.rank, peer.place, self.place);
+  }
+  if (!self.place.empty() && owner_of(peer) == owner_of(self)) {
+    return fmt::format(
+        "rank {} is a thread of this process, and the provider {} unmaps a closed endpoint under its peers", peer.rank,
+        self.provider);
   }
   if (peer.host_id != self.host_id && is_loopback(is_loopback(self) ? self : peer)) {
     return fmt::format("rank {} is on another host, and one of both has a loopback address only", peer.rank);

@@ -38,8 +38,7 @@ INSTANTIATE_TEST_SUITE_P(ofi, Conformance,
                          testing::Values(Subject{"tcp_threads", over(kTcp), run_threads},
                                          Subject{"tcp_tight", tight_over(kTcp), run_threads},
                                          Subject{"tcp_processes", over(kTcp), run_as_processes},
-                                         Subject{"shm_threads", over(kShm), run_threads},
-                                         Subject{"shm_tight", tight_over(kShm), run_threads},
+                                         Subject{"shm_tight", tight_over(kShm), run_as_processes},
                                          Subject{"shm_processes", over(kShm), run_as_processes}),
                          subject_name);
 
