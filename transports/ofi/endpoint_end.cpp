@@ -43,7 +43,10 @@ void OfiEndpoint::lose(Status why, bool at_once) {
   log::debug("ofi: {}", why.message());
   end_messages(why);
   lane_.drop(true, [](Completion&) {});
-  if (at_once) return stop_flows();
+  if (at_once) {
+    control({.kind = FrameKind::Bye});
+    return stop_flows();
+  }
   // What it sent before its last word may still be on its way.
   if (flows_.count() == 0) return;
   ending_ = Ending::Patient;

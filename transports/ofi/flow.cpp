@@ -87,7 +87,7 @@ void Flows::post(Flow& f) {
   while (!f.stopping && !f.stalled && f.posted < f.pieces() && f.has_room()) {
     Piece& p = f.window[f.posted % Flow::kWindow];
     const ssize_t result = post(f, p);
-    if (result == -FI_EAGAIN) {
+    if (is_later(result)) {
       f.stalled = true;
       stalled_.push_back(&f);
     } else if (result != 0) {

@@ -1,4 +1,3 @@
-#include <rdma/fi_errno.h>
 
 #include <fmt/format.h>
 

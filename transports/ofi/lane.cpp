@@ -1,5 +1,3 @@
-#include <rdma/fi_errno.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -57,7 +55,7 @@ bool Lane::post(const Waiting& w) {
     result = fi_send(lanes_.rail.endpoint(), frame.data, bytes, frame.descriptor, to_, &request);
     if (result != 0) lanes_.frames.give(frame);
   }
-  if (result == -FI_EAGAIN) return false;
+  if (is_later(result)) return false;
   if (result != 0) failure_ = fi_strerror(static_cast<int>(-result));
   ++sequence_;
   if (w.done != nullptr) lanes_.finished.add(*w.done, {});

@@ -1,4 +1,3 @@
-#include <rdma/fi_errno.h>
 
 #include <algorithm>
 #include <cstring>
@@ -125,7 +124,7 @@ void OfiTransport::post_receives() {
     Request& request = frame;
     const ssize_t result = fi_recv(shared_.rail.endpoint(), frame.data, shared_.incoming.frame_bytes(),
                                    frame.descriptor, FI_ADDR_UNSPEC, &request);
-    if (result == -FI_EAGAIN) return;
+    if (is_later(result)) return;
     require(result, "posting a receive");
     unposted_.pop_back();
   }
