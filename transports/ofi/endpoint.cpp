@@ -98,7 +98,11 @@ void OfiEndpoint::access(Way way, Buffer local, std::uint64_t remote, std::uint6
 
 void OfiEndpoint::control(const FrameHeader& header, ConstBuffer payload, Completion* done) {
   lane_.push(header, payload, done);
-  if (!lane_.failure().empty() && end_.ok()) shared_.fault(*this, about_peer({Code::System, lane_.failure()}));
+  if (!lane_.failure().empty()) lane_failed();
+}
+
+void OfiEndpoint::lane_failed() {
+  if (end_.ok()) shared_.fault(*this, about_peer({Code::PeerLost, lane_.failure()}));
 }
 
 Status OfiEndpoint::about_peer(const Status& why) const {
@@ -110,7 +114,8 @@ Flow& OfiEndpoint::flow_of(Way way, Completion& operation) {
   f.owner = this;
   f.operation = &operation;
   f.way = way;
-  f.peer = lane_.address();
+  f.peer = lane_.ends().to;
+  f.life = lane_.ends().life;
   f.number = flows_.insert(f);
   return f;
 }

@@ -34,6 +34,8 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   std::uint64_t their_key() const noexcept { return their_key_; }
   /// A frame of the peer, in whatever order the provider completed it.
   void frame(const FrameHeader& header, const std::byte* payload);
+  /// Frames to the peer can no more be sent.
+  void lane_failed();
   /// Everything ends with this: at once, or when what the peer sent before has had time to come.
   void lose(Status why, bool at_once);
   /// It waits for the provider. true: there is nothing to wait for any more.

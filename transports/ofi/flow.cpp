@@ -9,6 +9,7 @@
 
 #include <sinew/transports/ofi/flow.hpp>
 #include <sinew/transports/ofi/frame.hpp>
+#include <sinew/transports/ofi/life.hpp>
 
 namespace sinew::ofi {
 namespace {
@@ -106,6 +107,7 @@ void Flows::post(Flow& f) {
 
 ssize_t Flows::post(Flow& f, Piece& p) {
   if (f.way == Way::Receive && receives_ >= most_receives_) return -FI_EAGAIN;
+  if (f.way != Way::Receive && has_ended(f.life)) return -FI_ESHUTDOWN;
   const std::size_t offset = f.posted * f.piece_bytes;
   p.bytes = std::min(f.piece_bytes, f.total - offset);
   if (f.through_scratch && p.scratch == nullptr) p.scratch = &scratch_.take();

@@ -60,6 +60,7 @@ struct Flow {
   std::size_t total = 0;
   std::size_t piece_bytes = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
+  int life = -1;             ///< of the peer, see has_ended
   std::uint32_t number = 0;  ///< in the owner's table
   std::uint32_t theirs = 0;  ///< in the peer's: of a send, the receiver's; of a receive, the sender's
   std::uint64_t remote = 0;  ///< Get, Put: where, and the key

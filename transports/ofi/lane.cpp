@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include <sinew/core/error.hpp>
 #include <sinew/transports/ofi/lane.hpp>
+#include <sinew/transports/ofi/life.hpp>
 
 namespace sinew::ofi {
 namespace {
@@ -17,8 +19,8 @@ void write_frame(std::byte* to, const FrameHeader& header, ConstBuffer payload) 
 }  // namespace
 
 void Lane::push(FrameHeader header, ConstBuffer payload, Completion* done) {
-  header.key = key_;
-  header.rank = own_rank_;
+  header.key = ends_.key;
+  header.rank = ends_.own_rank;
   const Waiting frame{header, payload, done};
   if (waiting_.empty() && post(frame)) return;
   if (waiting_.empty()) lanes_.stalled.push_back(this);
@@ -38,6 +40,11 @@ bool Lane::take_back(Completion& eager) {
 }
 
 bool Lane::post(const Waiting& w) {
+  if (failure_.empty() && has_ended(ends_.life)) failure_ = "its process has ended";
+  if (!failure_.empty()) {
+    if (w.done != nullptr) lanes_.finished.add(*w.done, {Code::PeerLost, failure_, ends_.peer_rank});
+    return true;
+  }
   FrameHeader header = w.header;
   header.sequence = sequence_;
   const std::size_t bytes = sizeof header + w.payload.bytes;
@@ -47,12 +54,12 @@ bool Lane::post(const Waiting& w) {
   if (bytes <= inject && header.kind != FrameKind::Bye) {
     std::byte buffer[kMostInjected];
     write_frame(buffer, header, w.payload);
-    result = fi_inject(lanes_.rail.endpoint(), buffer, bytes, to_);
+    result = fi_inject(lanes_.rail.endpoint(), buffer, bytes, ends_.to);
   } else {
     Frame& frame = lanes_.frames.take();
     write_frame(frame.data, header, w.payload);
     Request& request = frame;
-    result = fi_send(lanes_.rail.endpoint(), frame.data, bytes, frame.descriptor, to_, &request);
+    result = fi_send(lanes_.rail.endpoint(), frame.data, bytes, frame.descriptor, ends_.to, &request);
     if (result != 0) lanes_.frames.give(frame);
   }
   if (is_later(result)) return false;

@@ -28,8 +28,16 @@ struct Lanes {
 /// What was posted needs no memory of anybody else. Outlives its endpoint: last words leave behind its end.
 class Lane {
  public:
-  Lane(Lanes& lanes, fi_addr_t to, std::int32_t own_rank, std::uint64_t key) noexcept
-      : lanes_(lanes), to_(to), own_rank_(own_rank), key_(key) {}
+  /// What is known of the peer, and what every frame to it says.
+  struct Ends {
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    int peer_rank = -1;
+    int life = -1;  ///< see has_ended
+    std::int32_t own_rank = -1;
+    std::uint64_t key = 0;
+  };
+
+  Lane(Lanes& lanes, const Ends& ends) noexcept : lanes_(lanes), ends_(ends) {}
 
   /// `done`: the eager message whose payload this is; it finishes when the provider has a copy.
   void push(FrameHeader header, ConstBuffer payload = {}, Completion* done = nullptr);
@@ -46,8 +54,8 @@ class Lane {
     }
     std::erase_if(waiting_, [and_control](const Waiting& w) { return and_control || w.done != nullptr; });
   }
-  fi_addr_t address() const noexcept { return to_; }
-  /// libfabric's text, once it has refused a frame for good.
+  const Ends& ends() const noexcept { return ends_; }
+  /// Why frames to this peer can no more be sent; empty: they can.
   const std::string& failure() const noexcept { return failure_; }
 
  private:
@@ -61,9 +69,7 @@ class Lane {
   bool post(const Waiting& w);
 
   Lanes& lanes_;
-  fi_addr_t to_;
-  std::int32_t own_rank_;
-  std::uint64_t key_;
+  const Ends ends_;
   std::uint32_t sequence_ = 0;
   std::deque<Waiting> waiting_;
   std::string failure_;

@@ -1,17 +1,12 @@
-#include <cstdlib>
-
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
+#include <sinew/transports/ofi/environment.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 #include <sinew/transports/ofi/ofi.hpp>
 #include <sinew/transports/ofi/transport.hpp>
 
 namespace sinew::ofi {
 namespace {
-
-/// ofi_rxm lets go of the buffers of a stopped peer only with its connection, and closes that only if told so by
-/// libfabric's environment. Set while this module loads: later other threads may read the environment.
-const int kRemovalCloses = ::setenv("FI_AV_REMOVE_CLEANUP", "1", 0);
 
 class OfiFabric final : public Fabric {
  public:
@@ -26,12 +21,16 @@ class OfiModule final : public Module {
  public:
   std::string_view name() const noexcept override { return "ofi"; }
   Availability available() const override {
-    if (kRemovalCloses != 0) return Availability::no("libfabric's environment cannot be set");
+    if (!environment_is_set()) return Availability::no("libfabric's environment cannot be set");
     return Availability::yes();
   }
   std::unique_ptr<Fabric> open(const FabricContext& c) override {
-    return std::make_unique<OfiFabric>(Options{
-        .rank = c.rank, .generation = c.generation, .secret = c.secret, .host_id = c.host_id, .config = c.config});
+    return std::make_unique<OfiFabric>(Options{.rank = c.rank,
+                                               .generation = c.generation,
+                                               .secret = c.secret,
+                                               .host_id = c.host_id,
+                                               .config = c.config,
+                                               .life_of = [&host = c.host](int rank) { return host.life_of(rank); }});
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,9 +26,13 @@ Module& module() noexcept;
 struct Options {
   int rank = 0;
   std::uint8_t generation = 0;
-  Bytes secret;                              ///< of the job
-  std::string host_id;                       ///< equal text: same host
-  Config config;                             ///< ofi_provider, interface
+  Bytes secret;         ///< of the job
+  std::string host_id;  ///< equal text: same host
+  Config config;        ///< ofi_provider, interface
+  /// Readable once the rank's process has ended, -1: unknown (HostPeers::life_of). The shm provider wants to know: its
+  /// queues are locked by words in shared memory, and who comes to the queue of a process that died with its lock held
+  /// waits for ever.
+  std::function<int(int rank)> life_of = [](int) { return -1; };
   std::size_t eager_bytes = 16 * 1024 - 64;  ///< with its header within what ofi_rxm sends in one piece
   std::size_t eager_credit_bytes = 256 * 1024;
   std::size_t largest_piece =

@@ -84,12 +84,16 @@ std::unique_ptr<Endpoint> OfiTransport::connect(const Address& peer) {
     throw Error(Code::InvalidArgument, fmt::format("ofi: rank {} has or had an endpoint already", rank));
   }
   const Options& o = shared_.options;
-  auto lane = std::make_unique<Lane>(shared_.lanes, shared_.rail.insert(p.name), o.rank,
-                                     session_key(o.secret, o.rank, rank, p.instance));
+  const Lane::Ends ends{.to = shared_.rail.insert(p.name),
+                        .peer_rank = rank,
+                        .life = is_shm(shared_.rail) ? o.life_of(rank) : -1,
+                        .own_rank = o.rank,
+                        .key = session_key(o.secret, o.rank, rank, p.instance)};
+  auto lane = std::make_unique<Lane>(shared_.lanes, ends);
+  if (shared_.peers.size() <= static_cast<std::size_t>(rank)) shared_.peers.resize(static_cast<std::size_t>(rank) + 1);
   auto endpoint = std::make_unique<OfiEndpoint>(shared_, std::move(p), *lane,
                                                 session_key(o.secret, rank, o.rank, shared_.self.instance));
   shared_.lane_to[rank] = std::move(lane);
-  if (shared_.peers.size() <= static_cast<std::size_t>(rank)) shared_.peers.resize(static_cast<std::size_t>(rank) + 1);
   shared_.peers[static_cast<std::size_t>(rank)] = endpoint.get();
   const auto waiting = parked_.extract(rank);
   for (std::size_t i = 0; !waiting.empty() && i < waiting.mapped().size(); ++i) {
@@ -173,7 +177,12 @@ void OfiTransport::park(const FrameHeader& h, const std::byte* frame, std::size_
 }
 
 void OfiTransport::flush_lanes() {
-  std::erase_if(shared_.lanes.stalled, [](Lane* lane) { return lane->flush(); });
+  std::erase_if(shared_.lanes.stalled, [this](Lane* lane) {
+    const bool flushed = lane->flush();
+    OfiEndpoint* endpoint = shared_.peers[static_cast<std::size_t>(lane->ends().peer_rank)];
+    if (!lane->failure().empty() && endpoint != nullptr) endpoint->lane_failed();
+    return flushed;
+  });
 }
 
 void OfiTransport::end_faulted() {

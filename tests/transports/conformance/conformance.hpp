@@ -36,6 +36,11 @@ class Conformance : public testing::TestWithParam<Subject> {
     run_as_threads(1, [&](const Exchange& world) { c = GetParam().make(world).transport->capabilities(); });
     return c;
   }
+  bool has_descriptor() const {
+    bool has = false;
+    run_as_threads(1, [&](const Exchange& world) { has = GetParam().make(world).transport->wake_descriptor() >= 0; });
+    return has;
+  }
 };
 
 inline void PrintTo(const Subject& s, std::ostream* out) { *out << s.name; }
