@@ -25,12 +25,14 @@ class OfiModule final : public Module {
     return Availability::yes();
   }
   std::unique_ptr<Fabric> open(const FabricContext& c) override {
-    return std::make_unique<OfiFabric>(Options{.rank = c.rank,
-                                               .generation = c.generation,
-                                               .secret = c.secret,
-                                               .host_id = c.host_id,
-                                               .config = c.config,
-                                               .life_of = [&host = c.host](int rank) { return host.life_of(rank); }});
+    return std::make_unique<OfiFabric>(
+        Options{.rank = c.rank,
+                .generation = c.generation,
+                .secret = c.secret,
+                .host_id = c.host_id,
+                .config = c.config,
+                .life_of = [&host = c.host](int rank) { return host.life_of(rank); },
+                .sleeps = static_cast<int>(c.host.ranks().size()) > c.host.usable_cores()});
   }
 };
 

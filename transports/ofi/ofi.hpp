@@ -18,7 +18,8 @@
 /// Strangers: the connections are the provider's and it authenticates nobody. A frame counts only with the key of its
 /// pair (session_key.hpp), which only those who know the job's secret can make; tagged receives take from this peer
 /// only.
-/// Waking: by the completion queue's descriptor; a provider without one (shm) must be polled.
+/// Waking: by the completion queue's descriptor, where this host's ranks are more than its cores; ranks with a core
+/// each poll, and so do all with a provider that has no descriptor (shm).
 namespace sinew::ofi {
 
 Module& module() noexcept;
@@ -33,10 +34,13 @@ struct Options {
   /// queues are locked by words in shared memory, and who comes to the queue of a process that died with its lock held
   /// waits for ever.
   std::function<int(int rank)> life_of = [](int) { return -1; };
+  /// Waits may sleep on the completion queue's descriptor. Where there is one, the kernel serves it with every segment
+  /// that comes, asleep or not: tcp;ofi_rxm on loopback, 8 bytes 0.5 us, 1 MiB 25 us.
+  bool sleeps = true;
   std::size_t eager_bytes = 16 * 1024 - 64;  ///< with its header within what ofi_rxm sends in one piece
   std::size_t eager_credit_bytes = 256 * 1024;
-  std::size_t largest_piece =
-      4 * 1024 * 1024;  ///< announced messages are cut into pieces of this, or what the provider takes
+  /// Announced messages are cut into pieces of this, or of what the provider takes.
+  std::size_t largest_piece = std::size_t{4} << 20;
 };
 
 /// What the module's fabric opens, without a World.

@@ -1,6 +1,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <sys/epoll.h>
 
 #include <array>
 #include <bit>
@@ -28,7 +29,7 @@ Handle<T> opened(std::string_view what, Open open) {
 
 }  // namespace
 
-Rail::Rail(Info info) : info_(std::move(info)) {
+Rail::Rail(Info info, bool sleeps) : info_(std::move(info)) {
   const int tag_bits = std::bit_width(info_->ep_attr->mem_tag_format);
   if (tag_bits < kTagBits) {
     throw Error(Code::Unavailable, fmt::format("ofi: the provider {} matches {} bits of a tag, {} are needed",
@@ -38,7 +39,7 @@ Rail::Rail(Info info) : info_(std::move(info)) {
                                [&](fid_fabric** f) { return fi_fabric(info_->fabric_attr, f, nullptr); });
   domain_ = opened<fid_domain>("opening the domain",
                                [&](fid_domain** d) { return fi_domain(fabric_.get(), info_.get(), d, nullptr); });
-  open_queue();
+  open_queue(sleeps);
   addresses_ = opened<fid_av>("opening the address vector", [&](fid_av** a) {
     fi_av_attr attributes{};
     attributes.type = FI_AV_UNSPEC;
@@ -51,19 +52,23 @@ Rail::Rail(Info info) : info_(std::move(info)) {
   require(fi_enable(endpoint_.get()), "enabling the endpoint");
 }
 
-void Rail::open_queue() {
+void Rail::open_queue(bool sleeps) {
   fi_cq_attr attributes{};
   attributes.format = FI_CQ_FORMAT_MSG;
   attributes.size = info_->tx_attr->size + info_->rx_attr->size;
   fid_cq* queue = nullptr;
   attributes.wait_obj = FI_WAIT_FD;
-  const int waiting = fi_cq_open(domain_.get(), &attributes, &queue, nullptr);
+  const int waiting = sleeps ? fi_cq_open(domain_.get(), &attributes, &queue, nullptr) : -FI_EOPNOTSUPP;
   if (waiting == 0) {
     queue_.reset(queue);
-    require(fi_control(&queue_->fid, FI_GETWAIT, &wake_descriptor_), "asking the completion queue for its descriptor");
+    require(fi_control(&queue_->fid, FI_GETWAIT, &queue_descriptor_), "asking the completion queue for its descriptor");
+    // Whoever waits on the queue's descriptor makes each of its events dearer, also while nobody sleeps: the kernel
+    // tells every epoll that holds one that holds the socket.
+    sleep_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+    if (!sleep_) throw_errno("epoll_create1");
     return;
   }
-  log::debug("ofi: the provider {} has no descriptor to sleep on: {}", provider(), fi_strerror(-waiting));
+  if (sleeps) log::debug("ofi: the provider {} has no descriptor to sleep on: {}", provider(), fi_strerror(-waiting));
   attributes.wait_obj = FI_WAIT_NONE;
   queue_ = opened<fid_cq>("opening the completion queue",
                           [&](fid_cq** q) { return fi_cq_open(domain_.get(), &attributes, q, nullptr); });
@@ -124,9 +129,19 @@ bool Rail::cut_off(fi_addr_t peer) noexcept {
 }
 
 bool Rail::arm() noexcept {
-  if (wake_descriptor_ < 0) return true;
+  if (!sleep_) return true;
   fid* queue = &queue_->fid;
-  return fi_trywait(fabric_.get(), &queue, 1) == FI_SUCCESS;
+  if (fi_trywait(fabric_.get(), &queue, 1) != FI_SUCCESS) return false;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  armed_ = ::epoll_ctl(sleep_.get(), EPOLL_CTL_ADD, queue_descriptor_, &event) == 0;
+  return armed_;
+}
+
+void Rail::disarm() noexcept {
+  if (!armed_) return;
+  ::epoll_ctl(sleep_.get(), EPOLL_CTL_DEL, queue_descriptor_, nullptr);
+  armed_ = false;
 }
 
 void* Rail::descriptor(const Region* region) const noexcept {

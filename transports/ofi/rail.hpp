@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/transports/ofi/handles.hpp>
 #include <sinew/transports/ofi/request.hpp>
@@ -25,7 +26,8 @@ struct Registered {
 class Rail {
  public:
   /// Errors: Error{Unavailable} with the step that failed and libfabric's text.
-  explicit Rail(Info info);
+  /// `sleeps`: somebody will want its descriptor.
+  Rail(Info info, bool sleeps);
 
   fid_ep* endpoint() const noexcept { return endpoint_.get(); }
   /// Every request ends, none completes.
@@ -43,10 +45,11 @@ class Rail {
   /// Ends the connection to this peer for good. false: the provider may go on with what it has of that peer's.
   bool cut_off(fi_addr_t peer) noexcept;
 
-  /// -1: the provider has none.
-  int wake_descriptor() const noexcept { return wake_descriptor_; }
-  /// false: something is there already.
+  /// -1: the provider has none, or nobody sleeps.
+  int wake_descriptor() const noexcept { return sleep_.get(); }
+  /// false: something is there already. true: the descriptor becomes readable with the next event, until disarm().
   bool arm() noexcept;
+  void disarm() noexcept;
 
   /// The provider wants its users' buffers registered.
   bool registers_local() const noexcept { return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
@@ -58,7 +61,7 @@ class Rail {
   Handle<fid_mr> register_memory(std::byte* data, std::size_t bytes, std::uint64_t access);
 
  private:
-  void open_queue();
+  void open_queue(bool sleeps);
   void end_failed();
 
   Info info_;
@@ -67,7 +70,9 @@ class Rail {
   Handle<fid_cq> queue_;
   Handle<fid_av> addresses_;
   Handle<fid_ep> endpoint_;
-  int wake_descriptor_ = -1;
+  int queue_descriptor_ = -1;
+  FileDescriptor sleep_;  // holds the queue's descriptor only between arm and disarm: see open_queue
+  bool armed_ = false;
   std::uint64_t next_key_ = 1;
 };
 

@@ -26,7 +26,7 @@ bool is_shm(const Rail& rail) { return rail.provider() == "shm"; }
 
 Shared::Shared(const Options& o, Info info)
     : options(o),
-      rail(std::move(info)),
+      rail(std::move(info), o.sleeps),
       self{.rank = o.rank,
            .instance = random_id(),
            .host_id = o.host_id,

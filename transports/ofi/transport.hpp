@@ -29,7 +29,7 @@ class OfiTransport final : public Transport {
   bool active() const noexcept override { return shared_.pending != 0; }
   int wake_descriptor() const noexcept override { return shared_.rail.wake_descriptor(); }
   bool arm() noexcept override;
-  void disarm() noexcept override {}
+  void disarm() noexcept override { shared_.rail.disarm(); }
 
  private:
   static void frame_came(Request& request, const Outcome& outcome);
