@@ -80,8 +80,10 @@ const std::vector<Row>& rows() {
                &Config::tune),
       text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
       text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
-      text_row("SINEW_INTERFACE", "an interface name such as eth0", "network interface that tcp uses",
+      text_row("SINEW_INTERFACE", "an interface name such as eth0", "network interface that tcp and ofi use",
                &Config::interface),
+      text_row("SINEW_OFI_PROVIDER", "a provider of libfabric such as tcp;ofi_rxm", "what ofi uses of libfabric",
+               &Config::ofi_provider),
       {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",
        [](Config& c, std::string_view v) {
          const std::size_t dash = v.find('-');

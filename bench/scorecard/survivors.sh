@@ -25,6 +25,12 @@ survivors_row() {
 survivors_row survivors "one host" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
 SINEW_TRANSPORTS=tcp survivors_row survivors_tcp "one host, tcp" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
 SINEW_TRANSPORTS=ucx survivors_row survivors_ucx "one host, ucx" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
+if [ -e build/release/lib/sinew-modules/sinew_ofi.so ]; then
+  for provider in "tcp;ofi_rxm" shm; do
+    SINEW_TRANSPORTS=ofi SINEW_OFI_PROVIDER=$provider survivors_row "survivors_ofi_${provider%;*}" "one host, ofi over $provider" \
+      "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
+  done
+fi
 survivors_row survivors_openmpi "Open MPI's --enable-recovery" \
   open_mpi --enable-recovery --oversubscribe -n $ranks "$bin/survivors"
 if unshare -n true 2>/dev/null; then

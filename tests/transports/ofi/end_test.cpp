@@ -1,0 +1,131 @@
+// Peers that die or stop, in the middle of large messages.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sinew/transports/ofi/left_overs.hpp>
+
+#include "transports/ofi/pair.hpp"
+
+namespace sinew::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kBytes = 64 << 20;
+
+/// Sends and receives a large message, and then goes on for ever.
+void talk(Transport& transport, Endpoint& parent) {
+  std::vector<std::byte> out(kBytes), in(kBytes);
+  Watched s, r;
+  parent.send(view(out), nullptr, user(1), 0, s);
+  parent.recv({view(in)}, nullptr, user(2), r);
+  for (;;) transport.progress();
+}
+
+struct Talk {
+  std::vector<std::byte> in = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> out = std::vector<std::byte>(kBytes);
+  Watched receive, send, idle;
+
+  explicit Talk(ChildPair& pair) {
+    in[0] = std::byte{0x5a};
+    pair.child().recv({view(in)}, nullptr, user(1), receive);
+    pair.child().send(view(out), nullptr, user(2), 0, send);
+    pair.child().recv({}, nullptr, user(3), idle);
+  }
+  bool has_begun() const { return in[0] != std::byte{0x5a}; }
+  bool ended() const { return receive.done() && send.done() && idle.done(); }
+};
+
+int segments_of(pid_t pid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename();
+    count += name.starts_with("sinew-ofi-") && name.find(fmt::format("-{}-", pid)) != std::string::npos;
+  }
+  return count;
+}
+
+class OfiEnd : public testing::TestWithParam<const char*> {};
+
+TEST_P(OfiEnd, KilledPeer_LetsGoOfEverythingAfterClose) {
+  ChildPair pair(GetParam(), talk);
+  Talk talk_here(pair);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return talk_here.has_begun(); }));
+  EXPECT_EQ(segments_of(pair.pid()), GetParam() == kShm ? 1 : 0);
+  ::kill(pair.pid(), SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pair.pid()), &info, WEXITED | WNOWAIT), 0);
+  drive(pair.transport(), milliseconds(100), [] { return false; });
+  Watched quiet, late;
+  pair.child().close(quiet);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
+  EXPECT_EQ(segments_of(pair.pid()), 0) << "a survivor removes what the dead one left in /dev/shm";
+  pair.child().send({}, nullptr, user(4), 0, late);
+  ASSERT_TRUE(drive(pair.transport(), seconds(5), [&] { return late.done(); }));
+  for (const Watched* w : {&talk_here.receive, &talk_here.send, &talk_here.idle, &late}) {
+    EXPECT_EQ(w->fired, 1);
+    EXPECT_TRUE(w->status.code() == Code::Cancelled || w->status.code() == Code::PeerLost || w->status.ok());
+  }
+  EXPECT_FALSE(talk_here.idle.status.ok() || late.status.ok());
+  EXPECT_FALSE(pair.transport().active());
+}
+
+/// Not over shm: a process that is stopped with the lock of its queue held stops who comes to it.
+TEST(OfiStoppedPeer, TouchesNothingOnceItsEndpointIsQuiet) {
+  ChildPair pair(kTcp, talk);
+  Talk talk_here(pair);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return talk_here.has_begun(); }));
+  ::kill(pair.pid(), SIGSTOP);
+  Watched quiet;
+  pair.child().close(quiet);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
+  EXPECT_FALSE(talk_here.idle.status.ok());
+  talk_here.in.assign(kBytes, std::byte{0x33});
+  ::kill(pair.pid(), SIGCONT);
+  drive(pair.transport(), milliseconds(400), [] { return false; });
+  EXPECT_TRUE(talk_here.in == std::vector<std::byte>(kBytes, std::byte{0x33})) << "written to after quiet";
+  EXPECT_FALSE(pair.transport().active());
+}
+
+INSTANTIATE_TEST_SUITE_P(ofi, OfiEnd, testing::Values(kTcp, kShm),
+                         [](const auto& p) { return std::string(p.param == kTcp ? "tcp" : "shm"); });
+
+TEST(OfiEndpoints, SecondToOneRank_IsRefused) {
+  ChildPair pair(kTcp, [](Transport& t, Endpoint&) {
+    for (;;) t.progress();
+  });
+  const auto other = ofi::make_transport(ofi_options(1, kTcp));
+  EXPECT_THROW(static_cast<void>(pair.transport().connect(other->address())), Error);
+}
+
+/// Frames without the job's secret are none.
+TEST(OfiStrangers, WrongSecret_IsNotHeard) {
+  ofi::Options wrong = ofi_options(1, kTcp);
+  wrong.secret = Bytes(32, std::byte{8});
+  const auto here = ofi::make_transport(ofi_options(0, kTcp));
+  const auto stranger = ofi::make_transport(wrong);
+  const auto to_stranger = here->connect(stranger->address());
+  const auto from_stranger = stranger->connect(here->address());
+  Watched s, r;
+  std::byte byte{};
+  to_stranger->recv({{&byte, 1}}, nullptr, user(1), r);
+  from_stranger->send({&byte, 1}, nullptr, user(1), 0, s);
+  const auto both = [&] {
+    stranger->progress();
+    return s.done();
+  };
+  ASSERT_TRUE(drive(*here, seconds(30), both));
+  drive(*here, milliseconds(200), [&] { return !both(); });
+  EXPECT_FALSE(r.done());
+  EXPECT_TRUE(to_stranger->cancel(r));
+}
+
+}  // namespace
+}  // namespace sinew::test

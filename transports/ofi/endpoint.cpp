@@ -1,0 +1,252 @@
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/transports/ofi/endpoint.hpp>
+
+namespace sinew::ofi {
+namespace {
+
+/// The 64 bytes of a send.
+struct Send : Operation {
+  enum class Phase : std::uint8_t { Eager, Announced, Flowing };
+
+  Phase phase = Phase::Eager;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+  void* descriptor = nullptr;
+};
+
+}  // namespace
+
+OfiEndpoint::OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key)
+    : shared_(shared),
+      peer_(std::move(peer)),
+      lane_(lane),
+      their_key_(their_key),
+      matcher_(*this, shared.pool, shared.finished, shared.options.generation),
+      credit_(shared.options.eager_credit_bytes) {
+  control({.kind = FrameKind::Hello});
+}
+
+void OfiEndpoint::send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) {
+  ++shared_.pending;
+  done.bytes = from.bytes;
+  Send& s = done.make<Send>();
+  if (!end_.ok()) return finish(done, end_);
+  const FrameHeader header{.tag = tag.bits, .note = note, .bytes = from.bytes};
+  if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
+    FrameHeader eager = header;
+    eager.kind = FrameKind::Eager;
+    return control(eager, from, &done);
+  }
+  s.phase = Send::Phase::Announced;
+  s.from = from.data;
+  s.bytes = from.bytes;
+  s.descriptor = shared_.rail.descriptor(region);
+  s.handle = announced_.insert(done);
+  FrameHeader request = header;
+  request.kind = FrameKind::Request;
+  request.id = s.handle;
+  control(request);
+}
+
+void OfiEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
+  ++shared_.pending;
+  matcher_.recv(to, tag, done);
+}
+
+bool OfiEndpoint::cancel(Completion& done) {
+  switch (operation_of(done).stage) {
+    case Stage::Sending: break;
+    case Stage::Posted: return matcher_.cancel(done);
+    case Stage::Matched:
+    case Stage::Arriving:
+    case Stage::Finished: return false;  // its buffer is the provider's
+  }
+  const Send s = done.as<Send>();
+  switch (s.phase) {
+    case Send::Phase::Eager:
+      if (!lane_.take_back(done)) return false;
+      credit_.give(CreditWindow::charge_for(done.bytes));
+      break;
+    case Send::Phase::Announced:
+      announced_.erase(s.handle);
+      control({.kind = FrameKind::Withdraw, .id = s.handle});
+      break;
+    case Send::Phase::Flowing: return false;
+  }
+  finish(done, {Code::Cancelled, "the send was cancelled"});
+  return true;
+}
+
+void OfiEndpoint::access(Way way, Buffer local, std::uint64_t remote, std::uint64_t key, Completion& done) {
+  ++shared_.pending;
+  done.bytes = local.bytes;
+  done.make<Send>().phase = Send::Phase::Flowing;
+  if (!end_.ok()) return finish(done, end_);
+  if (local.bytes == 0) return finish(done, {});
+  Flow& f = flow_of(way, done);
+  f.base = local.data;
+  f.total = local.bytes;
+  f.piece_bytes = shared_.largest_piece();
+  f.remote = remote;
+  f.key = key;
+  shared_.flows.start(f);
+}
+
+void OfiEndpoint::control(const FrameHeader& header, ConstBuffer payload, Completion* done) {
+  lane_.push(header, payload, done);
+  if (!lane_.failure().empty()) lane_failed();
+}
+
+void OfiEndpoint::lane_failed() {
+  if (end_.ok()) shared_.fault(*this, about_peer({Code::PeerLost, lane_.failure()}));
+}
+
+Status OfiEndpoint::about_peer(const Status& why) const {
+  return {why.code(), fmt::format("rank {}: {}: {}", peer_.rank, peer_.provider, why.message()), peer_.rank};
+}
+
+Flow& OfiEndpoint::flow_of(Way way, Completion& operation) {
+  Flow& f = shared_.flows.take();
+  f.owner = this;
+  f.operation = &operation;
+  f.way = way;
+  f.peer = lane_.ends().to;
+  f.life = lane_.ends().life;
+  f.number = flows_.insert(f);
+  return f;
+}
+
+// What the matcher wants.
+
+void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
+  Flow& f = flow_of(Way::Receive, receive);
+  const Buffer place = Matcher::place(receive);
+  f.base = place.data;
+  f.total = place.bytes;
+  f.through_scratch = place.data == nullptr && place.bytes != 0;
+  f.theirs = static_cast<std::uint32_t>(id);
+  f.piece_bytes = shared_.largest_piece();
+  if (f.through_scratch) {
+    const std::size_t element = Matcher::element_bytes(receive);
+    f.piece_bytes = std::min(f.piece_bytes, Flows::kScratchBytes) / element * element;
+  }
+  operation_of(receive).handle = f.number;
+  shared_.flows.start(f);
+}
+
+void OfiEndpoint::receive_posted(Flow& f) {
+  control({.kind = FrameKind::Clear, .id = f.theirs, .note = f.number, .bytes = f.piece_bytes});
+}
+
+void OfiEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
+  control({.kind = FrameKind::Refuse,
+           .id = static_cast<std::uint32_t>(id),
+           .note = note,
+           .bytes = static_cast<std::uint64_t>(why)});
+}
+
+void OfiEndpoint::return_credit(std::size_t charge) {
+  owed_credit_ += charge;
+  if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
+  control({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+}
+
+// What the peer says.
+
+void OfiEndpoint::frame(const FrameHeader& header, const std::byte* payload) {
+  if (!end_.ok()) return;
+  const std::size_t payload_bytes = header.kind == FrameKind::Eager ? header.bytes : 0;
+  if (header.sequence != next_frame_) {
+    Bytes copy(sizeof header + payload_bytes);
+    std::memcpy(copy.data(), &header, sizeof header);
+    if (payload_bytes != 0) std::memcpy(copy.data() + sizeof header, payload, payload_bytes);
+    early_.emplace(header.sequence, std::move(copy));
+    return;
+  }
+  ++next_frame_;
+  handle(header, payload);
+  while (!early_.empty() && end_.ok()) {
+    const auto next = early_.extract(next_frame_);
+    if (next.empty()) return;
+    FrameHeader kept;
+    std::memcpy(&kept, next.mapped().data(), sizeof kept);
+    ++next_frame_;
+    handle(kept, next.mapped().data() + sizeof kept);
+  }
+}
+
+void OfiEndpoint::handle(const FrameHeader& h, const std::byte* payload) {
+  switch (h.kind) {
+    case FrameKind::Hello: return;
+    case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
+    case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
+    case FrameKind::Clear: return cleared(h);
+    case FrameKind::Refuse: return refused(h);
+    case FrameKind::Withdraw: return withdrawn(h.id);
+    case FrameKind::Credit: return credit_.give(h.bytes);
+    case FrameKind::Bye:
+      return lose({Code::PeerLost, fmt::format("rank {} closed its endpoint", peer_.rank), peer_.rank}, false);
+  }
+}
+
+void OfiEndpoint::cleared(const FrameHeader& h) {
+  Completion* done = announced_.erase(h.id);
+  if (done == nullptr) return;  // taken back meanwhile; the peer will hear of it
+  Send& s = done->as<Send>();
+  s.phase = Send::Phase::Flowing;
+  Flow& f = flow_of(Way::Send, *done);
+  s.handle = f.number;
+  f.base = const_cast<std::byte*>(s.from);  // only read
+  f.descriptor = s.descriptor;
+  f.total = s.bytes;
+  f.piece_bytes = h.bytes;
+  f.theirs = static_cast<std::uint32_t>(h.note);
+  shared_.flows.start(f);
+}
+
+void OfiEndpoint::refused(const FrameHeader& h) {
+  Completion* done = announced_.erase(h.id);
+  if (done == nullptr) return;
+  if (static_cast<Code>(h.bytes) != Code::Mismatch) return finish(*done, {});
+  done->note = h.note;
+  finish(*done, {Code::Mismatch, fmt::format("rank {} expected a message of call {:#x}", peer_.rank, h.note)});
+}
+
+/// The sender took it back before it knew that it was cleared: no piece of it has left or will.
+void OfiEndpoint::withdrawn(std::uint32_t number) {
+  if (matcher_.withdraw(number)) return;
+  flows_.for_each([&](Flow& f, std::uint32_t) {
+    if (f.way != Way::Receive || f.theirs != number || f.withdrawn) return;
+    f.withdrawn = true;
+    shared_.flows.stop(f, {});
+  });
+}
+
+void OfiEndpoint::piece_arrived(Flow& f, const std::byte* scratch, std::size_t bytes) {
+  if (f.operation == nullptr) return;
+  scratch != nullptr ? matcher_.deliver(*f.operation, scratch, bytes) : matcher_.arrived(*f.operation, bytes);
+}
+
+void OfiEndpoint::flow_ended(Flow& f, const Status& why) {
+  flows_.erase(f.number);
+  const Status said = f.broken ? about_peer(why) : why;
+  if (f.broken && end_.ok()) shared_.fault(*this, said);
+  if (f.operation != nullptr) end_operation(f, said);
+  look_for_quiet();
+}
+
+void OfiEndpoint::end_operation(Flow& f, const Status& why) {
+  Completion& operation = *std::exchange(f.operation, nullptr);
+  if (f.way != Way::Receive) return finish(operation, why);
+  if (f.withdrawn && why.ok()) {
+    matcher_.repost(operation);
+  } else if (!why.ok()) {
+    matcher_.fail(operation, why);
+  }
+}
+
+}  // namespace sinew::ofi

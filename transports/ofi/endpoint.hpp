@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include <sinew/core/credit_window.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/matcher.hpp>
+#include <sinew/core/slot_table.hpp>
+#include <sinew/transports/ofi/flow.hpp>
+#include <sinew/transports/ofi/frame.hpp>
+#include <sinew/transports/ofi/shared.hpp>
+
+namespace sinew::ofi {
+
+/// One peer: frames and flows meet the matcher here.
+///
+/// Its end: what the provider has of the users' buffers is taken back (fi_cancel), which receives allow until their
+/// message has come and sends never do. What it still has half a second later is cut off with the peer's connection
+/// where the provider can do that; else those operations end, and `quiet` waits for the provider.
+class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
+ public:
+  OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key);
+  ~OfiEndpoint() override;
+
+  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool cancel(Completion& done) override;
+  void close(Completion& quiet) override;
+
+  /// Reads from or writes to the peer's memory.
+  void access(Way way, Buffer local, std::uint64_t remote, std::uint64_t key, Completion& done);
+
+  std::uint64_t their_key() const noexcept { return their_key_; }
+  /// A frame of the peer, in whatever order the provider completed it.
+  void frame(const FrameHeader& header, const std::byte* payload);
+  /// Frames to the peer can no more be sent.
+  void lane_failed();
+  /// Everything ends with this: at once, or when what the peer sent before has had time to come.
+  void lose(Status why, bool at_once);
+  /// It waits for the provider. true: there is nothing to wait for any more.
+  bool pass_time(Clock::time_point now);
+  void wait_on();
+
+ private:
+  // MatcherWire
+  void grant(std::uint64_t id, Completion& receive) override;
+  void refuse(std::uint64_t id, Code why, std::uint64_t note) override;
+  void return_credit(std::size_t charge) override;
+  // FlowOwner
+  void receive_posted(Flow& flow) override;
+  void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) override;
+  void flow_ended(Flow& flow, const Status& why) override;
+
+  void control(const FrameHeader& header, ConstBuffer payload = {}, Completion* done = nullptr);
+  void handle(const FrameHeader& header, const std::byte* payload);
+  void cleared(const FrameHeader& header);
+  void refused(const FrameHeader& header);
+  void withdrawn(std::uint32_t number);
+  Status about_peer(const Status& why) const;
+  Flow& flow_of(Way way, Completion& operation);
+  void finish(Completion& c, Status status) { shared_.finished.add(c, std::move(status)); }
+
+  void end_messages(const Status& reason);
+  void stop_flows();
+  void end_operation(Flow& flow, const Status& why);
+  void cut_off();
+  void look_for_quiet();
+
+  Shared& shared_;
+  const PeerAddress peer_;
+  Lane& lane_;
+  const std::uint64_t their_key_;
+  Matcher matcher_;
+  CreditWindow credit_;
+  std::size_t owed_credit_ = 0;
+  std::uint32_t next_frame_ = 0;
+  std::map<std::uint32_t, Bytes> early_;  // frames whose turn has not come
+  SlotTable<Completion> announced_;
+  SlotTable<Flow> flows_;
+
+  Status end_{};
+  Completion* quiet_ = nullptr;
+  enum class Ending : std::uint8_t { No, Patient, Stopped, Over } ending_ = Ending::No;
+  Clock::time_point patience_{};
+};
+
+}  // namespace sinew::ofi

@@ -1,0 +1,55 @@
+#include <sinew/core/error.hpp>
+#include <sinew/core/module_entry.hpp>
+#include <sinew/transports/ofi/environment.hpp>
+#include <sinew/transports/ofi/left_overs.hpp>
+#include <sinew/transports/ofi/ofi.hpp>
+#include <sinew/transports/ofi/transport.hpp>
+
+namespace sinew::ofi {
+namespace {
+
+class OfiFabric final : public Fabric {
+ public:
+  explicit OfiFabric(const Options& options) : rail_{make_transport(options)} {}
+  std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+
+ private:
+  std::unique_ptr<Transport> rail_[1];
+};
+
+class OfiModule final : public Module {
+ public:
+  std::string_view name() const noexcept override { return "ofi"; }
+  Availability available() const override {
+    if (!environment_is_set()) return Availability::no("libfabric's environment cannot be set");
+    return Availability::yes();
+  }
+  std::unique_ptr<Fabric> open(const FabricContext& c) override {
+    return std::make_unique<OfiFabric>(
+        Options{.rank = c.rank,
+                .generation = c.generation,
+                .secret = c.secret,
+                .host_id = c.host_id,
+                .config = c.config,
+                .life_of = [&host = c.host](int rank) { return host.life_of(rank); },
+                .sleeps = static_cast<int>(c.host.ranks().size()) > c.host.usable_cores()});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const Options& options) {
+  if (options.secret.empty()) throw Error(Code::Unavailable, "ofi: the job has no secret to tell its frames by");
+  Choice choice = choose_provider(options.config.ofi_provider, options.config.interface);
+  if (choice.name() == "shm") remove_left_overs();
+  return std::make_unique<OfiTransport>(options, std::move(choice));
+}
+
+Module& module() noexcept {
+  static OfiModule m;
+  return m;
+}
+
+}  // namespace sinew::ofi
+
+SINEW_MODULE(sinew::ofi::module);

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <sinew/transports/ofi/endpoint.hpp>
+#include <sinew/transports/ofi/one_sided.hpp>
+#include <sinew/transports/ofi/provider.hpp>
+#include <sinew/transports/ofi/shared.hpp>
+
+namespace sinew::ofi {
+
+/// One rail: a provider's endpoint, and who is reached through it.
+class OfiTransport final : public Transport {
+ public:
+  OfiTransport(const Options& options, Choice choice);
+  ~OfiTransport() override;
+
+  std::string_view name() const noexcept override { return "ofi"; }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Address address() const override { return shared_.self.encode(); }
+  Reach probe(const Address& peer) override;
+  std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  Region register_memory(Buffer memory) override { return one_sided_.register_memory(memory); }
+  OneSided* one_sided() noexcept override { return &one_sided_; }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return shared_.pending != 0; }
+  int wake_descriptor() const noexcept override { return shared_.rail.wake_descriptor(); }
+  bool arm() noexcept override;
+  void disarm() noexcept override { shared_.rail.disarm(); }
+
+ private:
+  static void frame_came(Request& request, const Outcome& outcome);
+  static void frame_left(Request& request, const Outcome& outcome);
+
+  void post_receives();
+  void sort_in(const Frame& frame, std::size_t bytes);
+  void park(const FrameHeader& header, const std::byte* frame, std::size_t bytes);
+  void flush_lanes();
+  void end_faulted();
+  void watch_ending();
+  void say_farewell();
+
+  Shared shared_;
+  Capabilities capabilities_;
+  RemoteMemory one_sided_;
+  std::vector<Frame*> unposted_;
+  std::map<int, std::vector<Bytes>> parked_;  // frames of ranks that this rank has not connected to yet
+};
+
+}  // namespace sinew::ofi
