@@ -37,7 +37,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   void lose(const std::string& how);
   /// After the end: looks whether UCX has let go. true: it has, there is nothing more to wait for.
   bool settle(bool idle);
-  /// Nobody can be waited for here: only a process that died is sure to send no more.
+  /// Nothing will wake whoever waits for this end: it must be polled.
   bool must_be_watched() const { return link_.peer_is_gone(); }
 
  private:

@@ -30,7 +30,7 @@ class RequestOwner {
 /// or never.
 struct Request {
   enum class What : std::uint8_t { Frame, Data, Fetch, Access };
-  /// What shared memory sends without a descriptor is less.
+  /// Shorter payloads need no block: about what UCX itself sends in one line.
   static constexpr std::size_t kInline = 64;
 
   RequestOwner* owner = nullptr;  ///< null: nobody, or nobody any more
@@ -44,11 +44,11 @@ struct Request {
   DataFrame data{};
   std::byte payload[kInline];  ///< of a Frame
   std::byte* block = nullptr;  ///< or here
-
-  const std::byte* kept() const noexcept { return block != nullptr ? block : payload; }
   class Requests* pool = nullptr;
   Request* before = nullptr;
   Request* after = nullptr;  ///< also of the free list
+
+  const std::byte* kept() const noexcept { return block != nullptr ? block : payload; }
 };
 
 /// All requests of one worker. Lifetime: longer than the worker's, which may end some while it is destroyed.
@@ -64,7 +64,7 @@ class Requests {
   void keep(Request& r, ConstBuffer payload);
   /// Before a call that may end the request by a callback, from inside the call.
   static void begin(Request& r) noexcept;
-  /// After a call that takes a Request as its user data and `ended` as its callback.
+  /// After a call of UCX that has the request as its user data, and `sent` or `fetched` as its callback.
   static void returned(Request& r, ucs_status_ptr_t result);
   /// Begun, but not given to UCX after all.
   static void take_back(Request& r) noexcept;
