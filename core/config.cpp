@@ -80,6 +80,8 @@ const std::vector<Row>& rows() {
                &Config::tune),
       text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
       text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
+      text_row("SINEW_NCCL_LIBRARY", "a file name", "the libnccl.so.2 to use, where it shall not be looked for",
+               &Config::nccl_library),
       text_row("SINEW_INTERFACE", "an interface name such as eth0", "network interface that tcp uses",
                &Config::interface),
       {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",

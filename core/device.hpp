@@ -40,6 +40,9 @@ class DeviceRuntime {
   /// Later work of the stream starts after the event.
   virtual void wait(StreamRef stream, Event event) = 0;
   virtual bool query(Event event) = 0;
+  /// The device of the calling thread, by which libraries go that are told none; returns the one before, -1: none,
+  /// which may be given back. Any thread, at any time.
+  virtual int make_current(int device) = 0;
   virtual void release(Event event) noexcept = 0;
 };
 

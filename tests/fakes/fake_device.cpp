@@ -146,6 +146,8 @@ Machine& machine() {
   return m;
 }
 
+thread_local int current = -1;
+
 }  // namespace
 
 void enqueue(void* stream, Step step) { machine().enqueue(stream, std::move(step)); }
@@ -159,6 +161,8 @@ std::byte* bytes_of(const void* address, std::size_t bytes) {
   }
   return allocation->usable + offset;
 }
+
+int current_device() { return current; }
 
 void Device::fail_if_asked() {
   if (!failure_.empty()) throw Error(Code::System, std::exchange(failure_, {}));
@@ -246,6 +250,8 @@ bool Device::query(Event event) {
   fail_if_asked();
   return machine().event(event)->load();
 }
+
+int Device::make_current(int device) { return std::exchange(current, device); }
 
 void Device::release(Event event) noexcept { machine().release_event(event); }
 

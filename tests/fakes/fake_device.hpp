@@ -19,6 +19,9 @@ SINEW_FAKE_API void enqueue(void* stream, Step step);
 /// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
 SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
 
+/// What make_current() set last on this thread; -1: nothing.
+SINEW_FAKE_API int current_device();
+
 /// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
 /// and streams run in any order among each other, each of them late. Streams, memory and the thread that runs them
 /// belong to the process; this object is one rank's view.
@@ -42,6 +45,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   void wait(StreamRef stream, Event event) override;
   bool query(Event event) override;
   void release(Event event) noexcept override;
+  int make_current(int device) override;
 
  private:
   void fail_if_asked();
