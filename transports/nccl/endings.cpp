@@ -15,6 +15,9 @@ namespace {
 /// How long a look at a communicator that is being finished waits for the next.
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
+/// How long an abort takes at most, where it ends at all.
+constexpr auto kAbortsWithin = std::chrono::seconds(10);
+
 /// true: it has come to its end, and only its memory is left.
 bool finalized(const Api& api, Comm comm, Deadline deadline) {
   Result state = api.comm_finalize(comm);
@@ -38,8 +41,7 @@ Endings::Endings(const Api& api, Duration timeout)
 
 Endings::~Endings() {
   std::unique_lock lock(running_->mutex);
-  // Twice: finish() may abort after its own.
-  if (running_->ended.wait_for(lock, 2 * timeout_, [this] { return running_->count == 0; })) return;
+  if (running_->ended.wait_for(lock, timeout_ + kAbortsWithin, [this] { return running_->count == 0; })) return;
   log::warning("NCCL: {} communicators do not come to their end: they are left behind", running_->count);
 }
 

@@ -60,6 +60,12 @@ TEST(NcclLibrary, HasWhatItsVersionHas) {
   fake_nccl_reset();
 }
 
+/// Every function is there under its name. No more: the fake's would stand in for its own.
+TEST(NcclLibrary, IsNvidias_WhereThatIs) {
+  if (!files::exists(REAL_NCCL)) GTEST_SKIP() << "no libnccl.so.2 of NVIDIA's was found when this was configured";
+  EXPECT_GE(nccl::load_library(REAL_NCCL).version, nccl::kOldest);
+}
+
 TEST(NcclLibrary, IsFoundBesidePyTorch_LaterPythonsFirst) {
   const ScratchFolder folder;
   const files::path environment = folder / "environment";
