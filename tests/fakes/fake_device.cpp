@@ -168,6 +168,8 @@ void Device::fail_if_asked() {
   if (!failure_.empty()) throw Error(Code::System, std::exchange(failure_, {}));
 }
 
+DeviceRuntime::Traits Device::traits(int device) { return {fmt::format("fake:{}", device), compute_capability_}; }
+
 Place Device::place_of(const void* address) {
   const auto [allocation, offset] = machine().find(address);
   return allocation == nullptr ? Place{} : allocation->place;

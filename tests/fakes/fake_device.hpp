@@ -27,11 +27,13 @@ SINEW_FAKE_API int current_device();
 /// belong to the process; this object is one rank's view.
 class SINEW_FAKE_API Device : public DeviceRuntime {
  public:
-  explicit Device(int devices = 4) : devices_(devices) {}
+  explicit Device(int devices = 4, int compute_capability = 90)
+      : devices_(devices), compute_capability_(compute_capability) {}
   /// The next call that can fail throws with this text.
   void fail_next(std::string text) { failure_ = std::move(text); }
 
   int device_count() override { return devices_; }
+  Traits traits(int device) override;
   Place place_of(const void* address) override;
   Buffer allocate(std::size_t bytes, Place place) override;
   void release(Buffer memory) noexcept override;
@@ -51,6 +53,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   void fail_if_asked();
 
   int devices_;
+  int compute_capability_;
   std::string failure_;
 };
 

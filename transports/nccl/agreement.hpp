@@ -5,6 +5,7 @@
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/transports/nccl/calls.hpp>
 #include <sinew/transports/nccl/endings.hpp>
 #include <sinew/transports/nccl/library.hpp>
 
@@ -13,6 +14,7 @@ namespace sinew::nccl {
 /// What the ranks of a group have found out together: the same on all of them, but for the communicator.
 struct Agreement {
   std::string obstacle;  ///< why there is none, with the first rank that could not; empty: there is
+  Abilities abilities;   ///< of all of them
   Comm comm = nullptr;   ///< being made: NCCL says when it is there
 };
 

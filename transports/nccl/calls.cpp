@@ -105,7 +105,7 @@ NcclCall::NcclCall(const Call& call) noexcept
       in(call.in.data),
       out(call.out.data) {}
 
-Availability can_run(const CollectiveDesc& desc, int version) {
+Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
   switch (desc.collective) {
     case Collective::AllReduce:
     case Collective::AllGather:
@@ -132,9 +132,15 @@ Availability can_run(const CollectiveDesc& desc, int version) {
     case ReduceOp::Average:
     case ReduceOp::PreMulSum: break;
   }
-  if (is_float8(desc.dtype) && version < kFirstWithFloat8) {
-    return Availability::no(fmt::format("found NCCL {}, {} is computed from {} on", version_text(version),
+  if (!is_float8(desc.dtype)) return Availability::yes();
+  if (abilities.version < kFirstWithFloat8) {
+    return Availability::no(fmt::format("found NCCL {}, {} is computed from {} on", version_text(abilities.version),
                                         name_of(desc.dtype), version_text(kFirstWithFloat8)));
+  }
+  if (abilities.compute_capability < kFloat8Capability) {
+    return Availability::no(fmt::format("a device has compute capability {}.{}, {} is computed from {}.{} on",
+                                        abilities.compute_capability / 10, abilities.compute_capability % 10,
+                                        name_of(desc.dtype), kFloat8Capability / 10, kFloat8Capability % 10));
   }
   return Availability::yes();
 }

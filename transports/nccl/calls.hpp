@@ -26,8 +26,12 @@ struct NcclCall {
   bool needs_copy() const noexcept { return collective == Collective::AllToAll && in == out && count > 0; }
 };
 
-/// What of a description this version of NCCL can run.
-Availability can_run(const CollectiveDesc& desc, int version);
+/// What calls are judged by.
+struct Abilities {
+  int version = 0;             ///< of NCCL, as version_code
+  int compute_capability = 0;  ///< the least of all ranks' devices
+};
+Availability can_run(const CollectiveDesc& desc, const Abilities& abilities);
 /// The functions that it runs it with, in words.
 const char* way_of(Collective collective, const Api& api) noexcept;
 

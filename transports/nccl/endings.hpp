@@ -17,7 +17,8 @@ class Endings {
   using Done = std::shared_ptr<const std::atomic<bool>>;
 
   Endings(const Api& api, Duration timeout);
-  /// Waits for all of them, little longer than `timeout`. What hangs is left behind with a warning: it touches nothing of ours.
+  /// Waits for all of them, little longer than `timeout`. What hangs is left behind with a warning: it touches nothing
+  /// of ours.
   ~Endings();
   Endings(const Endings&) = delete;
   Endings& operator=(const Endings&) = delete;

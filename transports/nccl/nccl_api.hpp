@@ -49,6 +49,7 @@ constexpr int version_code(int major, int minor, int patch) noexcept { return ma
 /// The oldest that this module works with.
 inline constexpr int kOldest = version_code(2, 18, 0);
 inline constexpr int kFirstWithFloat8 = version_code(2, 24, 0);
+inline constexpr int kFloat8Capability = 90;  ///< of a device whose kernels compute them
 inline constexpr int kFirstWithAllToAll = version_code(2, 28, 0);
 
 /// As of 2.18; later versions take it for what it says it is and use their defaults for what they have beyond it.

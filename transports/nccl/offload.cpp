@@ -39,6 +39,7 @@ NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, b
       ranks_(group.size()),
       one_host_(one_host),
       obstacle_(std::move(agreed.obstacle)),
+      abilities_(agreed.abilities),
       comm_(agreed.comm),
       made_by_(Deadline::after(shared.timeout)),
       state_(State::Making) {
@@ -61,7 +62,7 @@ NcclOffload::~NcclOffload() {
 }
 
 Availability NcclOffload::supports(const CollectiveDesc& desc) const {
-  return obstacle_.empty() ? can_run(desc, shared_.library.version) : Availability::no(obstacle_);
+  return obstacle_.empty() ? can_run(desc, abilities_) : Availability::no(obstacle_);
 }
 
 Seconds NcclOffload::predict(const CollectiveDesc& desc) const {

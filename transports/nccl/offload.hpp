@@ -76,6 +76,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer {
   const int ranks_;
   const bool one_host_;
   const std::string obstacle_;
+  const Abilities abilities_;
   Comm comm_;
   const Deadline made_by_;
   State state_;

@@ -11,6 +11,7 @@
 #include "fakes/fake_device.hpp"
 #include "fakes/fake_nccl.hpp"
 #include "support/collective_case.hpp"
+#include "support/log_guard.hpp"
 #include "support/on_device.hpp"
 #include "support/worlds.hpp"
 #include "transports/nccl/nccl_worlds.hpp"
@@ -68,6 +69,32 @@ TEST(Nccl, LeavesFloat8Sums_ToVersionsThatHaveThem) {
     desc.collective = Collective::AllToAll;
     require(holds(explain(world, desc), "grouped ncclSend and ncclRecv of NCCL 2.23.4"), explain(world, desc));
   });
+}
+
+TEST(Nccl, LeavesFloat8Sums_ToDevicesThatHaveThem) {
+  const auto body = [](World& world, const OnDevice& where) {
+    CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F8E5M2, .place = kDevice, .count = 64};
+    require(holds(explain(world, desc), "a device has compute capability 8.0, f8e5m2 is computed from 9.0 on"),
+            explain(world, desc));
+    desc.dtype = DType::F16;
+    require(holds(explain(world, desc), "takes  nccl over nccl"), explain(world, desc));
+    require(run_case(world.communicator(), {.dtype = DType::F8E5M2, .count = 64}, 1, &where) == 0, "the other way");
+  };
+  on_nccl(2, body, with_nccl(), {.compute_capability = 80});
+}
+
+TEST(Nccl, LeavesSharedDevices_ToOthers) {
+  ExpectLog shared(log::Level::Warning, "they take turns");
+  const auto body = [](World& world, const OnDevice& where) {
+    const CollectiveDesc desc{.collective = Collective::AllReduce, .place = kDevice, .count = 64};
+    require(holds(explain(world, desc), "share the device fake:0: NCCL takes one rank per device"),
+            explain(world, desc));
+    require_sum(world.communicator(), where);
+    Communicator apart = world.communicator().split(world.rank() / 2, world.rank());
+    require(holds(apart.plan(desc).explain(), "takes  nccl over nccl"), apart.plan(desc).explain());
+    require_sum(apart, where);
+  };
+  on_nccl(4, body, with_nccl(), {.count = 2});
 }
 
 TEST(Nccl, RunsAfterAStreamAndBeforeAnother_WithoutTheHost) {

@@ -21,13 +21,14 @@ WorldOptions with_nccl(Duration timeout) {
   return options;
 }
 
-void on_nccl(int ranks, const NcclBody& body, const WorldOptions& options) {
+void on_nccl(int ranks, const NcclBody& body, const WorldOptions& options, Devices devices) {
+  const int count = devices.count > 0 ? devices.count : ranks;
   const auto body_on = [&](const Exchange& exchange) {
-    fake::Device device(ranks);
+    fake::Device device(count, devices.compute_capability);
     WorldOptions mine = options;
     mine.device_runtime = &device;
     World world = World::create(exchange, std::move(mine));
-    const OnDevice where{device, device.make_stream(world.rank())};
+    const OnDevice where{device, device.make_stream(world.rank() % count)};
     body(world, where);
     device.release(where.stream);
   };

@@ -14,8 +14,13 @@ using NcclBody = std::function<void(World&, const OnDevice&)>;
 /// A World over shm and the fake NCCL, with a timeout that turns a hang into a failure.
 WorldOptions with_nccl(Duration timeout = std::chrono::seconds(60));
 
-/// Ranks as threads with a fake accelerator each. Afterwards no communicator of NCCL is left, and none was misused.
-void on_nccl(int ranks, const NcclBody& body, const WorldOptions& options = with_nccl());
+struct Devices {
+  int count = 0;  ///< 0: one per rank
+  int compute_capability = 90;
+};
+
+/// Ranks as threads with fake accelerators. Afterwards no communicator of NCCL is left, and none was misused.
+void on_nccl(int ranks, const NcclBody& body, const WorldOptions& options = with_nccl(), Devices devices = {});
 
 /// What the World says about the transport.
 TransportStatus status_of(const World& world, const std::string& transport);
