@@ -26,6 +26,9 @@ using Life = OpaqueComm::Life;
 /// Looks at its state until something asked of a communicator has happened.
 constexpr int kLooks = 3;
 
+/// Turns of a stream that a lingering call lasts.
+constexpr int kLingers = 500;
+
 struct GroupState {
   int depth = 0;
   std::vector<Request> requests;
@@ -61,7 +64,19 @@ void put_on_stream(const Request& first, fake::Step step) {
   }
 }
 
-fake::Step with_faults(OpaqueComm& comm, fake::Step step) {
+/// A kernel that has not seen yet that it shall stop.
+fake::Step lingering(OpaqueComm& comm, const void* to) {
+  return [&comm, to, turns = std::make_shared<int>(0)] {
+    const std::scoped_lock guard(lock());
+    if (comm.life != Life::Gone || ++*turns < kLingers) return false;
+    if (fake::Device().place_of(to).kind != MemoryKind::Device) accuse("memory was released while a kernel wrote it");
+    return true;
+  };
+}
+
+fake::Step with_faults(const Request& request, fake::Step step) {
+  OpaqueComm& comm = *request.comm;
+  if (planted(kFakeNcclLingers, comm.rank)) return lingering(comm, request.to);
   if (planted(kFakeNcclLate, comm.rank)) {
     return [&comm, step = std::move(step), late = process().late] {
       {
@@ -90,7 +105,7 @@ Result launch(std::vector<Request> requests) {
   }
   const Request first = requests.front();
   fake::Step step = first.peer < 0 ? fakes::step_of(first, comm.meetings++) : fakes::step_of(std::move(requests));
-  put_on_stream(first, with_faults(comm, std::move(step)));
+  put_on_stream(first, with_faults(first, std::move(step)));
   return comm.later.empty() ? Result::Success : Result::InProgress;
 }
 
@@ -108,6 +123,7 @@ Result take(const char* function, Request& request, const void* from, void* to) 
   } catch (const std::out_of_range& e) {
     return fail(comm, Result::InvalidArgument, fmt::format("{}: {}", function, e.what()));
   }
+  request.to = to;
   if (part.count == 0) return Result::Success;  // as NCCL: nobody waits for anybody
   if (group.depth == 0) return launch({request});
   group.requests.push_back(request);

@@ -9,6 +9,7 @@ extern "C" {
 
 enum FakeNcclFault : int {
   kFakeNcclLate,        ///< the rank's call stays where it is on its stream until fake_nccl_reset()
+  kFakeNcclLingers,     ///< the rank's call does not end, and still writes for a while after an abort
   kFakeNcclAsyncError,  ///< the rank's call does not end, and its communicator has an asynchronous error
   kFakeNcclCallFails,   ///< the rank's call returns an error
   kFakeNcclIdFails,     ///< ncclGetUniqueId returns an error; rank is ignored

@@ -72,7 +72,8 @@ struct Request {
   OpaqueComm* comm;
   Stream stream;
   fake::Part part;
-  int peer = -1;  ///< Send and Recv
+  int peer = -1;             ///< Send and Recv
+  const void* to = nullptr;  ///< as the caller knows it
 };
 
 /// What a rank's stream does: true when its turn is over.
