@@ -79,6 +79,7 @@ void CommunicatorState::close() {
     world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
   }
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
+  for (NamedOffload& o : offloads) o.offload.reset();  // on the thread that ran it: it may share things with others
   if (staged_calls_) world->engine->remove(*staged_calls_);
   if (staged_messages_) world->engine->remove(*staged_messages_);
   drop_plans();

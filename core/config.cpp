@@ -80,6 +80,8 @@ const std::vector<Row>& rows() {
                &Config::tune),
       text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
       text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
+      text_row("SINEW_NCCL_LIBRARY", "a file name", "the libnccl.so.2 to use, where it shall not be looked for",
+               &Config::nccl_library),
       text_row("SINEW_INTERFACE", "an interface name such as eth0", "network interface that tcp and ofi use",
                &Config::interface),
       text_row("SINEW_OFI_PROVIDER", "a provider of libfabric such as tcp;ofi_rxm", "what ofi uses of libfabric",

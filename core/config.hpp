@@ -23,6 +23,7 @@ struct Config {
   std::vector<std::string> tune;               ///< SINEW_TUNE: rules "collective:MIN-MAX:algorithm[@transport]"
   std::string cache_file;                      ///< SINEW_CACHE: measured cost curves; default in $XDG_CACHE_HOME
   std::vector<std::string> transport_path;     ///< SINEW_TRANSPORT_PATH: folders of further modules
+  std::string nccl_library;                    ///< SINEW_NCCL_LIBRARY: libnccl.so.2; empty: looked for
   std::string interface;                       ///< SINEW_INTERFACE: network interface for tcp and ofi
   std::string ofi_provider;                    ///< SINEW_OFI_PROVIDER: libfabric's; empty: the best there is
   std::optional<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< SINEW_PORTS=A-B: range to listen in

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/call_options.hpp>
@@ -17,9 +18,15 @@ namespace sinew {
 class DeviceRuntime {
  public:
   using Event = std::uint64_t;
+  /// What libraries judge a device by.
+  struct Traits {
+    std::string bus_id;          ///< one of its host has it: "0000:3b:00.0", also where only some devices are visible
+    int compute_capability = 0;  ///< 90: 9.0
+  };
 
   virtual ~DeviceRuntime() = default;
   virtual int device_count() = 0;
+  virtual Traits traits(int device) = 0;
   /// Where this address lies: Host for memory that the runtime does not know.
   virtual Place place_of(const void* address) = 0;
   /// `place`: memory of a device, or of the host that devices copy from and to at full rate (PinnedHost).
@@ -40,6 +47,9 @@ class DeviceRuntime {
   /// Later work of the stream starts after the event.
   virtual void wait(StreamRef stream, Event event) = 0;
   virtual bool query(Event event) = 0;
+  /// The device of the calling thread, by which libraries go that are told none; returns the one before, -1: none,
+  /// which may be given back. Any thread, at any time.
+  virtual int make_current(int device) = 0;
   virtual void release(Event event) noexcept = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "fakes/fake_device.hpp"
 #include "support/collective_case.hpp"
 #include "support/log_guard.hpp"
+#include "support/on_device.hpp"
 #include "support/ranks.hpp"
 #include "support/worlds.hpp"
 
@@ -34,25 +35,6 @@ void on_devices(int ranks, const std::string& transports, const std::function<vo
     device.release(where.stream);
   };
   run_as_threads(ranks, body_on);
-}
-
-/// The host's view of device memory.
-template <class T>
-std::vector<T> read(const OnDevice& where, Buffer from) {
-  std::vector<T> host(from.bytes / sizeof(T));
-  where.runtime.copy_async({reinterpret_cast<std::byte*>(host.data()), from.bytes}, from, where.stream);
-  const auto event = where.runtime.record(where.stream);
-  while (!where.runtime.query(event)) std::this_thread::yield();
-  where.runtime.release(event);
-  return host;
-}
-
-template <class T>
-Buffer write(const OnDevice& where, std::vector<T>& host) {
-  const std::size_t bytes = host.size() * sizeof(T);
-  const Buffer to = where.runtime.allocate(bytes, {MemoryKind::Device, where.stream.device});
-  where.runtime.copy_async(to, Buffer{reinterpret_cast<std::byte*>(host.data()), bytes}, where.stream);
-  return to;
 }
 
 class Staging : public testing::TestWithParam<int> {};

@@ -64,6 +64,7 @@ TEST(Config, Takes_EveryVariable) {
                         {"SINEW_TUNE", "a,b"},
                         {"SINEW_CACHE", "/tmp/x"},
                         {"SINEW_HOST_ID", "left"},
+                        {"SINEW_NCCL_LIBRARY", "/n/libnccl.so.2"},
                         {"SINEW_INTERFACE", "eth7"},
                         {"SINEW_PORTS", "20000-20100"},
                         {"SINEW_SECRET_FILE", "/tmp/s"},
@@ -78,6 +79,7 @@ TEST(Config, Takes_EveryVariable) {
   EXPECT_THAT(c.tune, ElementsAre("a", "b"));
   EXPECT_EQ(c.cache_file, "/tmp/x");
   EXPECT_EQ(c.host_id, "left");
+  EXPECT_EQ(c.nccl_library, "/n/libnccl.so.2");
   EXPECT_EQ(c.interface, "eth7");
   ASSERT_TRUE(c.ports.has_value());
   EXPECT_EQ(*c.ports, (std::pair<std::uint16_t, std::uint16_t>{20000, 20100}));

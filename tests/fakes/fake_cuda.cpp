@@ -89,10 +89,6 @@ void run_combine(const std::string& name, void* const* arguments, Stream stream)
 #define FAKE extern "C" __attribute__((visibility("default"))) Result
 
 FAKE cuInit(unsigned) { return kSuccess; }
-FAKE cuDriverGetVersion(int* version) {
-  *version = 13000;
-  return kSuccess;
-}
 FAKE cuGetErrorString(Result result, const char** text) {
   switch (result) {
     case kSuccess: *text = "no error"; return kSuccess;
@@ -113,20 +109,23 @@ FAKE cuDeviceGet(Device* handle, int ordinal) {
   *handle = ordinal;
   return kSuccess;
 }
-FAKE cuDeviceGetName(char* name, int length, Device) {
-  std::strncpy(name, "fake", static_cast<std::size_t>(length));
+FAKE cuDeviceGetPCIBusId(char* text, int length, Device handle) {
+  const std::string id = "0000:0" + std::to_string(handle) + ":00.0";
+  std::strncpy(text, id.c_str(), static_cast<std::size_t>(length));
   return kSuccess;
 }
-FAKE cuDeviceGetUuid(Uuid* uuid, Device handle) {
-  std::memset(uuid->bytes, handle + 1, sizeof uuid->bytes);
+FAKE cuDeviceGetAttribute(int* value, int attribute, Device) {
+  *value = attribute == kAttributeMajor ? 9 : attribute == kAttributeMinor ? 0 : 2;
   return kSuccess;
 }
-FAKE cuDeviceGetAttribute(int* value, int, Device) {
-  *value = 2;
+FAKE cuCtxGetDevice(Device* handle) {
+  if (current.empty()) return kInvalidContext;
+  *handle = device_of(current.back());
   return kSuccess;
 }
-FAKE cuDeviceCanAccessPeer(int* can, Device a, Device b) {
-  *can = a != b ? 1 : 0;
+FAKE cuCtxSetCurrent(Context context) {
+  if (!current.empty()) current.pop_back();
+  if (context != nullptr) current.push_back(context);
   return kSuccess;
 }
 FAKE cuDevicePrimaryCtxRetain(Context* context, Device handle) {
@@ -164,15 +163,6 @@ FAKE cuMemHostAlloc(void** memory, std::size_t length, unsigned) {
   });
 }
 FAKE cuMemFreeHost(void* memory) { return cuMemFree_v2(reinterpret_cast<Pointer>(memory)); }
-FAKE cuMemGetAddressRange_v2(Pointer* base, std::size_t* length, Pointer memory) {
-  return with_context([&] {
-    const auto [first, extent] = fake::allocation_of(bytes(memory));
-    if (first == nullptr) return kInvalidValue;
-    *base = reinterpret_cast<Pointer>(first);
-    *length = extent;
-    return kSuccess;
-  });
-}
 FAKE cuPointerGetAttribute(void* value, int attribute, Pointer memory) {
   const Place place = device().place_of(bytes(memory));
   if (place.kind == MemoryKind::Host) return kInvalidValue;

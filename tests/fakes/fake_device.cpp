@@ -151,6 +151,8 @@ Machine& machine() {
   return m;
 }
 
+thread_local int current = -1;
+
 std::byte* map(int file, std::size_t length, Place place) {
   const int touch = place.kind == MemoryKind::Device ? PROT_NONE : PROT_READ | PROT_WRITE;
   void* seen = ::mmap(nullptr, length, touch, MAP_SHARED, file, 0);
@@ -174,19 +176,17 @@ std::byte* bytes_of(const void* address, std::size_t bytes) {
   return allocation->usable + offset;
 }
 
+int current_device() { return current; }
+
 void Device::fail_if_asked() {
   if (!failure_.empty()) throw Error(Code::System, std::exchange(failure_, {}));
 }
 
+DeviceRuntime::Traits Device::traits(int device) { return {fmt::format("fake:{}", device), compute_capability_}; }
+
 Place Device::place_of(const void* address) {
   const auto [allocation, offset] = machine().find(address);
   return allocation == nullptr ? Place{} : allocation->place;
-}
-
-std::pair<std::byte*, std::size_t> allocation_of(const void* address) {
-  const auto [allocation, offset] = machine().find(address);
-  if (allocation == nullptr) return {nullptr, 0};
-  return {static_cast<std::byte*>(const_cast<void*>(address)) - offset, allocation->bytes};
 }
 
 bool export_memory(const std::byte* memory, char (&handle)[64]) {
@@ -278,6 +278,8 @@ bool Device::query(Event event) {
   fail_if_asked();
   return machine().event(event)->load();
 }
+
+int Device::make_current(int device) { return std::exchange(current, device); }
 
 void Device::release(Event event) noexcept { machine().release_event(event); }
 

@@ -20,23 +20,25 @@ SINEW_FAKE_API void enqueue(void* stream, Step step);
 /// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
 SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
 
-/// The first byte and the length of the allocation that an address is in; {nullptr, 0} for other memory.
-SINEW_FAKE_API std::pair<std::byte*, std::size_t> allocation_of(const void* address);
 /// Lets another process of this user have an allocation, for as long as this one keeps it. false: not device memory.
 SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
 /// nullptr: no such allocation any more, or of this very process, which CUDA refuses too.
 SINEW_FAKE_API std::byte* import_memory(const char (&handle)[64], int device);
+/// What make_current() set last on this thread; -1: nothing.
+SINEW_FAKE_API int current_device();
 
 /// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
 /// and streams run in any order among each other, each of them late. Streams, memory and the thread that runs them
 /// belong to the process; this object is one rank's view.
 class SINEW_FAKE_API Device : public DeviceRuntime {
  public:
-  explicit Device(int devices = 4) : devices_(devices) {}
+  explicit Device(int devices = 4, int compute_capability = 90)
+      : devices_(devices), compute_capability_(compute_capability) {}
   /// The next call that can fail throws with this text.
   void fail_next(std::string text) { failure_ = std::move(text); }
 
   int device_count() override { return devices_; }
+  Traits traits(int device) override;
   Place place_of(const void* address) override;
   Buffer allocate(std::size_t bytes, Place place) override;
   void release(Buffer memory) noexcept override;
@@ -50,11 +52,13 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   void wait(StreamRef stream, Event event) override;
   bool query(Event event) override;
   void release(Event event) noexcept override;
+  int make_current(int device) override;
 
  private:
   void fail_if_asked();
 
   int devices_;
+  int compute_capability_;
   std::string failure_;
 };
 

@@ -7,20 +7,18 @@
 namespace sinew::cuda {
 
 /// The functions of libcuda.so.1, the driver's own library. Each row: our name, its exported name, its arguments.
-#define SINEW_CUDA_FUNCTIONS(row)                                                                                     \
+#define SINEW_CUDA_FUNCTIONS(row)                                                                                      \
   row(init, cuInit, (unsigned)) row(version, cuDriverGetVersion, (int*)) row(                                         \
       error_text, cuGetErrorString, (Result, const char**)) row(device_count, cuDeviceGetCount,                       \
                                                                 (int*)) row(device_get, cuDeviceGet, (Device*, int))  \
-      row(device_name, cuDeviceGetName, (char*, int, Device)) row(device_uuid, cuDeviceGetUuid, (Uuid*, Device)) row( \
-          device_attribute, cuDeviceGetAttribute, (int*, int, Device)) row(can_access_peer, cuDeviceCanAccessPeer,    \
+              device_attribute, cuDeviceGetAttribute, (int*, int, Device)) row(can_access_peer, cuDeviceCanAccessPeer,    \
                                                                            (int*, Device, Device))                    \
           row(retain_context, cuDevicePrimaryCtxRetain, (Context*, Device)) row(                                      \
               push_context, cuCtxPushCurrent_v2, (Context)) row(pop_context, cuCtxPopCurrent_v2, (Context*))          \
               row(allocate, cuMemAlloc_v2, (Pointer*, std::size_t)) row(free, cuMemFree_v2, (Pointer)) row(           \
                   allocate_host, cuMemHostAlloc, (void**, std::size_t, unsigned)) row(free_host,                      \
                                                                                       cuMemFreeHost, (void*))         \
-                  row(address_range, cuMemGetAddressRange_v2, (Pointer*, std::size_t*, Pointer)) row(                 \
-                      pointer_attribute, cuPointerGetAttribute,                                                       \
+                                      pointer_attribute, cuPointerGetAttribute,                                                       \
                       (void*, int, Pointer)) row(copy_async, cuMemcpyAsync, (Pointer, Pointer, std::size_t, Stream))  \
                       row(copy_2d_async, cuMemcpy2DAsync_v2, (const Copy2D*, Stream)) row(                            \
                           stream_create, cuStreamCreate,                                                              \

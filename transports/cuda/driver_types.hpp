@@ -20,7 +20,6 @@ inline constexpr Result kNotReady = 600;
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
-inline constexpr unsigned kEventInterprocess = 4;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kIpcLazyPeerAccess = 1;
 
@@ -31,12 +30,11 @@ inline constexpr unsigned kMemoryDevice = 2;
 inline constexpr unsigned kMemoryUnified = 4;
 
 inline constexpr int kAttributeMultiprocessors = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kAttributeMajor = 75;            // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+inline constexpr int kAttributeMinor = 76;            // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 
 struct IpcMemory {
   char reserved[64];
-};
-struct Uuid {
-  char bytes[16];
 };
 
 /// CUDA_MEMCPY2D. With memory types "unified" the driver finds out what an address is.

@@ -41,6 +41,32 @@ Context Runtime::context_of(int device) {
   return context;
 }
 
+DeviceRuntime::Traits Runtime::traits(int device) {
+  Device handle = 0;
+  check(driver().device_get(&handle, device), "cuDeviceGet");
+  char bus_id[32] = {};
+  check(driver().device_bus_id(bus_id, sizeof bus_id, handle), "cuDeviceGetPCIBusId");
+  int major = 0;
+  int minor = 0;
+  check(driver().device_attribute(&major, kAttributeMajor, handle), "cuDeviceGetAttribute");
+  check(driver().device_attribute(&minor, kAttributeMinor, handle), "cuDeviceGetAttribute");
+  return {bus_id, 10 * major + minor};
+}
+
+/// Asks for the context anew: it touches nothing of this object, for it may be another thread's turn.
+int Runtime::make_current(int device) {
+  Device before = -1;
+  if (driver().current_device(&before) != kSuccess) before = -1;  // no context
+  Context context = nullptr;
+  if (device >= 0) {
+    Device handle = 0;
+    check(driver().device_get(&handle, device), "cuDeviceGet");
+    check(driver().retain_context(&context, handle), "cuDevicePrimaryCtxRetain");
+  }
+  check(driver().set_context(context), "cuCtxSetCurrent");
+  return before;
+}
+
 Place Runtime::place_of(const void* address) {
   unsigned type = 0;
   int device = -1;

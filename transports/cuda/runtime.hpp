@@ -28,6 +28,7 @@ class SINEW_API Runtime : public DeviceRuntime {
   ~Runtime() override;
 
   int device_count() override { return static_cast<int>(devices_.size()); }
+  Traits traits(int device) override;
   Place place_of(const void* address) override;
   Buffer allocate(std::size_t bytes, Place place) override;
   void release(Buffer memory) noexcept override;
@@ -40,6 +41,7 @@ class SINEW_API Runtime : public DeviceRuntime {
   Event record(StreamRef stream) override;
   void wait(StreamRef stream, Event event) override;
   bool query(Event event) override;
+  int make_current(int device) override;
   void release(Event event) noexcept override;
 
   /// dst = sources[0] (op) sources[1] (op) ..., then times `scale` (1: not), all on the stream's device or mapped

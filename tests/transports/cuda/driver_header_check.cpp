@@ -30,7 +30,7 @@ SINEW_CUDA_FUNCTIONS(SINEW_CHECK)
 
 static_assert(kSuccess == CUDA_SUCCESS && kNotReady == CUDA_ERROR_NOT_READY);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
-static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING && kEventInterprocess == CU_EVENT_INTERPROCESS);
+static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(kHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(kIpcLazyPeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 static_assert(kPointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
@@ -38,7 +38,9 @@ static_assert(kPointerDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(kMemoryHost == CU_MEMORYTYPE_HOST && kMemoryDevice == CU_MEMORYTYPE_DEVICE);
 static_assert(kMemoryUnified == CU_MEMORYTYPE_UNIFIED);
 static_assert(kAttributeMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-static_assert(sizeof(IpcMemory) == sizeof(CUipcMemHandle) && sizeof(Uuid) == sizeof(CUuuid));
+static_assert(kAttributeMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(kAttributeMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(sizeof(IpcMemory) == sizeof(CUipcMemHandle));
 
 static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(Copy2D, from_type) == offsetof(CUDA_MEMCPY2D, srcMemoryType));

@@ -1,0 +1,136 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/file_text.hpp>
+#include <sinew/core/wire.hpp>
+#include <sinew/transports/nccl/agreement.hpp>
+
+namespace sinew::nccl {
+namespace {
+
+bool good(Result result) noexcept { return result == Result::Success || result == Result::InProgress; }
+
+/// One rank's word in the first round.
+struct Hello {
+  Abilities abilities;
+  std::string obstacle;
+  std::string host;  ///< as NCCL tells hosts apart
+  std::string bus_id;
+  UniqueId id{};
+
+  Bytes pack() const { return WireWriter().value(abilities).text(obstacle).text(host).text(bus_id).value(id).take(); }
+  static Hello unpack(const Bytes& bytes) {
+    WireReader reader(bytes);
+    Hello h;
+    h.abilities = reader.value<Abilities>();
+    h.obstacle = reader.text();
+    h.host = reader.text();
+    h.bus_id = reader.text();
+    h.id = reader.value<UniqueId>();
+    return h;
+  }
+};
+
+/// SINEW_HOST_ID does not move a device to another host; NCCL's own variable does.
+std::string host_of_nccl() {
+  if (const char* given = std::getenv("NCCL_HOSTID")) return given;
+  std::array<char, 256> name{};
+  static_cast<void>(::gethostname(name.data(), name.size() - 1));
+  return file_text("/proc/sys/kernel/random/boot_id").value_or("") + name.data();
+}
+
+Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool first) {
+  Hello mine{.abilities = {library.version, 0}};
+  try {
+    const DeviceRuntime::Traits traits = runtime.traits(device);
+    mine.host = host_of_nccl();
+    mine.bus_id = traits.bus_id;
+    mine.abilities.compute_capability = traits.compute_capability;
+  } catch (const Error& e) {
+    mine.obstacle = e.what();
+  }
+  if (!first || !mine.obstacle.empty()) return mine;
+  const Result result = library.api.get_unique_id(&mine.id);
+  if (result != Result::Success) {
+    mine.obstacle = fmt::format("ncclGetUniqueId: {}", words_of(library.api, result, nullptr));
+  }
+  return mine;
+}
+
+std::string obstacle_among(const std::vector<Hello>& hellos) {
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> owners;
+  for (std::size_t r = 0; r < hellos.size(); ++r) {
+    if (!hellos[r].obstacle.empty()) return fmt::format("rank {}: {}", r, hellos[r].obstacle);
+    const int first = hellos[0].abilities.version;
+    if (const int version = hellos[r].abilities.version; version != first) {
+      return fmt::format("rank 0 has NCCL {}, rank {} has {}: NCCL needs one version on all ranks", version_text(first),
+                         r, version_text(version));
+    }
+    const auto [other, alone] = owners.try_emplace({hellos[r].host, hellos[r].bus_id}, r);
+    if (!alone) {
+      return fmt::format("ranks {} and {} share the device {}: NCCL takes one rank per device", other->second, r,
+                         hellos[r].bus_id);
+    }
+  }
+  return {};
+}
+
+/// NCCL takes the device of the thread; the thread keeps its own.
+Result begin(const Library& library, const Group& group, const UniqueId& id, DeviceRuntime& runtime, int device,
+             Comm& comm) {
+  CommConfig config;
+  config.blocking = 0;
+  const int before = runtime.make_current(device);
+  const Result result = library.api.comm_init_rank_config(&comm, group.size(), id, group.rank, &config);
+  runtime.make_current(before);
+  return result;
+}
+
+}  // namespace
+
+std::string words_of(const Api& api, Result result, Comm comm) {
+  const char* details = api.get_last_error(comm);
+  return fmt::format("{}{}{}", api.get_error_string(result), details == nullptr || *details == '\0' ? "" : ": ",
+                     details == nullptr ? "" : details);
+}
+
+Agreement agree(const OffloadContext& context, const Library& library, Endings& endings, DeviceRuntime& runtime,
+                int device) {
+  const Hello mine = hello_of(library, runtime, device, context.group.rank == 0);
+  std::vector<Hello> hellos;
+  for (const Bytes& b : context.exchange.all_gather(mine.pack())) hellos.push_back(Hello::unpack(b));
+  Agreement agreed{.obstacle = obstacle_among(hellos), .abilities = mine.abilities};
+  for (const Hello& h : hellos) {
+    int& least = agreed.abilities.compute_capability;
+    least = std::min(least, h.abilities.compute_capability);
+  }
+  if (!agreed.obstacle.empty()) return agreed;
+
+  std::string obstacle;
+  try {
+    const Result result = begin(library, context.group, hellos[0].id, runtime, device, agreed.comm);
+    if (!good(result)) obstacle = fmt::format("ncclCommInitRankConfig: {}", words_of(library.api, result, agreed.comm));
+  } catch (const Error& e) {
+    obstacle = e.what();
+  }
+  const std::vector<Bytes> obstacles = context.exchange.all_gather(WireWriter().text(obstacle).take());
+  for (std::size_t r = 0; r < obstacles.size() && agreed.obstacle.empty(); ++r) {
+    if (const std::string why = WireReader(obstacles[r]).text(); !why.empty())
+      agreed.obstacle = fmt::format("rank {}: {}", r, why);
+  }
+  if (!agreed.obstacle.empty() && agreed.comm != nullptr) endings.abort(std::exchange(agreed.comm, nullptr));
+  return agreed;
+}
+
+}  // namespace sinew::nccl

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <sinew/core/completion.hpp>
+#include <sinew/core/device.hpp>
+#include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/scratch.hpp>
+
+namespace sinew::nccl {
+
+class Issuer;
+
+/// A call between launch and its end, in one list at a time.
+struct Launch {
+  Launch* next = nullptr;
+  Issuer* issuer = nullptr;
+  NcclCall call;
+  DeviceRuntime::Event event = 0;  ///< before it is issued: what it waits for, if `waits`; after: its end
+  bool waits = false;
+  DeviceMark* mark = nullptr;
+  Completion* done = nullptr;
+};
+
+class LaunchList {
+ public:
+  Launch* front() const noexcept { return head_; }
+  void push(Launch& l) noexcept {
+    l.next = nullptr;
+    (head_ ? tail_->next : head_) = &l;
+    tail_ = &l;
+  }
+  Launch& pop() noexcept { return *std::exchange(head_, head_->next); }
+
+ private:
+  Launch* head_ = nullptr;
+  Launch* tail_ = nullptr;
+};
+
+/// A communicator as the order of its device sees it.
+class Issuer {
+ public:
+  enum class Answer : std::uint8_t { Yes, NotYet, Failed };
+
+  /// Whether NCCL is through with what it was asked before. Failed: this issuer's launches were taken out of the order.
+  virtual Answer ready() noexcept = 0;
+  /// Hands the call to NCCL, which may put it on the stream later: it is there when ready() says Yes again.
+  virtual Answer issue(const Launch& launch) noexcept = 0;
+  /// The call is on the stream.
+  virtual void started(Launch& launch) noexcept = 0;
+
+ protected:
+  ~Issuer() = default;
+};
+
+/// The calls of all communicators of a World on its device, on one stream in the order in which they were made: what
+/// NCCL asks of ranks that share two communicators. A call whose communicator is not ready holds up those behind it.
+/// Thread: of the World's engine.
+class LaunchOrder {
+ public:
+  LaunchOrder(DeviceRuntime& runtime, int device);
+  ~LaunchOrder();
+  LaunchOrder(const LaunchOrder&) = delete;
+  LaunchOrder& operator=(const LaunchOrder&) = delete;
+
+  DeviceRuntime& runtime() noexcept { return runtime_; }
+  StreamRef stream() const noexcept { return stream_; }
+  Scratch& scratch() noexcept { return scratch_; }
+
+  void add(Launch& launch) noexcept { waiting_.push(launch); }
+  /// Issues what can be; returns how many.
+  int advance() noexcept;
+  /// Moves the launches of an issuer to `to`, in order; true: one of them is with NCCL, perhaps on the stream.
+  bool drop(const Issuer& issuer, LaunchList& to) noexcept;
+
+ private:
+  DeviceRuntime& runtime_;
+  StreamRef stream_;
+  Scratch scratch_;
+  Launch* issued_ = nullptr;  // with NCCL, not known to be on the stream
+  LaunchList waiting_;
+};
+
+}  // namespace sinew::nccl

@@ -1,0 +1,248 @@
+#include <cmath>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/transports/nccl/offload.hpp>
+
+namespace sinew::nccl {
+namespace {
+
+// What predictions go by until costs of NCCL are measured: a link of PCIe 4.0 x16 within a host, one 100 Gbit/s adapter
+// per rank between hosts.
+constexpr Seconds kPerCall = 10e-6;    // a kernel is launched, and its end is seen
+constexpr Seconds kPerRound = 1.5e-6;  // ranks tell each other that they are there, along a tree
+constexpr double kHostBytesPerS = 20e9;
+constexpr double kNetworkBytesPerS = 10e9;
+
+/// Bytes over the busiest link, in bytes of the large buffer: rings for reductions, all from all, pipelines.
+double share_moved(Collective collective, int ranks) noexcept {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (collective) {
+    case Collective::AllReduce: return 2 * others;
+    case Collective::Broadcast:
+    case Collective::Reduce: return 1;
+    default: return others;
+  }
+}
+
+/// Turns of progress without an event between two looks for asynchronous errors.
+constexpr std::uint32_t kTurnsPerLook = 64;
+
+}  // namespace
+
+NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, bool one_host)
+    : shared_(shared),
+      rank_(group.rank),
+      ranks_(group.size()),
+      one_host_(one_host),
+      obstacle_(std::move(agreed.obstacle)),
+      abilities_(agreed.abilities),
+      comm_(agreed.comm),
+      made_by_(Deadline::after(shared.timeout)),
+      state_(State::Making) {
+  if (!obstacle_.empty()) end_ = Status(Code::Unavailable, obstacle_);
+  if (!obstacle_.empty()) state_ = State::Ended;
+}
+
+NcclOffload::~NcclOffload() {
+  const bool quiet = state_ == State::Ready && pending_ == 0;
+  if (quiet) {
+    shared_.endings.finish(comm_);
+  } else {
+    end(Status(Code::Aborted, "the communicator was destroyed"));
+  }
+  // What has not come to its end by now never will: its owner has waited.
+  if (draining_) shared_.order.runtime().release(drain_);
+  for (LaunchList* list : {&started_, &ended_}) {
+    while (list->front() != nullptr) put_away(list->pop());
+  }
+}
+
+Availability NcclOffload::supports(const CollectiveDesc& desc) const {
+  return obstacle_.empty() ? can_run(desc, abilities_) : Availability::no(obstacle_);
+}
+
+Seconds NcclOffload::predict(const CollectiveDesc& desc) const {
+  const double bytes = static_cast<double>(desc.bytes(ranks_)) * share_moved(desc.collective, ranks_);
+  return kPerCall + kPerRound * std::ceil(std::log2(ranks_)) + bytes / (one_host_ ? kHostBytesPerS : kNetworkBytesPerS);
+}
+
+std::string NcclOffload::describe(const CollectiveDesc& desc) const {
+  return fmt::format("{} of NCCL {}", way_of(desc.collective, shared_.library.api),
+                     version_text(shared_.library.version));
+}
+
+void NcclOffload::launch(const sinew::Call& call, Completion& done) {
+  const bool waits = call.after.device >= 0 && end_.ok();
+  DeviceRuntime& runtime = shared_.order.runtime();
+  const DeviceRuntime::Event after = waits ? runtime.record(call.after) : 0;
+  auto& launch =
+      *new (pool_.take(sizeof(Launch))) Launch{nullptr, this, NcclCall(call), after, waits, call.mark, &done};
+  ++pending_;
+  if (!end_.ok()) return ended_.push(launch);
+  shared_.order.add(launch);
+  shared_.order.advance();
+}
+
+void NcclOffload::abort(const Status& reason) noexcept { end(reason); }
+
+/// Of the group, the stream and the device: where NCCL is with what it was asked before.
+Issuer::Answer NcclOffload::ready() noexcept {
+  if (state_ == State::Ready) return Answer::Yes;
+  if (state_ == State::Ended) return Answer::Failed;
+  Result state = Result::Success;
+  const Result asked = shared_.library.api.comm_get_async_error(comm_, &state);
+  const char* what = state_ == State::Making ? "ncclCommInitRankConfig" : "a call";
+  if (asked == Result::Success && state == Result::InProgress) {
+    if (state_ == State::Busy || !made_by_.passed()) return Answer::NotYet;
+    end(Status(Code::Timeout,
+               fmt::format("NCCL {}: rank {} of {}: ncclCommInitRankConfig has not met all ranks in time",
+                           version_text(shared_.library.version), rank_, ranks_)));
+    return Answer::Failed;
+  }
+  return answer_to(asked == Result::Success ? state : asked, what);
+}
+
+Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
+  LaunchOrder& order = shared_.order;
+  const Api& api = shared_.library.api;
+  try {
+    if (launch.waits) order.runtime().wait(order.stream(), launch.event);
+    const NcclCall call = apart(launch.call);
+    RedOp op{};
+    if (const Result found = operators_.find(api, comm_, call, op); found != Result::Success)
+      return answer_to(found, "ncclRedOpCreatePreMulSum");
+    return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, call, op),
+                     way_of(call.collective, api));
+  } catch (const Error& e) {
+    end(Status(e.code(), e.what()));
+    return Answer::Failed;
+  }
+}
+
+/// Of a call in place that NCCL cannot run so: reads a copy.
+NcclCall NcclOffload::apart(const NcclCall& call) {
+  if (!call.needs_copy()) return call;
+  LaunchOrder& order = shared_.order;
+  const std::size_t bytes = call.block_bytes() * static_cast<std::size_t>(ranks_);
+  const Place place{MemoryKind::Device, order.stream().device};
+  const Buffer copy = order.scratch().at_least(bytes, order.stream());
+  order.runtime().copy_async(copy, ConstBuffer(call.in, bytes, place), order.stream());
+  NcclCall from_copy = call;
+  from_copy.in = copy.data;
+  return from_copy;
+}
+
+Issuer::Answer NcclOffload::answer_to(Result result, std::string_view function) noexcept {
+  if (result == Result::Success) {
+    state_ = State::Ready;
+    return Answer::Yes;
+  }
+  if (result == Result::InProgress) {
+    state_ = State::Busy;
+    return Answer::NotYet;
+  }
+  fail(fmt::format("{}: {}", function, words_of(shared_.library.api, result, comm_)));
+  return Answer::Failed;
+}
+
+void NcclOffload::started(Launch& launch) noexcept {
+  LaunchOrder& order = shared_.order;
+  if (launch.waits) order.runtime().release(launch.event);
+  launch.waits = false;
+  started_.push(launch);
+  try {
+    launch.event = order.runtime().record(order.stream());
+    launch.mark->set(order.runtime(), launch.event);  // it takes the event over, and keeps it beyond the completion
+  } catch (const Error& e) {
+    end(Status(e.code(), e.what()));
+  }
+}
+
+void NcclOffload::fail(const std::string& why) noexcept {
+  end(Status(Code::System,
+             fmt::format("NCCL {}: rank {} of {}: {}", version_text(shared_.library.version), rank_, ranks_, why)));
+}
+
+/// The first reason stands. NCCL stops on a thread of its own; what it may still touch ends after that.
+void NcclOffload::end(const Status& reason) noexcept {
+  if (state_ == State::Ended) return;
+  state_ = State::Ended;
+  end_ = reason;
+  const bool with_nccl = shared_.order.drop(*this, ended_);
+  const Endings::Done aborted = shared_.endings.abort(std::exchange(comm_, nullptr));
+  if (with_nccl || started_.front() != nullptr) aborted_ = aborted;
+}
+
+int NcclOffload::progress() noexcept {
+  if (state_ == State::Making) ready();
+  int events = shared_.order.advance();
+  events += state_ == State::Ended ? finish_ended() : finish_reached();
+  if (events > 0 || pending_ == 0) return events;
+  if (++quiet_turns_ % kTurnsPerLook == 0 && state_ == State::Ready) look_for_errors();
+  return 0;
+}
+
+int NcclOffload::finish_reached() noexcept {
+  int count = 0;
+  try {
+    while (started_.front() != nullptr && shared_.order.runtime().query(started_.front()->event)) {
+      finish(started_.pop(), {});
+      ++count;
+    }
+  } catch (const Error& e) {
+    end(Status(e.code(), e.what()));
+  }
+  return count;
+}
+
+/// NCCL is through with the abort, and the stream has come past all that was on it: no buffer is touched any more.
+bool NcclOffload::drained() noexcept {
+  if (!aborted_) return true;
+  if (!aborted_->load(std::memory_order_acquire)) return false;
+  DeviceRuntime& runtime = shared_.order.runtime();
+  try {
+    if (!draining_) drain_ = runtime.record(shared_.order.stream());
+    draining_ = true;
+    if (!runtime.query(drain_)) return false;
+  } catch (const Error&) {
+    // The device has failed: nothing of it will come any more.
+  }
+  if (std::exchange(draining_, false)) runtime.release(drain_);
+  aborted_.reset();
+  return true;
+}
+
+int NcclOffload::finish_ended() noexcept {
+  if (pending_ == 0 || !drained()) return 0;
+  int count = 0;
+  for (LaunchList* list : {&started_, &ended_}) {
+    // Those that are launched by what ends here have their turn in the next progress.
+    for (LaunchList now = std::exchange(*list, {}); now.front() != nullptr; ++count) finish(now.pop(), end_);
+  }
+  return count;
+}
+
+void NcclOffload::look_for_errors() noexcept {
+  Result state = Result::Success;
+  const Result asked = shared_.library.api.comm_get_async_error(comm_, &state);
+  const Result worst = asked == Result::Success ? state : asked;
+  if (worst != Result::Success) fail(words_of(shared_.library.api, worst, comm_));
+}
+
+void NcclOffload::finish(Launch& launch, Status status) noexcept {
+  Completion& done = *launch.done;
+  put_away(launch);
+  done.finish(std::move(status));
+}
+
+void NcclOffload::put_away(Launch& launch) noexcept {
+  if (launch.waits) shared_.order.runtime().release(launch.event);
+  pool_.give(&launch, sizeof(Launch));
+  --pending_;
+}
+
+}  // namespace sinew::nccl

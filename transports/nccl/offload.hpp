@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sinew/core/block_pool.hpp>
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/offload.hpp>
+#include <sinew/transports/nccl/agreement.hpp>
+#include <sinew/transports/nccl/launch_order.hpp>
+#include <sinew/transports/nccl/operators.hpp>
+
+namespace sinew::nccl {
+
+/// What the communicators of one World share.
+struct Shared {
+  Shared(Library l, DeviceRuntime& runtime, int device, Duration t)
+      : library(std::move(l)), order(runtime, device), endings(library.api, t), timeout(t) {}
+
+  Library library;
+  LaunchOrder order;
+  Endings endings;  // ends before the order, whose stream NCCL may still use
+  Duration timeout;
+};
+
+/// Whole collectives on device memory by one NCCL communicator, which never blocks: what it has not finished yet is
+/// asked for in progress().
+class NcclOffload final : public CollectiveOffload, private Issuer {
+ public:
+  /// `one_host`: the whole group shares one.
+  NcclOffload(Shared& shared, const Group& group, Agreement agreed, bool one_host);
+  ~NcclOffload() override;
+
+  std::string_view name() const noexcept override { return "nccl"; }
+  Availability supports(const CollectiveDesc& desc) const override;
+  Seconds predict(const CollectiveDesc& desc) const override;
+  std::string describe(const CollectiveDesc& desc) const override;
+  void launch(const sinew::Call& call, Completion& done) override;
+  void abort(const Status& reason) noexcept override;
+  std::size_t memory_bytes() const noexcept override { return shared_.order.scratch().bytes(); }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return pending_ > 0; }
+  /// Nobody is woken by a device.
+  int wake_descriptor() const noexcept override { return -1; }
+  bool arm() noexcept override { return !active(); }
+  void disarm() noexcept override {}
+
+ private:
+  enum class State : std::uint8_t {
+    Making,  ///< since creation, until NCCL has met all ranks
+    Ready,
+    Busy,  ///< with a call that it took
+    Ended
+  };
+
+  Answer ready() noexcept override;
+  Answer issue(const Launch& launch) noexcept override;
+  void started(Launch& launch) noexcept override;
+
+  NcclCall apart(const NcclCall& call);
+  Answer answer_to(Result result, std::string_view function) noexcept;
+  void fail(const std::string& why) noexcept;
+  void end(const Status& reason) noexcept;
+  int finish_reached() noexcept;
+  int finish_ended() noexcept;
+  bool drained() noexcept;
+  void look_for_errors() noexcept;
+  void finish(Launch& launch, Status status) noexcept;
+  void put_away(Launch& launch) noexcept;
+
+  Shared& shared_;
+  const int rank_;
+  const int ranks_;
+  const bool one_host_;
+  const std::string obstacle_;
+  const Abilities abilities_;
+  Comm comm_;
+  const Deadline made_by_;
+  State state_;
+  Operators operators_;
+  BlockPool pool_;
+  LaunchList started_;  // on the stream, in order
+  LaunchList ended_;    // after end(): all that were not started
+  int pending_ = 0;
+  std::uint32_t quiet_turns_ = 0;
+  Status end_;
+  Endings::Done aborted_;           // after end() with calls on the stream
+  DeviceRuntime::Event drain_ = 0;  // recorded when NCCL was through with the abort
+  bool draining_ = false;
+};
+
+}  // namespace sinew::nccl

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <sinew/core/device.hpp>
+
+namespace sinew::nccl {
+
+/// Device memory between calls of one stream, for those that may not run in place; grows to the largest of them.
+class Scratch {
+ public:
+  Scratch(DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  /// For what is enqueued on the stream until the next call of this.
+  Buffer at_least(std::size_t bytes, StreamRef stream);
+  std::size_t bytes() const noexcept { return memory_.bytes; }
+
+ private:
+  /// Too small now; the stream may still use it until the event.
+  struct Outgrown {
+    Buffer memory;
+    DeviceRuntime::Event until;
+  };
+
+  DeviceRuntime& runtime_;
+  const int device_;
+  Buffer memory_;
+  std::vector<Outgrown> outgrown_;
+};
+
+}  // namespace sinew::nccl
