@@ -7,35 +7,41 @@
 namespace sinew::cuda {
 
 /// The functions of libcuda.so.1, the driver's own library. Each row: our name, its exported name, its arguments.
-#define SINEW_CUDA_FUNCTIONS(row)                                                                                      \
-  row(init, cuInit, (unsigned)) row(version, cuDriverGetVersion, (int*)) row(                                         \
-      error_text, cuGetErrorString, (Result, const char**)) row(device_count, cuDeviceGetCount,                       \
-                                                                (int*)) row(device_get, cuDeviceGet, (Device*, int))  \
-              device_attribute, cuDeviceGetAttribute, (int*, int, Device)) row(can_access_peer, cuDeviceCanAccessPeer,    \
-                                                                           (int*, Device, Device))                    \
-          row(retain_context, cuDevicePrimaryCtxRetain, (Context*, Device)) row(                                      \
-              push_context, cuCtxPushCurrent_v2, (Context)) row(pop_context, cuCtxPopCurrent_v2, (Context*))          \
-              row(allocate, cuMemAlloc_v2, (Pointer*, std::size_t)) row(free, cuMemFree_v2, (Pointer)) row(           \
-                  allocate_host, cuMemHostAlloc, (void**, std::size_t, unsigned)) row(free_host,                      \
-                                                                                      cuMemFreeHost, (void*))         \
-                                      pointer_attribute, cuPointerGetAttribute,                                                       \
-                      (void*, int, Pointer)) row(copy_async, cuMemcpyAsync, (Pointer, Pointer, std::size_t, Stream))  \
-                      row(copy_2d_async, cuMemcpy2DAsync_v2, (const Copy2D*, Stream)) row(                            \
-                          stream_create, cuStreamCreate,                                                              \
-                          (Stream*, unsigned)) row(stream_destroy, cuStreamDestroy_v2, (Stream))                      \
-                          row(stream_wait, cuStreamWaitEvent, (Stream, EventHandle, unsigned)) row(                   \
-                              event_create, cuEventCreate,                                                            \
-                              (EventHandle*, unsigned)) row(event_record, cuEventRecord, (EventHandle, Stream))       \
-                              row(event_query, cuEventQuery, (EventHandle)) row(                                      \
-                                  event_destroy, cuEventDestroy_v2, (EventHandle))                                    \
-                                  row(load_image, cuModuleLoadData, (Library*, const void*))                          \
-                                      row(find_function, cuModuleGetFunction, (Function*, Library, const char*))      \
-                                          row(launch, cuLaunchKernel,                                                 \
-                                              (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
-                                               unsigned, Stream, void**, void**))                                     \
-                                              row(ipc_export, cuIpcGetMemHandle, (IpcMemory*, Pointer)) row(          \
-                                                  ipc_import, cuIpcOpenMemHandle_v2, (Pointer*, IpcMemory, unsigned)) \
-                                                  row(ipc_close, cuIpcCloseMemHandle, (Pointer))
+// clang-format off
+#define SINEW_CUDA_FUNCTIONS(row)                                              \
+  row(init, cuInit, (unsigned))                                                \
+  row(error_text, cuGetErrorString, (Result, const char**))                    \
+  row(device_count, cuDeviceGetCount, (int*))                                  \
+  row(device_get, cuDeviceGet, (Device*, int))                                 \
+  row(device_bus_id, cuDeviceGetPCIBusId, (char*, int, Device))                \
+  row(device_attribute, cuDeviceGetAttribute, (int*, int, Device))             \
+  row(retain_context, cuDevicePrimaryCtxRetain, (Context*, Device))            \
+  row(current_device, cuCtxGetDevice, (Device*))                               \
+  row(set_context, cuCtxSetCurrent, (Context))                                 \
+  row(push_context, cuCtxPushCurrent_v2, (Context))                            \
+  row(pop_context, cuCtxPopCurrent_v2, (Context*))                             \
+  row(allocate, cuMemAlloc_v2, (Pointer*, std::size_t))                        \
+  row(free, cuMemFree_v2, (Pointer))                                           \
+  row(allocate_host, cuMemHostAlloc, (void**, std::size_t, unsigned))          \
+  row(free_host, cuMemFreeHost, (void*))                                       \
+  row(pointer_attribute, cuPointerGetAttribute, (void*, int, Pointer))         \
+  row(copy_async, cuMemcpyAsync, (Pointer, Pointer, std::size_t, Stream))      \
+  row(copy_2d_async, cuMemcpy2DAsync_v2, (const Copy2D*, Stream))              \
+  row(stream_create, cuStreamCreate, (Stream*, unsigned))                      \
+  row(stream_destroy, cuStreamDestroy_v2, (Stream))                            \
+  row(stream_wait, cuStreamWaitEvent, (Stream, EventHandle, unsigned))         \
+  row(event_create, cuEventCreate, (EventHandle*, unsigned))                   \
+  row(event_record, cuEventRecord, (EventHandle, Stream))                      \
+  row(event_query, cuEventQuery, (EventHandle))                                \
+  row(event_destroy, cuEventDestroy_v2, (EventHandle))                         \
+  row(load_image, cuModuleLoadData, (Library*, const void*))                   \
+  row(find_function, cuModuleGetFunction, (Function*, Library, const char*))   \
+  row(launch, cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+                               Stream, void**, void**))                        \
+  row(ipc_export, cuIpcGetMemHandle, (IpcMemory*, Pointer))                    \
+  row(ipc_import, cuIpcOpenMemHandle_v2, (Pointer*, IpcMemory, unsigned))      \
+  row(ipc_close, cuIpcCloseMemHandle, (Pointer))
+// clang-format on
 
 struct Driver {
 #define SINEW_CUDA_POINTER(name, symbol, arguments) Result(*name) arguments = nullptr;

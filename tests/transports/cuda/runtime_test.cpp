@@ -75,7 +75,9 @@ TEST_F(CudaRuntime, KnowsWhereMemoryLies) {
 TEST_F(CudaRuntime, TellsDevicesApart_AndLendsThemToAThread) {
   EXPECT_FALSE(runtime_->traits(0).bus_id.empty());
   EXPECT_GE(runtime_->traits(0).compute_capability, 50);
-  if (runtime_->device_count() > 1) EXPECT_NE(runtime_->traits(0).bus_id, runtime_->traits(1).bus_id);
+  if (runtime_->device_count() > 1) {
+    EXPECT_NE(runtime_->traits(0).bus_id, runtime_->traits(1).bus_id);
+  }
   std::thread([this] {
     EXPECT_EQ(runtime_->make_current(0), -1);
     EXPECT_EQ(runtime_->make_current(-1), 0);
