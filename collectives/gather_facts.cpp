@@ -35,6 +35,7 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"device", mine.device},
                 {"no_device", mine.no_device},
                 {"rules", config.tune}};
+  hello["transports"] = Json::array();
   for (const OpenedTransport& t : mine.transports) {
     Json row = {{"name", t.name},
                 {"unavailable", t.unavailable},
@@ -144,6 +145,13 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
     }
   }
   std::ranges::sort(facts.transports);
+  for (const std::string& name : facts.transports) {
+    for (std::size_t r = 0; r < hellos.size(); ++r) {
+      const Json& rows = hellos[r].at("transports");
+      const bool here = std::ranges::any_of(rows, [&](const Json& t) { return t.at("name") == name; });
+      if (!here) facts.absences.push_back({name, static_cast<int>(r), "left out there"});
+    }
+  }
   const std::vector<int> host_numbers = number_by_first(hosts);
   const std::vector<int> process_numbers = number_by_first(processes);
   facts.cores_of_host.assign(static_cast<std::size_t>(*std::ranges::max_element(host_numbers)) + 1, 0);

@@ -36,6 +36,14 @@ World World::create(Exchange exchange, WorldOptions options) {
     throw Error(Code::InvalidArgument,
                 fmt::format("rank {} of {}: expected 0 <= rank < size", exchange.rank, exchange.size));
   }
+  if (!exchange.all_gather) throw Error(Code::InvalidArgument, "exchange.all_gather is empty, expected a function");
+  const auto size = static_cast<std::size_t>(exchange.size);
+  exchange.all_gather = [size, gather = std::move(exchange.all_gather)](const Bytes& mine) {
+    std::vector<Bytes> all = gather(mine);
+    if (all.size() == size) return all;
+    throw Error(Code::InvalidArgument,
+                fmt::format("exchange.all_gather returned {} elements, expected {}, one per rank", all.size(), size));
+  };
   return World(make(exchange, std::move(options), 0));
 }
 

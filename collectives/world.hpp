@@ -54,8 +54,7 @@ class SINEW_API Memory {
 /// The processes (or threads) of one job and everything made for them. Several may live in one process.
 /// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
 /// Errors:   every method of a World that was moved from, or in a process that forked off since, throws
-/// InvalidArgument. Lifetime: outlives its communicators and memory. Installs no signal handler, changes no affinity,
-/// raises no SIGPIPE.
+/// InvalidArgument. Lifetime: outlives its memory. Installs no signal handler, changes no affinity, raises no SIGPIPE.
 class SINEW_API World {
  public:
   /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT

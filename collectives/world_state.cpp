@@ -1,10 +1,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/error.hpp>
@@ -31,6 +34,27 @@ void require_known(const Config& config) {
   }
 }
 
+/// A rule with a name that nobody has would leave nothing for the calls that it is for.
+void require_known_rule(const std::string& text, const std::vector<std::string>& transports) {
+  const Rule rule = Rule::parse(text);
+  const auto known = [&](const std::string& name) { return std::ranges::find(transports, name) != transports.end(); };
+  const auto algorithms = all_algorithms();
+  if (rule.algorithm != "*" && !known(rule.algorithm) &&
+      std::ranges::find(algorithms, rule.algorithm, &Algorithm::name) == algorithms.end()) {
+    std::set<std::string_view> names;
+    for (const Algorithm& a : algorithms) names.insert(a.name);
+    throw Error(Code::InvalidArgument,
+                fmt::format("rule '{}': no algorithm is called '{}'; there are {}, and the transports' own: {}", text,
+                            rule.algorithm, fmt::join(names, ", "), fmt::join(transports, ", ")));
+  }
+  std::istringstream parts(rule.transport);
+  for (std::string name; std::getline(parts, name, '+');) {
+    if (name == "*" || known(name)) continue;
+    throw Error(Code::InvalidArgument, fmt::format("rule '{}': no transport is called '{}'; there are {}", text, name,
+                                                   fmt::join(transports, ", ")));
+  }
+}
+
 }  // namespace
 
 std::string process_identity() { return fmt::format("{}", ::getpid()); }
@@ -42,7 +66,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
   require_known(options.config);
-  for (const std::string& rule : options.config.tune) static_cast<void>(Rule::parse(rule));
+  for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
   host_id = host_identity(options.config);
   host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
   choose_device();
@@ -50,6 +74,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
 
   LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
   for (const TransportStatus& s : statuses) {
+    if (!wanted(options.config, s.name)) continue;  // nobody asks why what he left out is not there
     OpenedTransport& t =
         mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});
     t.rail = rail(s.name);
@@ -68,7 +93,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
 
   const int my_host = facts.ranks[static_cast<std::size_t>(rank)].host;
   engine = std::make_unique<Engine>(!facts.oversubscribed(my_host));
-  calls = std::make_unique<CallSlab>(*engine, options.config.timeout, options.drive == Drive::Thread);
+  calls.reset(new CallSlab(*engine, options.config.timeout, options.drive == Drive::Thread));
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->add(*t);
   }

@@ -41,7 +41,7 @@ struct WorldState {
   std::string no_device;
   int device = -1;  ///< this rank's
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<CallSlab> calls;
+  std::unique_ptr<CallSlab, CallSlab::Retire> calls;
   std::vector<OpenFabric> fabrics;
   std::vector<TransportStatus> statuses;
   Facts facts;

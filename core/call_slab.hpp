@@ -49,6 +49,12 @@ class SINEW_API CallSlab {
   CallSlab(Engine& engine, Duration default_timeout, bool threaded)
       : engine_(engine), default_timeout_(default_timeout), threaded_(threaded) {}
 
+  /// The World has ended: what still has a Work stays until that has gone, and what is pending ends Aborted.
+  static void retire(CallSlab* slab) noexcept;
+  struct Retire {
+    void operator()(CallSlab* slab) const noexcept { retire(slab); }
+  };
+
   /// What knows more about calls that do not end well.
   struct Judge {
     /// A call is about to end other than Ok; may change its status. true: it goes on and ends by settle().
@@ -114,6 +120,7 @@ class SINEW_API CallSlab {
       return std::exchange(free_, free_->next_free);
     });
     op.abandoned = false;
+    ++in_use_;
     ++op.serial;
     return op;
   }
@@ -132,6 +139,7 @@ class SINEW_API CallSlab {
       op.mark.clear();
     if (!op.status.ok()) op.status = {};
     op.next_free = std::exchange(free_, &op);
+    --in_use_;
   }
   void grow();
   bool sleep(PendingCall& op, Deadline deadline);
@@ -143,6 +151,8 @@ class SINEW_API CallSlab {
   std::mutex mutex_;
   std::condition_variable ended_;
   int sleepers_ = 0;
+  std::size_t in_use_ = 0;
+  bool retired_ = false;
   std::vector<std::unique_ptr<PendingCall[]>> blocks_;
   PendingCall* free_ = nullptr;
 };

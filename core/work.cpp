@@ -61,10 +61,25 @@ void CallSlab::expire(PendingCall& op) noexcept {
 }
 
 void CallSlab::abandon(PendingCall& op) noexcept {
-  guarded([&] {
+  const bool last = guarded([&] {
     op.abandoned = true;
     if (op.done.load(std::memory_order_acquire)) give_back(op);
+    return retired_ && in_use_ == 0;
   });
+  if (last) delete this;
+}
+
+void CallSlab::retire(CallSlab* slab) noexcept {
+  slab->for_each_pending([&](PendingCall& op) {
+    op.status = Status(Code::Aborted, "its World has ended");
+    op.done.store(true, std::memory_order_release);
+    if (op.abandoned) slab->give_back(op);
+  });
+  const bool last = slab->guarded([slab] {
+    slab->retired_ = true;
+    return slab->in_use_ == 0;
+  });
+  if (last) delete slab;
 }
 
 bool CallSlab::wait(PendingCall& op, Deadline deadline) {
@@ -106,7 +121,7 @@ bool Work::done() const noexcept { return call_ == nullptr || call_->done.load(s
 
 Status Work::wait(Deadline deadline) {
   if (call_ == nullptr) return {};
-  if (!call_->slab->wait(*call_, deadline)) return Status::pending();
+  if (!done() && !call_->slab->wait(*call_, deadline)) return Status::pending();
   return call_->status;
 }
 
@@ -118,7 +133,7 @@ void Work::get() {
 
 void Work::order(StreamRef stream) {
   if (call_ == nullptr) return;
-  if (stream.device < 0 || !call_->slab->wait_for_mark(*call_, {}) || !call_->mark.set()) return get();
+  if (done() || stream.device < 0 || !call_->slab->wait_for_mark(*call_, {}) || !call_->mark.set()) return get();
   call_->mark.order(stream);
 }
 

@@ -167,5 +167,45 @@ TEST(Work, EndsItsCommunicator_WhenGetRunsOutOfTime) {
   });
 }
 
+TEST(Work, MayOutliveItsWorld) {
+  std::vector<Work> works;
+  std::vector<float> data(1000, 1);
+  {
+    World world = World::create(exchange_alone());
+    for (int i = 0; i < 100; ++i) works.push_back(world.communicator().all_reduce(data));
+  }
+  for (Work& w : works) {
+    EXPECT_TRUE(w.done());
+    EXPECT_TRUE(w.wait().ok());
+    w.get();
+  }
+}
+
+TEST(Arguments, AreRefused_WhenAnExchangeIsNone) {
+  EXPECT_EQ(complaint([] {
+              World::create(Exchange{0, 2, nullptr});
+            }),
+            "exchange.all_gather is empty, expected a function");
+  const auto one = [](const Bytes& mine) { return std::vector<Bytes>{mine}; };
+  EXPECT_EQ(complaint([&] {
+              World::create(Exchange{0, 2, one});
+            }),
+            "exchange.all_gather returned 1 elements, expected 2, one per rank");
+}
+
+TEST(Arguments, AreRefused_WhenARuleNamesNobody) {
+  const auto with_rule = [](const char* rule) {
+    return complaint([&] {
+      WorldOptions options;
+      options.config.tune = {rule};
+      World::create(exchange_alone(), options);
+    });
+  };
+  EXPECT_THAT(with_rule("all_reduce:0-4KiB:nope"), HasSubstr("no algorithm is called 'nope'; there are binomial, "));
+  EXPECT_THAT(with_rule("all_reduce:0-4KiB:ring@nope"), HasSubstr("no transport is called 'nope'; there are inproc, "));
+  EXPECT_EQ(with_rule("all_reduce:0-4KiB:ring@shm+tcp"), "no complaint");
+  EXPECT_EQ(with_rule("*:0-:*@nccl"), "no complaint");
+}
+
 }  // namespace
 }  // namespace sinew::test

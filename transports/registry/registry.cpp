@@ -100,6 +100,8 @@ std::unique_ptr<DeviceRuntime> make_device_runtime() { return std::make_unique<c
 
 std::string left_alone(std::string_view name) {
   if (name != "ucx" && name != "ofi") return {};
+  std::error_code failed;
+  if (!files::exists(module_folder() / file_name(name), failed)) return {};
   const bool rdma = holds_anything("/sys/class/infiniband") || holds_anything("/sys/class/cxi");
   return rdma ? "" : "no RDMA device here, so shm and tcp serve as well";
 }

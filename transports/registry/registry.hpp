@@ -22,7 +22,7 @@ SINEW_API std::vector<std::string> module_names(const Config& config);
 /// the answer is a module that is not available, with the loader's reason.
 SINEW_API Module* find_module(std::string_view name, const Config& config);
 
-/// Why a World leaves this one alone unless it is asked for by name; empty: it does not.
+/// Why a World leaves this one alone unless it is asked for by name; empty: it does not, or it is not in this package.
 SINEW_API std::string left_alone(std::string_view name);
 
 /// The accelerators of this machine, for one World.

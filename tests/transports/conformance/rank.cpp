@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sinew/conformance/rank.hpp>
 
 namespace sinew::test {
@@ -39,6 +41,8 @@ Rail open_rail(Module& module, const Exchange& world, const Config& config) {
                                 .secret = Bytes(32, std::byte{7}),
                                 .host_id = host_id,
                                 .config = config});
+  if (opened->fabric->transports().empty())
+    throw Error(Code::Unavailable, fmt::format("{} has no rails: it carries no messages", module.name()));
   return {opened->fabric->transports().front().get(), opened};
 }
 
