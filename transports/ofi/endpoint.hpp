@@ -37,7 +37,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   /// Frames to the peer can no more be sent.
   void lane_failed();
   /// Everything ends with this: at once, or when what the peer sent before has had time to come.
-  void lose(Status why, bool at_once);
+  void lose(const Status& why, bool at_once);
   /// It waits for the provider. true: there is nothing to wait for any more.
   bool pass_time(Clock::time_point now);
   void wait_on();

@@ -38,7 +38,7 @@ void OfiEndpoint::close(Completion& quiet) {
   look_for_quiet();
 }
 
-void OfiEndpoint::lose(Status why, bool at_once) {
+void OfiEndpoint::lose(const Status& why, bool at_once) {
   if (!end_.ok()) return;
   log::debug("ofi: {}", why.message());
   end_messages(why);

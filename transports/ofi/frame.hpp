@@ -38,6 +38,6 @@ constexpr std::uint64_t piece_tag(std::uint32_t receiver, std::uint64_t piece) n
   return (piece & 0xffff) << 32 | receiver;
 }
 /// Bits that a provider must match for it.
-inline constexpr int kTagBits = 48;
+inline constexpr unsigned kTagBits = 48;
 
 }  // namespace sinew::ofi

@@ -1,3 +1,4 @@
+#include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -50,12 +51,30 @@ Info offers(std::string_view provider) {
   return Info(found);
 }
 
-/// The first entry of `list` on the interface, alone; null: none.
-Info on_interface(const Info& list, const std::string& interface) {
-  for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
-    if (interface.empty() || interface == i->domain_attr->name) return Info(fi_dupinfo(i));
+/// How far an address leads, best first; IPv4 before IPv6, so that all hosts choose alike.
+int reach_of(const fi_info& i) {
+  if (i.src_addr == nullptr) return 0;
+  if (i.addr_format == FI_SOCKADDR_IN) {
+    const auto& a = *static_cast<const sockaddr_in*>(i.src_addr);
+    return ntohl(a.sin_addr.s_addr) >> 24 == 127 ? 3 : 0;
   }
-  return nullptr;
+  if (i.addr_format == FI_SOCKADDR_IN6) {
+    const in6_addr& a = static_cast<const sockaddr_in6*>(i.src_addr)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&a) ? 3 : IN6_IS_ADDR_LINKLOCAL(&a) ? 2 : 1;
+  }
+  return 0;
+}
+
+/// The entry of `list` that leads furthest, alone; of this provider (empty: any) and interface (empty: any). null:
+/// none.
+Info best_of(const Info& list, std::string_view provider, const std::string& interface) {
+  const fi_info* best = nullptr;
+  for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
+    if (!provider.empty() && provider != i->fabric_attr->prov_name) continue;
+    if (!interface.empty() && interface != i->domain_attr->name) continue;
+    if (best == nullptr || reach_of(*i) < reach_of(*best)) best = i;
+  }
+  return Info(best == nullptr ? nullptr : fi_dupinfo(best));
 }
 
 std::string names_of(const Info& list) {
@@ -84,17 +103,13 @@ Choice choose_provider(const std::string& wanted, const std::string& interface) 
                 names_of(offers({})));
     }
     // shm has one domain, and it is no interface.
-    Info info = on_interface(list, wanted == kShm ? "" : interface);
+    Info info = best_of(list, {}, wanted == kShm ? "" : interface);
     if (!info) not_there(fmt::format("SINEW_INTERFACE={}: {} has no such domain", interface, wanted), domains_of(list));
     return {std::move(info), fmt::format("SINEW_OFI_PROVIDER={}", wanted)};
   }
   const Info all = offers({});
   for (const std::string_view name : kPreferred) {
-    Info info;
-    for (const fi_info* i = all.get(); i != nullptr && !info; i = i->next) {
-      if (name == i->fabric_attr->prov_name && (interface.empty() || interface == i->domain_attr->name))
-        info.reset(fi_dupinfo(i));
-    }
+    Info info = best_of(all, name, interface);
     if (!info) continue;
     return {std::move(info), name == kEverywhere ? "no RDMA provider is here" : "the best RDMA provider that is here"};
   }

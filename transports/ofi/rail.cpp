@@ -30,7 +30,7 @@ Handle<T> opened(std::string_view what, Open open) {
 }  // namespace
 
 Rail::Rail(Info info, bool sleeps) : info_(std::move(info)) {
-  const int tag_bits = std::bit_width(info_->ep_attr->mem_tag_format);
+  const auto tag_bits = static_cast<unsigned>(std::bit_width(info_->ep_attr->mem_tag_format));
   if (tag_bits < kTagBits) {
     throw Error(Code::Unavailable, fmt::format("ofi: the provider {} matches {} bits of a tag, {} are needed",
                                                provider(), tag_bits, kTagBits));
