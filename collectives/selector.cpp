@@ -179,7 +179,28 @@ void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
   }
 }
 
+/// A message has no choice: each pair takes the cheapest way between its two.
+Selection Selector::select_message(const CollectiveDesc& desc) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  if (cheapest_.by_class.empty()) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: no transport leads from rank to rank in this group of {}", desc.to_string(), ranks));
+  }
+  Candidate message{"message", cheapest_.label, "", 0, ""};
+  for (const auto& [where, transport] : cheapest_.by_class) {
+    const CostCurve& cost = find_reach(facts_, where, transport)->cost;
+    message.predicted = std::max(message.predicted, cost.seconds(static_cast<double>(desc.bytes(ranks))));
+  }
+  if (desc.place.kind == MemoryKind::Device) message.way = "device memory through pinned memory, where need be";
+  Selection selection;
+  selection.transports = cheapest_;
+  selection.plan = Plan(desc, ranks, {message}, "the cheapest between each two", facts_.source);
+  return selection;
+}
+
 Selection Selector::select(const CollectiveDesc& desc) const {
+  const Collective c = desc.collective;
+  if (c == Collective::Send || c == Collective::Recv || c == Collective::SendRecv) return select_message(desc);
   std::vector<Option> all = options(desc);
   std::string reason = "the least predicted time";
   apply_rules(desc, all, reason);

@@ -61,6 +61,7 @@ class SINEW_API Selector {
     bool staged = false;
   };
 
+  Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
   void apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;

@@ -112,7 +112,11 @@ bool ControlPlane::hold(PendingCall& call) {
     return false;
   }
   // A message that was too long, or that its receiver took back, is an affair of two.
-  if (call.peer >= 0 && call.status.code() != Code::PeerLost) return false;
+  if (call.peer >= 0 && call.status.code() != Code::PeerLost) {
+    const Status why = name_call(call, call.status);
+    call.status = {why.code(), fmt::format("{} (rank {})", why.message(), call.peer), call.peer};
+    return false;
+  }
   held_.push_back({&call, Clock::now(), {}});
   return true;
 }

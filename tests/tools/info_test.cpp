@@ -66,6 +66,22 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
               StartsWith("sinew-info: SINEW_NONSENSE: no such variable; known are "));
 }
 
+TEST(SinewInfo, PlansForRanksThatItStarts_AsJsonThatCanBeRead) {
+  for (const char* what : {"all_reduce", "send", "sendrecv"}) {
+    const Outcome outcome = info({"plan", what, "64KiB", "-n", "2", "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, StartsWith("{\"")) << what;
+    EXPECT_THAT(outcome.out, HasSubstr(what == std::string("all_reduce") ? "\"shm\"" : "\"message\"")) << outcome.out;
+  }
+}
+
+TEST(SinewInfo, ListsEveryTransport_WithWhatItIsGoodForOrWhyNot) {
+  const std::string text = info({"transports"}).out;
+  for (const char* name : {"inproc", "shm", "tcp", "ucx", "ofi", "cuda_ipc", "nccl"}) {
+    EXPECT_THAT(text, testing::ContainsRegex(std::string(name) + " +(ok|no) +[a-z]")) << text;
+  }
+}
+
 TEST(SinewInfo, EndsWithOneAndOneLine_WhenWhatItPrintedIsLost) {
   for (const char* arguments : {" --json >/dev/full", " config >/dev/full", " config >&-", " --version >/dev/full"}) {
     const Outcome outcome = run_program({"sh", "-c", SINEW_INFO + std::string(arguments)});

@@ -157,6 +157,11 @@ TEST(SinewRun, PrintsWholeLines_HoweverLongAndHoweverWritten) {
   }
 }
 
+TEST(SinewRun, LeavesPrefixesOut_WhenAsked) {
+  const Outcome o = run_script(2, "echo $RANK; printf more", {"--no-prefix"});
+  EXPECT_THAT(lines(o.out), testing::UnorderedElementsAre("0", "more", "1", "more"));
+}
+
 TEST(SinewRun, KeepsOutputAndErrorsApart) {
   const Outcome o = run_script(2, "echo out; echo err >&2");
   EXPECT_THAT(lines(o.out), UnorderedElementsAre("[0] out", "[1] out"));

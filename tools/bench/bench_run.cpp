@@ -19,6 +19,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/cpu.hpp>
 #include <sinew/topology/cluster.hpp>
+#include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
 #include "line.hpp"
@@ -95,21 +96,27 @@ World make_world(const BenchOptions& options, const LoadedPeer* peer) {
 
 /// The plan of a size, where there is one.
 void add_plan(const BenchOptions& options, World& world, Line& line) {
-  const Collective c = options.what->collective;
-  if (c == Collective::Send || c == Collective::SendRecv) {
-    line.algorithm = "message";
-    std::vector<std::string> open;
-    for (const TransportStatus& t : world.transports()) {
-      if (t.ok) open.push_back(t.name);
-    }
-    line.transport = fmt::format("{}", fmt::join(open, "+"));
-    return;
-  }
   const Plan plan = world.communicator().plan(desc_of(options, line.count));
   const Candidate& chosen = plan.chosen();
   line.algorithm = chosen.algorithm;
   line.transport = chosen.transport.empty() ? "none" : chosen.transport;
   line.predicted_s = chosen.predicted;
+}
+
+UsageError unknown_algorithm(const BenchOptions& options) {
+  std::set<std::string_view> known;
+  for (const Algorithm& a : all_algorithms()) {
+    if (a.collective == options.what->collective) known.insert(a.name);
+  }
+  return UsageError(fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
+                                options.algorithm, fmt::join(known, ", "), options.what->name));
+}
+
+/// A name that nobody has. Offloads have the names of their transports.
+void require_known_algorithm(const BenchOptions& options) {
+  if (options.algorithm.empty() || find_algorithm(options.what->collective, options.algorithm) != nullptr) return;
+  const auto transports = module_names(Config::from_environment());
+  if (std::ranges::find(transports, options.algorithm) == transports.end()) throw unknown_algorithm(options);
 }
 
 /// Says what is wrong with --algorithm before a plan lists everything that the rule made of it leaves out.
@@ -124,12 +131,7 @@ void require_algorithm(const BenchOptions& options, World& world) {
   try {
     (void)world.communicator().plan(desc);  // an offload of that name takes the call
   } catch (const Error&) {
-    std::set<std::string_view> known;
-    for (const Algorithm& a : all_algorithms()) {
-      if (a.collective == desc.collective) known.insert(a.name);
-    }
-    throw UsageError(fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
-                                 options.algorithm, fmt::join(known, ", "), options.what->name));
+    throw unknown_algorithm(options);
   }
 }
 
@@ -260,6 +262,7 @@ bool another_rank_speaks() noexcept {
 }
 
 int run_bench(const BenchOptions& options) {
+  require_known_algorithm(options);
   const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
   World world = make_world(options, peer.get());
   if (world.size() < options.what->least_ranks) {

@@ -73,7 +73,7 @@ bool in_a_job() {
 [[noreturn]] void run_as_job(const PlanOptions& options, bool json) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string launcher = (std::filesystem::path(self).parent_path() / "sinew-run").string();
-  std::vector<std::string> words = {launcher, "-n", std::to_string(options.ranks), self};
+  std::vector<std::string> words = {launcher, "--no-prefix", "-n", std::to_string(options.ranks), self};
   if (json) words.emplace_back("--json");
   for (const std::string& w : {std::string("plan"), options.collective, options.bytes, std::string("--dtype"),
                                options.dtype, std::string("--op"), options.op}) {

@@ -55,6 +55,7 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
     : options_(options),
       config_(config),
       signals_(signals),
+      printer_(options.prefix),
       secret_(random_secret()),
       store_({.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
       master_port_(free_port(config)),

@@ -11,9 +11,11 @@
 
 namespace sinew::run {
 
+std::string LinePrinter::prefix_of(int rank) const { return prefixes_ ? fmt::format("[{}] ", rank) : std::string(); }
+
 void LinePrinter::take(int rank, Stream stream, std::string_view bytes) {
   std::string& partial = partial_[{rank, stream}];
-  const std::string prefix = fmt::format("[{}] ", rank);
+  const std::string prefix = prefix_of(rank);
   std::string out;
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
@@ -33,7 +35,7 @@ void LinePrinter::finish(int rank) {
   for (const Stream stream : {Stream::Output, Stream::Errors}) {
     const auto it = partial_.find({rank, stream});
     if (it == partial_.end()) continue;
-    if (!it->second.empty()) write(stream, fmt::format("[{}] {}\n", rank, it->second));
+    if (!it->second.empty()) write(stream, prefix_of(rank) + it->second + "\n");
     partial_.erase(it);
   }
 }

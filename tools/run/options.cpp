@@ -102,12 +102,14 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->transform(tools::whole_number(0, kMostRestarts));
   app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
+  app.add_flag("--no-prefix", line.no_prefix, "Leave out the [RANK] before each line of output");
   app.add_flag("--agent", line.agent, "Start ranks as standard input says")->group("");
 }
 
 Options checked(const CommandLine& line, std::vector<std::string> command) {
   Options o;
   o.ranks = line.ranks;
+  o.prefix = !line.no_prefix;
   o.on_failure = line.on_failure == "end" ? OnFailure::End : OnFailure::Continue;
   o.restarts = line.restarts;
   o.command = std::move(command);

@@ -24,6 +24,7 @@ struct CommandLine {
   std::string on_failure = "end";
   int restarts = 0;
   std::vector<std::string> variables;
+  bool no_prefix = false;
   bool agent = false;  ///< started by another sinew-run on this host; the rest comes on standard input
 };
 
@@ -33,6 +34,7 @@ struct Options {
   std::vector<HostShare> shares;  ///< in order of rank; together `ranks`
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
+  bool prefix = true;                                            ///< "[RANK] " before each line
   std::vector<std::pair<std::string, std::string>> environment;  ///< for the ranks
   std::vector<std::string> command;
 };

@@ -128,7 +128,10 @@ TEST(FindModule, ThrowsTheReason_WhenAModuleThatIsNotThereIsOpened) {
 TEST(FindModule, KnowsOnlyWhatThereIs) {
   EXPECT_EQ(find_module("nobody", planted()), nullptr);
   EXPECT_EQ(find_module("fine", Config{}), nullptr);
-  EXPECT_THAT(reason_of("nccl", Config{}), AllOf(StartsWith("not in this package: "), HasSubstr("sinew_nccl.so")));
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("/nowhere", folder / "sinew_gone.so");
+  EXPECT_THAT(reason_of("gone", with_path({folder / ""})),
+              AllOf(StartsWith("not in this package: "), HasSubstr("sinew_gone.so")));
 }
 
 TEST(FindModule, TakesTheFirstFolderThatHasIt) {

@@ -1,5 +1,10 @@
+#include <chrono>
+#include <memory>
+#include <utility>
+
 #include <gtest/gtest.h>
 
+#include <sinew/core/host_peers.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
 #include "transports/conformance/conformance.hpp"
@@ -7,22 +12,30 @@
 namespace sinew::test {
 namespace {
 
-ucx::Options options_of(const Exchange& world) {
-  ucx::Options o;
+struct Opened {
+  explicit Opened(const Exchange& world) : host(world, "this host", Deadline::after(std::chrono::seconds(60))) {}
+  HostPeers host;  // tells who has died
+  std::unique_ptr<Transport> transport;
+};
+
+Rail open(const Exchange& world, ucx::Options o) {
+  auto opened = std::make_shared<Opened>(world);
   o.rank = world.rank;
   o.size = world.size;
   o.host_id = "this host";
-  return o;
+  o.host = &opened->host;
+  opened->transport = ucx::make_transport(o);
+  return {opened->transport.get(), opened};
 }
 
-Rail make(const Exchange& world) { return ucx::make_transport(options_of(world)); }
+Rail make(const Exchange& world) { return open(world, {}); }
 
 /// Everything by rendezvous, and credit that runs out at once.
 Rail make_tight(const Exchange& world) {
-  ucx::Options o = options_of(world);
+  ucx::Options o;
   o.eager_bytes = 600;
   o.eager_credit_bytes = 4096;  // not a page
-  return ucx::make_transport(o);
+  return open(world, o);
 }
 
 Rail make_module(const Exchange& world) { return open_rail(ucx::module(), world); }
