@@ -4,7 +4,7 @@ set -uo pipefail
 folder=${1:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
 bad=0
-for program in device_bench nccl_bench; do
+for program in device_bench; do
   if [ -x "$folder/bin/$program" ]; then
     echo "== $program"
     "$folder/bin/$program" || bad=1

@@ -3,7 +3,7 @@
 # What tests and measures devices, of the programs of this build.
 gpu_programs() {
   local program
-  for program in test_cuda test_cuda_ipc test_nccl device_bench nccl_bench sinew-info sinew-bench sinew-run; do
+  for program in test_cuda test_cuda_ipc device_bench sinew-info sinew-bench sinew-run; do
     if [ -x "build/release/bin/$program" ]; then echo "$program"; fi
   done
 }
@@ -41,7 +41,7 @@ run_gpu_pack() {
   rm -rf "$pack"
   cmake --install build/release --prefix "$pack/whole" --strip >/dev/null
   mkdir -p "$pack/bin" "$pack/lib"
-  cp -a "$pack/whole/lib/"*/libsinew_*.so.* "$pack/whole/lib/"*/sinew-modules "$pack/lib/"
+  find "$pack/whole" \( -name 'libsinew_*.so.*' -o -name sinew-modules \) -exec cp -a {} "$pack/lib/" ';'
   rm -rf "$pack/whole"
   for program in $(gpu_programs); do
     cp "build/release/bin/$program" "$pack/bin/"
