@@ -19,6 +19,7 @@ struct alignas(64) Line {
   std::atomic<std::uint64_t> reduced{0};  ///< ... whose part of this rank is reduced there
   std::atomic<std::uint64_t> taken{0};    ///< ... that this rank has read from all others
   Piece pieces[2];
+  std::atomic<std::uint64_t> left{0};  ///< 1: this rank reads nothing of the others any more
 };
 
 /// The lines of one group. Thread: of the World's engine.
@@ -45,6 +46,7 @@ class Board {
     }
     return true;
   }
+  void leave() noexcept { mine_->left.store(1, std::memory_order_release); }
   void begin(std::uint64_t piece, std::uint64_t history, std::uint64_t fingerprint) noexcept {
     mine_->pieces[piece % 2].history.store(history, std::memory_order_relaxed);
     mine_->pieces[piece % 2].fingerprint.store(fingerprint, std::memory_order_relaxed);

@@ -24,13 +24,17 @@ class IpcFabric final : public Fabric {
     const auto& ranks = context.group.world_ranks;
     const bool all_here = std::ranges::all_of(ranks, [this](int r) { return host_.contains(r); });
     if (!all_here || ranks.size() > static_cast<std::size_t>(cuda::kMostSources)) return nullptr;
-    return std::make_unique<IpcOffload>(host_, *runtime_, device_, context);
+    for (Remains& r : remains_) {
+      if (r.scratch && r.board->all_reached(&Line::left, 1)) r.scratch.reset();
+    }
+    return std::make_unique<IpcOffload>(host_, *runtime_, device_, context, remains_);
   }
 
  private:
   HostPeers& host_;
   cuda::Runtime* runtime_;
   int device_;
+  std::vector<Remains> remains_;
 };
 
 class IpcModule final : public Module {

@@ -55,11 +55,13 @@ void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& c
   }
 }
 
-IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context)
+IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
+                       std::vector<Remains>& remains)
     : host_(host),
       runtime_(runtime),
       rank_(static_cast<std::size_t>(context.group.rank)),
-      ranks_(context.group.world_ranks.size()) {
+      ranks_(context.group.world_ranks.size()),
+      remains_(remains) {
   const std::vector<Bytes> cards = context.exchange.all_gather(present(device));
   std::string failure;
   try {
@@ -76,6 +78,9 @@ IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, cons
 
 IpcOffload::~IpcOffload() {
   if (stream_.device >= 0) runtime_.release(stream_);
+  if (board_ == nullptr) return;
+  board_->leave();
+  remains_.push_back({std::move(scratch_), std::move(board_)});
 }
 
 Availability IpcOffload::supports(const CollectiveDesc& desc) const {

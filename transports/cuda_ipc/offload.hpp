@@ -15,6 +15,13 @@
 
 namespace sinew::cuda_ipc {
 
+/// What others of a group that has ended here may still read: the lines stay until the World ends, the scratch memory
+/// until all have left.
+struct Remains {
+  std::unique_ptr<Scratch> scratch;
+  std::unique_ptr<Board> board;
+};
+
 /// Collectives on device memory between the processes of one host: every rank copies its contribution, in pieces, into
 /// scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in host
 /// memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared device
@@ -25,7 +32,9 @@ namespace sinew::cuda_ipc {
 class IpcOffload final : public CollectiveOffload {
  public:
   /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks, Unavailable.
-  IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context);
+  /// `remains` takes what it leaves; it outlives this.
+  IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
+             std::vector<Remains>& remains);
   ~IpcOffload() override;
 
   std::string_view name() const noexcept override { return "cuda_ipc"; }
@@ -91,6 +100,7 @@ class IpcOffload final : public CollectiveOffload {
   cuda::Runtime& runtime_;
   const std::size_t rank_;
   const std::size_t ranks_;
+  std::vector<Remains>& remains_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Board> board_;
   StreamRef stream_;
