@@ -44,6 +44,18 @@ constexpr bool reduces(Collective c) noexcept {
 }
 constexpr bool has_root(Collective c) noexcept { return c >= Collective::Broadcast && c <= Collective::ScatterV; }
 
+/// Of how many blocks of `count` elements each a rank's two buffers are made.
+struct Blocks {
+  std::uint64_t in = 1;
+  std::uint64_t out = 1;
+};
+/// Of the forms whose counts are equal on all ranks.
+constexpr Blocks blocks_of(Collective c, std::uint64_t ranks) noexcept {
+  const bool spreads = c == Collective::ReduceScatter || c == Collective::Scatter || c == Collective::AllToAll;
+  const bool gathers = c == Collective::AllGather || c == Collective::Gather || c == Collective::AllToAll;
+  return {spreads ? ranks : 1, gathers ? ranks : 1};
+}
+
 /// What bits the caller may rely on (docs/design.md, Numbers).
 enum class Determinism : std::uint8_t { Fast, Reproducible, LayoutInvariant };
 

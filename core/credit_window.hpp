@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 namespace sinew {
 
@@ -29,6 +30,22 @@ class CreditWindow {
 
  private:
   std::size_t left_;
+};
+
+/// Receiver's side: what it owes is returned by the quarter of a window, so that credit costs few frames of its own.
+class OwedCredit {
+ public:
+  explicit OwedCredit(std::size_t window_bytes = CreditWindow::kDefaultBytes) noexcept : least_(window_bytes / 4) {}
+
+  /// How much to return now; 0: not yet.
+  std::size_t add(std::size_t charge) noexcept {
+    owed_ += charge;
+    return owed_ < least_ ? 0 : std::exchange(owed_, 0);
+  }
+
+ private:
+  std::size_t least_;
+  std::size_t owed_ = 0;
 };
 
 }  // namespace sinew

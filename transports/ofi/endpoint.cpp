@@ -26,7 +26,8 @@ OfiEndpoint::OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint
       lane_(lane),
       their_key_(their_key),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
-      credit_(shared.options.eager_credit_bytes) {
+      credit_(shared.options.eager_credit_bytes),
+      owed_credit_(shared.options.eager_credit_bytes) {
   control({.kind = FrameKind::Hello});
 }
 
@@ -150,9 +151,8 @@ void OfiEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
 }
 
 void OfiEndpoint::return_credit(std::size_t charge) {
-  owed_credit_ += charge;
-  if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
-  control({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+  const std::size_t now = owed_credit_.add(charge);
+  if (now != 0) control({.kind = FrameKind::Credit, .bytes = now});
 }
 
 // What the peer says.

@@ -73,7 +73,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   const std::uint64_t their_key_;
   Matcher matcher_;
   CreditWindow credit_;
-  std::size_t owed_credit_ = 0;
+  OwedCredit owed_credit_;
   std::uint32_t next_frame_ = 0;
   std::map<std::uint32_t, Bytes> early_;  // frames whose turn has not come
   SlotTable<Completion> announced_;

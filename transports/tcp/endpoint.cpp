@@ -12,7 +12,8 @@ TcpEndpoint::TcpEndpoint(Shared& shared, PeerAddress peer)
     : shared_(shared),
       peer_(std::move(peer)),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
-      credit_(shared.options.eager_credit_bytes) {
+      credit_(shared.options.eager_credit_bytes),
+      owed_credit_(shared.options.eager_credit_bytes) {
   for (const Channel c : {Channel::Control, Channel::Data}) {
     port(c).endpoint = this;
     port(c).channel = c;
@@ -132,9 +133,8 @@ void TcpEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
 }
 
 void TcpEndpoint::return_credit(std::size_t charge) {
-  owed_credit_ += charge;
-  if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
-  control({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+  const std::size_t now = owed_credit_.add(charge);
+  if (now != 0) control({.kind = FrameKind::Credit, .bytes = now});
 }
 
 // What the peer says.

@@ -104,7 +104,7 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
   DataChannel data_{*this};
   std::array<Port, kChannels> ports_;
   CreditWindow credit_;
-  std::size_t owed_credit_ = 0;
+  OwedCredit owed_credit_;
   SlotTable<Completion> announced_;
   SlotTable<Incoming> incoming_;
   std::deque<Incoming> records_;

@@ -14,7 +14,8 @@ UcxEndpoint::UcxEndpoint(Shared& shared, PeerAddress peer, Link& link)
       peer_(std::move(peer)),
       link_(link),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
-      credit_(shared.options.eager_credit_bytes) {}
+      credit_(shared.options.eager_credit_bytes),
+      owed_credit_(shared.options.eager_credit_bytes) {}
 
 void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;

@@ -85,7 +85,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   Link& link_;
   Matcher matcher_;
   CreditWindow credit_;
-  std::size_t owed_credit_ = 0;
+  OwedCredit owed_credit_;
   SlotTable<Completion> announced_;
   Status end_{};
   Completion* quiet_ = nullptr;

@@ -39,9 +39,8 @@ void UcxEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
 }
 
 void UcxEndpoint::return_credit(std::size_t charge) {
-  owed_credit_ += charge;
-  if (owed_credit_ < shared_.options.eager_credit_bytes / 4) return;
-  link_.post({.kind = FrameKind::Credit, .bytes = std::exchange(owed_credit_, 0)});
+  const std::size_t now = owed_credit_.add(charge);
+  if (now != 0) link_.post({.kind = FrameKind::Credit, .bytes = now});
 }
 
 /// Clears the next piece, into the place that is idle.
