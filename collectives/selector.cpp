@@ -117,7 +117,7 @@ Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
   const Selection inside = select(piece);
   const Candidate& way = inside.plan.chosen();
   const double row = static_cast<double>(piece.count * size_of(desc.dtype));
-  const double copied = row * static_cast<double>(std::max(shape.in_blocks, shape.out_blocks));
+  const double copied = row * static_cast<double>(std::max(shape.blocks.in, shape.blocks.out));
   const Seconds copy = kDeviceTurn + copied / facts_.device_copy_bytes_per_s;
   option.candidate.transport = way.transport;
   option.candidate.way =

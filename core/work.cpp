@@ -70,6 +70,12 @@ void CallSlab::abandon(PendingCall& op) noexcept {
 }
 
 void CallSlab::retire(CallSlab* slab) noexcept {
+  // The runtimes that their events are of may go now.
+  slab->guarded([slab] {
+    for (auto& block : slab->blocks_) {
+      for (std::size_t i = 0; i < kBlock; ++i) block[i].mark.clear();
+    }
+  });
   slab->for_each_pending([&](PendingCall& op) {
     op.status = Status(Code::Aborted, "its World has ended");
     op.done.store(true, std::memory_order_release);

@@ -7,17 +7,9 @@
 namespace sinew {
 
 StagedShape staged_shape(const CollectiveDesc& desc, int ranks) {
-  const auto all = static_cast<std::uint64_t>(ranks);
   StagedShape shape;
-  switch (desc.collective) {
-    case Collective::AllGather:
-    case Collective::Gather: shape.out_blocks = all; break;
-    case Collective::ReduceScatter:
-    case Collective::Scatter: shape.in_blocks = all; break;
-    case Collective::AllToAll: shape.in_blocks = shape.out_blocks = all; break;
-    default: break;
-  }
-  const std::uint64_t widest = std::max(shape.in_blocks, shape.out_blocks) * size_of(desc.dtype);
+  shape.blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks));
+  const std::uint64_t widest = std::max(shape.blocks.in, shape.blocks.out) * size_of(desc.dtype);
   shape.elements = std::max<std::uint64_t>(1, kStagedPieceBytes / widest);
   // A call without elements is exchanged, too: it may be another one elsewhere.
   shape.pieces = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
@@ -34,13 +26,13 @@ StagedCalls::StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks
 }
 
 StagedCalls::~StagedCalls() {
-  if (in_stream_.device < 0) return;
   for (Slot& s : slots_) {
     runtime_.release(s.in);
     runtime_.release(s.out);
   }
-  runtime_.release(in_stream_);
-  runtime_.release(out_stream_);
+  for (const StreamRef stream : {in_stream_, out_stream_}) {
+    if (stream.device >= 0) runtime_.release(stream);
+  }
 }
 
 void StagedCalls::make_slots() {
@@ -49,16 +41,16 @@ void StagedCalls::make_slots() {
   const std::uint64_t bytes =
       std::max<std::uint64_t>(kStagedPieceBytes, static_cast<std::uint64_t>(ranks_) * sizeof(double));
   for (Slot& s : slots_) {
-    s.in = runtime_.allocate(bytes, {MemoryKind::PinnedHost, device_});
-    s.out = runtime_.allocate(bytes, {MemoryKind::PinnedHost, device_});
+    for (Buffer* b : {&s.in, &s.out}) {
+      if (b->data == nullptr) *b = runtime_.allocate(bytes, {MemoryKind::PinnedHost, device_});
+    }
   }
-  out_stream_ = runtime_.make_stream(device_);
+  if (out_stream_.device < 0) out_stream_ = runtime_.make_stream(device_);
   in_stream_ = runtime_.make_stream(device_);
 }
 
 void StagedCalls::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, StreamRef after, std::uint64_t history,
                         Completion& done) {
-  make_slots();
   auto call = std::make_unique<Call>(desc, done);
   if (desc.op == ReduceOp::User) {
     call->user = *desc.user;
@@ -69,8 +61,13 @@ void StagedCalls::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, 
   call->out = out;
   call->history = history;
   call->shape = staged_shape(desc, ranks_);
-  call->waits = after.device >= 0;
-  if (call->waits) call->after = runtime_.record(after);
+  try {
+    make_slots();
+    if (after.device >= 0) call->after = runtime_.record(after);
+    call->waits = after.device >= 0;
+  } catch (const Error& e) {  // the call ends in its turn, on all ranks
+    call->status = Status(e.code(), e.what(), e.rank());
+  }
   calls_.push_back(std::move(call));
 }
 
@@ -101,7 +98,7 @@ void StagedCalls::copy_in(Call& call) {
   if (!gives || row == 0) return;
   const std::size_t block = call.desc.count * each;
   const std::size_t first = piece * call.shape.elements * each;
-  runtime_.copy_rows_async(slot.in, row, call.in.part(first, call.in.bytes - first), block, row, call.shape.in_blocks,
+  runtime_.copy_rows_async(slot.in, row, call.in.part(first, call.in.bytes - first), block, row, call.shape.blocks.in,
                            in_stream_);
   slot.event = runtime_.record(in_stream_);
   slot.copying = true;
@@ -115,7 +112,7 @@ void StagedCalls::exchange(Call& call) {
   const std::size_t row = desc.count * size_of(desc.dtype);
   const bool in_place = desc.collective == Collective::Broadcast;
   Buffer& out = in_place ? slot.in : slot.out;
-  exchange_(desc, slot.in.part(0, row * call.shape.in_blocks), out.part(0, row * call.shape.out_blocks), in_place,
+  exchange_(desc, slot.in.part(0, row * call.shape.blocks.in), out.part(0, row * call.shape.blocks.out), in_place,
             *call.done, call.history, piece_);
   exchanging_ = true;
 }
@@ -130,7 +127,7 @@ void StagedCalls::copy_out(Call& call) {
   if (!takes || row == 0) return;
   const std::size_t first = piece * call.shape.elements * each;
   runtime_.copy_rows_async(call.out.part(first, call.out.bytes - first), call.desc.count * each,
-                           in_place ? slot.in : slot.out, row, row, call.shape.out_blocks, out_stream_);
+                           in_place ? slot.in : slot.out, row, row, call.shape.blocks.out, out_stream_);
   slot.event = runtime_.record(out_stream_);
   slot.copying = true;
 }

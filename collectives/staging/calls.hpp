@@ -20,8 +20,7 @@ inline constexpr std::uint64_t kStagedPieceBytes = 2 << 20;
 /// How a collective's buffers are made of blocks, and how it is cut: piece k holds elements [k*n, (k+1)*n) of every
 /// block.
 struct StagedShape {
-  std::uint64_t in_blocks = 1;
-  std::uint64_t out_blocks = 1;
+  Blocks blocks;
   std::uint64_t elements = 0;  ///< of a piece; the last one may be shorter
   std::uint64_t pieces = 1;
 };

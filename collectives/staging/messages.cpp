@@ -44,26 +44,43 @@ void StagedMessages::begin(StreamRef after, Message& message) {
   message.events.push_back(event);
 }
 
+/// What was enqueued for it before must still come to its end.
+void StagedMessages::fail(Message& message, const Error& why) noexcept {
+  message.status = status_of(why);
+  try {
+    message.events.push_back(runtime_.record(stream_));
+  } catch (const Error&) {
+    return;  // nor will anything of the stream come
+  }
+}
+
 void StagedMessages::send(ConstBuffer from, StreamRef after,
                           std::function<Endpoint&(Buffer pinned, Completion& sent)> post, Completion& done) {
   Message& message = make(from.bytes, done);
   message.post = std::move(post);
-  message.step = Step::CopyIn;
-  leaving_.push_back({&message, {}});
-  begin(after, message);
-  const std::size_t bytes = from.bytes;
-  if (bytes != 0) runtime_.copy_async(message.pinned.part(0, bytes), from, stream_);
-  message.bytes = bytes;
-  message.events.push_back(runtime_.record(stream_));
+  message.bytes = from.bytes;
+  try {
+    begin(after, message);
+    if (from.bytes != 0) runtime_.copy_async(message.pinned.part(0, from.bytes), from, stream_);
+    message.events.push_back(runtime_.record(stream_));
+    message.step = Step::CopyIn;
+    leaving_.push_back({&message, {}});
+  } catch (const Error& e) {
+    fail(message, e);
+  }
 }
 
 void StagedMessages::recv(Buffer to, StreamRef after,
                           const std::function<Endpoint&(Buffer pinned, Completion& received)>& post, Completion& done) {
   Message& message = make(to.bytes, done);
   message.to = to;
-  begin(after, message);
-  message.step = Step::Travelling;
-  message.endpoint = &post(message.pinned.part(0, to.bytes), message);
+  try {
+    begin(after, message);
+    message.endpoint = &post(message.pinned.part(0, to.bytes), message);
+    message.step = Step::Travelling;
+  } catch (const Error& e) {
+    message.status = status_of(e);
+  }
 }
 
 void StagedMessages::queue(std::function<void()> launch) { leaving_.push_back({nullptr, std::move(launch)}); }
@@ -108,6 +125,7 @@ int StagedMessages::let_leave() {
         post(*message);
       } catch (const Error& e) {
         if (!leaving_.empty() && leaving_.front().message == message) leaving_.pop_front();
+        message->endpoint = nullptr;
         message->status = status_of(e);
         message->step = Step::Over;
       }
@@ -126,7 +144,7 @@ bool StagedMessages::advance(Message& message) {
         runtime_.copy_async(message.to.part(0, message.bytes), message.pinned.part(0, message.bytes), stream_);
         message.events.push_back(runtime_.record(stream_));
       } catch (const Error& e) {
-        message.status = status_of(e);
+        fail(message, e);
       }
     }
   }

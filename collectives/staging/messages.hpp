@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sinew/core/device.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
 
@@ -60,6 +61,7 @@ class StagedMessages : public ProgressSource {
 
   Message& make(std::size_t bytes, Completion& done);
   void begin(StreamRef after, Message& message);
+  void fail(Message& message, const Error& why) noexcept;
   bool copied(Message& message);
   void post(Message& message);
   int let_leave();

@@ -10,7 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/call_slab.hpp>
+#include <sinew/core/engine.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/work.hpp>
 
 #include "fakes/fake_device.hpp"
 #include "support/collective_case.hpp"
@@ -155,6 +158,49 @@ TEST(Staging, EndsTheCallOnAllRanks_WhenADeviceFails) {
     read<std::int32_t>(where, b);  // the stream has run out
     where.runtime.release(b);
   });
+}
+
+TEST(Staging, EndsTheCallOnAllRanks_WhenADeviceFailsBeforeItBegins) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    const Buffer b = where.runtime.allocate(4000, {MemoryKind::Device, where.stream.device});
+    if (world.rank() == 1) static_cast<fake::Device&>(where.runtime).fail_next("out of pinned memory");
+    const Status end = world.communicator().all_reduce(b, b, DType::I32).wait();
+    require(end.code() == Code::System, std::string(name_of(end.code())));
+    require(std::string(end.message()).find("out of pinned memory") != std::string::npos, std::string(end.message()));
+    where.runtime.release(b);
+  });
+}
+
+TEST(Staging, EndsAMessageOnce_WhenADeviceFails_AndCarriesTheNext) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    std::vector<std::int32_t> data(1000, 3);
+    const Buffer b = write(where, data);
+    if (world.rank() == 0) {
+      all.send(b, 1, 1, {.after = where.stream}).get();
+      static_cast<fake::Device&>(where.runtime).fail_next("an illegal address was met");
+      const Status end = all.send(b, 1, 1, {.after = where.stream}).wait();
+      require(end.code() == Code::System, std::string(name_of(end.code())));
+      all.send(b, 1, 1, {.after = where.stream}).get();
+    } else {
+      for (int i = 0; i < 2; ++i) all.recv(b, 0, 1, {.after = where.stream}).get();
+      require(read<std::int32_t>(where, b) == data, "what was sent");
+    }
+    where.runtime.release(b);
+  });
+}
+
+/// Its event is of a runtime that goes with the World.
+TEST(Work, MayOutliveTheDevicesOfItsWorld) {
+  Engine engine(false);
+  auto* slab = new CallSlab(engine, std::chrono::seconds(1), false);
+  auto device = std::make_unique<fake::Device>();
+  PendingCall& call = slab->open([](PendingCall&) {});
+  call.mark.set(*device, device->record({nullptr, 0}));
+  Work work(call);
+  CallSlab::retire(slab);
+  device.reset();
+  EXPECT_EQ(work.wait().code(), Code::Aborted);
 }
 
 TEST(Staging, RefusesDeviceMemory_WhereThereIsNoDevice) {

@@ -135,7 +135,7 @@ void Runtime::copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from,
   check(driver().copy_2d_async(&copy, stream_of(stream)), "cuMemcpy2DAsync");
 }
 
-void Runtime::combine_async(Buffer dst, const std::vector<ConstBuffer>& sources, ReduceOp op, DType dtype, double scale,
+void Runtime::combine_async(Buffer dst, std::span<const void* const> sources, ReduceOp op, DType dtype, double scale,
                             StreamRef stream) {
   const Current current(context_of(stream.device));
   OfDevice& d = devices_[static_cast<std::size_t>(stream.device)];
@@ -144,13 +144,12 @@ void Runtime::combine_async(Buffer dst, const std::vector<ConstBuffer>& sources,
     check(driver().device_get(&handle, stream.device), "cuDeviceGet");
     d.kernels = std::make_unique<Kernels>(handle);
   }
-  std::vector<const void*> from;
-  for (const ConstBuffer& s : sources) from.push_back(s.data);
-  d.kernels->combine(dst.data, from, dst.bytes / size_of(dtype), op, dtype, scale, stream_of(stream));
+  d.kernels->combine(dst.data, sources, dst.bytes / size_of(dtype), op, dtype, scale, stream_of(stream));
 }
 
 void Runtime::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) {
-  combine_async(dst, {a, b}, op, dtype, 1.0, stream);
+  const void* const sources[] = {a.data, b.data};
+  combine_async(dst, sources, op, dtype, 1.0, stream);
 }
 
 DeviceRuntime::Event Runtime::record(StreamRef stream) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <sinew/core/device.hpp>
@@ -46,7 +47,7 @@ class SINEW_API Runtime : public DeviceRuntime {
 
   /// dst = sources[0] (op) sources[1] (op) ..., then times `scale` (1: not), all on the stream's device or mapped
   /// there.
-  void combine_async(Buffer dst, const std::vector<ConstBuffer>& sources, ReduceOp op, DType dtype, double scale,
+  void combine_async(Buffer dst, std::span<const void* const> sources, ReduceOp op, DType dtype, double scale,
                      StreamRef stream);
   Context context_of(int device);
 

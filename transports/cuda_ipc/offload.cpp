@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -103,13 +105,8 @@ Availability IpcOffload::supports(const CollectiveDesc& desc) const {
 
 IpcOffload::Shape IpcOffload::shape_of(const CollectiveDesc& desc) const {
   Shape shape;
-  switch (desc.collective) {
-    case Collective::AllGather: shape.out_blocks = ranks_; break;
-    case Collective::ReduceScatter: shape.in_blocks = ranks_; break;
-    case Collective::AllToAll: shape.in_blocks = shape.out_blocks = ranks_; break;
-    default: break;
-  }
-  shape.elements = kPieceBytes / (shape.in_blocks * size_of(desc.dtype));
+  shape.blocks = blocks_of(desc.collective, ranks_);
+  shape.elements = kPieceBytes / (shape.blocks.in * size_of(desc.dtype));
   shape.pieces = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
   shape.two_shot =
       desc.collective == Collective::AllReduce && ranks_ > 2 && desc.count * size_of(desc.dtype) > kOneShotBytes;
@@ -119,7 +116,7 @@ IpcOffload::Shape IpcOffload::shape_of(const CollectiveDesc& desc) const {
 Seconds IpcOffload::predict(const CollectiveDesc& desc) const {
   const Shape shape = shape_of(desc);
   const auto bytes = static_cast<double>(desc.count * size_of(desc.dtype));
-  const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.in_blocks));
+  const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.blocks.in));
   return static_cast<double>(shape.pieces) * (shape.two_shot ? 3 : 2) * kPhase + reads * bytes / kBytesPerSecond;
 }
 
@@ -164,7 +161,11 @@ std::pair<std::uint64_t, std::uint64_t> IpcOffload::part_of(const Running& r, st
   return {first, all * (rank + 1) / ranks_ - first};
 }
 
-void IpcOffload::mark_event() { event_ = runtime_.record(stream_); }
+void IpcOffload::mark_event() {
+  if (event_) runtime_.release(*event_);
+  event_.reset();
+  event_ = runtime_.record(stream_);
+}
 
 /// What was enqueued last has come to its end.
 bool IpcOffload::event_over() {
@@ -188,12 +189,12 @@ void IpcOffload::give(Running& r) {
   const std::size_t first = r.piece * r.shape.elements * size_of(r.desc.dtype);
   std::byte* to = scratch_->of(rank_, piece_);
   if (r.scale_in == 1) {
-    runtime_.copy_rows_async({to, row * r.shape.in_blocks}, row, r.in.part(first, r.in.bytes - first), pitch, row,
-                             r.shape.in_blocks, stream_);
+    runtime_.copy_rows_async({to, row * r.shape.blocks.in}, row, r.in.part(first, r.in.bytes - first), pitch, row,
+                             r.shape.blocks.in, stream_);
   } else {
-    for (std::uint64_t b = 0; b < r.shape.in_blocks; ++b) {
-      runtime_.combine_async({to + b * row, row}, {r.in.part(first + b * pitch, row)}, r.desc.op, r.desc.dtype,
-                             r.scale_in, stream_);
+    for (std::uint64_t b = 0; b < r.shape.blocks.in; ++b) {
+      const void* const one[] = {r.in.data + first + b * pitch};
+      runtime_.combine_async({to + b * row, row}, one, r.desc.op, r.desc.dtype, r.scale_in, stream_);
     }
   }
   mark_event();
@@ -203,9 +204,10 @@ void IpcOffload::give(Running& r) {
 void IpcOffload::combine(Buffer to, std::uint64_t first, std::uint64_t elements, const Running& r) {
   const std::size_t each = size_of(r.desc.dtype);
   if (elements == 0) return;
-  std::vector<ConstBuffer> from;
-  for (std::size_t k = 0; k < ranks_; ++k) from.emplace_back(scratch_->of(k, piece_) + first * each, elements * each);
-  runtime_.combine_async(to.part(0, elements * each), from, r.desc.op, r.desc.dtype, r.scale, stream_);
+  std::array<const void*, cuda::kMostSources> from{};
+  for (std::size_t k = 0; k < ranks_; ++k) from[k] = scratch_->of(k, piece_) + first * each;
+  runtime_.combine_async(to.part(0, elements * each), std::span(from).first(ranks_), r.desc.op, r.desc.dtype, r.scale,
+                         stream_);
 }
 
 /// A part that is reduced lies where this rank's contribution to it was: nobody else reads that.
@@ -267,10 +269,22 @@ void IpcOffload::check_same_call(const Running& r) const {
   }
 }
 
+bool IpcOffload::waits_for_others(const Running& r) const noexcept {
+  switch (phase_) {
+    case Phase::Give: return piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2);
+    case Phase::Reduce: return !board_->all_reached(&Line::given, piece_);
+    case Phase::Take: return !board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_);
+    case Phase::Given:
+    case Phase::Reduced:
+    case Phase::Taken: return false;
+  }
+  return false;
+}
+
 bool IpcOffload::step(Running& r) {
+  if (waits_for_others(r)) return false;
   switch (phase_) {
     case Phase::Give:
-      if (piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2)) return false;
       board_->begin(piece_, r.history, r.fingerprint);
       give(r);
       phase_ = Phase::Given;
@@ -281,7 +295,6 @@ bool IpcOffload::step(Running& r) {
       phase_ = r.shape.two_shot ? Phase::Reduce : Phase::Take;
       return true;
     case Phase::Reduce:
-      if (!board_->all_reached(&Line::given, piece_)) return false;
       check_same_call(r);
       reduce(r);
       phase_ = Phase::Reduced;
@@ -292,7 +305,6 @@ bool IpcOffload::step(Running& r) {
       phase_ = Phase::Take;
       return true;
     case Phase::Take:
-      if (!board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_)) return false;
       check_same_call(r);
       take(r);
       phase_ = Phase::Taken;
@@ -316,17 +328,34 @@ void IpcOffload::finish_front() {
   over.done->finish(std::move(over.status));
 }
 
+/// After a failure: what was enqueued, and still reads and writes the caller's memory, is over; or the device has
+/// failed, and nothing of it will come any more.
+bool IpcOffload::drained() noexcept {
+  try {
+    return event_over();
+  } catch (const Error&) {
+    event_.reset();
+    return true;
+  }
+}
+
 int IpcOffload::progress() noexcept {
   int steps = 0;
   while (!calls_.empty()) {
     Running& r = calls_.front();
-    try {
-      // Whatever is enqueued still reads and writes the caller's memory.
-      if (!r.status.ok() ? !event_over() : !step(r)) return steps;
-    } catch (const Error& e) {
-      event_.reset();
-      abort(Status(e.code(), e.what(), e.rank()));
+    if (r.status.ok()) {
+      try {
+        if (!step(r)) return steps;
+      } catch (const Error& e) {
+        abort(Status(e.code(), e.what(), e.rank()));
+        try {
+          mark_event();
+        } catch (const Error&) {
+          event_.reset();
+        }
+      }
     }
+    if (!r.status.ok() && !drained()) return steps;
     ++steps;
     if (!r.status.ok() || r.piece == r.shape.pieces) finish_front();
   }
@@ -336,17 +365,11 @@ int IpcOffload::progress() noexcept {
 bool IpcOffload::arm() noexcept {
   if (calls_.empty()) return true;
   // A device wakes nobody; what other ranks write does.
-  if (event_) return false;
+  if (event_ || !calls_.front().status.ok()) return false;
   host_.arm();
-  const Running& r = calls_.front();
-  bool waits = false;
-  if (r.status.ok()) {
-    if (phase_ == Phase::Give) waits = piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2);
-    if (phase_ == Phase::Reduce) waits = !board_->all_reached(&Line::given, piece_);
-    if (phase_ == Phase::Take) waits = !board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_);
-  }
-  if (!waits) host_.disarm();
-  return waits;
+  if (waits_for_others(calls_.front())) return true;
+  host_.disarm();
+  return false;
 }
 
 }  // namespace sinew::cuda_ipc

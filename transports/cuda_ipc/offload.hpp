@@ -54,7 +54,7 @@ class IpcOffload final : public CollectiveOffload {
  private:
   enum class Phase : std::uint8_t { Give, Given, Reduce, Reduced, Take, Taken };
   struct Shape {
-    std::uint64_t in_blocks = 1, out_blocks = 1;
+    Blocks blocks;
     std::uint64_t elements = 0;  // of a block in a piece
     std::uint64_t pieces = 1;
     bool two_shot = false;
@@ -85,6 +85,8 @@ class IpcOffload final : public CollectiveOffload {
   /// The part of a two-shot piece that a rank reduces: [first, first + count) elements.
   std::pair<std::uint64_t, std::uint64_t> part_of(const Running& r, std::size_t rank) const noexcept;
 
+  /// What it needs next is another rank's to do.
+  bool waits_for_others(const Running& r) const noexcept;
   /// One step of the call in front; false: it waits.
   bool step(Running& r);
   void give(Running& r);
@@ -94,6 +96,7 @@ class IpcOffload final : public CollectiveOffload {
   void check_same_call(const Running& r) const;
   void mark_event();
   bool event_over();
+  bool drained() noexcept;
   void finish_front();
 
   HostPeers& host_;

@@ -98,14 +98,18 @@ TEST_F(CudaRuntime, CopiesRows) {
 TEST_F(CudaRuntime, CombinesWhatSeveralHold_AndScales) {
   if (const Availability can = cuda::kernels_available(); !can.ok) GTEST_SKIP() << can.reason;
   constexpr std::size_t kCount = 1003;
-  std::vector<ConstBuffer> sources;
-  for (int r = 0; r < 5; ++r) sources.push_back(put(std::vector<float>(kCount, static_cast<float>(r + 1))));
+  std::vector<Buffer> operands;
+  std::vector<const void*> sources;
+  for (int r = 0; r < 5; ++r) {
+    operands.push_back(put(std::vector<float>(kCount, static_cast<float>(r + 1))));
+    sources.push_back(operands.back().data);
+  }
   const Buffer to = make(kCount * 4);
   runtime_->combine_async(to, sources, ReduceOp::Sum, DType::F32, 0.2, stream_);
   EXPECT_EQ(get<float>(to), std::vector<float>(kCount, 3.0F));
-  runtime_->reduce_async(to, sources[1], sources[4], ReduceOp::Product, DType::F32, stream_);
+  runtime_->reduce_async(to, operands[1], operands[4], ReduceOp::Product, DType::F32, stream_);
   EXPECT_EQ(get<float>(to), std::vector<float>(kCount, 10.0F));
-  std::vector<ConstBuffer> many(17, sources[0]);
+  std::vector<const void*> many(17, sources[0]);
   EXPECT_THROW(runtime_->combine_async(to, many, ReduceOp::Sum, DType::F32, 1, stream_), Error);
   EXPECT_THROW(runtime_->reduce_async(to, to, to, ReduceOp::BitAnd, DType::F32, stream_), Error);
 }
