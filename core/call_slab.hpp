@@ -117,10 +117,10 @@ class SINEW_API CallSlab {
   PendingCall& acquire() {
     PendingCall& op = *guarded([this] {
       if (free_ == nullptr) grow();
+      ++in_use_;
       return std::exchange(free_, free_->next_free);
     });
     op.abandoned = false;
-    ++in_use_;
     ++op.serial;
     return op;
   }
