@@ -106,15 +106,15 @@ Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallO
 
 Plan Communicator::plan(const CollectiveDesc& desc) const { return state().selector->select(desc).plan; }
 
-Communicator Communicator::split(int color, int key) {
+Communicator Communicator::split(int color, int key, const CallOptions& options) {
   state();
   // Free ids common to all: one word each is enough, for a communicator has few others beside it.
   auto& free = state_->world->free_ids;
   std::vector<std::uint64_t> ids = free;
-  all_reduce(std::span(ids), ReduceOp::BitAnd).get();
+  all_reduce(std::span(ids), ReduceOp::BitAnd, options).get();
   const std::vector<std::int64_t> mine{color, key};
   std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
-  all_gather(std::span(mine), std::span(all)).get();
+  all_gather(std::span(mine), std::span(all), options).get();
 
   // From a place that moves with every split: a message that nobody received before its communicator ended shall not
   // meet the next one.
@@ -138,12 +138,12 @@ Communicator Communicator::split(int color, int key) {
     places.push_back(r);
   }
   if (color < 0) {
-    const Exchange alone = exchange_among(state_->exchange(), {rank()});
+    const Exchange alone = exchange_among(state_->exchange(options), {rank()});
     const auto rounds = state_->world->facts.with_offload().size() * kOffloadRounds;
     for (std::size_t round = 0; round < rounds; ++round) alone.all_gather({});
     return {};
   }
-  const Exchange among = exchange_among(state_->exchange(), std::move(places));
+  const Exchange among = exchange_among(state_->exchange(options), std::move(places));
   auto made = std::make_shared<CommunicatorState>(state_->world, std::move(group));
   made->make_offloads(among);
   return Communicator(std::move(made));

@@ -98,7 +98,7 @@ class SINEW_API Communicator {
 
   /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty
   /// communicator of size 0). Collective over this communicator.
-  Communicator split(int color, int key = 0);
+  Communicator split(int color, int key = 0, const CallOptions& = {});
 
   /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted and this reason, unless it
   /// has ended for another before.

@@ -317,13 +317,13 @@ void CommunicatorState::end(const Status& reason) noexcept {
   });
 }
 
-Exchange CommunicatorState::exchange() {
-  const auto gather = [this](const std::vector<std::uint64_t>& words, std::vector<std::uint64_t>& all) {
+Exchange CommunicatorState::exchange(const CallOptions& options) {
+  const auto gather = [this, options](const std::vector<std::uint64_t>& words, std::vector<std::uint64_t>& all) {
     all.resize(words.size() * static_cast<std::size_t>(group.size()));
     const auto* in = reinterpret_cast<const std::byte*>(words.data());
     auto* out = reinterpret_cast<std::byte*>(all.data());
     const CollectiveDesc desc{.collective = Collective::AllGather, .dtype = DType::U64, .count = words.size()};
-    start(desc, {in, words.size() * 8}, {out, all.size() * 8}, false, {}).get();
+    start(desc, {in, words.size() * 8}, {out, all.size() * 8}, false, options).get();
   };
   return {group.rank, group.size(), [gather](const Bytes& mine) {
             std::vector<std::uint64_t> lengths;

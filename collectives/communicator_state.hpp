@@ -47,7 +47,7 @@ struct CommunicatorState : Controlled {
   /// rounds that all ranks of the parent take part in.
   void make_offloads(const Exchange& among);
   /// An exchange among this communicator's ranks by its own collectives.
-  Exchange exchange();
+  Exchange exchange(const CallOptions& options);
   std::size_t memory_bytes() const;
 
  private:

@@ -72,8 +72,11 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
-      {"SINEW_TIMEOUT", "a duration such as 30s or 5min", "how long a wait without a deadline of its own lasts",
-       [](Config& c, std::string_view v) { c.timeout = parse_duration(v); },
+      {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min", "how long a wait without a deadline of its own lasts",
+       [](Config& c, std::string_view v) {
+         c.timeout = parse_duration(v);
+         if (c.timeout <= Duration::zero()) reject();
+       },
        [](const Config& c) { return format_duration(c.timeout); }},
       list_row("SINEW_TRANSPORTS", "names such as shm,tcp", "use only these transports", &Config::transports),
       list_row("SINEW_TUNE", "rules such as all_reduce:0-4KiB:recursive_doubling", "choices made by the user",

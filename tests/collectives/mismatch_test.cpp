@@ -104,6 +104,27 @@ TEST_P(Mismatch, ShowsBothCallsOnAllRanks_ForEveryPair) {
   });
 }
 
+TEST_P(Mismatch, ShowsTheCallersLine_WhenARankSplits) {
+  run([](World& world) {
+    Communicator c = world.communicator().split(0);
+    Status status;
+    if (c.rank() == 0) {
+      try {
+        (void)c.split(0);
+      } catch (const Error& e) {
+        status = Status(e.code(), e.what());
+      }
+    } else {
+      status = c.barrier().wait(Deadline::after(seconds(20)));
+      if (status.ok()) status = c.barrier().wait(Deadline::after(seconds(20)));
+    }
+    EXPECT_EQ(status.code(), Code::Mismatch) << status.message();
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("barrier"), HasSubstr("all_reduce(u64"), HasSubstr("mismatch_test.cpp:"),
+                      testing::Not(HasSubstr("communicator.cpp:"))));
+  });
+}
+
 TEST_P(Mismatch, ShowsThatARankMadeNoCall_WhenItDestroyedTheCommunicator) {
   run([](World& world) {
     for (const Variant& others : variants()) {

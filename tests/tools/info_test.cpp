@@ -53,6 +53,8 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
   EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr("'foo': expected a collective, one of all_reduce, "));
   EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr(", sendrecv\n"));
+  EXPECT_EQ(complaint({"plan", "all_reduce"}), "sinew-info: all_reduce: expected BYTES, such as 64MiB\n");
+  EXPECT_EQ(complaint({"plan", "barrier", "8"}), "sinew-info: barrier 8: expected no BYTES\n");
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--dtype", "f33"}),
               HasSubstr("'f33': expected a type, one of i8, "));
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--op", "nix"}), HasSubstr("expected an operator, one of sum, "));
@@ -61,7 +63,8 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
         << ranks;
   }
   EXPECT_EQ(complaint({"config"}, {"SINEW_TIMEOUT=5x"}),
-            "sinew-info: SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min\n");
+            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min\n");
+  EXPECT_THAT(complaint({"config"}, {"SINEW_TIMEOUT=0s"}), HasSubstr("expected a duration above 0"));
   EXPECT_THAT(complaint({}, {"SINEW_NONSENSE=1"}),
               StartsWith("sinew-info: SINEW_NONSENSE: no such variable; known are "));
 }
@@ -73,6 +76,12 @@ TEST(SinewInfo, PlansForRanksThatItStarts_AsJsonThatCanBeRead) {
     EXPECT_THAT(outcome.out, StartsWith("{\"")) << what;
     EXPECT_THAT(outcome.out, HasSubstr(what == std::string("all_reduce") ? "\"shm\"" : "\"message\"")) << outcome.out;
   }
+}
+
+TEST(SinewInfo, PlansABarrier_WhichHasNoBytes) {
+  const Outcome outcome = info({"plan", "barrier", "-n", "2"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("barrier"));
 }
 
 TEST(SinewInfo, ListsEveryTransport_WithWhatItIsGoodForOrWhyNot) {

@@ -56,6 +56,11 @@ CollectiveDesc describe(const PlanOptions& options, int ranks) {
   if (!op)
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
+  if (options.bytes.empty() != (*collective == Collective::Barrier)) {
+    throw Error(Code::InvalidArgument, options.bytes.empty()
+                                           ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
+                                           : fmt::format("barrier {}: expected no BYTES", options.bytes));
+  }
   CollectiveDesc desc{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1};
   const std::uint64_t one = std::max<std::uint64_t>(desc.bytes(ranks), 1);
   desc.count = *collective == Collective::Barrier ? 0 : parse_bytes(options.bytes) / one;
@@ -75,10 +80,8 @@ bool in_a_job() {
   const std::string launcher = (std::filesystem::path(self).parent_path() / "sinew-run").string();
   std::vector<std::string> words = {launcher, "--no-prefix", "-n", std::to_string(options.ranks), self};
   if (json) words.emplace_back("--json");
-  for (const std::string& w : {std::string("plan"), options.collective, options.bytes, std::string("--dtype"),
-                               options.dtype, std::string("--op"), options.op}) {
-    words.push_back(w);
-  }
+  words.insert(words.end(), {"plan", options.collective, "--dtype", options.dtype, "--op", options.op});
+  if (!options.bytes.empty()) words.push_back(options.bytes);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
@@ -92,7 +95,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   static PlanOptions plan;
   CLI::App* command = app.add_subcommand("plan", "What would run for a call, every loser with its time, every reject");
   command->add_option("COLLECTIVE", plan.collective, "all_reduce, all_gather, ...")->required();
-  command->add_option("BYTES", plan.bytes, "size of the larger buffer, such as 64MiB")->required();
+  command->add_option("BYTES", plan.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
   command->add_option("--dtype", plan.dtype, "element type");
   command->add_option("--op", plan.op, "operator");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
