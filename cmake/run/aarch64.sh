@@ -18,5 +18,7 @@ run_aarch64() {
       -D CMAKE_BUILD_TYPE=Release -D SINEW_BUILD_TOOLS=OFF -D SINEW_ENABLE_PMIX=OFF \
       -D SINEW_ENABLE_UCX=OFF -D SINEW_ENABLE_OFI=OFF
     cmake --build build/aarch64/out -j $(jobs_that_fit) --target portable_tests
+    # The emulator takes time for every page of address space, of which ranks reserve a share of the limit.
+    ulimit -v 4000000
     ctest --test-dir build/aarch64/out --output-on-failure --no-tests=error -j $(nproc) -L '^portable$'" "$PWD"
 }
