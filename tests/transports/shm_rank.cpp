@@ -44,12 +44,15 @@ struct Shape {
   std::uint64_t out = 0;
 };
 
-Shape shape_of(const ShmCase& c, int ranks) {
+Shape shape_of(const ShmCase& c, int rank, int ranks) {
   const std::uint64_t all = c.count * static_cast<std::uint64_t>(ranks);
+  const std::uint64_t of_root = rank == c.root ? all : 0;
   switch (c.collective) {
     case Collective::AllGather: return {c.count, all};
     case Collective::ReduceScatter: return {all, c.count};
     case Collective::AllToAll: return {all, all};
+    case Collective::Gather: return {c.count, of_root};
+    case Collective::Scatter: return {of_root, c.count};
     case Collective::Barrier: return {};
     default: return {c.count, c.count};
   }
@@ -63,9 +66,24 @@ std::optional<double> expected(const ShmCase& c, int ranks, int rank, std::uint6
     case Collective::Reduce: return rank == c.root ? std::optional(combined(c, ranks, j)) : std::nullopt;
     case Collective::ReduceScatter: return combined(c, ranks, r * c.count + j);
     case Collective::Broadcast: return value(c, ranks, c.root, j);
+    case Collective::Gather:
     case Collective::AllGather: return value(c, ranks, static_cast<int>(j / c.count), j % c.count);
+    case Collective::Scatter: return value(c, ranks, c.root, r * c.count + j);
     case Collective::AllToAll: return value(c, ranks, static_cast<int>(j / c.count), r * c.count + j % c.count);
     default: return std::nullopt;
+  }
+}
+
+/// Where in the one buffer of a call in place this rank's two begin, in blocks.
+Shape starts_in_place(const ShmCase& c, int rank) {
+  const auto own = static_cast<std::uint64_t>(rank);
+  const bool root = rank == c.root;
+  switch (c.collective) {
+    case Collective::AllGather: return {c.same_pointer ? 0 : own, 0};
+    case Collective::ReduceScatter: return {0, c.same_pointer ? 0 : own};
+    case Collective::Gather: return {root ? own : 0, 0};
+    case Collective::Scatter: return {0, root ? own : 0};
+    default: return {};
   }
 }
 
@@ -73,14 +91,14 @@ std::optional<double> expected(const ShmCase& c, int ranks, int rank, std::uint6
 
 void run_shm_case(ShmRank& rank, const ShmCase& c) {
   const std::size_t size = size_of(c.dtype);
-  const Shape shape = shape_of(c, rank.ranks());
-  const auto own = static_cast<std::uint64_t>(rank.rank()) * c.count * size;
+  const Shape shape = shape_of(c, rank.rank(), rank.ranks());
   std::byte* in = nullptr;
   std::byte* out = nullptr;
   if (c.in_place || c.collective == Collective::Broadcast) {
     std::byte* whole = rank.memory(std::max(shape.in, shape.out) * size, c.registered_in);
-    in = whole + (c.collective == Collective::AllGather && !c.same_pointer ? own : 0);
-    out = whole + (c.collective == Collective::ReduceScatter && !c.same_pointer ? own : 0);
+    const Shape starts = starts_in_place(c, rank.rank());
+    in = shape.in > 0 ? whole + starts.in * c.count * size : nullptr;
+    out = shape.out > 0 ? whole + starts.out * c.count * size : nullptr;
   } else {
     in = rank.memory(shape.in * size, c.registered_in);
     out = rank.memory(shape.out * size, c.registered_out);

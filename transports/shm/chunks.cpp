@@ -51,7 +51,7 @@ void Chunks::begin(const PendingCall& call) {
   waits_for_first_ = call.collective == Collective::ReduceScatter && call.in == call.out && me != 0;
   if (!stages_) staged_ = geometry_.chunks();
   if (!geometry_.combines(me)) combined_ = geometry_.chunks();
-  if (call.collective == Collective::AllGather || call.collective == Collective::AllToAll) {
+  if (geometry_.keeps_own(me)) {
     const Range own = geometry_.wanted_by(me);
     std::byte* to = call.out + geometry_.lands_at(me);
     if (to != call.in + own.offset) std::memmove(to, call.in + own.offset, own.bytes);

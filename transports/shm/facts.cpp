@@ -23,8 +23,10 @@ double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
     case Collective::AllGather:
     case Collective::ReduceScatter:
     case Collective::AllToAll:
+    case Collective::Gather:
     case Collective::Reduce: return n * others;
-    case Collective::Broadcast: return n;
+    case Collective::Broadcast:
+    case Collective::Scatter: return n;
     default: return 0;
   }
 }
@@ -43,10 +45,20 @@ Seconds interpolate(const Facts& facts, double bytes) noexcept {
 
 }  // namespace
 
+bool shows(const CollectiveDesc& desc, int rank) noexcept {
+  switch (desc.collective) {
+    case Collective::Barrier: return false;
+    case Collective::Broadcast:
+    case Collective::Scatter: return rank == desc.root;
+    case Collective::Gather: return rank != desc.root;
+    case Collective::Reduce: return rank != desc.root || desc.op == ReduceOp::PreMulSum;
+    default: return true;
+  }
+}
+
 std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
-  const std::uint64_t n = desc.count * size_of(desc.dtype);
-  const bool one_block_each = desc.collective == Collective::ReduceScatter || desc.collective == Collective::AllToAll;
-  return desc.collective == Collective::Barrier ? 0 : one_block_each ? n * static_cast<std::uint64_t>(ranks) : n;
+  const std::uint64_t blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
+  return desc.collective == Collective::Barrier ? 0 : desc.count * size_of(desc.dtype) * blocks;
 }
 
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {

@@ -34,7 +34,10 @@ struct Facts {
   double knot_seconds[kKnots] = {0.25e-6, 0.26e-6, 0.38e-6, 0.5e-6, 2.6e-6, 28e-6, 115e-6, 470e-6, 13e-3};
 };
 
-/// Bytes that each rank must show to the others: its whole contribution.
+/// Does this rank have anything that others read? The root of a broadcast does, of a gather all others do. What is
+/// multiplied first is read where it is shown, by its owner too.
+bool shows(const CollectiveDesc& desc, int rank) noexcept;
+/// Bytes that each rank that shows anything must show to the others: its whole contribution.
 std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept;
 
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;

@@ -39,8 +39,8 @@ class Geometry {
 
   bool reads_input(int reader, int owner) const noexcept {
     if (reader == owner) return false;
-    if (collective_ == Collective::Broadcast) return owner == root_;
-    if (collective_ == Collective::Reduce) return reader == root_;
+    if (collective_ == Collective::Broadcast || collective_ == Collective::Scatter) return owner == root_;
+    if (collective_ == Collective::Reduce || collective_ == Collective::Gather) return reader == root_;
     return true;
   }
   /// Does this rank combine anything?
@@ -52,15 +52,14 @@ class Geometry {
       const std::uint64_t begin = std::min(r * share_, bytes_);
       return {begin, std::min(share_, bytes_ - begin)};
     }
-    if (collective_ == Collective::ReduceScatter || collective_ == Collective::AllToAll) return {r * bytes_, bytes_};
+    if (blocks_of(collective_, ranks_).in > 1) return {r * bytes_, bytes_};
     return {0, bytes_};
   }
   /// Where in its `out` the reader puts what it reads of this owner (not reducing), or its own result (reducing).
   std::uint64_t lands_at(int owner) const noexcept {
     const auto o = static_cast<std::uint64_t>(owner);
     if (collective_ == Collective::AllReduce) return wanted_by(owner).offset;
-    if (collective_ == Collective::AllGather || collective_ == Collective::AllToAll) return o * bytes_;
-    return 0;
+    return blocks_of(collective_, ranks_).out > 1 ? o * bytes_ : 0;
   }
   /// Chunk c of a range, relative to it; empty behind its end.
   Range piece(const Range& whole, std::uint64_t c) const noexcept {
@@ -72,9 +71,19 @@ class Geometry {
     if (one_piece_for_all()) return 0;
     return static_cast<std::uint64_t>(reader < owner ? reader : reader - 1) * chunk_;
   }
+  /// Does the reader keep a part of its own input, that it must put into its output?
+  bool keeps_own(int reader) const noexcept {
+    switch (collective_) {
+      case Collective::AllGather:
+      case Collective::AllToAll: return true;
+      case Collective::Gather:
+      case Collective::Scatter: return reader == root_;
+      default: return false;
+    }
+  }
   bool one_piece_for_all() const noexcept {
     return collective_ == Collective::AllGather || collective_ == Collective::Broadcast ||
-           collective_ == Collective::Reduce;
+           collective_ == Collective::Reduce || collective_ == Collective::Gather;
   }
 
  private:

@@ -24,6 +24,8 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
     case Collective::AllToAll:
     case Collective::Broadcast:
     case Collective::Reduce:
+    case Collective::Gather:
+    case Collective::Scatter:
     case Collective::Barrier: break;
     default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
   }
@@ -47,7 +49,6 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   if (next_ - head_ == calls_.size()) grow();
   PendingCall& c = call_at(next_);
   const CollectiveDesc& desc = call.desc;
-  const bool rooted_away = desc.collective == Collective::Broadcast && desc.root != members_.rank();
   c.done = &done;
   c.sequence = next_++;
   c.fingerprint = call.fingerprint;
@@ -59,7 +60,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.in = call.in.data;
   c.out = call.out.data;
   c.bytes = desc.count * size_of(desc.dtype);
-  c.shown = rooted_away ? 0 : shown_bytes(desc, members_.count());
+  c.shown = shows(desc, members_.rank()) ? shown_bytes(desc, members_.count()) : 0;
   c.reducer = call.reducer;
   c.many = call.many;
   c.scaler = call.scaler;

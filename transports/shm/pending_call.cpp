@@ -57,6 +57,9 @@ void finish_at_once(const PendingCall& call, const void** shown, int rank, int r
       for (int r = 0; r < ranks; ++r) shown[r] = at(shown[r], own);
       return combine(call, call.out, shown, ranks, n);
     case Collective::Broadcast: return copy_unless_there(call.out, shown[call.root], call.out ? n : 0);
+    case Collective::Gather:
+      if (rank != call.root) return;
+      [[fallthrough]];
     case Collective::AllGather:
       copy_unless_there(call.out + own, shown[rank], n);  // first: `in` may be where another block goes
       for (int r = 0; r < ranks; ++r) {
@@ -67,6 +70,7 @@ void finish_at_once(const PendingCall& call, const void** shown, int rank, int r
       for (int r = 0; r < ranks; ++r)
         copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, at(shown[r], own), n);
       return;
+    case Collective::Scatter: return copy_unless_there(call.out, at(shown[call.root], own), n);
     default: return;  // a barrier; others are not supported
   }
 }

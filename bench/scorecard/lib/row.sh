@@ -15,6 +15,8 @@ open_mpi() {
   env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi "$@"
 }
 
+mpich() { mpirun.mpich "$@"; }
+
 # sinew-run's output without the "[RANK] " before each line
 sinew_run() { "$bin/sinew-run" "$@" | sed 's/^\[[0-9]*\] //'; }
 
