@@ -17,7 +17,7 @@ pingpong() {
 
 # ours BYTES: microseconds, one way; the line is kept
 ours() {
-  SINEW_OFI_PROVIDER=$provider sinew_run -n 2 "$bin/sinew-bench" latency --transport ofi --warm-buffers -b "$1" -e "$1" \
+  SINEW_OFI_PROVIDER=$provider sinew_run -n 2 "$bin/sinew-bench" latency --transport ofi --warm-buffers --batch 20ms -b "$1" -e "$1" \
     --json - | tee -a "$scratch/lines" | jq -r '.time_us'
 }
 

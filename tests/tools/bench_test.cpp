@@ -75,6 +75,9 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
     EXPECT_THAT(complaint({"all_reduce", "-n", much}), HasSubstr("expected a whole number, 999999999 at most"));
   }
   EXPECT_THAT(complaint({"all_reduce", "-c", "2"}), HasSubstr("'2': expected 0 or 1"));
+  for (const char* batch : {"0s", "7", "-1ms"}) {
+    EXPECT_THAT(complaint({"all_reduce", "--batch", batch}), HasSubstr("expected a duration above 0 such as 200us"));
+  }
   EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}),
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
   EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected binomial, direct, "));

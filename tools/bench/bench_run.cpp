@@ -168,6 +168,7 @@ class Bench {
     ProtocolOptions protocol;
     protocol.iterations = options_.iterations;
     protocol.warmup = options_.warmup;
+    protocol.batch_s = options_.batch_s;
     protocol.warm_buffers = options_.warm_buffers;
     line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
     if (options_.what->exercise == Exercise::Latency) halve(line.measured);

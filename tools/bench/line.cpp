@@ -62,6 +62,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["noisy"] = line.measured.noisy;
   out["version"] = std::string(version());
   if (options.warm_buffers) out["warm_buffers"] = true;
+  if (options.batch_s != BenchOptions{}.batch_s) out["batch_us"] = options.batch_s * kMicro;
   if (line.measured.peer) {
     out["peer"] = facts.peer;
     out["peer_time_us"] = rounded(line.measured.peer->seconds * kMicro);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <functional>
 
 #include <CLI/CLI.hpp>
@@ -68,6 +69,14 @@ void add_measuring(CLI::App& app, BenchOptions& o) {
       [&o](const std::string& t) { o.iterations = whole_number("-n", t, 1); });
   add(app, "-w,--warmup", "Calls before that (5)", "N",
       [&o](const std::string& t) { o.warmup = whole_number("-w", t, 0); });
+  add(app, "--batch", "How long a batch of calls lasts (200us)", "DURATION", [&o](const std::string& t) {
+    try {
+      o.batch_s = std::chrono::duration<double>(parse_duration(t)).count();
+    } catch (const Error&) {
+      o.batch_s = 0;
+    }
+    if (o.batch_s <= 0) reject("--batch", t, "a duration above 0 such as 200us or 20ms");
+  });
   add(app, "-c,--check", "1: compare every result with the exact one (default); 0: do not", "0|1",
       [&o](const std::string& t) {
         if (t != "0" && t != "1") reject("-c", t, "0 or 1");

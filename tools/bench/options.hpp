@@ -24,6 +24,7 @@ struct BenchOptions {
   std::uint64_t factor = 2;
   std::size_t iterations = 20;
   std::size_t warmup = 5;
+  double batch_s = 200e-6;
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
   bool check = true;
