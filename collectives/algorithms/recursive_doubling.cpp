@@ -54,13 +54,17 @@ Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
   const double rounds = floor_log2(ranks);
   const double folds = floor_log2(ranks) == ceil_log2(ranks) ? 0 : 1;
-  return {
-      .rounds = rounds + 2 * folds, .sent = rounds + folds, .serial = rounds + 2 * folds, .reduced = rounds + folds};
+  const double exchanged = rounds + folds;
+  return {.rounds = exchanged + folds,
+          .sent = exchanged,
+          .received = exchanged,
+          .serial = exchanged + folds,
+          .reduced = exchanged};
 }
 
 AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   const double part = (ranks - 1.0) / ranks;
-  return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .serial = part};
+  return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .received = part, .serial = part};
 }
 
 constexpr Algorithm kRecursiveDoubling[] = {
