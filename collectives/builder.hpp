@@ -33,6 +33,10 @@ class SINEW_API ProgramBuilder {
   /// The same memory, which happens in place: then a receive into it waits until it is sent.
   bool same(Slice x, Slice y) const noexcept { return cells_.same(x, y); }
 
+  /// Chunks are not to be cut into segments. Needed on every rank where any rank states a slice of several: such a run
+  /// is one piece of memory only while its chunks are whole.
+  void keep_whole() noexcept { program_.whole = true; }
+
   void send(int peer, Slice a);
   void recv(int peer, Slice dst);
   /// dst = a (op) message

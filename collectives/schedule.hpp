@@ -65,6 +65,7 @@ struct Program {
   int rank = 0;
   int ranks = 1;
   bool in_place = false;
+  bool whole = false;  ///< chunks are never cut into segments: some rank moves a run of them; equal on all ranks
   std::vector<std::uint32_t> in_class;       ///< one per In chunk; where a rank has no input: empty
   std::vector<std::uint32_t> out_class;      ///< one per Out chunk; where a rank has no output: empty
   std::vector<std::uint32_t> scratch_class;  ///< one per Scratch chunk

@@ -42,6 +42,7 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 /// Partners exchange all the chunks they have: blocks of 1, 2, 4, ...
 Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
+  b.keep_whole();
   b.copy(b.out(rank), b.in());
   for (int count = 1; count < ranks; count *= 2) {
     const int peer = rank ^ count;
