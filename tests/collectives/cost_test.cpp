@@ -118,7 +118,7 @@ TEST_P(CostOn, IsWhatTheScheduleDoes) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33));
+INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Range(1, 41));
 
 }  // namespace
 }  // namespace sinew
