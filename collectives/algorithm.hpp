@@ -16,9 +16,10 @@ namespace sinew {
 ///        CollectiveDesc::bytes(ranks).
 struct AlgorithmCost {
   double rounds = 0;
-  double sent = 0;     ///< by the rank that sends most
-  double serial = 0;   ///< moved one after the other on the longest chain
-  double reduced = 0;  ///< combined by the busiest rank
+  double sent = 0;      ///< by the rank that sends most
+  double received = 0;  ///< by the rank that receives most
+  double serial = 0;    ///< moved one after the other on the longest chain
+  double reduced = 0;   ///< combined by the busiest rank
 };
 
 /// One way to run one collective. Plain data; the table is in algorithms/.

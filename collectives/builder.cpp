@@ -20,6 +20,12 @@ Slice ProgramBuilder::scratch(std::uint32_t chunk_class) {
   return slice(Space::Scratch, static_cast<int>(program_.scratch_class.size()) - 1, 1);
 }
 
+Slice ProgramBuilder::scratch_like(Slice chunks) {
+  Slice run = slice(Space::Scratch, static_cast<int>(program_.scratch_class.size()), 0);
+  for (; run.count < chunks.count; ++run.count) scratch(class_of(chunks.part(static_cast<int>(run.count))));
+  return run;
+}
+
 std::uint32_t ProgramBuilder::class_of(Slice chunk) const {
   if (chunk.space == Space::In) return program_.in_class[chunk.first];
   return chunk.space == Space::Out ? program_.out_class[chunk.first] : program_.scratch_class[chunk.first];

@@ -28,10 +28,14 @@ class SINEW_API ProgramBuilder {
   Slice in(int first = 0, int count = 1) const { return slice(Space::In, first, count); }
   Slice out(int first = 0, int count = 1) const { return slice(Space::Out, first, count); }
   Slice scratch(std::uint32_t chunk_class);
-  /// Scratch of the size of one chunk.
-  Slice scratch_like(Slice chunk) { return scratch(class_of(chunk)); }
+  /// Scratch for a run of chunks of these sizes.
+  Slice scratch_like(Slice chunks);
   /// The same memory, which happens in place: then a receive into it waits until it is sent.
   bool same(Slice x, Slice y) const noexcept { return cells_.same(x, y); }
+
+  /// Chunks are not to be cut into segments. Needed on every rank where any rank states a slice of several: such a run
+  /// is one piece of memory only while its chunks are whole.
+  void keep_whole() noexcept { program_.whole = true; }
 
   void send(int peer, Slice a);
   void recv(int peer, Slice dst);

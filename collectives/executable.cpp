@@ -40,10 +40,7 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
     e->message_of_step.push_back(message ? e->messages++ : 0);
   }
   const std::uint64_t largest_bytes = e->chunks.largest * e->element_bytes;
-  // A slice of several chunks is one run of memory only while chunks are whole.
-  const bool whole = segment_bytes == 0 || std::ranges::any_of(e->program.steps, [](const Step& s) {
-                       return std::max({s.a.count, s.b.count, s.dst.count}) > 1;
-                     });
+  const bool whole = segment_bytes == 0 || e->program.whole;
   const std::uint64_t wanted = whole ? 1 : (largest_bytes + segment_bytes - 1) / segment_bytes;
   e->segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
   e->depth = std::min(std::max(depth, 1u), e->segments);

@@ -22,6 +22,11 @@ struct Slice {
   Space space = Space::In;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+
+  /// `chunks` of them, from the one numbered `from` on.
+  constexpr Slice part(int from, int chunks = 1) const noexcept {
+    return {space, first + static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(chunks)};
+  }
 };
 
 /// Predecessors of a step: entries [first, first + count) of Program::dependencies.
@@ -51,12 +56,18 @@ struct Step {
 /// Classes: all_reduce, broadcast, reduce: chunk i has class i. all_gather, gather: class of the rank that gives.
 ///          reduce_scatter, scatter: class of the rank that receives. all_to_all: sender * ranks + receiver.
 ///          barrier: all are class 0, of zero bytes: one In chunk, the token of this rank, and `ranks` Out chunks.
+/// Roots:   what the collective does not ask of a rank is not there: in broadcast and scatter only the root has In
+/// chunks,
+///          in reduce and gather only the root has Out chunks; all have the other side. A rank with one side only is
+///          neither apart nor in place: its program does not depend on it, and what it passes on but may not keep waits
+///          in Scratch.
 struct Program {
   int rank = 0;
   int ranks = 1;
   bool in_place = false;
+  bool whole = false;  ///< chunks are never cut into segments: some rank moves a run of them; equal on all ranks
   std::vector<std::uint32_t> in_class;       ///< one per In chunk; where a rank has no input: empty
-  std::vector<std::uint32_t> out_class;      ///< one per Out chunk
+  std::vector<std::uint32_t> out_class;      ///< one per Out chunk; where a rank has no output: empty
   std::vector<std::uint32_t> scratch_class;  ///< one per Scratch chunk
   std::vector<Step> steps;
   std::vector<std::uint32_t> dependencies;

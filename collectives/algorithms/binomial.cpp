@@ -1,29 +1,13 @@
+#include <sinew/collectives/algorithms/binomial_tree.hpp>
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
 
 namespace sinew {
 namespace {
 
-/// A binomial tree over the ranks counted from the root: node v has the children v + 1, v + 2, v + 4, ... below its
-/// lowest set bit, and its parent is v without that bit.
-struct Tree {
-  int root = 0;
-  int node = 0;
-  int ranks = 1;
-  int reach = 1;  ///< distance to the parent; for the root the first power of two that covers all
-
-  Tree(int rank, int ranks_, int root_) : root(root_), node((rank - root_ + ranks_) % ranks_), ranks(ranks_) {
-    while (reach < ranks && (node & reach) == 0) reach *= 2;
-  }
-  bool has_children() const { return reach > 1 && node + 1 < ranks; }
-  bool at_root() const { return node == 0; }
-  int rank_of(int v) const { return (v + root) % ranks; }
-  int parent() const { return rank_of(node - reach); }
-};
-
 /// Adds what the children send to `in`, the nearest first; the root ends with all of it in `sum`, the others pass
 /// theirs on.
-void sum_up(ProgramBuilder& b, const Tree& tree, Slice in, Slice sum) {
+void sum_up(ProgramBuilder& b, const BinomialTree& tree, Slice in, Slice sum) {
   Slice have = in;
   for (int d = 1; d < tree.reach && tree.node + d < tree.ranks; d *= 2) {
     const bool last = tree.at_root() && 2 * d >= tree.ranks;
@@ -35,7 +19,7 @@ void sum_up(ProgramBuilder& b, const Tree& tree, Slice in, Slice sum) {
 }
 
 /// Takes `data` from the parent and passes it on, the largest subtree first.
-void pass_down(ProgramBuilder& b, const Tree& tree, Slice data) {
+void pass_down(ProgramBuilder& b, const BinomialTree& tree, Slice data) {
   if (!tree.at_root()) b.recv(tree.parent(), data);
   for (int d = tree.reach / 2; d > 0; d /= 2) {
     if (tree.node + d < tree.ranks) b.send(tree.rank_of(tree.node + d), data);
@@ -44,7 +28,7 @@ void pass_down(ProgramBuilder& b, const Tree& tree, Slice data) {
 
 Program broadcast(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
-  const Tree tree(rank, ranks, desc.root);
+  const BinomialTree tree(rank, ranks, desc.root);
   pass_down(b, tree, tree.at_root() ? b.in() : b.out());
   if (tree.at_root()) b.copy(b.out(), b.in());
   return b.build();
@@ -52,7 +36,7 @@ Program broadcast(const CollectiveDesc& desc, int rank, int ranks, bool in_place
 
 Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
-  const Tree tree(rank, ranks, desc.root);
+  const BinomialTree tree(rank, ranks, desc.root);
   const bool needs_scratch = !tree.at_root() && tree.has_children();
   sum_up(b, tree, b.in(), needs_scratch ? b.scratch_like(b.in()) : b.out());
   return b.build();
@@ -60,7 +44,7 @@ Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
 
 Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
-  const Tree tree(rank, ranks, 0);
+  const BinomialTree tree(rank, ranks, 0);
   sum_up(b, tree, b.in(), b.out());
   pass_down(b, tree, b.out());
   return b.build();
@@ -69,18 +53,21 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 /// Down, messages to different children do not wait for one another; up, the sums of one rank do.
 AlgorithmCost broadcast_cost(const CollectiveDesc&, int ranks) {
   const double depth = floor_log2(ranks);
-  return {.rounds = depth, .sent = static_cast<double>(ceil_log2(ranks)), .serial = depth};
+  return {.rounds = depth,
+          .sent = static_cast<double>(ceil_log2(ranks)),
+          .received = ranks > 1 ? 1.0 : 0.0,
+          .serial = depth};
 }
 
 AlgorithmCost reduce_cost(const CollectiveDesc&, int ranks) {
   const double depth = ceil_log2(ranks);
-  return {.rounds = depth, .sent = ranks > 1 ? 1.0 : 0.0, .serial = depth, .reduced = depth};
+  return {.rounds = depth, .sent = ranks > 1 ? 1.0 : 0.0, .received = depth, .serial = depth, .reduced = depth};
 }
 
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
   const double up = ceil_log2(ranks);
   const double both = up + floor_log2(ranks);
-  return {.rounds = both, .sent = up, .serial = both, .reduced = up};
+  return {.rounds = both, .sent = up, .received = up, .serial = both, .reduced = up};
 }
 
 constexpr Algorithm kBinomial[] = {{"binomial", Collective::AllReduce, any_ranks, all_reduce, all_reduce_cost},

@@ -2,6 +2,7 @@
 
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
+#include <sinew/collectives/cells.hpp>
 
 namespace sinew {
 namespace {
@@ -36,6 +37,16 @@ Program reduce_scatter(const CollectiveDesc& desc, int rank, int ranks, bool in_
   ProgramBuilder b(desc, rank, ranks, in_place);
   for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in(b.right(s)));
   sum_in_rank_order(b, b.in(rank), rank, ranks);
+  return b.build();
+}
+
+Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
+  ProgramBuilder b(desc, rank, ranks, in_place);
+  if (rank == desc.root) {
+    sum_in_rank_order(b, b.in(), rank, ranks);
+  } else {
+    b.send(desc.root, b.in());
+  }
   return b.build();
 }
 
@@ -82,30 +93,30 @@ Program scatter(const CollectiveDesc& desc, int rank, int ranks, bool in_place) 
   return b.build();
 }
 
-/// One message to each peer at the same time. `whole`: each is the whole buffer, not one part of it per rank.
-AlgorithmCost to_everyone(const CollectiveDesc& desc, int ranks, bool whole) {
+/// One message between each two, or between each and the root, all at the same time. `whole`: a message is the whole
+/// buffer, not one part of it per rank.
+AlgorithmCost cost_of(const CollectiveDesc& desc, int ranks, bool whole) {
   const double others = ranks - 1;
   const double message = others == 0 ? 0 : whole ? 1 : 1.0 / ranks;
+  const Collective c = plain_form(desc.collective);
+  const bool to_root = c == Collective::Reduce || c == Collective::Gather;
+  const bool from_root = c == Collective::Broadcast || c == Collective::Scatter;
   return {.rounds = others > 0 ? 1.0 : 0.0,
-          .sent = others * message,
+          .sent = to_root ? message : others * message,
+          .received = from_root ? message : others * message,
           .serial = message,
-          .reduced = reduces(desc.collective) ? others * message : 0};
+          .reduced = reduces(c) ? others * message : 0};
 }
 
-AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return to_everyone(desc, ranks, true); }
-AlgorithmCost parts_cost(const CollectiveDesc& desc, int ranks) { return to_everyone(desc, ranks, false); }
-
-AlgorithmCost gather_cost(const CollectiveDesc& desc, int ranks) {
-  AlgorithmCost cost = to_everyone(desc, ranks, false);
-  cost.sent = cost.serial;
-  return cost;
-}
+AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, true); }
+AlgorithmCost parts_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, false); }
 
 constexpr Algorithm kDirect[] = {{"direct", Collective::AllReduce, any_ranks, all_reduce, whole_cost},
                                  {"direct", Collective::AllGather, any_ranks, all_gather, parts_cost},
                                  {"direct", Collective::ReduceScatter, any_ranks, reduce_scatter, parts_cost},
                                  {"direct", Collective::Broadcast, any_ranks, broadcast, whole_cost},
-                                 {"direct", Collective::Gather, any_ranks, gather, gather_cost},
+                                 {"direct", Collective::Reduce, any_ranks, reduce, whole_cost},
+                                 {"direct", Collective::Gather, any_ranks, gather, parts_cost},
                                  {"direct", Collective::Scatter, any_ranks, scatter, parts_cost}};
 
 }  // namespace

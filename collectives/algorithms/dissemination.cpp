@@ -11,6 +11,7 @@ namespace {
 /// Source: Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988.
 Program barrier(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
+  b.keep_whole();
   b.copy(b.out(), b.in());
   for (int have = 1; have < ranks; have *= 2) {
     const int more = std::min(have, ranks - have);

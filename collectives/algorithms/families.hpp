@@ -7,10 +7,16 @@
 namespace sinew {
 
 // One file of this folder each: an algorithm for one or several collectives, with what it costs.
+std::span<const Algorithm> bidirectional_ring_family() noexcept;
 std::span<const Algorithm> binomial_family() noexcept;
+std::span<const Algorithm> binomial_parts_family() noexcept;
+std::span<const Algorithm> bruck_family() noexcept;
+std::span<const Algorithm> bruck_all_to_all_family() noexcept;
 std::span<const Algorithm> chain_family() noexcept;
 std::span<const Algorithm> direct_family() noexcept;
 std::span<const Algorithm> dissemination_family() noexcept;
+std::span<const Algorithm> double_binary_tree_family() noexcept;
+std::span<const Algorithm> halving_doubling_family() noexcept;
 std::span<const Algorithm> pairwise_family() noexcept;
 std::span<const Algorithm> recursive_doubling_family() noexcept;
 std::span<const Algorithm> ring_family() noexcept;
@@ -18,6 +24,10 @@ std::span<const Algorithm> ring_family() noexcept;
 /// Any number of ranks. A sum of floats in this algorithm's order has other bits than in another's, so
 /// Determinism::Reproducible and LayoutInvariant are refused where order shows.
 Availability any_ranks(const CollectiveDesc& desc, int ranks);
+/// Any number of ranks, but no v-form: for programs that move runs of parts, or keep parts of others for a while. In a
+/// v-form parts need not lie side by side, and whose counts are local knows no other rank's.
+Availability parts_in_runs(const CollectiveDesc& desc, int ranks);
+/// The same on a power of two of ranks.
 Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks);
 
 constexpr int floor_log2(int n) noexcept { return n < 2 ? 0 : 1 + floor_log2(n / 2); }

@@ -42,6 +42,7 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 /// Partners exchange all the chunks they have: blocks of 1, 2, 4, ...
 Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
+  b.keep_whole();
   b.copy(b.out(rank), b.in());
   for (int count = 1; count < ranks; count *= 2) {
     const int peer = rank ^ count;
@@ -54,13 +55,17 @@ Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
   const double rounds = floor_log2(ranks);
   const double folds = floor_log2(ranks) == ceil_log2(ranks) ? 0 : 1;
-  return {
-      .rounds = rounds + 2 * folds, .sent = rounds + folds, .serial = rounds + 2 * folds, .reduced = rounds + folds};
+  const double exchanged = rounds + folds;
+  return {.rounds = exchanged + folds,
+          .sent = exchanged,
+          .received = exchanged,
+          .serial = exchanged + folds,
+          .reduced = exchanged};
 }
 
 AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   const double part = (ranks - 1.0) / ranks;
-  return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .serial = part};
+  return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .received = part, .serial = part};
 }
 
 constexpr Algorithm kRecursiveDoubling[] = {

@@ -46,7 +46,7 @@ Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 
 AlgorithmCost cost(const CollectiveDesc& desc, int ranks) {
   const double part = (ranks - 1.0) / ranks, passes = desc.collective == Collective::AllReduce ? 2 : 1;
-  return {passes * (ranks - 1), passes * part, passes * part, reduces(desc.collective) ? part : 0};
+  return {passes * (ranks - 1), passes * part, passes * part, passes * part, reduces(desc.collective) ? part : 0};
 }
 
 constexpr Algorithm kRing[] = {{"ring", Collective::AllReduce, any_ranks, all_reduce, cost},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/algorithms/families.hpp>
+#include <sinew/collectives/cells.hpp>
 
 namespace sinew {
 namespace {
@@ -16,8 +17,10 @@ constexpr Collective kVForms[][2] = {{Collective::AllGather, Collective::AllGath
 /// In the order of collectives; a v-form has the same algorithms as its plain form, on chunks of other sizes.
 std::vector<Algorithm> collect() {
   std::vector<Algorithm> all;
-  for (const auto family : {binomial_family(), chain_family(), direct_family(), dissemination_family(),
-                            pairwise_family(), recursive_doubling_family(), ring_family()}) {
+  for (const auto family :
+       {bidirectional_ring_family(), binomial_family(), binomial_parts_family(), bruck_family(),
+        bruck_all_to_all_family(), chain_family(), direct_family(), dissemination_family(), double_binary_tree_family(),
+        halving_doubling_family(), pairwise_family(), recursive_doubling_family(), ring_family()}) {
     for (const Algorithm& a : family) {
       all.push_back(a);
       for (const auto& [plain, v] : kVForms) {
@@ -42,8 +45,13 @@ Availability any_ranks(const CollectiveDesc& desc, int) {
   return Availability::no("adds in an order of its own, so its bits differ from those of other algorithms");
 }
 
+Availability parts_in_runs(const CollectiveDesc& desc, int ranks) {
+  if (desc.collective == plain_form(desc.collective)) return any_ranks(desc, ranks);
+  return Availability::no("moves parts in runs, and parts of other counts need not lie side by side");
+}
+
 Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks) {
-  if (floor_log2(ranks) == ceil_log2(ranks)) return any_ranks(desc, ranks);
+  if (floor_log2(ranks) == ceil_log2(ranks)) return parts_in_runs(desc, ranks);
   return Availability::no(fmt::format("needs a power of two of ranks, not {}", ranks));
 }
 

@@ -55,6 +55,7 @@ std::string fault_of(const Program& p, const Cells& cells, std::uint32_t index) 
   if (!may_have_its_map(s)) return "has an element map that a message without a sum cannot have";
   if (!inside(p, s.a) || !inside(p, s.b) || !inside(p, s.dst)) return "names a chunk that is not there";
   if (!equal_classes(p, s.a, s.b) || !equal_classes(p, s.a, s.dst)) return "mixes chunks of different classes";
+  if (!p.whole && std::max({s.a.count, s.b.count, s.dst.count}) > 1) return "moves a run of chunks that may be cut";
   const bool message = s.op == Op::Send || s.op == Op::Recv;
   if (message && (s.peer < 0 || s.peer >= p.ranks || s.peer == p.rank)) return "has no such peer";
   if (std::uint64_t{s.deps.first} + s.deps.count > p.dependencies.size())
@@ -91,6 +92,9 @@ Verdict check_shape(const Schedule& schedule) {
     const Program& p = schedule.programs[rank];
     if (p.rank != static_cast<int>(rank) || p.ranks != ranks) {
       return reject(schedule, rank, -1, fmt::format("the program is for rank {} of {}", p.rank, p.ranks));
+    }
+    if (p.whole != schedule.programs[0].whole) {
+      return reject(schedule, rank, -1, fmt::format("the chunks are {}, unlike rank 0's", p.whole ? "whole" : "cut"));
     }
     const Program expected = frame(desc, p.rank, ranks, p.in_place, chunks);
     if (p.in_class != expected.in_class || p.out_class != expected.out_class) {

@@ -52,7 +52,7 @@ TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   const Facts facts = one_host(4, 4);
   const Selector selector(facts, ranks_of(facts), {});
   EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "direct");
-  EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "ring");
+  EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "bidirectional_ring");
 }
 
 TEST(Selector, PredictsFromTheCurve) {

@@ -165,6 +165,14 @@ TEST(Verifier, RejectsStepsThatMakeNoSense) {
   expect_rejected(later, 1, 2, "waits for step 2, which does not come before it");
 }
 
+TEST(Verifier, RejectsRunsOfChunksThatMayBeCut) {
+  Schedule s = schedule_of("recursive_doubling", Collective::AllGather, 4);
+  s.programs[2].whole = false;
+  expect_rejected(s, 2, -1, "the chunks are cut, unlike rank 0's");
+  for (Program& p : s.programs) p.whole = false;
+  expect_rejected(s, 0, 3, "moves a run of chunks that may be cut");
+}
+
 TEST(Verifier, RejectsProgramsOfAnotherCollective) {
   Schedule s = schedule_of("ring", Collective::AllReduce, 3);
   s.programs[1].out_class.pop_back();

@@ -29,6 +29,7 @@ class Mutants {
   void each() {
     for (rank_ = 0; rank_ < original_.programs.size(); ++rank_) {
       classes();
+      wholeness();
       for (step_ = 0; step_ < program().steps.size(); ++step_) {
         drop_step();
         dependencies();
@@ -79,6 +80,10 @@ class Mutants {
         make("another class of a chunk", [&](Program& p) { ++(p.*member)[i]; });
       }
     }
+  }
+
+  void wholeness() {
+    if (program().ranks > 1) make("cut otherwise than the others", [](Program& p) { p.whole = !p.whole; });
   }
 
   void drop_step() {
