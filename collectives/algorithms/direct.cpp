@@ -32,6 +32,16 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
   return b.build();
 }
 
+Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
+  ProgramBuilder b(desc, rank, ranks, in_place);
+  if (rank == desc.root) {
+    sum_in_rank_order(b, b.in(), rank, ranks);
+  } else {
+    b.send(desc.root, b.in());
+  }
+  return b.build();
+}
+
 Program reduce_scatter(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in(b.right(s)));
@@ -95,6 +105,12 @@ AlgorithmCost to_everyone(const CollectiveDesc& desc, int ranks, bool whole) {
 AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return to_everyone(desc, ranks, true); }
 AlgorithmCost parts_cost(const CollectiveDesc& desc, int ranks) { return to_everyone(desc, ranks, false); }
 
+AlgorithmCost reduce_cost(const CollectiveDesc& desc, int ranks) {
+  AlgorithmCost cost = to_everyone(desc, ranks, true);
+  cost.sent = cost.serial;
+  return cost;
+}
+
 AlgorithmCost gather_cost(const CollectiveDesc& desc, int ranks) {
   AlgorithmCost cost = to_everyone(desc, ranks, false);
   cost.sent = cost.serial;
@@ -105,6 +121,7 @@ constexpr Algorithm kDirect[] = {{"direct", Collective::AllReduce, any_ranks, al
                                  {"direct", Collective::AllGather, any_ranks, all_gather, parts_cost},
                                  {"direct", Collective::ReduceScatter, any_ranks, reduce_scatter, parts_cost},
                                  {"direct", Collective::Broadcast, any_ranks, broadcast, whole_cost},
+                                 {"direct", Collective::Reduce, any_ranks, reduce, reduce_cost},
                                  {"direct", Collective::Gather, any_ranks, gather, gather_cost},
                                  {"direct", Collective::Scatter, any_ranks, scatter, parts_cost}};
 

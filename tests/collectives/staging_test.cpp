@@ -57,8 +57,9 @@ TEST(Staging, CutsLongBuffersIntoPieces_OverAnyTransport) {
   for (const char* transport : {"inproc", "tcp"}) {
     on_devices(3, transport, [](World& world, const OnDevice& where) {
       std::uint32_t salt = 0;
-      for (const Collective k : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
-                                 Collective::AllToAll, Collective::Broadcast}) {
+      for (const Collective k :
+           {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll,
+            Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
         for (const bool in_place : {false, true}) {
           const CollectiveCase c{.collective = k, .count = 1'700'003, .in_place = in_place, .root = 1};
           require(run_case(world.communicator(), c, ++salt, &where) == 0, c.to_string());
