@@ -21,6 +21,7 @@ namespace {
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Counts = std::vector<std::uint64_t>;
 
 class Operations : public testing::TestWithParam<const char*> {
@@ -124,6 +125,36 @@ TEST_P(Operations, RefuseMessagesInAGroup_NamingTheArgument) {
     EXPECT_EQ(complaint([&] { all.group({Message::recv(Buffer{}, 5)}).get(); }),
               "group: from_rank is 5, expected 0 to 1");
     EXPECT_THAT(complaint([&] { all.group({Message::send(Buffer{}, all.rank())}).get(); }), HasSubstr("itself"));
+  });
+}
+
+TEST_P(Operations, SayWhomAGroupWaitsFor) {
+  run(2, [](World& world) {
+    Communicator& all = world.communicator();
+    std::array<std::int32_t, 4> data{};
+    const Buffer b{reinterpret_cast<std::byte*>(data.data()), sizeof data};
+    if (all.rank() == 0) {
+      Work work = all.group({Message::recv(b, 1, 9)});
+      const std::string why = all.verdict();
+      EXPECT_THAT(why, AllOf(HasSubstr("messages with rank 1 at "), HasSubstr("operations_test.cpp:")));
+      all.barrier().get();
+      work.get();
+    } else {
+      all.barrier().get();
+      all.send(data, 0, 9).get();
+    }
+  });
+}
+
+TEST_P(Operations, SayWhichSizeTheyWereChosenFor_WhereCountsAreLocal) {
+  run(2, [](World& world) {
+    CollectiveDesc desc{.collective = Collective::AllToAllV, .dtype = DType::F32};
+    EXPECT_THAT(world.communicator().plan(desc).explain(), HasSubstr("for 1MiB as no bound was given"));
+    desc.largest_bytes = 64;
+    EXPECT_THAT(world.communicator().plan(desc).explain(),
+                AllOf(HasSubstr("all_to_allv(f32, at most 64 bytes)"), Not(HasSubstr("no bound"))));
+    const std::string gather = world.communicator().plan({.collective = Collective::GatherV}).explain();
+    EXPECT_THAT(gather, HasSubstr("direct"));
   });
 }
 

@@ -80,6 +80,21 @@ TEST(Staging, SaysSoInThePlan) {
   });
 }
 
+TEST(Staging, RefusesPartsOfDifferentLengths_SayingWhy) {
+  on_devices(2, "shm", [](World& world, const OnDevice&) {
+    const std::vector<std::uint64_t> counts{1, 2};
+    const CollectiveDesc desc{.collective = Collective::AllGatherV, .place = {MemoryKind::Device, 0}, .counts = counts};
+    std::string why;
+    try {
+      static_cast<void>(world.communicator().plan(desc));
+    } catch (const Error& e) {
+      why = e.what();
+    }
+    require(why.find("staged@*: cuts equal blocks into pieces, not parts of different lengths") != std::string::npos,
+            why);
+  });
+}
+
 TEST(Staging, KeepsCallsInOrder_WhenHostCallsComeBetween) {
   on_devices(3, "shm", [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();
