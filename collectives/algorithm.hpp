@@ -33,7 +33,8 @@ struct Algorithm {
   AlgorithmCost (*cost)(const CollectiveDesc& desc, int ranks);
 };
 
-/// What a rank runs: build(), and the contributions scaled first where the operator is PreMulSum.
+/// What a rank runs: build(); of a v-form chunk by chunk; and the contributions scaled first where the operator is
+/// PreMulSum.
 SINEW_API Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, int rank, int ranks,
                                 bool in_place);
 /// Every rank's program. in_place: one per rank; its length is the number of ranks.

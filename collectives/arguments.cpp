@@ -58,6 +58,47 @@ void reject_self(std::string_view call, std::string_view what, int rank) {
   reject(call, fmt::format("{} is {}, this rank itself; expected another one", what, rank));
 }
 
+void reject_small(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
+  reject(call, fmt::format("{} has {} bytes, expected at least {}: where its last part ends", name, found, expected));
+}
+
+void reject_overflow(std::string_view call, std::uint64_t count, std::uint64_t blocks, DType dtype) {
+  reject(call, fmt::format("{} blocks of {} elements of {} are more than the {} bytes of an address space", blocks,
+                           count, name_of(dtype), PTRDIFF_MAX));
+}
+
+void reject_entries(std::string_view call, std::string_view name, std::string_view what, std::size_t found, int ranks) {
+  reject(call, fmt::format("the parts of {} have {} {}, expected {}: one per rank", name, found, what, ranks));
+}
+
+void reject_part(std::string_view call, std::string_view name, std::size_t part, std::uint64_t first,
+                 std::uint64_t count, std::uint64_t most) {
+  reject(call, fmt::format("part {} of {} begins at element {} and has {}; expected an end of at most {}", part, name,
+                           first, count, most));
+}
+
+void reject_parts_overlap(std::string_view call, std::string_view name, std::size_t a, std::size_t b,
+                          const Parts& parts) {
+  const auto range = [&](std::size_t i) {
+    return fmt::format("[{}, {})", parts.displacements[i], parts.displacements[i] + parts.counts[i]);
+  };
+  reject(call, fmt::format("parts {} and {} of {} overlap: elements {} and {}", a, b, name, range(a), range(b)));
+}
+
+void reject_unequal_parts(std::string_view call, std::size_t part, std::uint64_t in, std::uint64_t out,
+                          std::string_view what) {
+  reject(call, fmt::format("in place, but part {} has {} {} in in_parts and {} in out_parts; expected equal ones", part,
+                           what, in, out));
+}
+
+void reject_own_part(std::string_view call, std::string_view name, std::uint64_t elements, std::string_view other,
+                     std::uint64_t count) {
+  reject(call, fmt::format("this rank's part of {} has {} elements, expected {}, as in {}", name, elements,
+                           count, other));
+}
+
+void reject_plan(std::string_view why) { reject("run", fmt::format("the plan {}", why)); }
+
 void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks) {
   reject(call, fmt::format("{} elements do not divide by {} ranks", total, ranks));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <sinew/collectives/parts.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/call_options.hpp>
 #include <sinew/core/collective.hpp>
@@ -25,6 +26,21 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
 [[noreturn]] SINEW_API void reject_rank(std::string_view call, std::string_view what, int rank, int size);
 [[noreturn]] SINEW_API void reject_self(std::string_view call, std::string_view what, int rank);
+[[noreturn]] SINEW_API void reject_small(std::string_view call, std::string_view name, std::size_t found,
+                                         std::size_t expected);
+[[noreturn]] SINEW_API void reject_overflow(std::string_view call, std::uint64_t count, std::uint64_t blocks, DType);
+[[noreturn]] SINEW_API void reject_entries(std::string_view call, std::string_view name, std::string_view what,
+                                           std::size_t found, int ranks);
+[[noreturn]] SINEW_API void reject_part(std::string_view call, std::string_view name, std::size_t part,
+                                        std::uint64_t first, std::uint64_t count, std::uint64_t most);
+[[noreturn]] SINEW_API void reject_parts_overlap(std::string_view call, std::string_view name, std::size_t a,
+                                                 std::size_t b, const Parts& parts);
+[[noreturn]] SINEW_API void reject_unequal_parts(std::string_view call, std::size_t part, std::uint64_t in,
+                                                 std::uint64_t out, std::string_view what);
+/// A rank's own part on its two sides.
+[[noreturn]] SINEW_API void reject_own_part(std::string_view call, std::string_view name, std::uint64_t elements,
+                                            std::string_view other, std::uint64_t count);
+[[noreturn]] SINEW_API void reject_plan(std::string_view why);
 [[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
 
 /// Memory that can be there.

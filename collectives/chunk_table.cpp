@@ -1,9 +1,7 @@
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <cassert>
 
 #include <sinew/collectives/chunk_table.hpp>
-#include <sinew/core/error.hpp>
 
 namespace sinew {
 namespace {
@@ -26,6 +24,8 @@ ChunkTable::Extent by_class(const CollectiveDesc& d, std::uint32_t c, std::uint6
     case Collective::ReduceScatter:
     case Collective::Scatter:
     case Collective::AllToAll: return {c * d.count, d.count};
+    case Collective::AllGatherV:
+    case Collective::ReduceScatterV: return {0, d.counts[c]};
     default: return {};
   }
 }
@@ -38,10 +38,6 @@ void append(std::vector<ChunkTable::Extent>& row, std::uint64_t& next, std::uint
 }  // namespace
 
 ChunkTable chunk_table(const CollectiveDesc& desc, const Program& program) {
-  if (!desc.counts.empty()) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("{}: counts that differ between ranks need a chunk table of the call", desc.to_string()));
-  }
   const std::uint64_t chunks = std::max(program.in_class.size(), program.out_class.size());
   ChunkTable table;
   std::uint64_t next = 0;
@@ -50,10 +46,43 @@ ChunkTable chunk_table(const CollectiveDesc& desc, const Program& program) {
   for (const std::uint32_t c : program.out_class) append(table.out, next, by_class(desc, c, chunks).count);
   next = 0;
   for (const std::uint32_t c : program.scratch_class) append(table.scratch, next, by_class(desc, c, chunks).count);
+  if (desc.collective == Collective::AllGatherV) lay_out({desc.counts, desc.displacements}, table.out);
+  if (desc.collective == Collective::ReduceScatterV) lay_out({desc.counts, desc.displacements}, table.in);
   for (const auto* row : {&table.in, &table.out, &table.scratch}) {
     for (const auto& extent : *row) table.largest = std::max(table.largest, extent.count);
   }
   return table;
+}
+
+void lay_out(const Parts& parts, std::vector<ChunkTable::Extent>& row) {
+  row.clear();
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < parts.counts.size(); ++i) {
+    if (!parts.displacements.empty()) next = parts.displacements[i];
+    append(row, next, parts.counts[i]);
+  }
+}
+
+std::vector<Slice> find_scratch_models(const Program& program) {
+  std::vector<Slice> models;
+  for (const std::uint32_t c : program.scratch_class) {
+    const auto in = std::ranges::find(program.in_class, c);
+    const bool is_in = in != program.in_class.end();
+    const auto out = std::ranges::find(program.out_class, c);
+    assert(is_in || out != program.out_class.end());
+    models.push_back(
+        {is_in ? Space::In : Space::Out,
+         static_cast<std::uint32_t>(is_in ? in - program.in_class.begin() : out - program.out_class.begin()), 1});
+  }
+  return models;
+}
+
+void lay_out_scratch(const std::vector<Slice>& models, ChunkTable& table) {
+  table.scratch.clear();
+  std::uint64_t next = 0;
+  for (const Slice& model : models) {
+    append(table.scratch, next, (model.space == Space::In ? table.in : table.out)[model.first].count);
+  }
 }
 
 }  // namespace sinew

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/core/export.hpp>
 
 namespace sinew {
 
-/// Where the chunks of one call lie in the user's buffers, in elements: made once per plan for calls whose counts are
-/// equal on all ranks.
+/// Where the chunks of one call lie in the user's buffers, in elements: made once per plan, but of local counts for
+/// each call.
 /// Segments: part s of S of a chunk of n elements is [n*s/S, n*(s+1)/S), the same split on every rank.
 struct ChunkTable {
   struct Extent {
@@ -28,8 +29,17 @@ struct ChunkTable {
   std::uint64_t largest = 0;    ///< elements of the longest chunk
 };
 
-/// Lays out `program`'s chunks for a call with equal counts.
-/// Errors: Error{InvalidArgument} for v-forms, whose tables come from the call.
+/// Lays out `program`'s chunks for a call whose counts are equal on all ranks; those of shared counts where the
+/// displacements say.
 SINEW_API ChunkTable chunk_table(const CollectiveDesc& desc, const Program& program);
+
+/// One part per rank, as a caller lays them out: an In or Out row. Cost: allocates only to grow.
+SINEW_API void lay_out(const Parts& parts, std::vector<ChunkTable::Extent>& row);
+
+/// For each scratch chunk the In or Out chunk of its class: where it learns its size from if counts are local.
+/// Shape: the program passes on no other rank's chunks (algorithms/table.cpp).
+SINEW_API std::vector<Slice> find_scratch_models(const Program& program);
+/// Scratch chunks one behind the other, as long as their models. Cost: allocates only to grow.
+SINEW_API void lay_out_scratch(const std::vector<Slice>& models, ChunkTable& table);
 
 }  // namespace sinew

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/arguments.hpp>
+#include <sinew/collectives/call_shape.hpp>
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/core/error.hpp>
@@ -17,6 +19,11 @@ namespace {
 void require_peer(std::string_view call, std::string_view what, int rank, const Group& group) {
   require_rank(call, what, rank, group.size());
   if (rank == group.rank) reject_self(call, what, rank);
+}
+
+void require_message(std::string_view call, const Message& message, const Group& group) {
+  require_peer(call, message.sends ? "to_rank" : "from_rank", message.peer, group);
+  require_memory(call, message.sends ? "from" : "to", message.memory);
 }
 
 }  // namespace
@@ -90,21 +97,58 @@ Work Communicator::barrier(const CallOptions& options) {
 }
 
 Work Communicator::send(ConstBuffer from, int to_rank, std::uint32_t tag, const CallOptions& options) {
-  CommunicatorState& s = state();
-  require_peer("send", "to_rank", to_rank, s.group);
-  require_memory("send", "from", from);
-  const Buffer memory{const_cast<std::byte*>(from.data), from.bytes, from.place};
-  return s.start_message(true, memory, to_rank, tag, options);
+  const Message message = Message::send(from, to_rank, tag);
+  require_message("send", message, state().group);
+  return state_->start_message(message, options);
 }
 
 Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallOptions& options) {
-  CommunicatorState& s = state();
-  require_peer("recv", "from_rank", from_rank, s.group);
-  require_memory("recv", "to", to);
-  return s.start_message(false, to, from_rank, tag, options);
+  const Message message = Message::recv(to, from_rank, tag);
+  require_message("recv", message, state().group);
+  return state_->start_message(message, options);
 }
 
-Plan Communicator::plan(const CollectiveDesc& desc) const { return state().selector->select(desc).plan; }
+Work Communicator::sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag,
+                            std::uint32_t recv_tag, const CallOptions& options) {
+  const std::array both{Message::recv(to, from_rank, recv_tag), Message::send(from, to_rank, send_tag)};
+  for (const Message& m : both) require_message("sendrecv", m, state().group);
+  return state_->start_group(both, options);
+}
+
+Work Communicator::group(std::span<const Message> messages, const CallOptions& options) {
+  for (const Message& m : messages) require_message("group", m, state().group);
+  return messages.empty() ? Work() : state().start_group(messages, options);
+}
+
+Plan Communicator::plan(const CollectiveDesc& desc) const {
+  CommunicatorState& s = state();
+  if (is_message(desc.collective)) return s.selector->select(desc).plan;
+  CollectiveDesc call = desc;
+  if (has_local_counts(desc.collective)) call.counts = call.displacements = {};
+  if (is_v_form(desc.collective)) call.count = 0;
+  static_cast<void>(call_shape(call, rank(), size()));
+  std::shared_ptr<ReadyPlan> ready = s.ready_plan(call);
+  Plan plan = ready->selection.plan;
+  plan.ready_ = std::move(ready);
+  return plan;
+}
+
+Work Communicator::run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& options) {
+  CommunicatorState& s = state();
+  ReadyPlan* ready = plan.ready_.get();
+  if (ready == nullptr) reject_plan("is of no communicator: expected one from Communicator::plan, not of messages");
+  if (ready->owner == nullptr) reject_plan("is of a communicator that has gone");
+  if (ready->owner != &s) reject_plan("is of another communicator");
+  const CollectiveDesc& desc = ready->desc;
+  if (has_local_counts(desc.collective))
+    reject_plan("has no counts: they belong to each call of all_to_all_v and such");
+  const Placing placing = require_shape(name_of(desc.collective), call_shape(desc, rank(), size()), in, out);
+  const bool moves = desc.collective != Collective::Barrier && out.bytes + in.bytes > 0;
+  if (moves && (placing.place.kind == MemoryKind::Device) != (desc.place.kind == MemoryKind::Device))
+    reject_plan("is for the other kind of memory, host or device");
+  const bool one_buffer = desc.collective == Collective::Broadcast;
+  return s.start(desc, one_buffer ? ConstBuffer(out) : in, out, placing.in_place, options, {{}, ready});
+}
 
 Communicator Communicator::split(int color, int key, const CallOptions& options) {
   state();

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <ranges>
 #include <span>
 #include <string>
 
+#include <sinew/collectives/message.hpp>
+#include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/plan.hpp>
 #include <sinew/core/call_options.hpp>
 #include <sinew/core/work.hpp>
@@ -26,8 +29,11 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
 /// Errors:   bad arguments throw Error{InvalidArgument} on the spot; what goes wrong in flight comes through the Work:
 ///           Mismatch, PeerLost, Timeout, Aborted.
 /// Shape:    counts are elements; a buffer's bytes must be a multiple of the element size. In place means the same
-///           pointer for both buffers, or, for all_gather, `in` lying at its place in `out`, and for reduce_scatter,
-///           `out` lying at its place in `in`. Otherwise the buffers must be disjoint.
+///           pointer for both buffers, or, for all_gather and gather, `in` lying at its place in `out`, and for
+///           reduce_scatter and scatter, `out` lying at its place in `in`. Otherwise the buffers must be disjoint.
+///           A buffer that a rank does not have (the `out` of reduce and gather, the `in` of scatter away from the
+///           root) is not looked at. v-forms take a buffer with one part per rank, of any lengths, 0 included; it may
+///           be longer than they need, and received parts must not overlap.
 /// Cost:     plan(desc).explain().
 class SINEW_API Communicator {
  public:
@@ -51,13 +57,54 @@ class SINEW_API Communicator {
   Work all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& = {});
   /// `data` of the root replaces `data` of all others.
   Work broadcast(Buffer data, DType dtype, int root, const CallOptions& = {});
+  /// As all_reduce, but only the root has `out`, of in.bytes. In place at the root: the same pointer.
+  Work reduce(ConstBuffer in, Buffer out, DType dtype, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& = {});
+  /// Every rank's `in`, in rank order, in `out` of the root: size() * in.bytes.
+  Work gather(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& = {});
+  /// Block r of the root's `in`, of size() * out.bytes, in `out` of rank r.
+  Work scatter(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& = {});
   /// Returns (is done) on no rank before all ranks have called it.
   Work barrier(const CallOptions& = {});
+
+  /// all_gather of parts that differ in length. `out_parts`: all ranks' counts, equal on all of them; displacements are
+  /// this rank's own. in.bytes is that of this rank's part.
+  Work all_gather_v(ConstBuffer in, Buffer out, DType dtype, const Parts& out_parts, const CallOptions& = {});
+  /// reduce_scatter into parts that differ in length. `in_parts`: as out_parts of all_gather_v. out.bytes is that of
+  /// this rank's part.
+  Work reduce_scatter_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, ReduceOp op = ReduceOp::Sum,
+                        const CallOptions& = {});
+  /// Part j of `in` goes to rank j; part i of `out` came from rank i. Counts are this rank's own: what it sends to j,
+  /// and what it expects of i. In place: the same pointer, and in_parts equal to out_parts.
+  /// Errors: Mismatch naming both ranks and counts if a rank sends another count than its peer expects.
+  /// Cost:   chosen without knowing the counts; CallOptions::largest_bytes, equal on all ranks, makes it know better.
+  Work all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
+                    const CallOptions& = {});
+  /// gather of parts that differ in length; only the root gives `out_parts`. Errors and cost as all_to_all_v.
+  Work gather_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& out_parts, const CallOptions& = {});
+  /// scatter of parts that differ in length; only the root gives `in_parts`. Errors and cost as all_to_all_v.
+  Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
   /// Point to point. Messages of a pair and tag arrive in the order of the sends; a longer message than the buffer
   /// ends the receive with Truncated. The send is done when the buffer may be reused.
   Work send(ConstBuffer from, int to_rank, std::uint32_t tag = 0, const CallOptions& = {});
   Work recv(Buffer to, int from_rank, std::uint32_t tag = 0, const CallOptions& = {});
+  /// A send and a receive that are under way together, to and from the same rank or two. Does not wait for itself,
+  /// whatever all ranks do at the same time.
+  Work sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag = 0,
+                std::uint32_t recv_tag = 0, const CallOptions& = {});
+  /// Any sends and receives that are under way together and end as one Work: with the first failure, when all are over.
+  /// What ncclGroupStart and ncclGroupEnd are for, without a state between them. Matches send and recv of others.
+  Work group(std::span<const Message> messages, const CallOptions& = {});
+  Work group(std::initializer_list<Message> messages, const CallOptions& options = {}) {
+    return group(std::span(messages.begin(), messages.size()), options);
+  }
+
+  /// Makes the call that `plan`, of this communicator, describes, without looking for its plan: for calls that repeat.
+  /// Buffers as the call of that name takes them; `out` alone for a broadcast. Several may be in flight. What the plan
+  /// says (operator, dtype, determinism) holds, whatever the options.
+  /// Errors: InvalidArgument where the plan is another communicator's, or of one that has gone, or of messages or
+  ///         local counts, which belong to each call.
+  Work run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& = {});
 
   template <ElementRange R>
   Work all_reduce(R&& data, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
@@ -84,6 +131,51 @@ class SINEW_API Communicator {
   Work broadcast(R&& data, int root, const CallOptions& options = {}) {
     return broadcast(buffer_of(data), dtype_of<R>(), root, options);
   }
+  /// In place at the root.
+  template <ElementRange R>
+  Work reduce(R&& data, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
+    const Buffer b = buffer_of(data);
+    return reduce(b, b, dtype_of<R>(), root, op, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work reduce(const I& in, O&& out, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
+    return reduce(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, op, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work gather(const I& in, O&& out, int root, const CallOptions& options = {}) {
+    return gather(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work scatter(const I& in, O&& out, int root, const CallOptions& options = {}) {
+    return scatter(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work all_gather_v(const I& in, O&& out, const Parts& out_parts, const CallOptions& options = {}) {
+    return all_gather_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), out_parts, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work reduce_scatter_v(const I& in, O&& out, const Parts& in_parts, ReduceOp op = ReduceOp::Sum,
+                        const CallOptions& options = {}) {
+    return reduce_scatter_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), in_parts, op, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work all_to_all_v(const I& in, O&& out, const Parts& in_parts, const Parts& out_parts,
+                    const CallOptions& options = {}) {
+    return all_to_all_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), in_parts, out_parts, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work gather_v(const I& in, O&& out, int root, const Parts& out_parts, const CallOptions& options = {}) {
+    return gather_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, out_parts, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work scatter_v(const I& in, O&& out, int root, const Parts& in_parts, const CallOptions& options = {}) {
+    return scatter_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, in_parts, options);
+  }
+  template <ElementRange I, ElementRange O>
+  Work sendrecv(const I& from, int to_rank, O&& to, int from_rank, std::uint32_t send_tag = 0,
+                std::uint32_t recv_tag = 0, const CallOptions& options = {}) {
+    return sendrecv(const_buffer_of(from), to_rank, buffer_of(to), from_rank, send_tag, recv_tag, options);
+  }
   template <ElementRange R>
   Work send(const R& from, int to_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return send(const_buffer_of(from), to_rank, tag, options);
@@ -93,7 +185,7 @@ class SINEW_API Communicator {
     return recv(buffer_of(to), from_rank, tag, options);
   }
 
-  /// What would run for a call, without running it. Communicates nothing; equal on all ranks.
+  /// What would run for a call, without running it; and what run() takes. Communicates nothing; equal on all ranks.
   Plan plan(const CollectiveDesc& desc) const;
 
   /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty

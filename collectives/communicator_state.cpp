@@ -52,20 +52,21 @@ void CommunicatorState::make_offloads(const Exchange& among) {
     if (offload) made.push_back({name, std::move(offload)});
   }
   world->on_driver([&] {
-    drop_plans();
+    drop_plans(true);
     offloads = std::move(made);
     for (NamedOffload& o : offloads) world->engine->add(*o.offload);
     selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
   });
 }
 
-void CommunicatorState::drop_plans() noexcept {
-  plans_.for_each([this](ReadyPlan& plan) {
+void CommunicatorState::drop_plans(bool kept_ones_too) noexcept {
+  plans_.drop(kept_ones_too, [this](ReadyPlan& plan) {
+    plan.owner = nullptr;
     for (auto& e : plan.executable) {
       if (e) world->executor.forget(*e);
+      e.reset();
     }
   });
-  plans_.clear();
 }
 
 CommunicatorState::~CommunicatorState() {
@@ -82,7 +83,7 @@ void CommunicatorState::close() {
   for (NamedOffload& o : offloads) o.offload.reset();  // on the thread that ran it: it may share things with others
   if (staged_calls_) world->engine->remove(*staged_calls_);
   if (staged_messages_) world->engine->remove(*staged_messages_);
-  drop_plans();
+  drop_plans(true);
   world->control->remove(*this);
   // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
   if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
@@ -90,9 +91,14 @@ void CommunicatorState::close() {
 
 std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
   // The call that asks is pending itself, and has launched nothing yet.
-  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= 1) drop_plans();
+  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= 1) drop_plans(false);
   auto plan = std::make_unique<ReadyPlan>();
+  plan->owner = this;
   plan->desc = desc;
+  plan->counts.assign(desc.counts.begin(), desc.counts.end());
+  plan->displacements.assign(desc.displacements.begin(), desc.displacements.end());
+  plan->desc.counts = plan->counts;
+  plan->desc.displacements = plan->displacements;
   plan->selection = selector->select(desc);
   if (world->options.config.verify_plans && plan->selection.algorithm != nullptr && group.rank == 0) {
     if (Status proof = prove(*plan->selection.algorithm, desc, group.size()); !proof.ok()) {
@@ -144,24 +150,30 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
   });
 }
 
+std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
+  std::shared_ptr<ReadyPlan> plan;
+  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); }); });
+  return plan;
+}
+
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                              const CallOptions& options) {
-  const Fingerprint fingerprint = fingerprint_of(desc);
+                              const CallOptions& options, const CallExtras& extras) {
+  const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc) : extras.plan->fingerprint;
   const std::uint32_t number = last_sequence() + 1;
   sequence.store(number, std::memory_order_relaxed);
   history = mix(history, fingerprint);
   PendingCall& op = begin(fingerprint, -1, options);
   if (!world->thread) {
     try {
-      launch(op, desc, in, out, in_place, options, history);
+      launch(op, desc, in, out, in_place, options, extras, history);
     } catch (...) {
       give_up(op);
       throw;
     }
   } else {
-    world->thread->post([this, &op, desc, in, out, in_place, options, h = history] {
+    world->thread->post([this, &op, desc, in, out, in_place, options, extras, h = history] {
       try {
-        launch(op, desc, in, out, in_place, options, h);
+        launch(op, desc, in, out, in_place, options, extras, h);
       } catch (const Error& e) {
         op.finish(Status(e.code(), e.what(), e.rank()));
       }
@@ -171,12 +183,13 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
 }
 
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                               const CallOptions& options, std::uint64_t history_of_call) {
+                               const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call) {
   if (!ended.ok()) {
     op.finish(ended);
     return;
   }
-  ReadyPlan& plan = plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
+  ReadyPlan& plan =
+      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     plan.selection.offload->offload->launch({desc, in, out, nullptr, nullptr, options.after, op.fingerprint,
                                              history_of_call, plan.reducer, plan.many, plan.scaler, &op.mark},
@@ -184,16 +197,17 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   } else if (plan.selection.staged) {
     staged_calls().start(desc, in, out, options.after, history_of_call, op);
   } else if (staged_calls_ && staged_calls_->busy()) {
-    staged_calls_->queue([this, &plan, in, out, in_place, &op, history_of_call] {
-      ended.ok() ? launch_on_host(plan, in, out, in_place, op, history_of_call, op) : op.finish(ended);
+    staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, history_of_call] {
+      ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, history_of_call, op) : op.finish(ended);
     });
   } else {
-    launch_on_host(plan, in, out, in_place, op, history_of_call, op);
+    launch_on_host(plan, in, out, in_place, extras.parts, op, history_of_call, op);
   }
 }
 
-void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, PendingCall& origin,
-                                       std::uint64_t history_of_call, Completion& done) {
+void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place,
+                                       const CallPartsRef& parts, PendingCall& origin, std::uint64_t history_of_call,
+                                       Completion& done) {
   if (plan.selection.offload != nullptr) {
     plan.selection.offload->offload->launch({plan.desc,
                                              in,
@@ -209,7 +223,7 @@ void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer o
                                             done);
   } else {
     world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
-                           static_cast<std::uint16_t>(origin.sequence)},
+                           static_cast<std::uint16_t>(origin.sequence), parts},
                           done);
   }
 }
@@ -221,88 +235,17 @@ StagedCalls& CommunicatorState::staged_calls() {
         [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place, Completion& origin,
                std::uint64_t history_of_call, Completion& done) {
           ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
-          launch_on_host(plan, in, out, in_place, static_cast<PendingCall&>(origin), history_of_call, done);
+          launch_on_host(plan, in, out, in_place, {}, static_cast<PendingCall&>(origin), history_of_call, done);
         });
     world->engine->add(*staged_calls_);
   }
   return *staged_calls_;
 }
 
-StagedMessages& CommunicatorState::staged_messages() {
-  if (world->device_runtime == nullptr) throw Error(Code::Unavailable, "device memory: " + world->no_device);
-  if (!staged_messages_) {
-    staged_messages_ = std::make_unique<StagedMessages>(*world->device_runtime, world->device);
-    world->engine->add(*staged_messages_);
-  }
-  return *staged_messages_;
-}
-
-Work CommunicatorState::start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag,
-                                      const CallOptions& options) {
-  const Collective kind = is_send ? Collective::Send : Collective::Recv;
-  PendingCall& op = begin(fingerprint_of({.collective = kind, .count = memory.bytes}), peer, options);
-  if (!world->thread) {
-    try {
-      launch_message(op, is_send, memory, tag, options.after);
-    } catch (...) {
-      give_up(op);
-      throw;
-    }
-  } else {
-    world->thread->post([this, &op, is_send, memory, tag, after = options.after] {
-      try {
-        launch_message(op, is_send, memory, tag, after);
-      } catch (const Error& e) {
-        op.finish(Status(e.code(), e.what(), e.rank()));
-      }
-    });
-  }
-  return Work(op);
-}
-
 /// Of a call that could not be launched: the caller gets the exception instead of a Work.
 void CommunicatorState::give_up(PendingCall& op) noexcept {
   op.record.complete(Code::InvalidArgument);
   world->calls->release(op);
-}
-
-Endpoint& CommunicatorState::endpoint_to(int peer) {
-  const auto& name = selector->transport_between(selector->cheapest(), group.rank, peer);
-  return world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
-}
-
-void CommunicatorState::launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag,
-                                       StreamRef after) {
-  const auto& name = selector->transport_between(selector->cheapest(), group.rank, op.peer);
-  if (!ended.ok()) {
-    op.finish(ended);
-  } else if (name.empty()) {
-    op.finish(
-        Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, op.peer)));
-  } else if (memory.place.kind == MemoryKind::Device && !world->rail(name)->capabilities().device_memory) {
-    const auto post = [this, &op, is_send, tag](Buffer pinned, Completion& done) -> Endpoint& {
-      post_message(op, is_send, pinned, tag, done);
-      return endpoint_to(op.peer);
-    };
-    is_send ? staged_messages().send(memory, after, post, op) : staged_messages().recv(memory, after, post, op);
-  } else if (is_send && staged_messages_ && staged_messages_->sending()) {
-    staged_messages_->queue(
-        [this, &op, memory, tag] { ended.ok() ? post_message(op, true, memory, tag, op) : op.finish(ended); });
-  } else {
-    post_message(op, is_send, memory, tag, op);
-  }
-}
-
-void CommunicatorState::post_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag,
-                                     Completion& done) {
-  const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), tag);
-  // A message of an earlier communicator that had the same id is refused, not taken.
-  if (is_send) {
-    endpoint_to(op.peer).send(memory, nullptr, full, group.identity, done);
-  } else {
-    done.note = group.identity;
-    endpoint_to(op.peer).recv({memory, nullptr, {}}, nullptr, full, done);
-  }
 }
 
 void CommunicatorState::end(const Status& reason) noexcept {
@@ -312,8 +255,9 @@ void CommunicatorState::end(const Status& reason) noexcept {
   world->executor.abort(group.communicator, reason);
   if (staged_calls_) staged_calls_->abort(reason);
   world->calls->for_each_pending([&](PendingCall& op) {
-    if (op.owner != this || op.peer < 0 || (staged_messages_ && staged_messages_->cancel(op))) return;
-    endpoint_to(op.peer).cancel(op);
+    if (op.owner != this || op.peer < 0) return;
+    const auto cancel = [this](int peer, Completion& part) { cancel_message(peer, part); };
+    if (!groups_.cancel(op, cancel)) cancel_message(op.peer, op);
   });
 }
 

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <sinew/collectives/control/controlled.hpp>
+#include <sinew/collectives/message.hpp>
+#include <sinew/collectives/message_group.hpp>
 #include <sinew/collectives/plan_cache.hpp>
 #include <sinew/collectives/staging/calls.hpp>
 #include <sinew/collectives/staging/messages.hpp>
@@ -16,6 +19,12 @@
 #include <sinew/core/work.hpp>
 
 namespace sinew {
+
+/// What a call may bring beside its description.
+struct CallExtras {
+  CallPartsRef parts{};       ///< the v-forms
+  ReadyPlan* plan = nullptr;  ///< where it has been looked up before
+};
 
 /// The inside of a Communicator.
 struct CommunicatorState : Controlled {
@@ -32,8 +41,13 @@ struct CommunicatorState : Controlled {
   std::atomic<std::uint32_t> sequence{0};  ///< collectives so far; the caller's thread counts, the driver's looks
   std::uint64_t history = 0;               ///< hash of all of them
 
-  Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options);
-  Work start_message(bool is_send, Buffer memory, int peer, std::uint32_t tag, const CallOptions& options);
+  Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
+             const CallExtras& extras = {});
+  Work start_message(const Message& message, const CallOptions& options);
+  Work start_group(std::span<const Message> messages, const CallOptions& options);
+  CallPartsRef take_parts() { return parts_.take(); }
+  /// The plan of a call, made where there is none yet.
+  std::shared_ptr<ReadyPlan> ready_plan(const CollectiveDesc& desc);
   /// What the ranks with this color get as Group::identity from the next split.
   std::uint64_t identity_of_child(int color) const noexcept;
 
@@ -52,23 +66,26 @@ struct CommunicatorState : Controlled {
 
  private:
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-              const CallOptions& options, std::uint64_t history_of_call);
+              const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call);
   /// `origin`: the call it is, or is a piece of.
-  void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, PendingCall& origin,
-                      std::uint64_t history_of_call, Completion& done);
+  void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, const CallPartsRef& parts,
+                      PendingCall& origin, std::uint64_t history_of_call, Completion& done);
   StagedCalls& staged_calls();
   StagedMessages& staged_messages();
   void give_up(PendingCall& op) noexcept;
-  void launch_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag, StreamRef after);
-  void post_message(PendingCall& op, bool is_send, Buffer memory, std::uint32_t tag, Completion& done);
+  void launch_message(const Message& message, StreamRef after, Completion& done);
+  void post_message(const Message& message, Completion& done);
+  void cancel_message(int peer, Completion& done);
   Endpoint& endpoint_to(int peer);
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
   void close();
-  void drop_plans() noexcept;
+  void drop_plans(bool kept_ones_too) noexcept;
   PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
 
   PlanCache plans_;
+  CallPartsPool parts_;
+  MessageGroups groups_;
   std::unique_ptr<StagedCalls> staged_calls_;        // from the first call on device memory on
   std::unique_ptr<StagedMessages> staged_messages_;  // from the first such message on
 };

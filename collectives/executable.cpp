@@ -31,7 +31,13 @@ double scale_factor(const CollectiveDesc& desc, int ranks) {
 std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program,
                                                 std::uint64_t segment_bytes, std::uint32_t depth) {
   auto e = std::make_unique<Executable>();
-  e->chunks = chunk_table(desc, program);
+  e->local_counts = has_local_counts(desc.collective);
+  if (e->local_counts) {
+    e->scratch_models = find_scratch_models(program);
+    segment_bytes = 0;  // a pair's two sides agree on nothing but the whole
+  } else {
+    e->chunks = chunk_table(desc, program);
+  }
   e->program = std::move(program);
   e->element_bytes = static_cast<std::uint32_t>(size_of(desc.dtype));
   index_followers(*e);

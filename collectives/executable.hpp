@@ -17,7 +17,9 @@ namespace sinew {
 /// Cost:     built once per plan; a run of it allocates nothing in the steady state.
 struct SINEW_API Executable {
   Program program;
+  bool local_counts = false;  ///< chunks come with each call, and a message's length must be looked at by both sides
   ChunkTable chunks;
+  std::vector<Slice> scratch_models;          ///< with local counts
   std::vector<std::uint32_t> waits_for;       ///< per step: number of predecessors
   std::vector<std::uint32_t> follower_first;  ///< per step: first entry of `followers`; one more at the end
   std::vector<std::uint32_t> followers;
@@ -26,7 +28,7 @@ struct SINEW_API Executable {
   std::uint32_t messages = 0;
   std::uint32_t segments = 1;
   std::uint32_t depth = 1;          ///< instances at a time
-  std::uint64_t scratch_bytes = 0;  ///< of one instance
+  std::uint64_t scratch_bytes = 0;  ///< of one instance; with local counts each call's own
   std::uint32_t element_bytes = 1;
   Reducer reducer;
   Scaler scaler;

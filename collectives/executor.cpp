@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include <sinew/collectives/executor.hpp>
 
 namespace sinew {
@@ -23,6 +25,7 @@ struct Executor::Instance {
   std::vector<std::uint32_t> ready;
   std::unique_ptr<Message[]> messages;
   std::unique_ptr<std::byte[]> scratch;
+  std::uint64_t scratch_bytes = 0;
 
   Buffer memory(const Slice& slice) const noexcept;
 };
@@ -31,6 +34,7 @@ struct Executor::Run {
   Executor* executor = nullptr;
   const Executable* shape = nullptr;  // what the instances were made for
   RunArguments args;
+  const ChunkTable* chunks = nullptr;
   Completion* done = nullptr;  // null: idle
   Status status;
   std::uint32_t next_segment = 0;
@@ -40,12 +44,23 @@ struct Executor::Run {
   std::vector<Instance> instances;
 };
 
+namespace {
+
+/// Of a message that has not as many bytes as its receive.
+Status wrong_length(const Executable& e, const Step& step, std::size_t sent, std::size_t expected) {
+  return {Code::Mismatch,
+          fmt::format("rank {} sent rank {} {} elements, which expected {}", step.peer, e.program.rank,
+                      sent / e.element_bytes, expected / e.element_bytes),
+          step.peer};
+}
+
+}  // namespace
+
 /// The bytes of a slice in this segment. Slices of several chunks are contiguous only unsegmented.
 Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
   const Executable& e = *run->args.executable;
-  const auto& row = slice.space == Space::In    ? e.chunks.in
-                    : slice.space == Space::Out ? e.chunks.out
-                                                : e.chunks.scratch;
+  const ChunkTable& chunks = *run->chunks;
+  const auto& row = slice.space == Space::In ? chunks.in : slice.space == Space::Out ? chunks.out : chunks.scratch;
   const ChunkTable::Extent head = row[slice.first];
   const ChunkTable::Extent part = head.segment(segment, e.segments);
   std::uint64_t count = part.count;
@@ -75,6 +90,7 @@ Executor::Run& Executor::take_run(const Executable& e) {
     i.run = run.get();
     i.messages = std::make_unique<Message[]>(e.messages);
     i.scratch = std::make_unique<std::byte[]>(e.scratch_bytes);
+    i.scratch_bytes = e.scratch_bytes;
     i.ready.reserve(e.program.steps.size());
     memory_bytes_ += e.scratch_bytes + e.messages * sizeof(Message);
     for (std::uint32_t s = 0; s < e.program.steps.size(); ++s) {
@@ -89,9 +105,25 @@ Executor::Run& Executor::take_run(const Executable& e) {
   return *runs_.back();
 }
 
+void Executor::take_local_chunks(Run& run) {
+  ChunkTable& chunks = run.args.parts->chunks;
+  lay_out_scratch(run.args.executable->scratch_models, chunks);
+  run.chunks = &chunks;
+  if (chunks.scratch.empty()) return;
+  const ChunkTable::Extent last = chunks.scratch.back();
+  const std::uint64_t bytes = (last.first + last.count) * run.args.executable->element_bytes;
+  Instance& only = run.instances.front();
+  if (bytes <= only.scratch_bytes) return;
+  only.scratch = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  memory_bytes_ += bytes - only.scratch_bytes;
+  only.scratch_bytes = bytes;
+}
+
 void Executor::start(const RunArguments& arguments, Completion& done) {
   Run& run = take_run(*arguments.executable);
   run.args = arguments;
+  run.chunks = &arguments.executable->chunks;
+  if (arguments.executable->local_counts) take_local_chunks(run);
   run.done = &done;
   run.status = {};
   run.failed = false;
@@ -191,13 +223,14 @@ void Executor::message_fired(Completion& completion) noexcept {
   message.posted = false;
   --instance.posted;
   const Step& s = e.program.steps[message.step];
-  if (!message.status.ok()) {
+  const bool too_long = s.op == Op::Recv && message.status.code() == Code::Truncated;
+  if (!message.status.ok() && !too_long) {
     run.executor->fail(run, message.status);
   } else if (!run.failed) {
     if (s.op == Op::Recv) {
       const Buffer to = instance.memory(s.dst);
       if (message.bytes != to.bytes) {
-        run.executor->fail(run, Status(Code::Mismatch, "a message of this call is shorter than expected", s.peer));
+        run.executor->fail(run, wrong_length(e, s, message.bytes, to.bytes));
       } else if (s.map == ElementMap::Scale) {
         e.scaler(to.data, to.data, to.bytes);
       }
@@ -248,7 +281,7 @@ void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept 
 void Executor::forget(const Executable& executable) noexcept {
   std::erase_if(runs_, [&](const std::unique_ptr<Run>& run) {
     if (run->shape != &executable || run->done != nullptr) return false;
-    memory_bytes_ -= run->instances.size() * (executable.scratch_bytes + executable.messages * sizeof(Message));
+    for (const Instance& i : run->instances) memory_bytes_ -= i.scratch_bytes + executable.messages * sizeof(Message);
     return true;
   });
 }
@@ -260,6 +293,7 @@ int Executor::progress() noexcept {
     finished_.erase(finished_.begin());
     Completion* done = run->done;
     run->done = nullptr;
+    run->args.parts = {};
     done->bytes = run->args.out.bytes;
     done->finish(run->status);
     ++events;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/collectives/call_parts.hpp>
 #include <sinew/collectives/executable.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/progress_source.hpp>
@@ -19,6 +20,7 @@ struct RunArguments {
   std::uint8_t generation = 0;
   std::uint16_t communicator = 0;
   std::uint16_t sequence = 0;
+  CallPartsRef parts{};  ///< of the v-forms
 };
 
 /// Runs programs over endpoints. Posts what is ready, and from each completion what follows it; local steps run where
@@ -52,6 +54,8 @@ class SINEW_API Executor : public ProgressSource {
   struct Message;
 
   Run& take_run(const Executable& e);
+  /// The call's own chunks, and room for its scratch.
+  void take_local_chunks(Run& run);
   void start_instance(Run& run);
   void step_done(Instance& instance, std::uint32_t step);
   void execute_ready(Instance& instance);

@@ -20,7 +20,10 @@ struct Candidate {
   std::string rejected;  ///< why it cannot run; empty: it can
 };
 
-/// What would run for a call and why. Plain data: asking costs no communication.
+struct ReadyPlan;
+
+/// What would run for a call and why, and, from Communicator::plan, what Communicator::run takes to run it again and
+/// again. Asking costs no communication. May outlive its communicator, but cannot be run any more then.
 class SINEW_API Plan {
  public:
   Plan() = default;
@@ -34,6 +37,9 @@ class SINEW_API Plan {
   std::string to_json() const;
 
  private:
+  friend class Communicator;
+
+  std::shared_ptr<ReadyPlan> ready_;
   std::string call_;
   std::uint64_t bytes_ = 0;
   std::vector<Candidate> candidates_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,10 @@ namespace sinew {
 
 /// A call signature made ready: what to launch. One per distinct signature.
 struct ReadyPlan {
-  CollectiveDesc desc;          ///< its `user` is `reducer`: the caller's may be gone
+  const void* owner = nullptr;  ///< the communicator; null: it has gone
+  CollectiveDesc desc;          ///< its `user`, `counts` and `displacements` are these: the caller's may be gone
+  std::vector<std::uint64_t> counts;
+  std::vector<std::uint64_t> displacements;
   Fingerprint fingerprint = 0;  ///< of `desc`
   Selection selection;
   Reducer reducer;
@@ -28,7 +32,7 @@ struct ReadyPlan {
 ///       pays for a search through all plans.
 class PlanCache {
  public:
-  /// `fingerprint`: of `desc`. `make()` gives the plan of a call that has none; it may clear the cache before.
+  /// `fingerprint`: of `desc`. `make()` gives the plan of a call that has none; it may drop others before.
   template <class Make>
   ReadyPlan& find(const CollectiveDesc& desc, Fingerprint fingerprint, Make&& make) {
     ReadyPlan*& slot = slots_[fingerprint * 0x9e3779b97f4a7c15u >> (64 - kSlotBits)];
@@ -38,14 +42,23 @@ class PlanCache {
     return *slot;
   }
 
-  std::size_t count() const noexcept { return plans_.size(); }
-  template <class F>
-  void for_each(F&& visit) {
-    for (auto& plan : plans_) visit(*plan);
+  /// The same, for one who keeps it.
+  template <class Make>
+  std::shared_ptr<ReadyPlan> share(const CollectiveDesc& desc, Fingerprint fingerprint, Make&& make) {
+    const ReadyPlan& plan = find(desc, fingerprint, std::forward<Make>(make));
+    return *std::ranges::find(plans_, &plan, &std::shared_ptr<ReadyPlan>::get);
   }
-  void clear() noexcept {
+
+  std::size_t count() const noexcept { return plans_.size(); }
+  /// Drops all plans, or those that nobody else keeps, after `release(plan)`.
+  template <class F>
+  void drop(bool kept_ones_too, F&& release) noexcept {
     slots_.fill(nullptr);
-    plans_.clear();
+    std::erase_if(plans_, [&](const std::shared_ptr<ReadyPlan>& plan) {
+      if (!kept_ones_too && plan.use_count() > 1) return false;
+      release(*plan);
+      return true;
+    });
   }
 
  private:
@@ -55,7 +68,13 @@ class PlanCache {
   static bool is_for(const ReadyPlan& plan, const CollectiveDesc& desc, Fingerprint fingerprint) noexcept {
     return plan.fingerprint == fingerprint && plan.desc.count == desc.count && plan.desc.root == desc.root &&
            plan.desc.place == desc.place && plan.desc.pre_multiply == desc.pre_multiply &&
+           plan.desc.largest_bytes == desc.largest_bytes &&
+           (!has_shared_counts(desc.collective) || same_parts(plan.desc, desc)) &&
            (desc.op != ReduceOp::User || plan.reducer == *desc.user);
+  }
+
+  [[gnu::noinline]] static bool same_parts(const CollectiveDesc& a, const CollectiveDesc& b) noexcept {
+    return std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displacements, b.displacements);
   }
 
   template <class Make>
@@ -63,14 +82,14 @@ class PlanCache {
     for (auto& plan : plans_) {
       if (is_for(*plan, desc, fingerprint)) return *plan;
     }
-    std::unique_ptr<ReadyPlan> made = std::forward<Make>(make)();
+    std::shared_ptr<ReadyPlan> made = std::forward<Make>(make)();
     made->fingerprint = fingerprint;
     plans_.push_back(std::move(made));
     return *plans_.back();
   }
 
   std::array<ReadyPlan*, 1 << kSlotBits> slots_{};
-  std::vector<std::unique_ptr<ReadyPlan>> plans_;
+  std::vector<std::shared_ptr<ReadyPlan>> plans_;
 };
 
 }  // namespace sinew

@@ -18,6 +18,13 @@ constexpr double kResolution = 1.15;
 /// Enqueueing a copy and seeing that it is over.
 constexpr Seconds kDeviceTurn = 10e-6;
 
+/// A caller that gives no bound has more than a few bytes, or would know.
+constexpr std::uint64_t kUnknownBytes = 1 << 20;
+
+bool has_unknown_size(const CollectiveDesc& desc) {
+  return has_local_counts(desc.collective) && desc.largest_bytes == 0;
+}
+
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
   if (row == facts.links.end()) return nullptr;
@@ -93,7 +100,7 @@ const std::string& Selector::transport_between(const TransportSet& set, int a, i
 Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const {
   const int ranks = static_cast<int>(world_ranks_.size());
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
-  const auto bytes = static_cast<double>(desc.bytes(ranks));
+  const auto bytes = static_cast<double>(has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks));
   if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
   // A rank that sends to many at once pays for each of them.
   const double message = bytes * std::max(cost.serial, cost.sent) / cost.rounds;
@@ -109,6 +116,10 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
 Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
   Option option{{"staged", "*", "", 0, facts_.no_device}, nullptr, nullptr, nullptr, true};
   if (!facts_.no_device.empty()) return option;
+  if (is_v_form(desc.collective)) {
+    option.candidate.rejected = "cuts equal blocks into pieces, not parts of different lengths: copy them to the host";
+    return option;
+  }
   const int ranks = static_cast<int>(world_ranks_.size());
   const StagedShape shape = staged_shape(desc, ranks);
   CollectiveDesc piece = desc;
@@ -199,10 +210,10 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
 }
 
 Selection Selector::select(const CollectiveDesc& desc) const {
-  const Collective c = desc.collective;
-  if (c == Collective::Send || c == Collective::Recv || c == Collective::SendRecv) return select_message(desc);
+  if (is_message(desc.collective)) return select_message(desc);
   std::vector<Option> all = options(desc);
   std::string reason = "the least predicted time";
+  if (has_unknown_size(desc)) reason += fmt::format(", for {} as no bound was given", format_bytes(kUnknownBytes));
   apply_rules(desc, all, reason);
   std::ranges::stable_sort(all, [](const Option& a, const Option& b) {
     const Candidate& x = a.candidate;

@@ -22,7 +22,7 @@ struct alignas(64) CallRecord {
   std::atomic<std::uint64_t> fingerprint;
   std::atomic<std::uint64_t> history;  ///< hash of this communicator's calls so far: two ranks that differ once stay so
   std::atomic<std::uint32_t> sequence;  ///< of the collective; of the last one for send and recv
-  std::atomic<std::int32_t> peer;       ///< of send and recv, -1
+  std::atomic<std::int32_t> peer;       ///< of messages; of a group of them the first one's; -1: none
   std::atomic<std::uint16_t> site;      ///< index into the table of call sites
   std::atomic<std::uint16_t> id;        ///< the communicator's id in tags, for people
   std::atomic<std::uint32_t> outcome;   ///< Code, once completed
@@ -65,7 +65,7 @@ struct CallSeen {
   std::int64_t completed = 0;
 
   Collective collective() const noexcept { return static_cast<Collective>(fingerprint & 31); }
-  bool message() const noexcept { return collective() == Collective::Send || collective() == Collective::Recv; }
+  bool message() const noexcept { return is_message(collective()); }
 };
 
 /// Reads a page of any rank, its own too, while its writer goes on.

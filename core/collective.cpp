@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -34,15 +35,6 @@ constexpr Spelling<Determinism> kLevels[] = {{"fast", Determinism::Fast},
                                              {"reproducible", Determinism::Reproducible},
                                              {"layout_invariant", Determinism::LayoutInvariant}};
 
-/// Counts differ from rank to rank, and each rank knows only its own.
-constexpr bool has_local_counts(Collective c) noexcept {
-  return c == Collective::AllToAllV || c == Collective::GatherV || c == Collective::ScatterV;
-}
-
-constexpr bool has_counts(Collective c) noexcept {
-  return has_local_counts(c) || c == Collective::AllGatherV || c == Collective::ReduceScatterV;
-}
-
 /// "(f32, sum, count 16, root 1)"; `extent` is "count 16" or "counts [1, 2]" or empty.
 std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   std::string text = std::string(name_of(d.collective));
@@ -61,6 +53,9 @@ std::string counts_text(std::span<const std::uint64_t> counts) {
   const auto shown = counts.first(std::min(counts.size(), kShown));
   return fmt::format("counts [{}{}]", fmt::join(shown, ", "), counts.size() > kShown ? ", ..." : "");
 }
+
+/// Of counts that only their rank knows.
+std::string bound_text(std::uint64_t bytes) { return bytes == 0 ? "" : fmt::format("at most {} bytes", bytes); }
 
 }  // namespace
 
@@ -109,7 +104,13 @@ std::uint64_t CollectiveDesc::bytes(int ranks) const noexcept {
 }
 
 std::string CollectiveDesc::to_string() const {
-  return call_text(*this, counts.empty() ? fmt::format("count {}", count) : counts_text(counts));
+  if (has_shared_counts(collective)) return call_text(*this, counts_text(counts));
+  if (has_local_counts(collective)) return call_text(*this, bound_text(largest_bytes));
+  return call_text(*this, fmt::format("count {}", count));
+}
+
+std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept {
+  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(counts.data()), counts.size_bytes()});
 }
 
 std::string describe_fingerprint(Fingerprint f) {
@@ -120,7 +121,10 @@ std::string describe_fingerprint(Fingerprint f) {
   d.determinism = static_cast<Determinism>(f >> 13 & 0x3);
   d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
   if (f >> 63 != 0) d.place.kind = MemoryKind::Device;
-  return call_text(d, has_counts(d.collective) ? "" : fmt::format("count {}", f >> 32 & 0x7fffffff));
+  const std::uint64_t extent = f >> 32 & 0x7fffffff;
+  if (has_shared_counts(d.collective)) return call_text(d, fmt::format("counts with hash {:#x}", extent));
+  if (has_local_counts(d.collective)) return call_text(d, bound_text(extent));
+  return call_text(d, fmt::format("count {}", extent));
 }
 
 }  // namespace sinew

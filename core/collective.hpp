@@ -43,6 +43,17 @@ constexpr bool reduces(Collective c) noexcept {
          c == Collective::Reduce;
 }
 constexpr bool has_root(Collective c) noexcept { return c >= Collective::Broadcast && c <= Collective::ScatterV; }
+/// v-forms whose counts everybody gives alike.
+constexpr bool has_shared_counts(Collective c) noexcept {
+  return c == Collective::AllGatherV || c == Collective::ReduceScatterV;
+}
+/// v-forms in which each rank knows only its own counts.
+constexpr bool has_local_counts(Collective c) noexcept {
+  return c == Collective::AllToAllV || c == Collective::GatherV || c == Collective::ScatterV;
+}
+constexpr bool is_v_form(Collective c) noexcept { return has_shared_counts(c) || has_local_counts(c); }
+/// Between two ranks, without a schedule.
+constexpr bool is_message(Collective c) noexcept { return c >= Collective::Send && c <= Collective::SendRecv; }
 
 /// Of how many blocks of `count` elements each a rank's two buffers are made.
 struct Blocks {
@@ -60,7 +71,7 @@ constexpr Blocks blocks_of(Collective c, std::uint64_t ranks) noexcept {
 enum class Determinism : std::uint8_t { Fast, Reproducible, LayoutInvariant };
 
 /// One call, described by values that are equal on all ranks (the counts of all_to_all_v, gather_v and scatter_v
-/// excepted: those are this rank's own and enter neither selection nor fingerprint).
+/// excepted: those are this rank's own and no part of the description).
 /// Units:  counts and displacements are elements. `count` is, per rank:
 ///         all_reduce, broadcast, reduce: elements of the buffer; all_gather, gather: elements each rank gives;
 ///         reduce_scatter, scatter: elements each rank receives; all_to_all: elements for each peer; barrier: 0.
@@ -72,8 +83,8 @@ struct CollectiveDesc {
   Place place{};
   std::int32_t root = 0;
   std::uint64_t count = 0;
-  std::span<const std::uint64_t> counts{};         ///< v-forms: one per rank
-  std::span<const std::uint64_t> displacements{};  ///< v-forms: where each rank's part lies; empty: packed
+  std::span<const std::uint64_t> counts{};         ///< all_gather_v, reduce_scatter_v: one per rank
+  std::span<const std::uint64_t> displacements{};  ///< of these: where each part lies here; empty: packed
   std::uint64_t largest_bytes = 0;                 ///< v-forms with local counts: a bound for selection, 0: unknown
   double pre_multiply = 1.0;
   const Reducer* user = nullptr;  ///< ReduceOp::User
@@ -86,12 +97,20 @@ struct CollectiveDesc {
 };
 
 /// 64 bits that say which call a message belongs to, packed so that the receiver of a stranger can print it:
-/// collective 5, dtype 4, operator 4, determinism 2, root 17, count 31 (what is above them xored in), device memory 1.
+/// collective 5, dtype 4, operator 4, determinism 2, root 17, extent 31 (what is above them xored in), device memory 1.
+/// The extent is the count; of shared counts their hash, of local ones the bound for selection.
 using Fingerprint = std::uint64_t;
 
-constexpr Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
-  const bool counted = d.counts.empty();
-  const std::uint64_t folded = counted ? (d.count ^ (d.count >> 31)) & 0x7fffffffu : 0;
+/// Equal where all counts are.
+SINEW_API std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept;
+
+inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
+  std::uint64_t extent = d.count;
+  if (has_shared_counts(d.collective)) [[unlikely]]
+    extent = hash_of_counts(d.counts);
+  if (has_local_counts(d.collective)) [[unlikely]]
+    extent = d.largest_bytes;
+  const std::uint64_t folded = (extent ^ (extent >> 31)) & 0x7fffffffu;
   const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
          static_cast<std::uint64_t>(reduces(d.collective) ? d.op : ReduceOp::Sum) << 9 |

@@ -25,6 +25,8 @@ struct State {
   MPI_Op op = MPI_SUM;
   int count = 0;
   bool in_place = false;
+  std::vector<int> counts;  // of the v-forms
+  std::vector<int> starts;
   std::vector<MPI_Request> window;
 };
 
@@ -82,13 +84,37 @@ void all_gather(const void* mine, std::size_t bytes, void* context, void (*take)
   for (std::size_t r = 0; r < ranks; ++r) take(context, all.data() + starts[r], static_cast<std::size_t>(lengths[r]));
 }
 
-const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint64_t count, bool in_place) {
+bool is_v_form(PeerCall call) {
+  return call == PeerCall::AllGatherV || call == PeerCall::ReduceScatterV || call == PeerCall::AllToAllV;
+}
+
+bool combines(PeerCall call) {
+  return call == PeerCall::AllReduce || call == PeerCall::Reduce || call == PeerCall::ReduceScatter ||
+         call == PeerCall::ReduceScatterV;
+}
+
+/// false: a place is beyond int.
+bool take_counts(State& s, const std::uint64_t* counts) {
+  s.counts.clear();
+  s.starts.clear();
+  std::uint64_t next = 0;
+  for (int r = 0; r < s.size; ++r) {
+    s.starts.push_back(static_cast<int>(next));
+    s.counts.push_back(static_cast<int>(counts[r]));
+    next += counts[r];
+    if (next > INT_MAX) return false;
+  }
+  return true;
+}
+
+const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint64_t count, const std::uint64_t* counts,
+                    bool in_place) {
   const DTypeRow dtypes[] = {{"i8", MPI_INT8_T},   {"u8", MPI_UINT8_T},   {"i32", MPI_INT32_T}, {"u32", MPI_UINT32_T},
                              {"i64", MPI_INT64_T}, {"u64", MPI_UINT64_T}, {"f32", MPI_FLOAT},   {"f64", MPI_DOUBLE}};
   const OpRow ops[] = {{"sum", MPI_SUM},   {"prod", MPI_PROD}, {"min", MPI_MIN},  {"max", MPI_MAX},
                        {"band", MPI_BAND}, {"bor", MPI_BOR},   {"bxor", MPI_BXOR}};
   State& s = state();
-  if (count > INT_MAX) return "counts beyond 2147483647";
+  if (count > INT_MAX || (is_v_form(call) && !take_counts(s, counts))) return "counts beyond 2147483647";
   s.call = call;
   s.count = static_cast<int>(count);
   s.in_place = in_place;
@@ -97,8 +123,9 @@ const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint6
     if (row.name == dtype) s.dtype = row.type;
   }
   if (s.dtype == MPI_DATATYPE_NULL) return "this dtype";
-  if (call == PeerCall::ReduceScatter && in_place) return "a result that stays where its block was";
-  if (call != PeerCall::AllReduce && call != PeerCall::ReduceScatter) return nullptr;
+  if ((call == PeerCall::ReduceScatter || call == PeerCall::ReduceScatterV) && in_place)
+    return "a result that stays where its block was";
+  if (!combines(call)) return nullptr;
   for (const OpRow& row : ops) {
     if (row.name == op) {
       s.op = row.op;
@@ -146,6 +173,23 @@ void run(const void* in, void* out) {
     case PeerCall::ReduceScatter: MPI_Reduce_scatter_block(in, out, s.count, s.dtype, s.op, MPI_COMM_WORLD); return;
     case PeerCall::AllToAll: MPI_Alltoall(from, s.count, s.dtype, out, s.count, s.dtype, MPI_COMM_WORLD); return;
     case PeerCall::Broadcast: MPI_Bcast(out, s.count, s.dtype, 0, MPI_COMM_WORLD); return;
+    case PeerCall::Reduce: MPI_Reduce(s.rank == 0 ? from : in, out, s.count, s.dtype, s.op, 0, MPI_COMM_WORLD); return;
+    case PeerCall::Gather:
+      MPI_Gather(s.rank == 0 ? from : in, s.count, s.dtype, out, s.count, s.dtype, 0, MPI_COMM_WORLD);
+      return;
+    case PeerCall::Scatter:
+      MPI_Scatter(in, s.count, s.dtype, s.in_place && s.rank == 0 ? MPI_IN_PLACE : out, s.count, s.dtype, 0,
+                  MPI_COMM_WORLD);
+      return;
+    case PeerCall::AllGatherV:
+      MPI_Allgatherv(from, s.counts[static_cast<std::size_t>(s.rank)], s.dtype, out, s.counts.data(), s.starts.data(),
+                     s.dtype, MPI_COMM_WORLD);
+      return;
+    case PeerCall::ReduceScatterV: MPI_Reduce_scatter(in, out, s.counts.data(), s.dtype, s.op, MPI_COMM_WORLD); return;
+    case PeerCall::AllToAllV:
+      MPI_Alltoallv(from, s.counts.data(), s.starts.data(), s.dtype, out, s.counts.data(), s.starts.data(), s.dtype,
+                    MPI_COMM_WORLD);
+      return;
     case PeerCall::Barrier: MPI_Barrier(MPI_COMM_WORLD); return;
     case PeerCall::SendRecv: send_recv(s, in, out); return;
     case PeerCall::Latency: ping_pong(s, in, out); return;

@@ -8,7 +8,7 @@
 /// call each function together, none throws; the library's own errors end the job.
 namespace sinew::bench {
 
-inline constexpr std::uint32_t kPeerAbi = 1;
+inline constexpr std::uint32_t kPeerAbi = 2;
 
 enum class PeerCall : std::uint8_t {
   AllReduce,
@@ -17,6 +17,12 @@ enum class PeerCall : std::uint8_t {
   AllToAll,
   Broadcast,
   Barrier,
+  Reduce,
+  Gather,
+  Scatter,
+  AllGatherV,
+  ReduceScatterV,
+  AllToAllV,
   SendRecv,
   Latency,
   Bandwidth,
@@ -34,9 +40,10 @@ struct Peer {
   void (*all_gather)(const void* mine, std::size_t bytes, void* context,
                      void (*take)(void* context, const void* data, std::size_t bytes)) = nullptr;
   /// What run() will do from now on: a call, dtype and operator by sinew's names, elements per rank as sinew counts,
-  /// in place or not. Null, or why this library cannot.
+  /// `counts`: of the v-forms, one per rank, packed; sent and received alike. In place or not. The root is rank 0.
+  /// Null, or why this library cannot.
   const char* (*prepare)(PeerCall call, const char* dtype, const char* op, std::uint64_t count,
-                         bool in_place) = nullptr;
+                         const std::uint64_t* counts, bool in_place) = nullptr;
   /// One call; of Bandwidth, one message, which is on its way until finish().
   void (*run)(const void* in, void* out) = nullptr;
   void (*finish)() = nullptr;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +15,25 @@ constexpr Collective kVForms[][2] = {{Collective::AllGather, Collective::AllGath
                                      {Collective::Gather, Collective::GatherV},
                                      {Collective::Scatter, Collective::ScatterV}};
 
+/// Whether some rank holds a chunk for others on its way: whose size it does not know where counts are local.
+bool passes_on(const Algorithm& a) {
+  constexpr int kRanks[] = {5, 8};  // one of them suits everybody; from 5 on trees have inner nodes and rounds repeat
+  for (const int ranks : kRanks) {
+    const CollectiveDesc desc{.collective = a.collective};
+    for (int rank = 0; rank < ranks && a.supports(desc, ranks).ok; ++rank) {
+      const Program p = a.build(desc, rank, ranks, false);
+      for (const std::uint32_t c : p.scratch_class) {
+        if (std::ranges::count(p.in_class, c) + std::ranges::count(p.out_class, c) == 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
+Availability passes_on_unknown_sizes(const CollectiveDesc&, int) {
+  return Availability::no("passes on parts of other ranks, which alone know their counts");
+}
+
 /// In the order of collectives; a v-form has the same algorithms as its plain form, on chunks of other sizes.
 std::vector<Algorithm> collect() {
   std::vector<Algorithm> all;
@@ -27,6 +47,7 @@ std::vector<Algorithm> collect() {
         if (a.collective != plain) continue;
         all.push_back(a);
         all.back().collective = v;
+        if (has_local_counts(v) && passes_on(a)) all.back().supports = passes_on_unknown_sizes;
       }
     }
   }

@@ -16,8 +16,7 @@ std::string duration(std::int64_t ms) {
 }
 
 bool is_message(const CallReport& call) noexcept {
-  const auto kind = static_cast<Collective>(call.fingerprint & 31);
-  return call.fingerprint != kClosedFingerprint && (kind == Collective::Send || kind == Collective::Recv);
+  return call.fingerprint != kClosedFingerprint && is_message(static_cast<Collective>(call.fingerprint & 31));
 }
 
 bool stopped(const RankReport& report) noexcept { return report.state == 'T' || report.state == 't'; }
@@ -129,7 +128,9 @@ std::string list(const std::vector<std::string>& items) {
 std::string describe_call(const CallReport& call) {
   if (call.fingerprint == kClosedFingerprint) return "no call: it destroyed the communicator";
   if (!is_message(call)) return fmt::format("{} at {}", describe_fingerprint(call.fingerprint), call.site);
-  const bool sends = static_cast<Collective>(call.fingerprint & 31) == Collective::Send;
+  const auto kind = static_cast<Collective>(call.fingerprint & 31);
+  if (kind == Collective::SendRecv) return fmt::format("messages with rank {} at {}", call.peer, call.site);
+  const bool sends = kind == Collective::Send;
   return fmt::format("{} {} rank {} at {}", sends ? "send" : "recv", sends ? "to" : "from", call.peer, call.site);
 }
 

@@ -71,6 +71,17 @@ void StagedCalls::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, 
   calls_.push_back(std::move(call));
 }
 
+bool StagedCalls::gives(const CollectiveDesc& desc) const noexcept {
+  const bool from_root = desc.collective == Collective::Broadcast || desc.collective == Collective::Scatter;
+  return !from_root || desc.root == rank_;
+}
+
+bool StagedCalls::takes(const CollectiveDesc& desc) const noexcept {
+  if (desc.collective == Collective::Broadcast) return desc.root != rank_;
+  const bool to_root = desc.collective == Collective::Reduce || desc.collective == Collective::Gather;
+  return !to_root || desc.root == rank_;
+}
+
 std::uint64_t StagedCalls::elements_of(const Call& call, std::uint64_t piece) const noexcept {
   return std::min(call.shape.elements, call.desc.count - piece * call.shape.elements);
 }
@@ -92,10 +103,9 @@ void StagedCalls::copy_in(Call& call) {
     runtime_.wait(out_stream_, call.after);
     runtime_.release(call.after);
   }
-  const bool gives = call.desc.collective != Collective::Broadcast || call.desc.root == rank_;
   const std::size_t each = size_of(call.desc.dtype);
   const std::size_t row = elements_of(call, piece) * each;
-  if (!gives || row == 0) return;
+  if (!gives(call.desc) || row == 0) return;
   const std::size_t block = call.desc.count * each;
   const std::size_t first = piece * call.shape.elements * each;
   runtime_.copy_rows_async(slot.in, row, call.in.part(first, call.in.bytes - first), block, row, call.shape.blocks.in,
@@ -121,10 +131,9 @@ void StagedCalls::copy_out(Call& call) {
   const std::uint64_t piece = call.landed++;
   Slot& slot = slot_of(piece);
   const bool in_place = call.desc.collective == Collective::Broadcast;
-  const bool takes = !in_place || call.desc.root != rank_;
   const std::size_t each = size_of(call.desc.dtype);
   const std::size_t row = elements_of(call, piece) * each;
-  if (!takes || row == 0) return;
+  if (!takes(call.desc) || row == 0) return;
   const std::size_t first = piece * call.shape.elements * each;
   runtime_.copy_rows_async(call.out.part(first, call.out.bytes - first), call.desc.count * each,
                            in_place ? slot.in : slot.out, row, row, call.shape.blocks.out, out_stream_);

@@ -85,6 +85,9 @@ class StagedCalls : public ProgressSource {
     StagedCalls* owner = nullptr;
   };
 
+  /// Whether this rank has an input, and an output, of its own.
+  bool gives(const CollectiveDesc& desc) const noexcept;
+  bool takes(const CollectiveDesc& desc) const noexcept;
   std::uint64_t elements_of(const Call& call, std::uint64_t piece) const noexcept;
   Slot& slot_of(std::uint64_t piece) noexcept { return slots_[piece % slots_.size()]; }
   bool idle(Slot& slot);

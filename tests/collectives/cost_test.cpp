@@ -106,7 +106,8 @@ class CostOn : public ::testing::TestWithParam<int> {};
 TEST_P(CostOn, IsWhatTheScheduleDoes) {
   const int ranks = GetParam();
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
-    if (desc.op != ReduceOp::Sum || a.collective != desc.collective) return;
+    // A v-form sends chunk by chunk what its plain form sends as one message: as many rounds at most.
+    if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
     SCOPED_TRACE(testing::label(a, desc, ranks, placing));
     const AlgorithmCost stated = a.cost(desc, ranks);
     const AlgorithmCost found = Measured(build_schedule(a, desc, testing::in_place(placing, ranks))).cost();

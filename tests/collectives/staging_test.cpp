@@ -57,8 +57,9 @@ TEST(Staging, CutsLongBuffersIntoPieces_OverAnyTransport) {
   for (const char* transport : {"inproc", "tcp"}) {
     on_devices(3, transport, [](World& world, const OnDevice& where) {
       std::uint32_t salt = 0;
-      for (const Collective k : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
-                                 Collective::AllToAll, Collective::Broadcast}) {
+      for (const Collective k :
+           {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll,
+            Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
         for (const bool in_place : {false, true}) {
           const CollectiveCase c{.collective = k, .count = 1'700'003, .in_place = in_place, .root = 1};
           require(run_case(world.communicator(), c, ++salt, &where) == 0, c.to_string());
@@ -76,6 +77,21 @@ TEST(Staging, SaysSoInThePlan) {
     require(text.find("takes  staged over shm") != std::string::npos, text);
     require(text.find("through pinned host memory, 8 x 2MiB: ") != std::string::npos, text);
     require(text.find("the buffers are device memory") != std::string::npos, text);
+  });
+}
+
+TEST(Staging, RefusesPartsOfDifferentLengths_SayingWhy) {
+  on_devices(2, "shm", [](World& world, const OnDevice&) {
+    const std::vector<std::uint64_t> counts{1, 2};
+    const CollectiveDesc desc{.collective = Collective::AllGatherV, .place = {MemoryKind::Device, 0}, .counts = counts};
+    std::string why;
+    try {
+      static_cast<void>(world.communicator().plan(desc));
+    } catch (const Error& e) {
+      why = e.what();
+    }
+    require(why.find("staged@*: cuts equal blocks into pieces, not parts of different lengths") != std::string::npos,
+            why);
   });
 }
 

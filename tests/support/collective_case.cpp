@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "check/exact_data.hpp"
+#include "support/v_case.hpp"
 
 namespace sinew::test {
 namespace {
@@ -63,6 +64,8 @@ struct Call {
   std::uint64_t me;
   const OnDevice* where;
   CallOptions options{};
+
+  bool root() const { return communicator.rank() == c.root; }
 };
 
 std::uint64_t all_reduce(Call& k) {
@@ -134,8 +137,62 @@ std::uint64_t broadcast(Call& k) {
   return check::wrong_copied(k.pattern, k.c.root, 0, data.host());
 }
 
-constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
-                                     Collective::AllToAll,  Collective::Broadcast, Collective::Barrier};
+std::uint64_t reduce(Call& k) {
+  Storage in(k.each, k.c.offset, k.where);
+  Storage out(k.root() ? k.each : 0, k.c.offset, k.where);
+  Storage& to = k.c.in_place ? in : out;
+  check::fill(k.pattern, k.communicator.rank(), 0, in.host());
+  in.give();
+  k.communicator.reduce(in.call(), to.call(), k.c.dtype, k.c.root, k.c.op, k.options).get();
+  to.take();
+  std::uint64_t wrong = k.root() ? check::wrong_combined(k.pattern, 0, to.host()) : 0;
+  if (k.root() && k.c.in_place) return wrong;
+  in.take();
+  return wrong + check::wrong_copied(k.pattern, k.communicator.rank(), 0, in.host());
+}
+
+std::uint64_t gather(Call& k) {
+  Storage in(k.each, k.c.offset, k.where);
+  Storage out(k.root() ? k.each * k.ranks : 0, k.c.offset, k.where);
+  const auto mine = [&](Buffer whole) { return whole.part(k.me * k.each, k.each); };
+  const bool in_place = k.c.in_place && k.root();
+  check::fill(k.pattern, k.communicator.rank(), 0, in_place ? mine(out.host()) : in.host());
+  in.give();
+  out.give();
+  k.communicator.gather(in_place ? mine(out.call()) : in.call(), out.call(), k.c.dtype, k.c.root, k.options).get();
+  out.take();
+  std::uint64_t wrong = 0;
+  for (std::uint64_t r = 0; r < k.ranks && k.root(); ++r) {
+    wrong += check::wrong_copied(k.pattern, static_cast<int>(r), 0, out.host().part(r * k.each, k.each));
+  }
+  return wrong;
+}
+
+std::uint64_t scatter(Call& k) {
+  Storage in(k.root() ? k.each * k.ranks : 0, k.c.offset, k.where);
+  Storage out(k.each, k.c.offset, k.where);
+  const auto mine = [&](Buffer whole) { return whole.part(k.me * k.each, k.each); };
+  const bool in_place = k.c.in_place && k.root();
+  if (k.root()) check::fill(k.pattern, k.c.root, 0, in.host());
+  in.give();
+  k.communicator.scatter(in.call(), in_place ? mine(in.call()) : out.call(), k.c.dtype, k.c.root, k.options).get();
+  in.take();
+  out.take();
+  const Buffer result = in_place ? mine(in.host()) : out.host();
+  const std::uint64_t changed = k.root() ? check::wrong_copied(k.pattern, k.c.root, 0, in.host()) : 0;
+  return changed + check::wrong_copied(k.pattern, k.c.root, k.me * k.c.count, result);
+}
+
+std::uint64_t run_v_form(Call& k) {
+  const VCase v{k.c.collective, k.c.dtype, k.c.op, k.c.count, k.c.in_place, k.c.root, k.c.offset != 0};
+  return run_v_case(k.communicator, v, k.pattern, k.options);
+}
+
+constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGather,     Collective::ReduceScatter,
+                                     Collective::AllToAll,  Collective::Broadcast,     Collective::Reduce,
+                                     Collective::Gather,    Collective::Scatter,       Collective::AllGatherV,
+                                     Collective::AllToAllV, Collective::GatherV,       Collective::ScatterV,
+                                     Collective::Barrier,   Collective::ReduceScatterV};
 
 /// Buffer bytes to try: empty, tiny, odd and prime, both sides of every switch of method, large.
 constexpr std::array<std::uint64_t, 16> kBytes = {0,    1,     8,     24,     40,      136,     1021,     2048,
@@ -147,9 +204,9 @@ CollectiveCase make(std::size_t collective, std::size_t dtype, std::size_t op, s
   c.collective = kCollectives[collective];
   c.dtype = all_dtypes()[dtype];
   c.op = all_reduce_ops()[op];
-  const std::uint64_t cut = c.collective == Collective::AllReduce || c.collective == Collective::Broadcast
-                                ? 1
-                                : static_cast<std::uint64_t>(ranks);
+  const bool whole = c.collective == Collective::AllReduce || c.collective == Collective::Broadcast ||
+                     c.collective == Collective::Reduce;
+  const std::uint64_t cut = whole ? 1 : static_cast<std::uint64_t>(ranks);
   const std::uint64_t wanted = kBytes[size] / size_of(c.dtype) / cut;
   c.count = wanted == 0 && kBytes[size] > 0 ? 1 : wanted;
   c.in_place = place == 1;
@@ -158,7 +215,10 @@ CollectiveCase make(std::size_t collective, std::size_t dtype, std::size_t op, s
   return c;
 }
 
-bool runs(const CollectiveCase& c) { return !reduces(c.collective) || is_defined(c.op, c.dtype); }
+bool runs(const CollectiveCase& c, bool on_device) {
+  if (on_device && is_v_form(c.collective)) return false;
+  return !reduces(c.collective) || is_defined(c.op, c.dtype);
+}
 
 }  // namespace
 
@@ -184,6 +244,14 @@ std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std:
     case Collective::AllGather: return all_gather(call);
     case Collective::AllToAll: return all_to_all(call);
     case Collective::Broadcast: return broadcast(call);
+    case Collective::Reduce: return reduce(call);
+    case Collective::Gather: return gather(call);
+    case Collective::Scatter: return scatter(call);
+    case Collective::AllGatherV:
+    case Collective::ReduceScatterV:
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV: return run_v_form(call);
     default: communicator.barrier().get(); return 0;
   }
 }
@@ -196,7 +264,7 @@ std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes) {
         for (std::size_t s = 0; s < kBytes.size() && kBytes[s] <= largest_bytes; ++s) {
           for (std::size_t p = 0; p < 2; ++p) {
             const CollectiveCase c = make(k, t, o, s, p, ranks);
-            if (runs(c) && (reduces(c.collective) || o == 0)) cases.push_back(c);
+            if (runs(c, false) && (reduces(c.collective) || o == 0)) cases.push_back(c);
           }
         }
       }
@@ -205,7 +273,7 @@ std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes) {
   return cases;
 }
 
-std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes) {
+std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes, bool on_device) {
   // Greedy: of the combinations, in a fixed scattered order, keep each that covers a pair not seen before.
   const auto sizes =
       static_cast<std::size_t>(std::ranges::count_if(kBytes, [&](auto b) { return b <= largest_bytes; }));
@@ -223,7 +291,7 @@ std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_byte
       rest /= counts[d];
     }
     const CollectiveCase c = make(pick[0], pick[1], pick[2], pick[3], pick[4], ranks);
-    if (!runs(c)) continue;
+    if (!runs(c, on_device)) continue;
     bool fresh = false;
     for (std::size_t a = 0; a < pick.size(); ++a) {
       for (std::size_t b = a + 1; b < pick.size(); ++b) fresh |= seen.insert({a, pick[a], b, pick[b]}).second;

@@ -190,8 +190,9 @@ TEST(SinewBench, WritesOnlyJson_WhenJsonGoesToStdout) {
 }
 
 TEST(SinewBench, MeasuresEveryCaseRightly_BetweenTwoRanks) {
-  for (const char* what : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier",
-                           "sendrecv", "latency", "bandwidth"}) {
+  for (const char* what :
+       {"all_reduce", "all_gather", "all_gatherv", "reduce_scatter", "reduce_scatterv", "all_to_all", "all_to_allv",
+        "broadcast", "reduce", "gather", "scatter", "barrier", "sendrecv", "latency", "bandwidth"}) {
     const Job job = two_ranks({what, "-b", "0", "-e", "4100", "-f", "37", "-n", "1"});
     EXPECT_EQ(job.outcome.exit_code, 0) << what << job.outcome.err;
     EXPECT_GE(job.lines.size(), std::string_view(what) == "barrier" ? 1u : 3u) << what;
@@ -205,7 +206,8 @@ TEST(SinewBench, MeasuresEveryCaseRightly_BetweenTwoRanks) {
 }
 
 TEST(SinewBench, MeasuresInPlaceAndWarmAndUnchecked) {
-  for (const char* what : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
+  for (const char* what : {"all_reduce", "all_gather", "all_gatherv", "reduce_scatter", "reduce_scatterv", "all_to_all",
+                           "all_to_allv", "reduce", "gather", "scatter"}) {
     const Job job = two_ranks({what, "-b", "1000", "-e", "1000", "--in-place", "-d", "bf16"});
     ASSERT_EQ(job.lines.size(), 1u) << what << job.outcome.err;
     EXPECT_EQ(job.lines[0]["wrong"], 0) << what;
@@ -241,6 +243,19 @@ TEST(SinewBench, MeasuresMpiInTheSameProcesses) {
                 job.lines[0]["peer_time_us"].get<double>() / job.lines[0]["time_us"].get<double>(), 1e-3);
   }
   if (!any) GTEST_SKIP() << "no mpirun here";
+}
+
+TEST(SinewBench, MeasuresEveryCollectiveBesideMpi_AndBothAreRight) {
+  if (run_program({"mpirun.openmpi", "--version"}).exit_code != 0) GTEST_SKIP() << "no mpirun.openmpi here";
+  for (const char* what : {"reduce", "gather", "scatter", "all_gatherv", "reduce_scatterv", "all_to_allv"}) {
+    const Job job = job_of({"mpirun.openmpi", "--oversubscribe", "-n", "3"},
+                           {what, "-b", "6000", "-e", "6000", "-n", "1", "--peer", "mpi"},
+                           {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+    EXPECT_EQ(job.outcome.exit_code, 0) << what << job.outcome.err;  // not 0 where a result of either is wrong
+    ASSERT_EQ(job.lines.size(), 1u) << what << job.outcome.err;
+    EXPECT_EQ(job.lines[0]["wrong"], 0) << what;
+    EXPECT_GT(job.lines[0]["peer_time_us"], 0) << what;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "bench_case.hpp"
 
+#include <numeric>
+
 #include "check/exact_rows.hpp"
 
 namespace sinew::tools {
@@ -11,13 +13,61 @@ constexpr BenchCase kCases[] = {
     {Exercise::ReduceScatter, "reduce_scatter", Collective::ReduceScatter, true, true, 1},
     {Exercise::AllToAll, "all_to_all", Collective::AllToAll, true, true, 1},
     {Exercise::Broadcast, "broadcast", Collective::Broadcast, false, false, 1},
+    {Exercise::Reduce, "reduce", Collective::Reduce, false, true, 1},
+    {Exercise::Gather, "gather", Collective::Gather, true, true, 1},
+    {Exercise::Scatter, "scatter", Collective::Scatter, true, true, 1},
+    {Exercise::AllGatherV, "all_gatherv", Collective::AllGatherV, true, true, 1},
+    {Exercise::ReduceScatterV, "reduce_scatterv", Collective::ReduceScatterV, true, true, 1},
+    {Exercise::AllToAllV, "all_to_allv", Collective::AllToAllV, true, true, 1},
     {Exercise::Barrier, "barrier", Collective::Barrier, false, false, 1},
     {Exercise::SendRecv, "sendrecv", Collective::SendRecv, false, false, 2},
     {Exercise::Latency, "latency", Collective::SendRecv, false, false, 2},
     {Exercise::Bandwidth, "bandwidth", Collective::Send, false, false, 2},
 };
 
+/// Elements before part r of P.
+std::uint64_t before(std::uint64_t r, std::uint64_t ranks, std::uint64_t count) {
+  return count * (r * (r + 1)) / (ranks + 1);
+}
+
+std::uint64_t sum_of_first(const std::vector<std::uint64_t>& counts, int r) {
+  return std::accumulate(counts.begin(), counts.begin() + r, std::uint64_t{0});
+}
+
+std::vector<Segment> whole_row_of_root(int rank, std::uint64_t all) {
+  if (rank > 0) return {};
+  return {{0, 0, 0, all}};
+}
+
+RankData skewed_data(const BenchCase& what, int rank, int ranks, std::uint64_t count) {
+  const std::vector<std::uint64_t> counts = skewed_counts(what, rank, ranks, count);
+  const std::uint64_t all = sum_of_first(counts, ranks);
+  const std::uint64_t own = counts[static_cast<std::size_t>(rank)];
+  const std::uint64_t own_at = sum_of_first(counts, rank);
+  if (what.exercise == Exercise::ReduceScatterV)
+    return {all, own, {{0, rank, 0, all}}, {{0, check::kCombined, own_at, own}}, own_at};
+  const bool to_all = what.exercise == Exercise::AllGatherV;
+  RankData d{to_all ? own : all, all, {{0, rank, 0, to_all ? own : all}}, {}, to_all ? own_at : 0};
+  for (int r = 0; r < ranks; ++r) {
+    // Where in the row of rank r its part for this one begins.
+    const std::uint64_t first = to_all ? 0 : sum_of_first(skewed_counts(what, r, ranks, count), rank);
+    d.expected.push_back({sum_of_first(counts, r), r, first, counts[static_cast<std::size_t>(r)]});
+  }
+  return d;
+}
+
 }  // namespace
+
+std::vector<std::uint64_t> skewed_counts(const BenchCase& what, int rank, int ranks, std::uint64_t count) {
+  const auto p = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t turned = what.exercise == Exercise::AllToAllV ? static_cast<std::uint64_t>(rank) : 0;
+  std::vector<std::uint64_t> counts;
+  for (std::uint64_t r = 0; r < p; ++r) {
+    const std::uint64_t part = (r + turned) % p;
+    counts.push_back(before(part + 1, p, count) - before(part, p, count));
+  }
+  return counts;
+}
 
 std::span<const BenchCase> all_cases() noexcept { return kCases; }
 
@@ -34,7 +84,13 @@ double bus_factor(const BenchCase& what, int ranks) noexcept {
     case Exercise::AllReduce: return 2 * others;
     case Exercise::AllGather:
     case Exercise::ReduceScatter:
-    case Exercise::AllToAll: return others;
+    case Exercise::AllToAll:
+    case Exercise::Gather:
+    case Exercise::Scatter:
+    case Exercise::AllGatherV:
+    case Exercise::ReduceScatterV:
+    case Exercise::AllToAllV: return others;
+    case Exercise::Reduce:
     case Exercise::Broadcast:
     case Exercise::Barrier:
     case Exercise::SendRecv:
@@ -59,6 +115,17 @@ RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count
       d = {all, all, {{0, rank, 0, all}}, {}, 0};
       for (int r = 0; r < ranks; ++r) d.expected.push_back({static_cast<std::uint64_t>(r) * count, r, mine, count});
       return d;
+    case Exercise::Reduce:
+      d = {count, 0, {{0, rank, 0, count}}, {}, 0};
+      if (rank == 0) d = {count, count, d.given, {{0, check::kCombined, 0, count}}, 0};
+      return d;
+    case Exercise::Gather:
+      if (rank > 0) return {count, 0, {{0, rank, 0, count}}, {}, 0};
+      return data_of(*find_case("all_gather"), rank, ranks, count);
+    case Exercise::Scatter: return {rank == 0 ? all : 0, count, whole_row_of_root(rank, all), {{0, 0, mine, count}}, 0};
+    case Exercise::AllGatherV:
+    case Exercise::ReduceScatterV:
+    case Exercise::AllToAllV: return skewed_data(what, rank, ranks, count);
     case Exercise::Broadcast:
       d = {0, count, {}, {{0, 0, 0, count}}, 0};
       if (rank == 0) d.given = d.expected;

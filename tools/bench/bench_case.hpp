@@ -18,6 +18,12 @@ enum class Exercise : std::uint8_t {
   AllToAll,
   Broadcast,
   Barrier,
+  Reduce,
+  Gather,
+  Scatter,
+  AllGatherV,
+  ReduceScatterV,
+  AllToAllV,
   SendRecv,   ///< every rank to its right, from its left
   Latency,    ///< rank 0 to rank 1 and back: half of the round trip
   Bandwidth,  ///< rank 0 to rank 1, all messages of a batch in flight
@@ -59,6 +65,11 @@ struct RankData {
 
 /// `count`: as CollectiveDesc counts; for the point-to-point cases the elements of a message.
 RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count);
+
+/// The parts of the v-forms grow with the rank: part r of P has 2 (r + 1) / (P + 1) times `count` elements, rounded so
+/// that all have ranks * count; the last is about twice the mean. Rank i sends rank j part (i + j) % P of an
+/// all_to_allv, as many as it receives from there. Elements of each rank's, or of each peer's, part.
+std::vector<std::uint64_t> skewed_counts(const BenchCase& what, int rank, int ranks, std::uint64_t count);
 
 /// Bytes measured for one `count`, and the least above 0.
 std::uint64_t unit_bytes(const BenchCase& what, DType dtype, int ranks) noexcept;

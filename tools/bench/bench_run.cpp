@@ -96,7 +96,8 @@ World make_world(const BenchOptions& options, const LoadedPeer* peer) {
 
 /// The plan of a size, where there is one.
 void add_plan(const BenchOptions& options, World& world, Line& line) {
-  const Plan plan = world.communicator().plan(desc_of(options, line.count));
+  const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), line.count);
+  const Plan plan = world.communicator().plan(desc_of(options, line.count, counts, world.size()));
   const Candidate& chosen = plan.chosen();
   line.algorithm = chosen.algorithm;
   line.transport = chosen.transport.empty() ? "none" : chosen.transport;
@@ -122,7 +123,8 @@ void require_known_algorithm(const BenchOptions& options) {
 /// Says what is wrong with --algorithm before a plan lists everything that the rule made of it leaves out.
 void require_algorithm(const BenchOptions& options, World& world) {
   if (options.algorithm.empty()) return;
-  const CollectiveDesc desc = desc_of(options, 1);
+  const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), 1);
+  const CollectiveDesc desc = desc_of(options, 1, counts, world.size());
   if (const Algorithm* found = find_algorithm(desc.collective, options.algorithm)) {
     const Availability can = found->supports(desc, world.size());
     if (!can.ok) throw UsageError(fmt::format("--algorithm: '{}' {}", options.algorithm, can.reason));
@@ -162,7 +164,7 @@ class Bench {
     const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
     check::ExactRows rows(options_.dtype, options_.op, reduces(options_.what->collective), world_.size());
     Workload work(data, element, ring, rows, options_.check);
-    SinewContestant ours(options_, world_.communicator(), ring);
+    SinewContestant ours(options_, world_.communicator(), ring, line.count);
     std::unique_ptr<PeerContestant> peer;
     if (peer_ != nullptr) peer = std::make_unique<PeerContestant>(*peer_, options_, line.count, ring);
     ProtocolOptions protocol;

@@ -24,7 +24,10 @@ int main(int argc, char** argv) {
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
       "twice,\n"
       "and between batches all inputs are written and all outputs read, as a program would. Lines during which other\n"
-      "processes took more than 2 % of the cores, in spite of three repeats, are marked noisy.\n");
+      "processes took more than 2 % of the cores, in spite of three repeats, are marked noisy.\n"
+      "\n"
+      "Roots are rank 0. The parts of all_gatherv, reduce_scatterv and all_to_allv are skewed: part r of P has\n"
+      "2(r+1)/(P+1) times the mean, and rank i sends rank j part (i+j) mod P of an all_to_allv.\n");
   return run(
       app, argc, argv, [&] { return run_bench(options); }, !another_rank_speaks());
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,6 +41,12 @@ bench::PeerCall call_of(Exercise exercise) {
     case Exercise::AllToAll: return bench::PeerCall::AllToAll;
     case Exercise::Broadcast: return bench::PeerCall::Broadcast;
     case Exercise::Barrier: return bench::PeerCall::Barrier;
+    case Exercise::Reduce: return bench::PeerCall::Reduce;
+    case Exercise::Gather: return bench::PeerCall::Gather;
+    case Exercise::Scatter: return bench::PeerCall::Scatter;
+    case Exercise::AllGatherV: return bench::PeerCall::AllGatherV;
+    case Exercise::ReduceScatterV: return bench::PeerCall::ReduceScatterV;
+    case Exercise::AllToAllV: return bench::PeerCall::AllToAllV;
     case Exercise::SendRecv: return bench::PeerCall::SendRecv;
     case Exercise::Latency: return bench::PeerCall::Latency;
     case Exercise::Bandwidth: return bench::PeerCall::Bandwidth;
@@ -79,9 +86,10 @@ Exchange LoadedPeer::exchange() const {
 }
 
 void PeerContestant::require(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count) {
-  const char* lacking =
-      peer.functions().prepare(call_of(options.what->exercise), std::string(name_of(options.dtype)).c_str(),
-                               std::string(name_of(options.op)).c_str(), count, options.in_place);
+  const bench::Peer& f = peer.functions();
+  const std::vector<std::uint64_t> counts = skewed_counts(*options.what, f.rank(), f.size(), count);
+  const char* lacking = f.prepare(call_of(options.what->exercise), std::string(name_of(options.dtype)).c_str(),
+                                  std::string(name_of(options.op)).c_str(), count, counts.data(), options.in_place);
   if (lacking == nullptr) return;
   throw UsageError(fmt::format("--peer {}: {} does not offer {} ({}, {}{})", options.peer, peer.functions().name(),
                                lacking, name_of(options.dtype), name_of(options.op),

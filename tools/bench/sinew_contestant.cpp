@@ -13,19 +13,26 @@ constexpr std::uint32_t kAcknowledge = 1;
 
 }  // namespace
 
-CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count) {
+CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::span<const std::uint64_t> counts,
+                       int ranks) {
   CollectiveDesc desc;
   desc.collective = options.what->collective;
   desc.dtype = options.dtype;
   desc.op = options.op;
   desc.count = count;
+  if (has_shared_counts(desc.collective)) desc.counts = counts;
+  if (has_local_counts(desc.collective)) desc.largest_bytes = count * unit_bytes(*options.what, options.dtype, ranks);
   if (options.op == ReduceOp::PreMulSum) desc.pre_multiply = check::kPreMultiply;
   return desc;
 }
 
-SinewContestant::SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring)
+SinewContestant::SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring,
+                                 std::uint64_t count)
     : what_(*options.what), dtype_(options.dtype), op_(options.op), communicator_(communicator), ring_(ring) {
   if (op_ == ReduceOp::PreMulSum) options_.pre_multiply = check::kPreMultiply;
+  if (!is_v_form(what_.collective)) return;
+  counts_ = skewed_counts(what_, communicator.rank(), communicator.size(), count);
+  options_.largest_bytes = count * unit_bytes(what_, dtype_, communicator.size());
 }
 
 void SinewContestant::run(std::size_t first_slot, std::size_t calls) {
@@ -42,6 +49,15 @@ void SinewContestant::call(std::size_t slot) {
       return communicator_.reduce_scatter(ring_.in(slot), ring_.out(slot), dtype_, op_, options_).get();
     case Exercise::AllToAll: return communicator_.all_to_all(ring_.in(slot), ring_.out(slot), dtype_, options_).get();
     case Exercise::Broadcast: return communicator_.broadcast(ring_.out(slot), dtype_, 0, options_).get();
+    case Exercise::Reduce: return communicator_.reduce(ring_.in(slot), ring_.out(slot), dtype_, 0, op_, options_).get();
+    case Exercise::Gather: return communicator_.gather(ring_.in(slot), ring_.out(slot), dtype_, 0, options_).get();
+    case Exercise::Scatter: return communicator_.scatter(ring_.in(slot), ring_.out(slot), dtype_, 0, options_).get();
+    case Exercise::AllGatherV:
+      return communicator_.all_gather_v(ring_.in(slot), ring_.out(slot), dtype_, {counts_}, options_).get();
+    case Exercise::ReduceScatterV:
+      return communicator_.reduce_scatter_v(ring_.in(slot), ring_.out(slot), dtype_, {counts_}, op_, options_).get();
+    case Exercise::AllToAllV:
+      return communicator_.all_to_all_v(ring_.in(slot), ring_.out(slot), dtype_, {counts_}, {counts_}, options_).get();
     case Exercise::Barrier: return communicator_.barrier(options_).get();
     case Exercise::SendRecv: return send_recv(slot);
     case Exercise::Latency: return ping_pong(slot);
@@ -52,9 +68,7 @@ void SinewContestant::call(std::size_t slot) {
 void SinewContestant::send_recv(std::size_t slot) {
   const int rank = communicator_.rank();
   const int size = communicator_.size();
-  Work arrival = communicator_.recv(ring_.out(slot), (rank + size - 1) % size);
-  communicator_.send(ring_.in(slot), (rank + 1) % size).get();
-  arrival.get();
+  communicator_.sendrecv(ring_.in(slot), (rank + 1) % size, ring_.out(slot), (rank + size - 1) % size).get();
 }
 
 void SinewContestant::ping_pong(std::size_t slot) {

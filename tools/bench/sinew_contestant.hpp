@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include <sinew/collectives/communicator.hpp>
 
 #include "buffer_ring.hpp"
@@ -8,13 +12,14 @@
 
 namespace sinew::tools {
 
-/// What a case's call is to the selector. `count`: as CollectiveDesc counts.
-CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count);
+/// What a case's call is to the selector. `count`: as CollectiveDesc counts; `counts`: of the v-forms, alive as long.
+CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::span<const std::uint64_t> counts,
+                       int ranks);
 
 /// sinew itself, through its public calls.
 class SinewContestant : public Contestant {
  public:
-  SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring);
+  SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring, std::uint64_t count);
   void run(std::size_t first_slot, std::size_t calls) override;
 
  private:
@@ -29,6 +34,7 @@ class SinewContestant : public Contestant {
   CallOptions options_;
   Communicator& communicator_;
   const BufferRing& ring_;
+  std::vector<std::uint64_t> counts_;  // of the v-forms
 };
 
 }  // namespace sinew::tools

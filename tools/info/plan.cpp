@@ -41,8 +41,13 @@ std::string names(const Range& all) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-/// The call that has buffers of so many bytes, by the size that tools print.
-CollectiveDesc describe(const PlanOptions& options, int ranks) {
+struct DescribedCall {
+  CollectiveDesc desc;
+  std::vector<std::uint64_t> counts;  ///< what desc refers to
+};
+
+/// The call that has buffers of so many bytes, by the size that tools print; of the v-forms with equal parts.
+DescribedCall describe(const PlanOptions& options, int ranks) {
   const auto collective = collective_from_name(options.collective);
   const auto dtype = dtype_from_name(options.dtype);
   const auto op = reduce_op_from_name(options.op);
@@ -61,10 +66,17 @@ CollectiveDesc describe(const PlanOptions& options, int ranks) {
                                            ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
                                            : fmt::format("barrier {}: expected no BYTES", options.bytes));
   }
-  CollectiveDesc desc{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1};
-  const std::uint64_t one = std::max<std::uint64_t>(desc.bytes(ranks), 1);
-  desc.count = *collective == Collective::Barrier ? 0 : parse_bytes(options.bytes) / one;
-  return desc;
+  const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
+  DescribedCall call{{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1}, {}};
+  const std::uint64_t one = std::max<std::uint64_t>(call.desc.bytes(ranks), 1);
+  call.desc.count = bytes / one;
+  if (has_local_counts(*collective)) call.desc.largest_bytes = bytes;
+  if (has_shared_counts(*collective)) {
+    const auto parts = static_cast<std::size_t>(ranks);
+    call.counts.assign(parts, bytes / size_of(*dtype) / parts);
+    call.desc.counts = call.counts;
+  }
+  return call;
 }
 
 bool in_a_job() {
@@ -104,7 +116,8 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
     static_cast<void>(describe(plan, 1));
     if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);
     World world = World::from_environment();
-    const Plan chosen = world.communicator().plan(describe(plan, world.size()));
+    const DescribedCall call = describe(plan, world.size());
+    const Plan chosen = world.communicator().plan(call.desc);
     if (world.rank() == 0) std::cout << (options.json ? chosen.to_json() + "\n" : chosen.explain());
   });
 }

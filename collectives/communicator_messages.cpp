@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+
+StagedMessages& CommunicatorState::staged_messages() {
+  if (world->device_runtime == nullptr) throw Error(Code::Unavailable, "device memory: " + world->no_device);
+  if (!staged_messages_) {
+    staged_messages_ = std::make_unique<StagedMessages>(*world->device_runtime, world->device);
+    world->engine->add(*staged_messages_);
+  }
+  return *staged_messages_;
+}
+
+Work CommunicatorState::start_message(const Message& message, const CallOptions& options) {
+  const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  PendingCall& op = begin(fingerprint_of({.collective = kind, .count = message.memory.bytes}), message.peer, options);
+  if (!world->thread) {
+    try {
+      launch_message(message, options.after, op);
+    } catch (...) {
+      give_up(op);
+      throw;
+    }
+  } else {
+    world->thread->post([this, &op, message, after = options.after] {
+      try {
+        launch_message(message, after, op);
+      } catch (const Error& e) {
+        op.finish(Status(e.code(), e.what(), e.rank()));
+      }
+    });
+  }
+  return Work(op);
+}
+
+Work CommunicatorState::start_group(std::span<const Message> messages, const CallOptions& options) {
+  std::uint64_t bytes = 0;
+  for (const Message& m : messages) bytes += m.memory.bytes;
+  PendingCall& op =
+      begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer, options);
+  const auto post = [this, after = options.after](const Message& m, Completion& done) {
+    launch_message(m, after, done);
+  };
+  if (!world->thread) {
+    groups_.start(op, messages, post);
+  } else {
+    world->thread->post(
+        [this, &op, all = std::vector(messages.begin(), messages.end()), post] { groups_.start(op, all, post); });
+  }
+  return Work(op);
+}
+
+Endpoint& CommunicatorState::endpoint_to(int peer) {
+  const auto& name = selector->transport_between(selector->cheapest(), group.rank, peer);
+  return world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+}
+
+void CommunicatorState::launch_message(const Message& message, StreamRef after, Completion& done) {
+  const auto& name = selector->transport_between(selector->cheapest(), group.rank, message.peer);
+  if (!ended.ok()) {
+    done.finish(ended);
+  } else if (name.empty()) {
+    done.finish(
+        Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, message.peer)));
+  } else if (message.memory.place.kind == MemoryKind::Device && !world->rail(name)->capabilities().device_memory) {
+    const auto post = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
+      post_message({message.sends, pinned, message.peer, message.tag}, copied);
+      return endpoint_to(message.peer);
+    };
+    StagedMessages& staged = staged_messages();
+    message.sends ? staged.send(message.memory, after, post, done) : staged.recv(message.memory, after, post, done);
+  } else if (message.sends && staged_messages_ && staged_messages_->sending()) {
+    staged_messages_->queue([this, &done, message] { ended.ok() ? post_message(message, done) : done.finish(ended); });
+  } else {
+    post_message(message, done);
+  }
+}
+
+void CommunicatorState::post_message(const Message& message, Completion& done) {
+  const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), message.tag);
+  // A message of an earlier communicator that had the same id is refused, not taken.
+  if (message.sends) {
+    endpoint_to(message.peer).send(message.memory, nullptr, full, group.identity, done);
+  } else {
+    done.note = group.identity;
+    endpoint_to(message.peer).recv({message.memory, nullptr, {}}, nullptr, full, done);
+  }
+}
+
+void CommunicatorState::cancel_message(int peer, Completion& done) {
+  if (!staged_messages_ || !staged_messages_->cancel(done)) endpoint_to(peer).cancel(done);
+}
+
+}  // namespace sinew

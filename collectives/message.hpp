@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sinew/core/buffer.hpp>
+
+namespace sinew {
+
+/// One send or receive, as Communicator::group takes it.
+struct Message {
+  bool sends = false;
+  Buffer memory{};  ///< of a send only read
+  int peer = 0;     ///< a rank of the communicator
+  std::uint32_t tag = 0;
+
+  static Message send(ConstBuffer from, int to_rank, std::uint32_t tag = 0) noexcept {
+    return {true, {const_cast<std::byte*>(from.data), from.bytes, from.place}, to_rank, tag};
+  }
+  static Message recv(Buffer to, int from_rank, std::uint32_t tag = 0) noexcept { return {false, to, from_rank, tag}; }
+};
+
+}  // namespace sinew
