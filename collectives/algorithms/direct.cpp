@@ -33,16 +33,6 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
   return b.build();
 }
 
-Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
-  ProgramBuilder b(desc, rank, ranks, in_place);
-  if (rank == desc.root) {
-    sum_in_rank_order(b, b.in(), rank, ranks);
-  } else {
-    b.send(desc.root, b.in());
-  }
-  return b.build();
-}
-
 Program reduce_scatter(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in(b.right(s)));
