@@ -93,8 +93,8 @@ void reject_unequal_parts(std::string_view call, std::size_t part, std::uint64_t
 
 void reject_own_part(std::string_view call, std::string_view name, std::uint64_t elements, std::string_view other,
                      std::uint64_t count) {
-  reject(call, fmt::format("this rank's part of {} has {} elements, expected {}, as in {}", name, elements,
-                           count, other));
+  reject(call,
+         fmt::format("this rank's part of {} has {} elements, expected {}, as in {}", name, elements, count, other));
 }
 
 void reject_plan(std::string_view why) { reject("run", fmt::format("the plan {}", why)); }
