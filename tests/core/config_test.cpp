@@ -91,7 +91,7 @@ TEST(Config, Takes_EveryVariable) {
 }
 
 TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
-  EXPECT_EQ(refusal("SINEW_TIMEOUT", "5x"), "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min");
+  EXPECT_EQ(refusal("SINEW_TIMEOUT", "5x"), "SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min");
   EXPECT_EQ(refusal("SINEW_PORTS", "70000-70001"), "SINEW_PORTS=70000-70001: expected a range such as 20000-20100");
   for (const char* ports : {"", "1", "-", "2-1", "0-5", "1-", "1-2-3", "a-b", "1-99999999999"}) {
     EXPECT_THAT(refusal("SINEW_PORTS", ports), HasSubstr("expected a range")) << ports;
