@@ -72,7 +72,8 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
-      {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min", "how long a wait without a deadline of its own lasts",
+      {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min",
+       "how long a wait without a deadline of its own lasts",
        [](Config& c, std::string_view v) {
          c.timeout = parse_duration(v);
          if (c.timeout <= Duration::zero()) reject();

@@ -80,7 +80,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   }
   EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}),
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
-  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected binomial, direct, "));
+  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected bidirectional_ring, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));

@@ -16,9 +16,9 @@ using test::run_shm_case;
 using test::ShmCase;
 using test::ShmRank;
 
-constexpr std::array kCollectives{Collective::AllReduce,    Collective::Broadcast, Collective::Barrier,
-                                  Collective::AllGather,    Collective::AllToAll,  Collective::Reduce,
-                                  Collective::ReduceScatter, Collective::Gather,   Collective::Scatter};
+constexpr std::array kCollectives{Collective::AllReduce,     Collective::Broadcast, Collective::Barrier,
+                                  Collective::AllGather,     Collective::AllToAll,  Collective::Reduce,
+                                  Collective::ReduceScatter, Collective::Gather,    Collective::Scatter};
 constexpr std::array<std::uint64_t, 11> kCounts{0, 1, 3, 10, 11, 257, 513, 4099, 20011, 65536, 150001};
 
 /// Memory differs from rank to rank in every way it can.
