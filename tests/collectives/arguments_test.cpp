@@ -201,7 +201,8 @@ TEST(Arguments, AreRefused_WhenARuleNamesNobody) {
       World::create(exchange_alone(), options);
     });
   };
-  EXPECT_THAT(with_rule("all_reduce:0-4KiB:nope"), HasSubstr("no algorithm is called 'nope'; there are binomial, "));
+  EXPECT_THAT(with_rule("all_reduce:0-4KiB:nope"),
+              HasSubstr("no algorithm is called 'nope'; there are bidirectional_ring, "));
   EXPECT_THAT(with_rule("all_reduce:0-4KiB:ring@nope"), HasSubstr("no transport is called 'nope'; there are inproc, "));
   EXPECT_EQ(with_rule("all_reduce:0-4KiB:ring@shm+tcp"), "no complaint");
   EXPECT_EQ(with_rule("*:0-:*@nccl"), "no complaint");

@@ -77,7 +77,8 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "-c", "2"}), HasSubstr("'2': expected 0 or 1"));
   EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}),
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
-  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected binomial, direct, "));
+  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}),
+              HasSubstr("'nope': expected bidirectional_ring, binomial, bruck, direct, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
