@@ -86,8 +86,11 @@ class Rank {
     offload_ = fabric_->make_offload({group_, world_, facts});
     const shm::Facts f = shm::decode_facts(facts);
     if (!print) return;
-    fmt::print("measured in {:.0f} ms: slots to {}, streaming from {}, chunks of {}, direct from {}\n",
-               took.count() * 1e3, f.slot_bytes, f.stream_from_bytes, f.chunk_bytes, f.direct_from_bytes);
+    fmt::print(
+        "measured in {:.0f} ms: slots to {}, streaming from {}, chunks of {}, direct from {}, exchanges from {} to "
+        "{}\n",
+        took.count() * 1e3, f.slot_bytes, f.stream_from_bytes, f.chunk_bytes, f.direct_from_bytes,
+        f.exchange_direct_from_bytes, f.exchange_direct_to_bytes);
     for (std::size_t k = 0; k < shm::Facts::kKnots; ++k)
       fmt::print("{:>10.0f} bytes {:>12.2f} us\n", shm::Facts::kKnotBytes[k], f.knot_seconds[k] * 1e6);
   }

@@ -102,8 +102,8 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
   const auto bytes = static_cast<double>(has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks));
   if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
-  // A rank that sends to many at once pays for each of them.
-  const double message = bytes * std::max(cost.serial, cost.sent) / cost.rounds;
+  // A rank that sends to many at once, or receives from many, pays for each of them.
+  const double message = bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds;
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     slowest = std::max(slowest, find_reach(facts_, where, transport)->cost.seconds(message));

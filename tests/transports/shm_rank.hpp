@@ -76,6 +76,7 @@ class ShmRank {
   void launch(const CollectiveDesc& desc, const std::byte* in, std::byte* out, Fired& done, double factor = 1.0) {
     Call call{.desc = desc, .in = {in, 0}, .out = {out, 0}};
     call.fingerprint = fingerprint_of(desc);
+    call.history = history_ = (history_ ^ call.fingerprint) * 0x9e3779b97f4a7c15U;
     if (reduces(desc.collective)) call.reducer = desc.user ? *desc.user : reducer_for(desc.op, desc.dtype);
     if (reduces(desc.collective) && !desc.user) call.many = many_reducer_for(desc.op, desc.dtype);
     if (desc.op == ReduceOp::Average) call.scaler = scaler_for(desc.dtype, 1.0 / ranks());
@@ -114,6 +115,7 @@ class ShmRank {
   std::unique_ptr<Fabric> fabric_;
   Group group_;
   std::unique_ptr<CollectiveOffload> offload_;
+  std::uint64_t history_ = 0;
   std::vector<Region> regions_;
   std::vector<std::unique_ptr<std::byte[]>> ordinary_;
 };

@@ -97,7 +97,8 @@ Places ShmOffload::places_for_chunks(PendingCall& call) noexcept {
   }
   const auto decide = [&](const void* memory, std::uint64_t bytes) {
     const Access access = access_to(memory, bytes);
-    const bool direct = access == Access::Staged && members_.direct() && bytes >= facts_.direct_from_bytes;
+    const std::uint64_t read = exchanges(call.collective) ? call.bytes : bytes;
+    const bool direct = access == Access::Staged && members_.direct() && reads_in_place(facts_, call.collective, read);
     return direct ? Access::Address : access;
   };
   Places places{0, 0, call.scaler.factor, Access::Staged, Access::Staged};

@@ -61,6 +61,11 @@ std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
   return desc.collective == Collective::Barrier ? 0 : desc.count * size_of(desc.dtype) * blocks;
 }
 
+bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept {
+  if (!exchanges(collective)) return bytes >= facts.direct_from_bytes;
+  return bytes >= facts.exchange_direct_from_bytes && bytes < facts.exchange_direct_to_bytes;
+}
+
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   const std::uint64_t shown = shown_bytes(desc, ranks);
   if (shown <= kInlineBytes) return Way::Inline;
@@ -83,8 +88,9 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
     case Way::Slot: return "one shot";
     case Way::Chunks: break;
   }
+  const std::uint64_t bytes = exchanges(desc.collective) ? desc.count * size_of(desc.dtype) : shown_bytes(desc, ranks);
   return fmt::format("{} chunks, {}", format_bytes(facts.chunk_bytes),
-                     shown_bytes(desc, ranks) >= facts.direct_from_bytes ? "read in place" : "staged");
+                     reads_in_place(facts, desc.collective, bytes) ? "read in place" : "staged");
 }
 
 Bytes encode(const Facts& facts) {

@@ -20,13 +20,17 @@ enum class Way : std::uint8_t {
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.
 /// Units: bytes, seconds. Plain data: travels as it is among ranks of one architecture.
 struct Facts {
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   std::uint32_t cores = 1;                    ///< usable by the ranks of this host; known when the group is made
   std::uint64_t slot_bytes = 64 << 10;        ///< Way::Slot up to here on 2 ranks; less on more, as all read all
   std::uint64_t stream_from_bytes = 1 << 10;  ///< copies for others go past the caches from here on
   std::uint64_t chunk_bytes = 128 << 10;
   /// Ordinary memory is read through the kernel, where that is permitted, instead of staged: from here on.
   std::uint64_t direct_from_bytes = ~std::uint64_t{0};
+
+  /// The same for blocks of all_gather and all_to_all, which nothing is computed from: from here to below there.
+  std::uint64_t exchange_direct_from_bytes = ~std::uint64_t{0};
+  std::uint64_t exchange_direct_to_bytes = ~std::uint64_t{0};
 
   static constexpr std::size_t kKnots = 9;
   static constexpr double kKnotBytes[kKnots] = {8, 40, 256, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
@@ -39,6 +43,12 @@ struct Facts {
 bool shows(const CollectiveDesc& desc, int rank) noexcept;
 /// Bytes that each rank that shows anything must show to the others: its whole contribution.
 std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept;
+
+/// All ranks read blocks of all others.
+constexpr bool exchanges(Collective c) noexcept { return c == Collective::AllGather || c == Collective::AllToAll; }
+/// Is ordinary memory read through the kernel instead of staged? `bytes`: of the buffer, of one block where ranks
+/// exchange blocks.
+bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept;
 
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;

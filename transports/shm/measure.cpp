@@ -35,11 +35,12 @@ class Measurement {
         out_(kMostBytes / sizeof(float)) {}
 
   /// nullopt: the time was up before everything was tried, so something else had these cores.
-  std::optional<Facts> run() {
+  std::optional<Facts> choose() {
     choose_streaming();
     choose_slots();
     choose_chunks();
     choose_direct();
+    choose_exchanges();
     time_knots();
     return in_time_ ? std::optional(best_) : std::nullopt;
   }
@@ -47,8 +48,9 @@ class Measurement {
  private:
   /// Seconds per call of the fastest of several batches that both ranks start together, of the slower rank. A batch
   /// goes through memory that its owner has just written, none of it twice. 0: the time is up, for both.
-  Seconds time(const Facts& facts, std::uint64_t bytes) {
-    const int batches = bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : 2;
+  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective = Collective::AllReduce) {
+    const int few = collective == Collective::AllReduce ? 2 : 4;
+    const int batches = bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : few;
     const std::uint64_t stride = (bytes + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
     const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, 1, kMostCalls);
     offload_.use(facts);
@@ -60,16 +62,16 @@ class Measurement {
       const auto begin = Clock::now();
       for (std::uint64_t c = 0; c < calls; ++c) {
         const std::uint64_t at = c * stride / sizeof(float);
-        all_reduce(DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
+        run(collective, DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
       }
       best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls));
     }
     return agree(best);
   }
   /// Is `other` clearly faster than the best so far? Unknown: no.
-  bool faster(const Facts& other, std::uint64_t bytes) {
-    const Seconds now = time(best_, bytes);
-    const Seconds then = time(other, bytes);
+  bool faster(const Facts& other, std::uint64_t bytes, Collective collective = Collective::AllReduce) {
+    const Seconds now = time(best_, bytes, collective);
+    const Seconds then = time(other, bytes, collective);
     return now > 0 && then > 0 && then < now * kClearly;
   }
 
@@ -121,18 +123,29 @@ class Measurement {
     }
   }
 
+  /// Blocks that fit the caches are read in place, longer ones staged past them, or whatever this machine prefers.
+  void choose_exchanges() {
+    for (std::uint64_t block = 128 << 10; block <= kMostBytes / 2; block *= 4) {
+      Facts other = best_;
+      other.exchange_direct_from_bytes = std::min(best_.exchange_direct_from_bytes, block);
+      other.exchange_direct_to_bytes = 2 * block;
+      if (faster(other, block, Collective::AllGather)) best_ = other;
+    }
+  }
+
   /// The larger of both ranks' values.
   double agree(double value) {
-    all_reduce(DType::F64, ReduceOp::Max, &value, &value, 1);
+    run(Collective::AllReduce, DType::F64, ReduceOp::Max, &value, &value, 1);
     return value;
   }
-  void all_reduce(DType dtype, ReduceOp op, const void* in, void* out, std::uint64_t count) {
-    const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = dtype, .op = op, .count = count};
+  /// `out` is as long as the collective makes it.
+  void run(Collective collective, DType dtype, ReduceOp op, const void* in, void* out, std::uint64_t count) {
+    const CollectiveDesc desc{.collective = collective, .dtype = dtype, .op = op, .count = count};
     const std::uint64_t bytes = count * size_of(dtype);
     Call call{
         .desc = desc, .in = {static_cast<const std::byte*>(in), bytes}, .out = {static_cast<std::byte*>(out), bytes}};
     call.fingerprint = fingerprint_of(desc);
-    call.reducer = reducer_for(op, dtype);
+    if (reduces(collective)) call.reducer = reducer_for(op, dtype);
     Fired done;
     offload_.launch(call, done);
     const auto give_up = Deadline::after(std::chrono::seconds(30));
@@ -156,7 +169,7 @@ class Measurement {
 }  // namespace
 
 std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget) {
-  return Measurement(host, areas, pair, budget).run();
+  return Measurement(host, areas, pair, budget).choose();
 }
 
 }  // namespace sinew::shm

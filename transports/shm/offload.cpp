@@ -101,7 +101,8 @@ bool ShmOffload::arm() noexcept {
 bool ShmOffload::can_advance() noexcept {
   switch (stage_) {
     case Stage::Meeting: {
-      const int next = met_ == members_.rank() ? met_ + 1 : met_;
+      int next = met_;
+      while (next < members_.count() && !awaits(call_at(head_), next)) ++next;
       return next == members_.count() || members_.announced(next, head_);
     }
     case Stage::Moving: return chunks_.can_step();
@@ -119,7 +120,9 @@ int ShmOffload::advance() noexcept {
       chunks_.begin(call);
       stage_ = Stage::Moving;
     } else {
-      for (int r = 0; r < members_.count(); ++r) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+      for (int r = 0; r < members_.count(); ++r) {
+        if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+      }
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
       finish_reading(call);
       return 1;
@@ -141,10 +144,18 @@ int ShmOffload::advance() noexcept {
   return 1;
 }
 
-/// Looks at the announcements that are there; true when all are and all are of this call.
+/// Must the rank's announcement have been seen before this rank goes on? In chunks everybody waits for everybody.
+bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
+  if (rank == members_.rank()) return false;
+  if (call.way == Way::Chunks || !has_root(call.collective)) return true;
+  const bool from_root = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
+  return from_root ? rank == call.root : members_.rank() == call.root;
+}
+
+/// Looks at the announcements that it needs and that are there; true when all are and all are of this call.
 bool ShmOffload::meet(const PendingCall& call) noexcept {
   for (; met_ < members_.count(); ++met_) {
-    if (met_ == members_.rank()) continue;
+    if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
     if (line.fingerprint != call.fingerprint || line.history != call.history) {
@@ -174,6 +185,7 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
   if (call.way != Way::Slot && call.way != Way::Chunks) return -1;
   for (int r = 0; r < members_.count(); ++r) {
+    if (!awaits(call, r)) continue;
     Places places;
     std::memcpy(&places, members_.line_of(r, call.sequence).payload.data(), sizeof places);
     const bool exposed = places.in_access != Access::Staged || places.out_access != Access::Staged;

@@ -15,9 +15,10 @@
 namespace sinew::shm {
 
 /// Whole collectives among ranks of one host. Nobody writes into another's memory.
-/// Every rank announces every call to all others and looks at everybody's announcement before it takes a byte or ends
-/// the call: whoever calls something else is found out by all. Calls are announced when they are launched, as far as
-/// the ring has room, and finished in order.
+/// Every rank announces every call to all others, and looks at the announcements of those whose bytes it takes before
+/// it takes one: whoever calls something else is found out. Only where a rank takes nothing (the root of a broadcast)
+/// it goes on at once, and a difference shows in the next call, by its history. Calls are announced when they are
+/// launched, as far as the ring has room, and finished in order.
 class ShmOffload final : public CollectiveOffload {
  public:
   /// Collective; errors are the same on all ranks.
@@ -67,6 +68,7 @@ class ShmOffload final : public CollectiveOffload {
 
   int advance() noexcept;
   bool can_advance() noexcept;
+  bool awaits(const PendingCall& call, int rank) const noexcept;
   bool meet(const PendingCall& call) noexcept;
   const void* shown_by(const PendingCall& call, int rank) const noexcept;
   int left_while_read(const PendingCall& call) const noexcept;
