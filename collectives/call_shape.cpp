@@ -85,6 +85,9 @@ std::size_t require_parts(std::string_view call, std::string_view name, const Pa
 }
 
 CallShape call_shape(const CollectiveDesc& desc, int rank, int ranks) {
+  const auto call = name_of(desc.collective);
+  if (static_cast<std::size_t>(desc.dtype) >= kDTypeCount) reject_dtype(call, desc.dtype);
+  if (has_root(desc.collective)) require_rank(call, "root", desc.root, ranks);
   if (has_shared_counts(desc.collective)) return shared_shape(desc, rank, ranks);
   const Blocks blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks));
   const bool root = rank == desc.root;

@@ -58,7 +58,7 @@ void lay_out(const Parts& parts, std::vector<ChunkTable::Extent>& row) {
   row.clear();
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < parts.counts.size(); ++i) {
-    if (!parts.displacements.empty()) next = parts.displacements[i];
+    if (!parts.displacements.empty()) next = parts.counts[i] > 0 ? parts.displacements[i] : 0;
     append(row, next, parts.counts[i]);
   }
 }

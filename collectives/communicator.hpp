@@ -89,7 +89,7 @@ class SINEW_API Communicator {
   Work send(ConstBuffer from, int to_rank, std::uint32_t tag = 0, const CallOptions& = {});
   Work recv(Buffer to, int from_rank, std::uint32_t tag = 0, const CallOptions& = {});
   /// A send and a receive that are under way together, to and from the same rank or two. Does not wait for itself,
-  /// whatever all ranks do at the same time.
+  /// whatever all ranks do at the same time. Nobody sends to himself: InvalidArgument, here and in a group.
   Work sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& = {});
   /// Any sends and receives that are under way together and end as one Work: with the first failure, when all are over.

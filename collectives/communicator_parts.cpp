@@ -59,6 +59,8 @@ Work start_local(CommunicatorState& s, CollectiveDesc desc, const LocalCall& loc
 void require_one_per_rank(std::string_view call, std::string_view name, const Parts& parts, const Group& group) {
   const auto ranks = static_cast<std::size_t>(group.size());
   if (parts.counts.size() != ranks) reject_entries(call, name, "counts", parts.counts.size(), group.size());
+  if (!parts.displacements.empty() && parts.displacements.size() != ranks)
+    reject_entries(call, name, "displacements", parts.displacements.size(), group.size());
 }
 
 /// Where this rank's own part begins.

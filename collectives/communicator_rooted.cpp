@@ -12,10 +12,9 @@ namespace {
 /// `count`: of what every rank has.
 Work start_rooted(CommunicatorState& s, CollectiveDesc desc, int root, ConstBuffer in, Buffer out,
                   const CallOptions& options) {
-  const auto call = name_of(desc.collective);
-  require_rank(call, "root", root, s.group.size());
   desc.root = root;
-  const Placing placing = require_shape(call, call_shape(desc, s.group.rank, s.group.size()), in, out);
+  const Placing placing =
+      require_shape(name_of(desc.collective), call_shape(desc, s.group.rank, s.group.size()), in, out);
   desc.place = placing.place;
   return s.start(desc, in, out, placing.in_place, options);
 }

@@ -5,6 +5,7 @@
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/prove.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/operation.hpp>
 
 namespace sinew {
 namespace {
@@ -89,9 +90,8 @@ void CommunicatorState::close() {
   if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
 }
 
-std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
-  // The call that asks is pending itself, and has launched nothing yet.
-  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= 1) drop_plans(false);
+std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc, std::size_t asking) {
+  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= asking) drop_plans(false);
   auto plan = std::make_unique<ReadyPlan>();
   plan->owner = this;
   plan->desc = desc;
@@ -140,6 +140,7 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
     op.fingerprint = fingerprint;
     op.deadline = options.deadline;
     op.where = options.where;
+    if (peer >= 0) op.make<Operation>().stage = Stage::Finished;  // until a transport has it there is nothing to cancel
     op.record = world->control->enter({.communicator = group.identity,
                                        .fingerprint = fingerprint,
                                        .history = history,
@@ -152,7 +153,7 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
 
 std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
   std::shared_ptr<ReadyPlan> plan;
-  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); }); });
+  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc, 0); }); });
   return plan;
 }
 
@@ -171,7 +172,9 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
       throw;
     }
   } else {
-    world->thread->post([this, &op, desc, in, out, in_place, options, extras, h = history] {
+    std::shared_ptr<ReadyPlan> kept;
+    if (extras.plan != nullptr) kept = extras.plan->shared_from_this();
+    world->thread->post([this, &op, desc, in, out, in_place, options, extras, kept, h = history] {
       try {
         launch(op, desc, in, out, in_place, options, extras, h);
       } catch (const Error& e) {
@@ -189,7 +192,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
     return;
   }
   ReadyPlan& plan =
-      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
+      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc, 1); });
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     plan.selection.offload->offload->launch({desc, in, out, nullptr, nullptr, options.after, op.fingerprint,
                                              history_of_call, plan.reducer, plan.many, plan.scaler, &op.mark},
@@ -234,7 +237,7 @@ StagedCalls& CommunicatorState::staged_calls() {
         *world->device_runtime, world->device, group.rank, group.size(),
         [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place, Completion& origin,
                std::uint64_t history_of_call, Completion& done) {
-          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece, 0); });
           launch_on_host(plan, in, out, in_place, {}, static_cast<PendingCall&>(origin), history_of_call, done);
         });
     world->engine->add(*staged_calls_);

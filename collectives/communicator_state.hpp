@@ -77,7 +77,8 @@ struct CommunicatorState : Controlled {
   void post_message(const Message& message, Completion& done);
   void cancel_message(int peer, Completion& done);
   Endpoint& endpoint_to(int peer);
-  std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
+  /// `asking`: calls that are pending and have launched nothing, but wait for this plan.
+  std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc, std::size_t asking);
   Executable& executable(ReadyPlan& plan, bool in_place);
   void close();
   void drop_plans(bool kept_ones_too) noexcept;

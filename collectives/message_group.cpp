@@ -3,6 +3,7 @@
 
 #include <sinew/collectives/message_group.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/operation.hpp>
 
 namespace sinew {
 
@@ -27,6 +28,7 @@ void MessageGroups::start(PendingCall& call, std::span<const Message> messages, 
     part.over = false;
     part.status = {};
     part.note = 0;
+    part.make<Operation>().stage = Stage::Finished;  // as long as no transport has it
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
     Part& part = group.parts[i];

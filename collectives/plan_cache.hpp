@@ -14,7 +14,7 @@
 namespace sinew {
 
 /// A call signature made ready: what to launch. One per distinct signature.
-struct ReadyPlan {
+struct ReadyPlan : std::enable_shared_from_this<ReadyPlan> {
   const void* owner = nullptr;  ///< the communicator; null: it has gone
   CollectiveDesc desc;          ///< its `user`, `counts` and `displacements` are these: the caller's may be gone
   std::vector<std::uint64_t> counts;

@@ -206,8 +206,8 @@ TEST(ShmOffload, TellsAllRanksBothCalls_WhenTheyDiffer) {
 
 TEST(ShmOffload, WaitsForNobodyItTakesNothingFrom) {
   const auto body = [](const Exchange& world, std::uint64_t most) {
-    ShmRank rank(world);
     for (const Collective collective : {Collective::Broadcast, Collective::Scatter, Collective::Gather}) {
+      ShmRank rank(world);
       for (std::uint64_t count = 2; count <= most; count *= 40) {
         const CollectiveDesc desc{.collective = collective, .dtype = DType::F32, .count = count};
         const bool first = (world.rank == 0) == (collective != Collective::Gather);
@@ -225,6 +225,23 @@ TEST(ShmOffload, WaitsForNobodyItTakesNothingFrom) {
   };
   test::run_as_threads(3, [&](const Exchange& world) { body(world, 80); });
   test::run_as_processes(2, [&](const Exchange& world) { body(world, 3200); });  // longer ones lie in a slot
+}
+
+TEST(ShmOffload, TellsTheRanks_WhenEachIsARootOfItsOwn) {
+  test::run_as_processes(3, [](const Exchange& world) {
+    ShmRank rank(world);
+    const CollectiveDesc mine{.collective = Collective::Broadcast, .dtype = DType::F32, .root = world.rank, .count = 4};
+    std::vector<float> data(4);
+    auto* memory = reinterpret_cast<std::byte*>(data.data());
+    Status first;
+    for (int call = 0; call < 20 && first.ok(); ++call) {
+      Fired done;
+      rank.launch(mine, memory, memory, done);
+      rank.wait(done);
+      first = done.status;
+    }
+    EXPECT_EQ(first.code(), Code::Mismatch) << first.message();
+  });
 }
 
 /// A difference that went well on both sides, over another way for instance.

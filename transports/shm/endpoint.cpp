@@ -54,7 +54,7 @@ int ShmEndpoint::progress() noexcept {
 
 bool ShmEndpoint::active() const noexcept {
   return matcher_.pending() != 0 || !waiting_.empty() || announced_.count() != 0 || !controls_.empty() ||
-         quiet_ != nullptr;
+         !pulls_.empty() || quiet_ != nullptr;
 }
 
 bool ShmEndpoint::can_progress() noexcept {

@@ -164,7 +164,8 @@ bool ShmEndpoint::take_back(Completion& done) {
     // Not being read: not yet, or not any more, and then the ring says so.
     standing.store(ticket_word(id, Standing::Withdrawn), std::memory_order_release);
   }
-  handle_frames();
+  while (handle_frames() > 0) {  // all there are: the last may say that the message was taken
+  }
   if (announced_.find(id) == nullptr || s.granted) return false;
   end_send(id, {Code::Cancelled, "the send was cancelled"});
   controls_.push_back({FrameKind::Withdraw, id});

@@ -17,8 +17,8 @@ namespace sinew::shm {
 /// Whole collectives among ranks of one host. Nobody writes into another's memory.
 /// Every rank announces every call to all others, and looks at the announcements of those whose bytes it takes before
 /// it takes one: whoever calls something else is found out. Only where a rank takes nothing (the root of a broadcast)
-/// it goes on at once, and a difference shows in the next call, by its history. Calls are announced when they are
-/// launched, as far as the ring has room, and finished in order.
+/// it goes on at once, and a difference shows in one of the next calls, by its history. Calls are announced when they
+/// are launched, as far as the ring has room, and finished in order.
 class ShmOffload final : public CollectiveOffload {
  public:
   /// Collective; errors are the same on all ranks.
