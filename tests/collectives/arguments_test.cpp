@@ -140,6 +140,30 @@ TEST(World, IsOfNoUseToAForksChild_AndGoesOnInTheParent) {
   });
 }
 
+TEST(Arguments, OfPlansAreRefused_WhenNoCallCanHaveThem) {
+  on_threads(2, only("shm"), [](World& world) {
+    const Communicator& all = world.communicator();
+    CollectiveDesc desc{.collective = Collective::Broadcast, .dtype = DType::F32, .root = 5, .count = 4};
+    EXPECT_EQ(complaint([&] { (void)all.plan(desc); }), "broadcast: root is 5, expected 0 to 1");
+    desc = {.collective = Collective::AllReduce, .dtype = DType::F32, .op = ReduceOp::User, .count = 4};
+    EXPECT_EQ(complaint([&] { (void)all.plan(desc); }), "all_reduce: operator user needs CallOptions::user");
+    desc = {.collective = Collective::AllReduce, .dtype = static_cast<DType>(99), .count = 4};
+    EXPECT_THAT(complaint([&] { (void)all.plan(desc); }), HasSubstr("all_reduce: dtype is 99"));
+  });
+}
+
+TEST(Arguments, AreRefused_WhenDisplacementsAreTooFew_InPlace) {
+  on_threads(3, only("shm"), [](World& world) {
+    const std::vector<std::uint64_t> counts(3, 2);
+    const std::vector<std::uint64_t> one(1, 0);
+    std::vector<std::int32_t> data(6);
+    EXPECT_EQ(complaint([&] {
+                world.communicator().all_to_all_v(data, data, {counts, one}, {counts}).get();
+              }),
+              "all_to_allv: the parts of in have 1 displacements, expected 3: one per rank");
+  });
+}
+
 TEST(Work, EndsItsCommunicator_WhenGetRunsOutOfTime) {
   WorldOptions options = only("shm");
   options.config.timeout = std::chrono::milliseconds(700);

@@ -293,40 +293,6 @@ TEST_P(Operations, EndWithBothCounts_WhenTheRootExpectsOthers) {
   });
 }
 
-TEST_P(Operations, RefusePlansOfCallsThatCannotBe) {
-  run(2, [](World& world) {
-    const Communicator& all = world.communicator();
-    const auto complaint = [&](CollectiveDesc desc) {
-      try {
-        (void)all.plan(desc);
-        return std::string("no complaint");
-      } catch (const Error& e) {
-        return std::string(e.what());
-      }
-    };
-    CollectiveDesc desc{.collective = Collective::Broadcast, .dtype = DType::F32, .root = 5, .count = 4};
-    EXPECT_THAT(complaint(desc), HasSubstr("root is 5, expected 0 to 1"));
-    desc = {.collective = Collective::AllReduce, .dtype = DType::F32, .op = ReduceOp::User, .count = 4};
-    EXPECT_THAT(complaint(desc), HasSubstr("operator user needs"));
-    desc = {.collective = Collective::AllReduce, .dtype = static_cast<DType>(99), .count = 4};
-    EXPECT_THAT(complaint(desc), HasSubstr("dtype is 99"));
-  });
-}
-
-TEST_P(Operations, RefuseTooFewDisplacements_InPlace) {
-  run(3, [](World& world) {
-    const Counts counts(3, 2);
-    const Counts one(1, 0);
-    std::vector<std::int32_t> data(6);
-    try {
-      world.communicator().all_to_all_v(data, data, {counts, one}, {counts}).get();
-      ADD_FAILURE() << "no complaint";
-    } catch (const Error& e) {
-      EXPECT_THAT(std::string(e.what()), HasSubstr("the parts of in have 1 displacements, expected 3")) << e.what();
-    }
-  });
-}
-
 /// A plan is asked for while a call runs, and the plans are too many to be kept.
 TEST_P(Operations, KeepThePlanOfACallInFlight_WhenAnotherIsAskedFor) {
   run(2, [](World& world) {
