@@ -1,15 +1,18 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/process_end.hpp>
+#include <sinew/core/deadline.hpp>
 #include <sinew/core/file_text.hpp>
 
 namespace sinew {
@@ -44,10 +47,23 @@ std::optional<int> status_of_zombie(pid_t process) {
   return fields ? std::optional(std::atoi(field.c_str())) : std::nullopt;
 }
 
+/// Sockets of a process close a moment before it is a zombie.
+constexpr auto kBecomesZombieWithin = std::chrono::milliseconds(100);
+
+std::optional<int> status_soon(pid_t process) {
+  const Deadline until = Deadline::after(kBecomesZombieWithin);
+  std::optional<int> status = status_of_zombie(process);
+  while (!status && !stat_of(process).empty() && !until.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    status = status_of_zombie(process);
+  }
+  return status;
+}
+
 }  // namespace
 
 std::string how_it_ended(int pidfd, pid_t process) {
-  std::optional<int> status = status_of_zombie(process);
+  std::optional<int> status = status_soon(process);
   PidfdInfo info{};
   info.mask = kInfoExit;
   if (!status && pidfd >= 0 && ::ioctl(pidfd, kGetInfo, &info) == 0 && (info.mask & kInfoExit) != 0) {
