@@ -2,13 +2,11 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/premultiply.hpp>
-#include <sinew/collectives/single_chunks.hpp>
 
 namespace sinew {
 
 Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   Program program = algorithm.build(desc, rank, ranks, in_place);
-  if (is_v_form(desc.collective)) program = single_chunks(desc.collective, std::move(program));
   if (!reduces(desc.collective) || desc.op != ReduceOp::PreMulSum) return program;
   return premultiplied(desc.collective, std::move(program));
 }

@@ -41,14 +41,14 @@ Work CommunicatorState::start_group(std::span<const Message> messages, const Cal
   for (const Message& m : messages) bytes += m.memory.bytes;
   PendingCall& op =
       begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer, options);
-  const auto post = [this, after = options.after](const Message& m, Completion& done) {
-    launch_message(m, after, done);
+  const auto start = [this, &op](std::span<const Message> all, const StreamRef& after) {
+    groups_.start(op, all, [&](const Message& m, Completion& done) { launch_message(m, after, done); });
   };
   if (!world->thread) {
-    groups_.start(op, messages, post);
+    start(messages, options.after);
   } else {
     world->thread->post(
-        [this, &op, all = std::vector(messages.begin(), messages.end()), post] { groups_.start(op, all, post); });
+        [start, all = std::vector(messages.begin(), messages.end()), after = options.after] { start(all, after); });
   }
   return Work(op);
 }

@@ -17,7 +17,7 @@ namespace sinew {
 /// Thread: of the World's engine. Cost: allocates only while more are in flight than ever before.
 class MessageGroups {
  public:
-  /// Hands one message to where it goes; `done` fires when it is over.
+  /// Hands one message to where it goes; `done` fires when it is over. What captures two pointers needs no memory.
   using Post = std::function<void(const Message& message, Completion& done)>;
 
   /// Posts all messages, and ends `call` when all are over: with the first failure, which ends no other of them.

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,16 +21,6 @@ namespace sinew::test {
 namespace {
 
 using testing::HasSubstr;
-
-std::string complaint(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::InvalidArgument) << e.what();
-    return e.what();
-  }
-  return "no complaint";
-}
 
 TEST(Arguments, AreRefused_WhenTheyCannotBeMemory) {
   on_threads(2, only("shm"), [](World& world) {

@@ -46,6 +46,30 @@ TEST(ChunkTable, CutsAChunkBeyond32Bits_IntoSegmentsThatCoverIt) {
   EXPECT_EQ(next, 2 * kHuge);
 }
 
+/// Parts with displacements of their own are no run of memory.
+TEST(VForms, MoveOneChunkPerStep) {
+  const auto chunks = [](const Step& step) { return std::max({step.a.count, step.b.count, step.dst.count}); };
+  int seen = 0;
+  for (const Algorithm& a : all_algorithms()) {
+    if (!is_v_form(a.collective)) continue;
+    for (int ranks = 1; ranks <= 17; ++ranks) {
+      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::PreMulSum}) {
+        const Counts counts(static_cast<std::size_t>(ranks), 3);
+        CollectiveDesc desc{.collective = a.collective, .dtype = DType::F32, .op = op};
+        if (has_shared_counts(a.collective)) desc.counts = counts;
+        if (!a.supports(desc, ranks).ok) continue;
+        ++seen;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const Program program = build_program(a, desc, rank, ranks, false);
+          EXPECT_TRUE(std::ranges::all_of(program.steps, [&](const Step& step) { return chunks(step) <= 1; }))
+              << a.name << " " << name_of(a.collective) << " on " << ranks;
+        }
+      }
+    }
+  }
+  EXPECT_GT(seen, 100);
+}
+
 TEST(ChunkTable, PlacesSharedPartsBeyond32Bits) {
   const Counts counts{kHuge, 0, 5};
   const Counts displacements{100, 7, 3 * kHuge};

@@ -33,16 +33,6 @@ class Operations : public testing::TestWithParam<const char*> {
   }
 };
 
-std::string complaint(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::InvalidArgument) << e.what();
-    return e.what();
-  }
-  return "no complaint";
-}
-
 TEST_P(Operations, ExchangeWithBothNeighbours_InOneSendrecv) {
   for (const Drive drive : {Drive::Caller, Drive::Thread}) {
     run(

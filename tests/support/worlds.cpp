@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
 
@@ -49,6 +50,16 @@ void in_processes(int size, const WorldOptions& options, const Body& body) {
 
 void require(bool holds, const std::string& what, std::source_location where) {
   if (!holds) throw Error(Code::Mismatch, fmt::format("{}:{}: {}", where.file_name(), where.line(), what));
+}
+
+std::string complaint(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument) << e.what();
+    return e.what();
+  }
+  return "no complaint";
 }
 
 }  // namespace sinew::test

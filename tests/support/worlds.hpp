@@ -26,4 +26,7 @@ void in_processes(int size, const WorldOptions& options, const Body& body);
 /// For bodies: throws with file and line unless `holds`.
 void require(bool holds, const std::string& what, std::source_location where = std::source_location::current());
 
+/// What a call that must throw Error{InvalidArgument} says; "no complaint" where it does not throw.
+std::string complaint(const std::function<void()>& call);
+
 }  // namespace sinew::test
