@@ -25,10 +25,10 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) noexcept { return 
 
 /// What a process under limits may ask for: the peers map this heap as well, and a file above RLIMIT_FSIZE raises
 /// SIGXFSZ instead of an error.
-std::size_t within_limits(std::size_t wanted) noexcept {
+std::size_t within_limits(std::size_t wanted, int ranks) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    wanted = std::min<std::size_t>(wanted, limit.rlim_cur / 16);
+    wanted = std::min<std::size_t>(wanted, limit.rlim_cur / std::max<rlim_t>(16, 2 * static_cast<rlim_t>(ranks)));
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     wanted = std::min<std::size_t>(wanted, limit.rlim_cur);
   return wanted / page_bytes() * page_bytes();
@@ -42,9 +42,9 @@ std::byte* map_whole(int memfd, std::size_t bytes) noexcept {
 
 }  // namespace
 
-HostHeap::HostHeap(std::size_t address_space_bytes) : memfd_(memfd_create("sinew", MFD_CLOEXEC)) {
+HostHeap::HostHeap(std::size_t address_space_bytes, int ranks) : memfd_(memfd_create("sinew", MFD_CLOEXEC)) {
   if (!memfd_) throw_errno("memfd_create for the memory that peers on this host read");
-  bytes_ = within_limits(round_up(address_space_bytes, page_bytes()));
+  bytes_ = within_limits(round_up(address_space_bytes, page_bytes()), ranks);
   while (!base_) {
     base_ = map_whole(memfd_.get(), bytes_);
     if (base_) break;

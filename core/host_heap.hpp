@@ -17,8 +17,9 @@ namespace sinew {
 /// Cost:   address space only until touched; freed pages go back to the kernel (fallocate punch hole).
 class SINEW_API HostHeap {
  public:
+  /// `ranks` such heaps are mapped by every process of the host: under RLIMIT_AS they take half of it at most.
   /// Errors: Error{System} where memfd_create or mmap is refused, with the reason.
-  explicit HostHeap(std::size_t address_space_bytes = kDefaultAddressSpace);
+  explicit HostHeap(std::size_t address_space_bytes = kDefaultAddressSpace, int ranks = 1);
   ~HostHeap();
   HostHeap(const HostHeap&) = delete;
   HostHeap& operator=(const HostHeap&) = delete;

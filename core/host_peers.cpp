@@ -41,7 +41,8 @@ struct Local {
   SleepWord* asleep = nullptr;
 
   void watch_own_life();
-  Local() : event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  explicit Local(int ranks)
+      : heap(HostHeap::kDefaultAddressSpace, ranks), event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!event) throw_errno("eventfd for waking this rank");
     watch_own_life();
     asleep = new (heap.allocate(kFalseSharing, kFalseSharing)) SleepWord(0);
@@ -229,8 +230,8 @@ struct HostPeers::State {
 
   int event_of(const Peer& p) const noexcept { return p.local ? p.local->event.get() : p.descriptors[1].get(); }
 
-  Card make_card(const DescriptorExchange& socket) {
-    local = std::make_shared<Local>();
+  Card make_card(const DescriptorExchange& socket, int ranks) {
+    local = std::make_shared<Local>(ranks);
     fill_random(std::as_writable_bytes(std::span(token)));
     LocalRanks::of_process().add(token, local);
     Card card;
@@ -297,7 +298,7 @@ HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline
   std::optional<DescriptorExchange> socket;
   Bytes card;
   try {
-    card = encode({s.make_card(socket.emplace()), affinity_mask(), host_id});
+    card = encode({s.make_card(socket.emplace(), world.size), affinity_mask(), host_id});
   } catch (const std::exception& e) {
     card = encode({Card{}, {}, e.what()});
   }

@@ -1,12 +1,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
+#include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_server.hpp>
 #include <support/run_program.hpp>
 
@@ -32,8 +35,19 @@ using Strings = std::vector<std::string>;
 
 constexpr int kError = 3;  // what the probe ends with after an Error
 
-/// A MASTER_PORT for one test; on one host nothing listens there.
-int some_port() { return 20000 + static_cast<int>(random_id() % 40000); }
+/// A MASTER_PORT for one test, free as this is asked, and below those that the kernel gives to other programs' sockets.
+int some_port() {
+  int lowest_given = 32768;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> lowest_given;
+  constexpr int kLowest = 10000;
+  for (;;) {
+    const auto port = static_cast<std::uint16_t>(kLowest + random_id() % std::max(lowest_given - kLowest, 1000));
+    try {
+      return listen_everywhere(0, std::pair{port, port}).address.port();
+    } catch (const Error&) {  // taken: another
+    }
+  }
+}
 
 Strings master(int rank, int ranks, int port, const Strings& more = {}) {
   Strings all = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", ranks), "MASTER_ADDR=127.0.0.1",
