@@ -189,7 +189,7 @@ Communicator Communicator::split(int color, int key, const CallOptions& options)
     return {};
   }
   const Exchange among = exchange_among(state_->exchange(options), std::move(places));
-  auto made = std::make_shared<CommunicatorState>(state_->world, std::move(group));
+  auto made = CommunicatorState::make(state_->keeps_world, std::move(group));
   made->make_offloads(among);
   return Communicator(std::move(made));
 }

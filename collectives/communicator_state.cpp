@@ -22,10 +22,24 @@ constexpr std::size_t kMostPlans = 512;
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
-    : world(std::move(of)), group(std::move(members)) {
+    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
   world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
   world->on_driver([this] { world->control->add(*this); });
+}
+
+CommunicatorState::~CommunicatorState() = default;
+
+std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<WorldState> world, Group group) {
+  return {new CommunicatorState(std::move(world), std::move(group)), Close()};
+}
+
+void CommunicatorState::Close::operator()(CommunicatorState* state) const {
+  const std::shared_ptr<WorldState> world = std::move(state->keeps_world);
+  std::unique_ptr<CommunicatorState> owned(state);
+  world->on_driver([&] {
+    if (!owned->close()) world->left_behind.push_back(std::move(owned));
+  });
 }
 
 std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
@@ -70,24 +84,28 @@ void CommunicatorState::drop_plans(bool kept_ones_too) noexcept {
   });
 }
 
-CommunicatorState::~CommunicatorState() {
-  world->on_driver([this] { close(); });
+bool CommunicatorState::close() {
+  const auto drained = [this] { return world->calls->pending_of(this) == 0; };
+  bool over = world->engine->wait(drained, Deadline::after(world->options.config.timeout), {});
+  if (!over) {
+    world->control->end(*this, Status(Code::Aborted, "the communicator was destroyed with calls pending", group.rank));
+    over = world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
+  }
+  world->control->remove(*this);
+  if (over) release();
+  // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
+  if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+  return over;
 }
 
-void CommunicatorState::close() {
-  const auto drained = [this] { return world->calls->pending_of(this) == 0; };
-  if (!world->engine->wait(drained, Deadline::after(world->options.config.timeout), {})) {
-    world->control->end(*this, Status(Code::Aborted, "the communicator was destroyed with calls pending", group.rank));
-    world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
-  }
+void CommunicatorState::release() noexcept {
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
   for (NamedOffload& o : offloads) o.offload.reset();  // on the thread that ran it: it may share things with others
   if (staged_calls_) world->engine->remove(*staged_calls_);
   if (staged_messages_) world->engine->remove(*staged_messages_);
+  staged_calls_.reset();
+  staged_messages_.reset();
   drop_plans(true);
-  world->control->remove(*this);
-  // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
-  if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
 }
 
 std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc, std::size_t asking) {

@@ -28,12 +28,15 @@ struct CallExtras {
 
 /// The inside of a Communicator.
 struct CommunicatorState : Controlled {
-  CommunicatorState(std::shared_ptr<WorldState> world, Group group);
+  /// Its last owner closes it. Where calls have not come back even then, because a peer that is stopped may still read
+  /// their memory, it stays with its World, and so does all that transports write when they end.
+  static std::shared_ptr<CommunicatorState> make(std::shared_ptr<WorldState> world, Group group);
   ~CommunicatorState() override;
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;
 
-  std::shared_ptr<WorldState> world;
+  WorldState* const world;
+  std::shared_ptr<WorldState> keeps_world;  ///< until it is closed
   Group group;
   std::vector<NamedOffload> offloads;
   std::unique_ptr<Selector> selector;
@@ -63,8 +66,15 @@ struct CommunicatorState : Controlled {
   /// An exchange among this communicator's ranks by its own collectives.
   Exchange exchange(const CallOptions& options);
   std::size_t memory_bytes() const;
+  /// Gives back what belongs to the World's parts. Nothing is in flight, or nothing moves any more.
+  void release() noexcept;
 
  private:
+  struct Close {
+    void operator()(CommunicatorState* state) const;
+  };
+
+  CommunicatorState(std::shared_ptr<WorldState> world, Group group);
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call);
   /// `origin`: the call it is, or is a piece of.
@@ -80,7 +90,8 @@ struct CommunicatorState : Controlled {
   /// `asking`: calls that are pending and have launched nothing, but wait for this plan.
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc, std::size_t asking);
   Executable& executable(ReadyPlan& plan, bool in_place);
-  void close();
+  /// false: calls are still in flight.
+  bool close();
   void drop_plans(bool kept_ones_too) noexcept;
   PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
 

@@ -52,7 +52,7 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   settle_costs(*state, exchange);
   Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
-  auto all = std::make_shared<CommunicatorState>(state, std::move(group));
+  auto all = CommunicatorState::make(state, std::move(group));
   all->make_offloads(exchange);
   if (state->options.drive == Drive::Thread) state->thread = std::make_unique<ProgressThread>(*state->engine);
   return std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))});

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/error.hpp>
@@ -137,6 +138,7 @@ WorldState::~WorldState() {
   }
   endpoints_.clear();
   if (!engine) return;
+  for (const auto& communicator : left_behind) communicator->release();
   engine->remove(executor);
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->remove(*t);

@@ -25,7 +25,10 @@ struct OpenFabric {
   std::unique_ptr<Fabric> fabric;
 };
 
-/// What World and its communicators share. Members end in reverse order: endpoints before fabrics, all before `host`.
+struct CommunicatorState;
+
+/// What World and its communicators share. Members end in reverse order: endpoints before fabrics, all before `host`,
+/// and what transports write into last.
 struct WorldState {
   WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
   ~WorldState();
@@ -35,6 +38,8 @@ struct WorldState {
   WorldOptions options;
   std::uint8_t generation;
   std::string host_id;
+  std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed, but with calls that did not come back
+  Executor executor;
   std::unique_ptr<HostPeers> host;
   std::unique_ptr<DeviceRuntime> own_device_runtime;
   DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator here, `no_device` says why
@@ -48,7 +53,6 @@ struct WorldState {
   Cluster cluster;
   std::string no_cluster;                       ///< why there is none; empty: there is
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
-  Executor executor;
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<ProgressThread> thread;  ///< with Drive::Thread
   std::vector<std::uint64_t> free_ids;     ///< bit i: communicator ids 2i and 2i+1 are free
