@@ -58,12 +58,8 @@ inline std::uint64_t elements(std::string_view call, std::string_view name, Cons
   return b.bytes >> std::countr_zero(each);
 }
 
-/// A buffer of `parts` times `bytes`.
-inline void require_bytes(std::string_view call, std::string_view name, ConstBuffer b, std::size_t bytes,
-                          int parts = 1) {
+inline void require_bytes(std::string_view call, std::string_view name, ConstBuffer b, std::size_t expected) {
   require_memory(call, name, b);
-  std::size_t expected = 0;
-  if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(parts), &expected)) expected = SIZE_MAX;
   if (b.bytes != expected) reject_bytes(call, name, b.bytes, expected);
 }
 

@@ -117,7 +117,8 @@ Placing require_shape(std::string_view call, const CallShape& shape, ConstBuffer
     return {!shape.in, common_place(call, only, Buffer{nullptr, 0, only.place})};
   }
   const Place place = common_place(call, in, out);
-  const bool in_place = address(in.data) + shape.out_at == address(out.data) + shape.in_at;
+  const bool moves = in.bytes > 0 && out.bytes > 0;  // else equal addresses say nothing
+  const bool in_place = moves && address(in.data) + shape.out_at == address(out.data) + shape.in_at;
   if (!in_place) require_disjoint(call, in, out);
   return {in_place, place};
 }

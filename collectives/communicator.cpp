@@ -52,35 +52,22 @@ Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp 
 Work Communicator::all_gather(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
   CommunicatorState& s = state();
   const std::uint64_t count = elements("all_gather", "in", in, dtype);
-  require_bytes("all_gather", "out", out, in.bytes, size());
-  const bool in_place = in.data == out.data + in.bytes * static_cast<std::size_t>(rank());
-  if (!in_place) require_disjoint("all_gather", in, out);
-  return s.start(describe(Collective::AllGather, dtype, common_place("all_gather", in, out), count, options), in, out,
-                 in_place, options);
+  return s.start_shaped(describe(Collective::AllGather, dtype, {}, count, options), in, out, options);
 }
 
 Work Communicator::reduce_scatter(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
   CommunicatorState& s = state();
   const std::uint64_t count = elements("reduce_scatter", "out", out, dtype);
-  require_bytes("reduce_scatter", "in", in, out.bytes, size());
   require_defined("reduce_scatter", op, dtype, options);
-  const bool in_place = out.data == in.data + out.bytes * static_cast<std::size_t>(rank());
-  if (!in_place) require_disjoint("reduce_scatter", in, out);
-  return s.start(
-      describe(Collective::ReduceScatter, dtype, common_place("reduce_scatter", in, out), count, op, options), in, out,
-      in_place, options);
+  return s.start_shaped(describe(Collective::ReduceScatter, dtype, {}, count, op, options), in, out, options);
 }
 
 Work Communicator::all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& options) {
   CommunicatorState& s = state();
   const std::uint64_t total = elements("all_to_all", "in", in, dtype);
-  require_bytes("all_to_all", "out", out, in.bytes);
   const auto ranks = static_cast<std::uint64_t>(size());
   if (total % ranks != 0) reject_division("all_to_all", total, ranks);
-  const bool in_place = in.data == out.data;
-  if (!in_place) require_disjoint("all_to_all", in, out);
-  return s.start(describe(Collective::AllToAll, dtype, common_place("all_to_all", in, out), total / ranks, options), in,
-                 out, in_place, options);
+  return s.start_shaped(describe(Collective::AllToAll, dtype, {}, total / ranks, options), in, out, options);
 }
 
 Work Communicator::broadcast(Buffer data, DType dtype, int root, const CallOptions& options) {

@@ -45,7 +45,12 @@ Work CommunicatorState::start_group(std::span<const Message> messages, const Cal
     groups_.start(op, all, [&](const Message& m, Completion& done) { launch_message(m, after, done); });
   };
   if (!world->thread) {
-    start(messages, options.after);
+    try {
+      start(messages, options.after);
+    } catch (...) {
+      give_up(op);
+      throw;
+    }
   } else {
     world->thread->post(
         [start, all = std::vector(messages.begin(), messages.end()), after = options.after] { start(all, after); });
@@ -53,22 +58,31 @@ Work CommunicatorState::start_group(std::span<const Message> messages, const Cal
   return Work(op);
 }
 
-Endpoint& CommunicatorState::endpoint_to(int peer) {
-  const auto& name = selector->transport_between(selector->cheapest(), group.rank, peer);
-  return world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+Endpoint* CommunicatorState::endpoint_to(int peer) {
+  Endpoint*& known = endpoints_[static_cast<std::size_t>(peer)];
+  if (known == nullptr) [[unlikely]] {
+    const std::string& name = selector->transport_between(selector->cheapest(), group.rank, peer);
+    if (!name.empty()) known = &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+  }
+  return known;
+}
+
+bool CommunicatorState::must_stage(const Message& message) const {
+  if (message.memory.place.kind != MemoryKind::Device) return false;
+  const std::string& name = selector->transport_between(selector->cheapest(), group.rank, message.peer);
+  return !world->rail(name)->capabilities().device_memory;
 }
 
 void CommunicatorState::launch_message(const Message& message, StreamRef after, Completion& done) {
-  const auto& name = selector->transport_between(selector->cheapest(), group.rank, message.peer);
   if (!ended.ok()) {
     done.finish(ended);
-  } else if (name.empty()) {
+  } else if (endpoint_to(message.peer) == nullptr) {
     done.finish(
         Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, message.peer)));
-  } else if (message.memory.place.kind == MemoryKind::Device && !world->rail(name)->capabilities().device_memory) {
+  } else if (must_stage(message)) {
     const auto post = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
       post_message({message.sends, pinned, message.peer, message.tag}, copied);
-      return endpoint_to(message.peer);
+      return *endpoint_to(message.peer);
     };
     StagedMessages& staged = staged_messages();
     message.sends ? staged.send(message.memory, after, post, done) : staged.recv(message.memory, after, post, done);
@@ -83,15 +97,15 @@ void CommunicatorState::post_message(const Message& message, Completion& done) {
   const Tag full = Tag::user(group.generation, static_cast<std::uint16_t>(group.communicator + 1), message.tag);
   // A message of an earlier communicator that had the same id is refused, not taken.
   if (message.sends) {
-    endpoint_to(message.peer).send(message.memory, nullptr, full, group.identity, done);
+    endpoint_to(message.peer)->send(message.memory, nullptr, full, group.identity, done);
   } else {
     done.note = group.identity;
-    endpoint_to(message.peer).recv({message.memory, nullptr, {}}, nullptr, full, done);
+    endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, nullptr, full, done);
   }
 }
 
 void CommunicatorState::cancel_message(int peer, Completion& done) {
-  if (!staged_messages_ || !staged_messages_->cancel(done)) endpoint_to(peer).cancel(done);
+  if (!staged_messages_ || !staged_messages_->cancel(done)) endpoint_to(peer)->cancel(done);
 }
 
 }  // namespace sinew

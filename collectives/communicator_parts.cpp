@@ -18,8 +18,8 @@ Work start_shared(CommunicatorState& s, CollectiveDesc desc, const Parts& given,
                   const CallOptions& options) {
   desc.counts = given.counts;
   desc.displacements = given.displacements;
-  const Placing placing =
-      require_shape(name_of(desc.collective), call_shape(desc, s.group.rank, s.group.size()), in, out);
+  const CallShape shape = call_shape(desc, s.group.rank, s.group.size());
+  const Placing placing = require_shape(name_of(desc.collective), shape, in, out);
   desc.place = placing.place;
   CallExtras extras{s.take_parts()};
   extras.parts->counts.assign(given.counts.begin(), given.counts.end());
@@ -95,19 +95,19 @@ Work Communicator::all_gather_v(ConstBuffer in, Buffer out, DType dtype, const P
 Work Communicator::reduce_scatter_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, ReduceOp op,
                                     const CallOptions& options) {
   CommunicatorState& s = state();
-  require_defined("reduce_scatterv", op, dtype, options);
+  require_defined("reduce_scatter_v", op, dtype, options);
   return start_shared(s, describe(Collective::ReduceScatterV, dtype, {}, 0, op, options), in_parts, in, out, options);
 }
 
 Work Communicator::all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
                                 const CallOptions& options) {
   CommunicatorState& s = state();
-  require_one_per_rank("all_to_allv", "in", in_parts, s.group);
-  require_one_per_rank("all_to_allv", "out", out_parts, s.group);
+  require_one_per_rank("all_to_all_v", "in", in_parts, s.group);
+  require_one_per_rank("all_to_all_v", "out", out_parts, s.group);
   const auto me = static_cast<std::size_t>(rank());
   if (in_parts.counts[me] != out_parts.counts[me])
-    reject_own_part("all_to_allv", "in", in_parts.counts[me], "out", out_parts.counts[me]);
-  if (in.data == out.data && in.data != nullptr) require_equal_parts("all_to_allv", in_parts, out_parts);
+    reject_own_part("all_to_all_v", "in", in_parts.counts[me], "out", out_parts.counts[me]);
+  if (in.data == out.data && in.bytes > 0 && out.bytes > 0) require_equal_parts("all_to_all_v", in_parts, out_parts);
   return start_local(s, describe(Collective::AllToAllV, dtype, {}, 0, options), {in_parts, out_parts}, in, out,
                      options);
 }
@@ -115,13 +115,13 @@ Work Communicator::all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const P
 Work Communicator::gather_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& out_parts,
                             const CallOptions& options) {
   CommunicatorState& s = state();
-  require_rank("gatherv", "root", root, size());
-  const std::uint64_t count = elements("gatherv", "in", in, dtype);
+  require_rank("gather_v", "root", root, size());
+  const std::uint64_t count = elements("gather_v", "in", in, dtype);
   LocalCall local{.in = Parts{{&count, 1}}};
   if (root == rank()) {
-    require_one_per_rank("gatherv", "out", out_parts, s.group);
+    require_one_per_rank("gather_v", "out", out_parts, s.group);
     const std::uint64_t own = out_parts.counts[static_cast<std::size_t>(root)];
-    if (own != count) reject_own_part("gatherv", "in", count, "out", own);
+    if (own != count) reject_own_part("gather_v", "in", count, "out", own);
     local.out = out_parts;
     local.in_at = own_place(out_parts, root);
   }
@@ -133,13 +133,13 @@ Work Communicator::gather_v(ConstBuffer in, Buffer out, DType dtype, int root, c
 Work Communicator::scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts,
                              const CallOptions& options) {
   CommunicatorState& s = state();
-  require_rank("scatterv", "root", root, size());
-  const std::uint64_t count = elements("scatterv", "out", out, dtype);
+  require_rank("scatter_v", "root", root, size());
+  const std::uint64_t count = elements("scatter_v", "out", out, dtype);
   LocalCall local{.out = Parts{{&count, 1}}};
   if (root == rank()) {
-    require_one_per_rank("scatterv", "in", in_parts, s.group);
+    require_one_per_rank("scatter_v", "in", in_parts, s.group);
     const std::uint64_t own = in_parts.counts[static_cast<std::size_t>(root)];
-    if (own != count) reject_own_part("scatterv", "out", count, "in", own);
+    if (own != count) reject_own_part("scatter_v", "out", count, "in", own);
     local.in = in_parts;
     local.out_at = own_place(in_parts, root);
   }

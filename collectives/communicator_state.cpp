@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/call_shape.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/prove.hpp>
 #include <sinew/core/error.hpp>
@@ -10,13 +11,7 @@
 namespace sinew {
 namespace {
 
-/// Spreads every bit of a and b over 64 bits.
-constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15U;
-  return x ^ x >> 29;
-}
-
-/// Plans kept per communicator before the idle ones are dropped: programs whose sizes never repeat must not grow it.
+/// Plans of a communicator that nobody keeps, before they are dropped: programs whose sizes never repeat must not grow.
 constexpr std::size_t kMostPlans = 512;
 
 }  // namespace
@@ -25,6 +20,7 @@ CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group membe
     : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
   world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
+  endpoints_.resize(group.world_ranks.size());
   world->on_driver([this] { world->control->add(*this); });
 }
 
@@ -109,7 +105,7 @@ void CommunicatorState::release() noexcept {
 }
 
 std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc, std::size_t asking) {
-  if (plans_.count() >= kMostPlans && world->calls->pending_of(this) <= asking) drop_plans(false);
+  if (plans_.idle() >= kMostPlans && world->calls->pending_of(this) <= asking) drop_plans(false);
   auto plan = std::make_unique<ReadyPlan>();
   plan->owner = this;
   plan->desc = desc;
@@ -181,6 +177,8 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
   const std::uint32_t number = last_sequence() + 1;
   sequence.store(number, std::memory_order_relaxed);
   history = mix(history, fingerprint);
+  if (const std::uint64_t extent = extent_of(desc); extent >> 31 != 0) [[unlikely]]
+    history = mix(history, extent);  // of which the fingerprint shows not all
   PendingCall& op = begin(fingerprint, -1, options);
   if (!world->thread) {
     try {
@@ -201,6 +199,12 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
     });
   }
   return Work(op);
+}
+
+Work CommunicatorState::start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options) {
+  const Placing placing = require_shape(name_of(desc.collective), call_shape(desc, group.rank, group.size()), in, out);
+  desc.place = placing.place;
+  return start(desc, in, out, placing.in_place, options);
 }
 
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
@@ -311,7 +315,11 @@ std::size_t CommunicatorState::memory_bytes() const {
   std::size_t bytes = 0;
   world->on_driver([&] {
     for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
-    bytes += world->executor.memory_bytes();
+    plans_.for_each([&](const ReadyPlan& plan) {
+      for (const auto& e : plan.executable) {
+        if (e) bytes += world->executor.memory_bytes(*e);
+      }
+    });
   });
   return bytes;
 }

@@ -46,6 +46,8 @@ struct CommunicatorState : Controlled {
 
   Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
              const CallExtras& extras = {});
+  /// start() after the checks of call_shape(), for a description that says all but where the buffers are.
+  Work start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options);
   Work start_message(const Message& message, const CallOptions& options);
   Work start_group(std::span<const Message> messages, const CallOptions& options);
   CallPartsRef take_parts() { return parts_.take(); }
@@ -86,7 +88,9 @@ struct CommunicatorState : Controlled {
   void launch_message(const Message& message, StreamRef after, Completion& done);
   void post_message(const Message& message, Completion& done);
   void cancel_message(int peer, Completion& done);
-  Endpoint& endpoint_to(int peer);
+  /// nullptr: no transport leads there.
+  Endpoint* endpoint_to(int peer);
+  bool must_stage(const Message& message) const;
   /// `asking`: calls that are pending and have launched nothing, but wait for this plan.
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc, std::size_t asking);
   Executable& executable(ReadyPlan& plan, bool in_place);
@@ -98,6 +102,7 @@ struct CommunicatorState : Controlled {
   PlanCache plans_;
   CallPartsPool parts_;
   MessageGroups groups_;
+  std::vector<Endpoint*> endpoints_;                 // by rank; null: not asked for yet
   std::unique_ptr<StagedCalls> staged_calls_;        // from the first call on device memory on
   std::unique_ptr<StagedMessages> staged_messages_;  // from the first such message on
 };

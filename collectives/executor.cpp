@@ -92,7 +92,6 @@ Executor::Run& Executor::take_run(const Executable& e) {
     i.scratch = std::make_unique<std::byte[]>(e.scratch_bytes);
     i.scratch_bytes = e.scratch_bytes;
     i.ready.reserve(e.program.steps.size());
-    memory_bytes_ += e.scratch_bytes + e.messages * sizeof(Message);
     for (std::uint32_t s = 0; s < e.program.steps.size(); ++s) {
       if (e.endpoint_of_step[s] == nullptr) continue;
       Message& m = i.messages[e.message_of_step[s]];
@@ -115,7 +114,6 @@ void Executor::take_local_chunks(Run& run) {
   Instance& only = run.instances.front();
   if (bytes <= only.scratch_bytes) return;
   only.scratch = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  memory_bytes_ += bytes - only.scratch_bytes;
   only.scratch_bytes = bytes;
 }
 
@@ -279,11 +277,17 @@ void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept 
 }
 
 void Executor::forget(const Executable& executable) noexcept {
-  std::erase_if(runs_, [&](const std::unique_ptr<Run>& run) {
-    if (run->shape != &executable || run->done != nullptr) return false;
-    for (const Instance& i : run->instances) memory_bytes_ -= i.scratch_bytes + executable.messages * sizeof(Message);
-    return true;
-  });
+  std::erase_if(runs_,
+                [&](const std::unique_ptr<Run>& run) { return run->shape == &executable && run->done == nullptr; });
+}
+
+std::size_t Executor::memory_bytes(const Executable& executable) const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& run : runs_) {
+    if (run->shape != &executable) continue;
+    for (const Instance& i : run->instances) bytes += i.scratch_bytes + executable.messages * sizeof(Message);
+  }
+  return bytes;
 }
 
 int Executor::progress() noexcept {

@@ -46,7 +46,8 @@ class SINEW_API Executor : public ProgressSource {
   bool arm() noexcept override { return finished_.empty(); }
   void disarm() noexcept override {}
 
-  std::size_t memory_bytes() const noexcept { return memory_bytes_; }
+  /// What the runs made for an executable keep.
+  std::size_t memory_bytes(const Executable& executable) const noexcept;
 
  private:
   struct Run;
@@ -66,7 +67,6 @@ class SINEW_API Executor : public ProgressSource {
 
   std::vector<std::unique_ptr<Run>> runs_;  // every run ever made; an idle one serves its executable again
   std::vector<Run*> finished_;
-  std::size_t memory_bytes_ = 0;
 };
 
 }  // namespace sinew

@@ -25,7 +25,11 @@ Rule Rule::parse(const std::string& text) {
   if (second == std::string::npos) bad_rule(text, "two colons are needed");
   Rule rule;
   rule.collective = text.substr(0, first);
-  if (rule.collective != "*" && !collective_from_name(rule.collective)) bad_rule(text, "no such collective");
+  if (rule.collective != "*") {
+    const auto collective = collective_from_name(rule.collective);
+    if (!collective) bad_rule(text, "no such collective");
+    rule.collective = name_of(*collective);
+  }
   const std::string range = text.substr(first + 1, second - first - 1);
   const std::size_t dash = range.find('-');
   if (dash == std::string::npos) bad_rule(text, "the sizes are not a range");

@@ -255,15 +255,18 @@ MeasuredCosts measure(WorldState& world, int peer) {
 }
 
 /// The transports between these two ranks of which the table does not know everything.
-std::set<std::string> missing_in(const MeasuredCosts& costs, const Facts& facts, std::pair<int, int> pair) {
+std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world, std::pair<int, int> pair) {
   std::set<std::string> missing;
   if (pair.first < 0) return missing;
+  const Facts& facts = world.facts;
   const auto reached = [&](const std::string& t) { return facts.reach(pair.first, pair.second, t).ok; };
   for (const std::string& t : facts.transports) {
     if (!costs.links.contains(t) && reached(t)) missing.insert(t);
   }
   for (const std::string& t : facts.with_offload()) {
-    if (!costs.offloads.contains(t) && reached(t)) missing.insert(t);
+    const auto known = costs.offloads.find(t);
+    const bool usable = known != costs.offloads.end() && world.fabric(t).accepts(known->second);
+    if (!usable && reached(t)) missing.insert(t);
   }
   return missing;
 }
@@ -277,7 +280,7 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   const int cores = world.host->usable_cores();
   std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
   const auto pair = pair_to_measure(world.facts);
-  const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world.facts, pair); };
+  const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world, pair); };
   const auto waits = [&](const std::string& t) {
     return now_s() < cached->again_at_s && cached->unfinished.contains(t);
   };

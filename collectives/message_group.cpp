@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <sinew/collectives/message_group.hpp>
@@ -36,6 +37,8 @@ void MessageGroups::start(PendingCall& call, std::span<const Message> messages, 
       post(messages[i], part);
     } catch (const Error& e) {  // others are on their way already
       part.finish(Status(e.code(), e.what(), e.rank()));
+    } catch (const std::exception& e) {
+      part.finish(Status(Code::System, e.what()));
     }
   }
 }

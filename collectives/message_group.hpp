@@ -21,7 +21,7 @@ class MessageGroups {
   using Post = std::function<void(const Message& message, Completion& done)>;
 
   /// Posts all messages, and ends `call` when all are over: with the first failure, which ends no other of them.
-  /// Until then call.peer is the peer of a message that is not over.
+  /// Until then call.peer is the peer of a message that is not over. What it throws it throws before the first.
   void start(PendingCall& call, std::span<const Message> messages, const Post& post);
   /// false: `call` is no group in flight here.
   bool cancel(const PendingCall& call, const std::function<void(int peer, Completion& part)>& cancel_part);

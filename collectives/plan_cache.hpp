@@ -49,7 +49,14 @@ class PlanCache {
     return *std::ranges::find(plans_, &plan, &std::shared_ptr<ReadyPlan>::get);
   }
 
-  std::size_t count() const noexcept { return plans_.size(); }
+  /// How many nobody else keeps.
+  std::size_t idle() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(plans_, [](const auto& p) { return p.use_count() == 1; }));
+  }
+  template <class F>
+  void for_each(F&& visit) const {
+    for (const auto& plan : plans_) visit(*plan);
+  }
   /// Drops all plans, or those that nobody else keeps, after `release(plan)`.
   template <class F>
   void drop(bool kept_ones_too, F&& release) noexcept {

@@ -57,10 +57,9 @@ struct Step {
 ///          reduce_scatter, scatter: class of the rank that receives. all_to_all: sender * ranks + receiver.
 ///          barrier: all are class 0, of zero bytes: one In chunk, the token of this rank, and `ranks` Out chunks.
 /// Roots:   what the collective does not ask of a rank is not there: in broadcast and scatter only the root has In
-/// chunks,
-///          in reduce and gather only the root has Out chunks; all have the other side. A rank with one side only is
-///          neither apart nor in place: its program does not depend on it, and what it passes on but may not keep waits
-///          in Scratch.
+///          chunks, in reduce and gather only the root has Out chunks; all have the other side. A rank with one side
+///          only is neither apart nor in place: its program does not depend on it, and what it passes on but may not
+///          keep waits in Scratch.
 struct Program {
   int rank = 0;
   int ranks = 1;

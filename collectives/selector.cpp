@@ -25,6 +25,11 @@ bool has_unknown_size(const CollectiveDesc& desc) {
   return has_local_counts(desc.collective) && desc.largest_bytes == 0;
 }
 
+/// What choices and rules go by.
+std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
+  return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
+}
+
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
   if (row == facts.links.end()) return nullptr;
@@ -100,7 +105,7 @@ const std::string& Selector::transport_between(const TransportSet& set, int a, i
 Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const {
   const int ranks = static_cast<int>(world_ranks_.size());
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
-  const auto bytes = static_cast<double>(has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks));
+  const auto bytes = static_cast<double>(size_to_select_by(desc, ranks));
   if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
   // A rank that sends to many at once, or receives from many, pays for each of them.
   const double message = bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds;
@@ -171,7 +176,7 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
 }
 
 void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
-  const std::uint64_t bytes = desc.bytes(static_cast<int>(world_ranks_.size()));
+  const std::uint64_t bytes = size_to_select_by(desc, static_cast<int>(world_ranks_.size()));
   for (const Rule& rule : facts_.rules) {
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc.collective)) &&
                          bytes >= rule.min_bytes && bytes <= rule.max_bytes;

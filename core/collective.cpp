@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,17 +13,17 @@ namespace {
 constexpr Spelling<Collective> kNames[] = {
     {"all_reduce", Collective::AllReduce},
     {"all_gather", Collective::AllGather},
-    {"all_gatherv", Collective::AllGatherV},
+    {"all_gather_v", Collective::AllGatherV},
     {"reduce_scatter", Collective::ReduceScatter},
-    {"reduce_scatterv", Collective::ReduceScatterV},
+    {"reduce_scatter_v", Collective::ReduceScatterV},
     {"all_to_all", Collective::AllToAll},
-    {"all_to_allv", Collective::AllToAllV},
+    {"all_to_all_v", Collective::AllToAllV},
     {"broadcast", Collective::Broadcast},
     {"reduce", Collective::Reduce},
     {"gather", Collective::Gather},
-    {"gatherv", Collective::GatherV},
+    {"gather_v", Collective::GatherV},
     {"scatter", Collective::Scatter},
-    {"scatterv", Collective::ScatterV},
+    {"scatter_v", Collective::ScatterV},
     {"barrier", Collective::Barrier},
     {"send", Collective::Send},
     {"recv", Collective::Recv},
@@ -110,7 +109,9 @@ std::string CollectiveDesc::to_string() const {
 }
 
 std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept {
-  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(counts.data()), counts.size_bytes()});
+  std::uint64_t hash = counts.size();
+  for (const std::uint64_t c : counts) hash = mix(hash, c);
+  return hash;
 }
 
 std::string describe_fingerprint(Fingerprint f) {

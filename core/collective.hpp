@@ -34,7 +34,7 @@ enum class Collective : std::uint8_t {
   SendRecv
 };
 
-/// "all_reduce", "all_gatherv", ...; read back in any case, with '_' or '-' or nothing between the words.
+/// "all_reduce", "all_gather_v", ...; read back in any case, with '_' or '-' or nothing between the words.
 SINEW_API std::string_view name_of(Collective c) noexcept;
 SINEW_API std::optional<Collective> collective_from_name(std::string_view name) noexcept;
 
@@ -101,15 +101,26 @@ struct CollectiveDesc {
 /// The extent is the count; of shared counts their hash, of local ones the bound for selection.
 using Fingerprint = std::uint64_t;
 
+/// Spreads every bit of a and b over 64 bits; the same on every machine.
+constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  const std::uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15U;
+  return x ^ x >> 29;
+}
+
 /// Equal where all counts are.
 SINEW_API std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept;
 
-inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
-  std::uint64_t extent = d.count;
+/// What a fingerprint shows 31 bits of.
+inline std::uint64_t extent_of(const CollectiveDesc& d) noexcept {
   if (has_shared_counts(d.collective)) [[unlikely]]
-    extent = hash_of_counts(d.counts);
+    return hash_of_counts(d.counts);
   if (has_local_counts(d.collective)) [[unlikely]]
-    extent = d.largest_bytes;
+    return d.largest_bytes;
+  return d.count;
+}
+
+inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
+  const std::uint64_t extent = extent_of(d);
   const std::uint64_t folded = (extent ^ (extent >> 31)) & 0x7fffffffu;
   const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |

@@ -52,6 +52,8 @@ class Fabric {
   /// What the offload decides by on this host, for `facts` of later offloads. Collective over the pair's exchange, two
   /// ranks of one host; takes `budget` at most. Empty: nothing to measure. nullopt: not finished within the budget.
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
+  /// May `facts`, which an earlier measure() of this or another release returned, still be decided by?
+  virtual bool accepts(const Bytes& /*facts*/) const { return true; }
   /// Memory that peers can read without copies; nullopt where this module has none. `huge`: ask for huge pages.
   virtual std::optional<Region> allocate(std::size_t /*bytes*/, bool /*huge*/) { return std::nullopt; }
 };

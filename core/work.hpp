@@ -13,8 +13,7 @@ struct PendingCall;
 
 /// The one handle for work in flight, on host or device: a place in its World's slab of calls.
 /// Lifetime: buffers belong to the operation until it is done; destroying an unfinished Work neither cancels nor waits.
-/// It
-///           may outlive its World, whose end ends it.
+///           It may outlive its World, whose end ends it.
 /// Thread: the World's thread; with Drive::Thread any one thread may wait.
 class [[nodiscard]] SINEW_API Work {
  public:

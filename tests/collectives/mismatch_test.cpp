@@ -53,12 +53,12 @@ std::vector<Variant> variants() {
       {"reduce(f32, sum, count 6, root 1)", [](C c, S in, S) { return c.reduce(in.first(kFew), 1); }},
       {"gather(f32, count 2, root 1)", [](C c, S in, S out) { return c.gather(in.first(2), out.first(kFew), 1); }},
       {"scatter(f32, count 2, root 2)", [](C c, S in, S out) { return c.scatter(in.first(kFew), out.first(2), 2); }},
-      {"all_gatherv(f32, counts with hash ",
+      {"all_gather_v(f32, counts with hash ",
        [](C c, S in, S out) {
          constexpr std::array<std::uint64_t, kRanks> counts{2, 2, 2};
          return c.all_gather_v(in.first(2), out.first(kFew), {counts});
        }},
-      {"all_to_allv(f32)",
+      {"all_to_all_v(f32)",
        [](C c, S in, S out) {
          constexpr std::array<std::uint64_t, kRanks> counts{2, 2, 2};
          return c.all_to_all_v(in.first(kFew), out.first(kFew), {counts}, {counts});

@@ -142,7 +142,7 @@ TEST_P(Operations, SayWhichSizeTheyWereChosenFor_WhereCountsAreLocal) {
     EXPECT_THAT(world.communicator().plan(desc).explain(), HasSubstr("for 1MiB as no bound was given"));
     desc.largest_bytes = 64;
     EXPECT_THAT(world.communicator().plan(desc).explain(),
-                AllOf(HasSubstr("all_to_allv(f32, at most 64 bytes)"), Not(HasSubstr("no bound"))));
+                AllOf(HasSubstr("all_to_all_v(f32, at most 64 bytes)"), Not(HasSubstr("no bound"))));
     const std::string gather = world.communicator().plan({.collective = Collective::GatherV}).explain();
     EXPECT_THAT(gather, HasSubstr("direct"));
   });
@@ -331,26 +331,26 @@ TEST_P(Operations, RefuseParts_NamingTheArgumentAndBothValues) {
     std::vector<float> in(4), out(8);
     const Counts three{1, 1, 1}, two{4, 4}, wrong_place{0, 3}, far{0, ~std::uint64_t{0} / 2}, five{4, 5};
     EXPECT_EQ(complaint([&] { all.all_gather_v(in, out, {three}).get(); }),
-              "all_gatherv: the parts of out have 3 counts, expected 2: one per rank");
+              "all_gather_v: the parts of out have 3 counts, expected 2: one per rank");
     EXPECT_EQ(complaint([&] {
                 all.all_gather_v(in, out, {two, three}).get();
               }),
-              "all_gatherv: the parts of out have 3 displacements, expected 2: one per rank");
+              "all_gather_v: the parts of out have 3 displacements, expected 2: one per rank");
     EXPECT_EQ(complaint([&] {
                 all.all_gather_v(in, out, {two, wrong_place}).get();
               }),
-              "all_gatherv: parts 0 and 1 of out overlap: elements [0, 4) and [3, 7)");
+              "all_gather_v: parts 0 and 1 of out overlap: elements [0, 4) and [3, 7)");
     EXPECT_THAT(complaint([&] {
                   all.all_gather_v(in, out, {two, far}).get();
                 }),
                 AllOf(HasSubstr("part 1 of out begins at element 9223372036854775807 and has 4")));
     EXPECT_EQ(complaint([&] { all.all_to_all_v(out, out, {two}, {five}).get(); }),
               all.rank() == 0
-                  ? "all_to_allv: in place, but part 1 has count 4 in in_parts and 5 in out_parts; expected "
+                  ? "all_to_all_v: in place, but part 1 has count 4 in in_parts and 5 in out_parts; expected "
                     "equal ones"
-                  : "all_to_allv: this rank's part of in has 4 elements, expected 5, as in out");
+                  : "all_to_all_v: this rank's part of in has 4 elements, expected 5, as in out");
     EXPECT_EQ(complaint([&] { all.all_to_all_v(in, out, {two}, {two}).get(); }),
-              "all_to_allv: in has 16 bytes, expected at least 32: where its last part ends");
+              "all_to_all_v: in has 16 bytes, expected at least 32: where its last part ends");
     EXPECT_EQ(complaint([&] { all.reduce(in, out, 2).get(); }), "reduce: root is 2, expected 0 to 1");
     EXPECT_EQ(complaint([&] { all.gather(in, in, all.rank()).get(); }), "gather: out has 16 bytes, expected 32");
     EXPECT_EQ(complaint([&] { all.scatter(in, out, all.rank()).get(); }), "scatter: in has 16 bytes, expected 64");

@@ -55,10 +55,10 @@ TEST(CollectiveDesc, ToString_ShowsWhatTheCallHas) {
   const std::vector<std::uint64_t> counts = {1, 2, 3};
   d = desc_of(Collective::AllGatherV, DType::U8, 0);
   d.counts = counts;
-  EXPECT_EQ(d.to_string(), "all_gatherv(u8, counts [1, 2, 3])");
+  EXPECT_EQ(d.to_string(), "all_gather_v(u8, counts [1, 2, 3])");
   const std::vector<std::uint64_t> many(100, 5);
   d.counts = many;
-  EXPECT_EQ(d.to_string(), "all_gatherv(u8, counts [5, 5, 5, 5, 5, 5, 5, 5, ...])");
+  EXPECT_EQ(d.to_string(), "all_gather_v(u8, counts [5, 5, 5, 5, 5, 5, 5, 5, ...])");
   EXPECT_EQ(CollectiveDesc{}.to_string(), "barrier()");
 }
 
@@ -74,7 +74,7 @@ TEST(Fingerprint, Describes_TheCallItWasMadeOf) {
   const std::array<std::uint64_t, 2> counts = {1, 2};
   d = desc_of(Collective::AllToAllV, DType::I32, 0);
   d.counts = counts;
-  EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), "all_to_allv(i32)");
+  EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), "all_to_all_v(i32)");
 }
 
 TEST(Fingerprint, Differs_WhenAnyPartOfTheCallDoes) {

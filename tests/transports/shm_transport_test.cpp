@@ -1,3 +1,7 @@
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -64,20 +68,43 @@ void registered(const Exchange& world) {
 TEST(ShmTransport, ReadsRegisteredMemoryWhereItLies_OnThreads) { run_as_threads(2, registered); }
 TEST(ShmTransport, ReadsRegisteredMemoryWhereItLies_OnProcesses) { run_as_processes(2, registered); }
 
+/// Every rank sends to the next.
+void pass_on(const Exchange& world) {
+  Rank me(world, make);
+  constexpr std::size_t kBytes = 1'500'003;
+  const int next = (me.rank() + 1) % me.size();
+  const int previous = (me.rank() + me.size() - 1) % me.size();
+  const auto out = pattern(kBytes, static_cast<unsigned>(me.rank()));
+  std::vector<std::byte> in(kBytes);
+  std::vector<Watched> both(2);
+  me.peer(previous).recv({view(in)}, nullptr, user(1), both[0]);
+  me.peer(next).send(view(out), nullptr, user(1), 0, both[1]);
+  if (!me.wait(both)) return;
+  EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
+}
+
 /// More ranks than cores: long messages are read through the kernel.
-TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) {
+TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) { run_as_processes(5, pass_on); }
+
+/// The same where each rank is process 1 of a namespace of its own: there the kernel would read the reader.
+TEST(ShmTransport, CarriesLongMessages_WhenProcessIdsMeanNothing) {
+  if (const pid_t child = ::fork(); child == 0) {
+    ::_exit(::unshare(CLONE_NEWPID) == 0 ? 0 : 1);
+  } else {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) GTEST_SKIP() << "unshare(CLONE_NEWPID) is not permitted here";
+  }
   run_as_processes(5, [](const Exchange& world) {
-    Rank me(world, make);
-    constexpr std::size_t kBytes = 1'500'003;
-    const int next = (me.rank() + 1) % me.size();
-    const int previous = (me.rank() + me.size() - 1) % me.size();
-    const auto out = pattern(kBytes, static_cast<unsigned>(me.rank()));
-    std::vector<std::byte> in(kBytes);
-    std::vector<Watched> both(2);
-    me.peer(previous).recv({view(in)}, nullptr, user(1), both[0]);
-    me.peer(next).send(view(out), nullptr, user(1), 0, both[1]);
-    if (!me.wait(both)) return;
-    EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
+    ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      pass_on(world);
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
@@ -118,7 +119,15 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
     World world = World::from_environment();
     const DescribedCall call = describe(plan, world.size());
     const Plan chosen = world.communicator().plan(call.desc);
-    if (world.rank() == 0) std::cout << (options.json ? chosen.to_json() + "\n" : chosen.explain());
+    if (world.rank() != 0) return;
+    const std::size_t held = world.communicator().memory_bytes();
+    if (options.json) {
+      auto json = nlohmann::json::parse(chosen.to_json());
+      json["memory_bytes"] = held;
+      std::cout << json.dump() << '\n';
+    } else {
+      std::cout << chosen.explain() << fmt::format("  memory: {} of buffers on each rank\n", format_bytes(held));
+    }
   });
 }
 

@@ -27,7 +27,7 @@ ShmEndpoint::ShmEndpoint(Hub& hub, const PortAddress& peer)
       peer_(static_cast<int>(peer.rank)),
       mine_(hub.port->boxes()[index_on_host(hub.host, peer_)]),
       theirs_(port_of(hub.host, peer).boxes()[index_on_host(hub.host, hub.rank)]),
-      their_tickets_(port_of(hub.host, peer).tickets.data()),
+      their_port_(port_of(hub.host, peer)),
       their_heap_(hub.host.memory_of(peer_)),
       waker_(hub.host.waker_of(peer_)),
       same_process_(hub.host.same_process(peer_)),
@@ -82,9 +82,7 @@ void ShmEndpoint::end(const Status& reason) noexcept {
   }
   while (Completion* c = waiting_.pop()) hub_.finished.add(*c, reason);
   pouring_.clear();
-  announced_.for_each([&](Completion&, std::uint32_t id) {
-    if (!being_read(id)) end_send(id, reason);
-  });
+  take_all_back(reason);
   end_receives(reason);
   matcher_.close(reason);
 }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <sinew/core/credit_window.hpp>
@@ -21,7 +23,10 @@ struct Hub {
   std::uint8_t generation;
   std::uint64_t salt;  ///< of all rings that this rank writes
   Port* port = nullptr;
-  bool prefers_direct = false;  ///< read ordinary memory through the kernel rather than have it poured into the ring
+  /// Ordinary memory of messages of these lengths is read through the kernel rather than poured into the ring.
+  std::atomic<std::uint64_t> read_from_bytes{~std::uint64_t{0}};
+  std::atomic<std::uint64_t> read_to_bytes{~std::uint64_t{0}};
+  std::uint64_t proof = 0;  ///< Port::proof, in ordinary memory
   BlockPool pool;
   FinishedOperations finished;
   std::vector<std::uint32_t> free_tickets;
@@ -95,10 +100,12 @@ class ShmEndpoint final : public Endpoint, MatcherWire {
   void keep_offer(const Frame& frame);
   void withdraw_offer(std::uint32_t id);
   void pour_in(const Frame& frame);
-  bool reads_in_place(const Offer& offer) const noexcept;
+  bool reads_in_place(const Offer& offer) noexcept;
+  bool may_read() noexcept;
   int pull() noexcept;
   bool claim(Pull& pull) noexcept;
   bool read_some(Pull& pull) noexcept;
+  Status still_offered(const Offer& offer) const;
   bool read_through_kernel(Pull& pull, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept;
   void ask_to_pour(std::uint32_t id, Completion& receive);
 
@@ -107,16 +114,18 @@ class ShmEndpoint final : public Endpoint, MatcherWire {
   void end_receives(const Status& reason) noexcept;
   void lose_peer() noexcept;
   void fire_quiet() noexcept;
+  void take_all_back(const Status& reason) noexcept;
   bool being_read(std::uint32_t id) const noexcept;
 
   Hub& hub_;
   const int peer_;
   Box& mine_;
   const Box& theirs_;
-  const Word* their_tickets_;
+  const Port& their_port_;
   const std::byte* their_heap_;
   HostWaker waker_;
   const bool same_process_;
+  std::optional<bool> may_read_;  // the peer's ordinary memory, through the kernel; empty: not tried
   RingWriter out_;
   RingReader in_;
 

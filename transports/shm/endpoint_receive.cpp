@@ -1,5 +1,7 @@
 #include <algorithm>
-#include <cerrno>
+#include <atomic>
+
+#include <fmt/format.h>
 
 #include <sinew/transports/shm/direct_read.hpp>
 #include <sinew/transports/shm/endpoint.hpp>
@@ -60,9 +62,22 @@ void ShmEndpoint::withdraw_offer(std::uint32_t id) {
   }
 }
 
-bool ShmEndpoint::reads_in_place(const Offer& offer) const noexcept {
+bool ShmEndpoint::reads_in_place(const Offer& offer) noexcept {
   if (offer.access == Access::Staged) return false;
-  return offer.access == Access::Heap || same_process_ || hub_.prefers_direct;
+  if (offer.access == Access::Heap || same_process_) return true;
+  return offer.bytes >= hub_.read_from_bytes.load(std::memory_order_relaxed) &&
+         offer.bytes < hub_.read_to_bytes.load(std::memory_order_relaxed) && may_read();
+}
+
+/// The kernel may refuse, and where ranks have process ids of their own each, that of the peer is another one here.
+bool ShmEndpoint::may_read() noexcept {
+  if (!may_read_) {
+    std::uint64_t seen = 0;
+    const int error =
+        read_process(hub_.host.pid_of(peer_), reinterpret_cast<std::byte*>(&seen), their_port_.proof_at, sizeof seen);
+    may_read_ = error == 0 && seen == their_port_.proof;
+  }
+  return *may_read_;
 }
 
 void ShmEndpoint::grant(std::uint64_t offer, Completion& receive) {
@@ -119,7 +134,7 @@ int ShmEndpoint::pull() noexcept {
 bool ShmEndpoint::claim(Pull& p) noexcept {
   mine_.claimed.value.store(claim_word(p.offer.id), std::memory_order_relaxed);
   full_fence();
-  const std::uint64_t standing = their_tickets_[p.offer.ticket].load(std::memory_order_acquire);
+  const std::uint64_t standing = their_port_.tickets[p.offer.ticket].load(std::memory_order_acquire);
   claimed_ = standing == ticket_word(p.offer.id, Standing::Offered);
   if (claimed_ || standing == ticket_word(p.offer.id, Standing::Trying)) return claimed_;
   Completion& receive = *p.receive;
@@ -147,32 +162,41 @@ bool ShmEndpoint::read_some(Pull& p) noexcept {
 
 bool ShmEndpoint::read_through_kernel(Pull& p, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept {
   const pid_t pid = hub_.host.pid_of(peer_);
-  int error = 0;
-  if (const Buffer to = Matcher::place(receive); to.data != nullptr) {
-    error = read_process(pid, to.data, place, bytes);
-    if (error == 0) matcher_.arrived(receive, bytes);
-  } else {
-    bounce_.resize(kBounceBytes);
-    for (std::uint64_t done = 0; done < bytes && error == 0; done += kBounceBytes) {
-      const std::uint64_t piece = std::min<std::uint64_t>(kBounceBytes, bytes - done);
-      error = read_process(pid, bounce_.data(), place + done, piece);
-      if (error == 0) matcher_.deliver(receive, bounce_.data(), piece);
-    }
+  const Buffer to = Matcher::place(receive);
+  std::uint64_t taken = 0;
+  Status problem;
+  while (taken < bytes && problem.ok()) {
+    const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kBounceBytes, bytes - taken);
+    if (to.data == nullptr) bounce_.resize(kBounceBytes);
+    const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, piece);
+    problem = error != 0 ? direct_read_status(error, peer_, pid) : still_offered(p.offer);
+    if (!problem.ok()) break;
+    taken += piece;
+    to.data != nullptr ? matcher_.arrived(receive, piece) : matcher_.deliver(receive, bounce_.data(), piece);
   }
-  if (error == 0) return true;
+  if (problem.ok()) return true;
   mine_.claimed.value.store(0, std::memory_order_release);
   claimed_ = false;
   const std::uint32_t id = p.offer.id;
-  const bool refused = p.read == 0 && (error == EPERM || error == ENOSYS);
+  const bool untouched = p.read + taken == 0;
   pulls_.pop_front();
-  if (refused) {
-    hub_.prefers_direct = false;  // not permitted here, so never again
+  if (untouched) {  // its owner can read it, or is about to say that it is gone
+    may_read_ = false;
     ask_to_pour(id, receive);
   } else {
     controls_.push_back({FrameKind::Refuse, id, 0, Code::System});
-    matcher_.fail(receive, direct_read_status(error, peer_, pid));
+    matcher_.fail(receive, problem);
   }
   return false;
+}
+
+/// After a look at its memory: was that still the message?
+Status ShmEndpoint::still_offered(const Offer& offer) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint64_t standing = their_port_.tickets[offer.ticket].load(std::memory_order_relaxed);
+  if (standing == ticket_word(offer.id, Standing::Offered) || standing == ticket_word(offer.id, Standing::Trying))
+    return {};
+  return {Code::PeerLost, fmt::format("rank {} ended while its message was read", peer_), peer_};
 }
 
 }  // namespace sinew::shm

@@ -68,7 +68,7 @@ bool ShmEndpoint::put_eager(Completion& send) {
   frame->kind = FrameKind::Eager;
   frame->tag = s.tag.bits;
   frame->note = s.note;
-  frame->set_payload(s.data, send.bytes);
+  frame->set_payload(s.data, send.bytes, false);
   publish(*frame, lines);
   hub_.finished.add(send, {});
   return true;
@@ -173,6 +173,19 @@ bool ShmEndpoint::take_back(Completion& done) {
   return true;
 }
 
+/// All but what is being read: take_back for every announced message at once.
+void ShmEndpoint::take_all_back(const Status& reason) noexcept {
+  const auto stand = [this](Completion& send, std::uint32_t id, Standing s) {
+    const std::uint32_t ticket = send_of(send).ticket;
+    if (ticket != kNoTicket) hub_.port->tickets[ticket].store(ticket_word(id, s), std::memory_order_release);
+  };
+  announced_.for_each([&](Completion& send, std::uint32_t id) { stand(send, id, Standing::Trying); });
+  full_fence();
+  announced_.for_each([&](Completion& send, std::uint32_t id) {
+    being_read(id) ? stand(send, id, Standing::Offered) : end_send(id, reason);
+  });
+}
+
 int ShmEndpoint::flush() noexcept {
   int moved = 0;
   const bool had_controls = !controls_.empty();
@@ -211,7 +224,7 @@ int ShmEndpoint::pour() noexcept {
     if (frame == nullptr) return moved;
     frame->kind = FrameKind::Data;
     frame->id = s.receive;
-    frame->set_payload(s.data + s.poured, length);
+    frame->set_payload(s.data + s.poured, length, true);
     publish(*frame, lines);
     ++moved;
     s.poured += length;

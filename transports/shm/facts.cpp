@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -99,11 +100,17 @@ Bytes encode(const Facts& facts) {
   return bytes;
 }
 
+bool are_facts(const Bytes& bytes) noexcept {
+  std::uint32_t version = 0;
+  if (bytes.size() != sizeof(Facts)) return false;
+  std::memcpy(&version, bytes.data() + offsetof(Facts, version), sizeof version);
+  return version == Facts{}.version;
+}
+
 Facts decode_facts(const Bytes& bytes) noexcept {
   Facts facts;
-  if (bytes.size() != sizeof facts) return {};
-  std::memcpy(&facts, bytes.data(), sizeof facts);
-  return facts.version == Facts{}.version ? facts : Facts{};
+  if (are_facts(bytes)) std::memcpy(&facts, bytes.data(), sizeof facts);
+  return facts;
 }
 
 }  // namespace sinew::shm

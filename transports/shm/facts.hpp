@@ -55,6 +55,8 @@ Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
 
 SINEW_API Bytes encode(const Facts& facts);
+/// Of this version?
+SINEW_API bool are_facts(const Bytes& bytes) noexcept;
 /// The defaults where `bytes` are empty or of another version.
 SINEW_API Facts decode_facts(const Bytes& bytes) noexcept;
 

@@ -36,7 +36,9 @@ constexpr std::uint64_t claim_word(std::uint32_t id) noexcept { return std::uint
 
 /// Start of a rank's port; its boxes follow, one per rank of the host, in that order.
 struct Port {
-  std::array<Word, kTickets> tickets;
+  std::uint64_t proof;     ///< random, and written into ordinary memory, too:
+  std::uint64_t proof_at;  ///< whoever finds it here by the process id reads the right process
+  alignas(kFalseSharing) std::array<Word, kTickets> tickets;
 
   Box* boxes() noexcept { return reinterpret_cast<Box*>(this + 1); }
   const Box* boxes() const noexcept { return reinterpret_cast<const Box*>(this + 1); }

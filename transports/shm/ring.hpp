@@ -21,7 +21,7 @@ inline constexpr std::size_t kRingLines = 1024;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
 inline constexpr std::size_t kPieceBytes = 8 << 10;
-/// Payloads from here on are written past the caches.
+/// Pieces of long messages are written past the caches from here on.
 inline constexpr std::size_t kStreamPieceBytes = 1 << 10;
 
 enum class FrameKind : std::uint8_t {
@@ -62,11 +62,11 @@ struct alignas(kCacheLine) Frame {
   const std::byte* payload() const noexcept {
     return bytes <= kFrameInlineBytes ? data.data() : reinterpret_cast<const std::byte*>(this + 1);
   }
-  void set_payload(const std::byte* from, std::size_t length) noexcept {
+  void set_payload(const std::byte* from, std::size_t length, bool past_caches) noexcept {
     bytes = length;
     if (length <= kFrameInlineBytes) {
       if (length > 0) std::memcpy(data.data(), from, length);
-    } else if (length < kStreamPieceBytes) {
+    } else if (!past_caches || length < kStreamPieceBytes) {
       std::memcpy(reinterpret_cast<std::byte*>(this + 1), from, length);
     } else {
       stream_copy(reinterpret_cast<std::byte*>(this + 1), from, length);

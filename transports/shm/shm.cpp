@@ -18,12 +18,16 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 class ShmFabric final : public Fabric {
  public:
   explicit ShmFabric(const FabricContext& c)
-      : host_(c.host), areas_(c.host.heap()), rail_{make_transport(c.host, c.rank, c.generation)} {}
+      : host_(c.host),
+        areas_(c.host.heap()),
+        messages_(new ShmTransport(c.host, c.rank, c.generation)),
+        rail_{std::unique_ptr<Transport>(messages_)} {}
 
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
   Availability has_offload() const override { return Availability::yes(); }
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
+    messages_->use(decode_facts(context.facts));
     const bool all_here = std::ranges::all_of(context.group.world_ranks, [this](int r) { return host_.contains(r); });
     if (!all_here) return nullptr;
     return std::make_unique<ShmOffload>(host_, areas_, context);
@@ -33,6 +37,7 @@ class ShmFabric final : public Fabric {
     const std::optional<Facts> found = shm::measure(host_, areas_, pair, budget);
     return found ? std::optional(encode(*found)) : std::nullopt;
   }
+  bool accepts(const Bytes& facts) const override { return are_facts(facts); }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
     HostHeap& heap = host_.heap();
@@ -50,6 +55,7 @@ class ShmFabric final : public Fabric {
  private:
   HostPeers& host_;
   Areas areas_;
+  ShmTransport* messages_;
   std::unique_ptr<Transport> rail_[1];
 };
 

@@ -12,9 +12,17 @@ ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
   const std::size_t ranks = host.ranks().size();
   // Zeroed memory is a Port as it begins; constructing one would touch every page of every ring.
   hub_.port = reinterpret_cast<Port*>(host.heap().allocate(Port::bytes_for(ranks), page_bytes()));
-  // Pouring needs both ranks at work at the same time.
-  hub_.prefers_direct = ranks > static_cast<std::size_t>(host.usable_cores());
+  hub_.proof = hub_.port->proof = random_id();
+  hub_.port->proof_at = reinterpret_cast<std::uint64_t>(&hub_.proof);
+  use({});
   for (std::uint32_t t = kTickets; t-- > 0;) hub_.free_tickets.push_back(t);
+}
+
+void ShmTransport::use(const Facts& facts) noexcept {
+  // Pouring needs both ranks at work at the same time.
+  const bool crowded = hub_.host.ranks().size() > static_cast<std::size_t>(hub_.host.usable_cores());
+  hub_.read_from_bytes = crowded ? 0 : facts.exchange_direct_from_bytes;
+  hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : facts.exchange_direct_to_bytes;
 }
 
 const Capabilities& ShmTransport::capabilities() const noexcept {

@@ -4,6 +4,7 @@
 
 #include <sinew/core/host_peers.hpp>
 #include <sinew/transports/shm/endpoint.hpp>
+#include <sinew/transports/shm/facts.hpp>
 
 namespace sinew::shm {
 
@@ -12,6 +13,9 @@ class ShmTransport final : public Transport {
  public:
   /// Errors: Error{System} when the heap is full.
   ShmTransport(HostPeers& host, int rank, std::uint8_t generation);
+
+  /// What has been measured on this host; until then the defaults. Thread: any.
+  void use(const Facts& facts) noexcept;
 
   std::string_view name() const noexcept override { return "shm"; }
   const Capabilities& capabilities() const noexcept override;

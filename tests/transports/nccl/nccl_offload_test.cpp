@@ -133,7 +133,7 @@ TEST(NcclOffload, SaysWhatItCannotRun) {
       return rank.offload().supports({.collective = c, .op = op, .place = {MemoryKind::Device, 0}}).reason;
     };
     require(reason(Collective::Barrier) == "NCCL has no barrier", reason(Collective::Barrier));
-    require(reason(Collective::AllToAllV) == "NCCL has no all_to_allv", reason(Collective::AllToAllV));
+    require(reason(Collective::AllToAllV) == "NCCL has no all_to_all_v", reason(Collective::AllToAllV));
     require(reason(Collective::Reduce, ReduceOp::User) == "NCCL takes no operator of the user's",
             reason(Collective::Reduce, ReduceOp::User));
     require(reason(Collective::Gather).empty(), reason(Collective::Gather));
