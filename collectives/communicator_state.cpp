@@ -220,7 +220,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
                                              history_of_call, plan.reducer, plan.many, plan.scaler, &op.mark},
                                             op);
   } else if (plan.selection.staged) {
-    staged_calls().start(desc, in, out, options.after, history_of_call, op);
+    staged_calls().start(desc, extras.parts, in, out, options.after, history_of_call, op);
   } else if (staged_calls_ && staged_calls_->busy()) {
     staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, history_of_call] {
       ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, history_of_call, op) : op.finish(ended);
@@ -257,10 +257,10 @@ StagedCalls& CommunicatorState::staged_calls() {
   if (!staged_calls_) {
     staged_calls_ = std::make_unique<StagedCalls>(
         *world->device_runtime, world->device, group.rank, group.size(),
-        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place, Completion& origin,
-               std::uint64_t history_of_call, Completion& done) {
+        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, const StagedCalls::PieceOf& of,
+               Completion& done) {
           ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece, 0); });
-          launch_on_host(plan, in, out, in_place, {}, static_cast<PendingCall&>(origin), history_of_call, done);
+          launch_on_host(plan, in, out, of.in_place, of.parts, static_cast<PendingCall&>(of.origin), of.history, done);
         });
     world->engine->add(*staged_calls_);
   }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/selector.hpp>
-#include <sinew/collectives/staging/calls.hpp>
+#include <sinew/collectives/staging/cut.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 
@@ -121,25 +121,24 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm
 Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
   Option option{{"staged", "*", "", 0, facts_.no_device}, nullptr, nullptr, nullptr, true};
   if (!facts_.no_device.empty()) return option;
-  if (is_v_form(desc.collective)) {
-    option.candidate.rejected = "cuts equal blocks into pieces, not parts of different lengths: copy them to the host";
-    return option;
-  }
   const int ranks = static_cast<int>(world_ranks_.size());
-  const StagedShape shape = staged_shape(desc, ranks);
-  CollectiveDesc piece = desc;
-  piece.place = {};
-  piece.count = std::min(desc.count, shape.elements);
+  const bool agrees = has_local_counts(desc.collective);
+  const std::uint64_t known = has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
+  const StagedCut cut = agrees ? StagedCut::of(kStagedPieceBytes, known) : staged_cut(desc, ranks);
+  std::vector<std::uint64_t> counts;
+  const CollectiveDesc piece = staged_piece(desc, cut, 0, counts);
   const Selection inside = select(piece);
   const Candidate& way = inside.plan.chosen();
-  const double row = static_cast<double>(piece.count * size_of(desc.dtype));
-  const double copied = row * static_cast<double>(std::max(shape.blocks.in, shape.blocks.out));
-  const Seconds copy = kDeviceTurn + copied / facts_.device_copy_bytes_per_s;
+  const std::uint64_t copied = agrees ? std::min(known, kStagedPieceBytes) : piece.bytes(ranks);
+  const Seconds copy = kDeviceTurn + static_cast<double>(copied) / facts_.device_copy_bytes_per_s;
+  const std::string pieces =
+      agrees ? fmt::format("in as many pieces of at most {} as the ranks agree on", format_bytes(kStagedPieceBytes))
+             : fmt::format("{} x {}", cut.pieces, format_bytes(copied));
   option.candidate.transport = way.transport;
-  option.candidate.way =
-      fmt::format("through pinned host memory, {} x {}: {}{}{}", shape.pieces, format_bytes(piece.bytes(ranks)),
-                  way.algorithm, way.way.empty() ? "" : ", ", way.way);
-  option.candidate.predicted = 2 * copy + static_cast<double>(shape.pieces) * std::max(way.predicted, copy);
+  option.candidate.way = fmt::format("through pinned host memory, {}: {}{}{}", pieces, way.algorithm,
+                                     way.way.empty() ? "" : ", ", way.way);
+  option.candidate.predicted = 2 * copy + static_cast<double>(cut.pieces) * std::max(way.predicted, copy);
+  if (agrees) option.candidate.predicted += select(kStagedAgreement).plan.chosen().predicted;
   return option;
 }
 

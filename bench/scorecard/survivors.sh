@@ -23,8 +23,10 @@ survivors_row() {
 }
 
 survivors_row survivors "one host" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
-SINEW_TRANSPORTS=tcp survivors_row survivors_tcp "one host, tcp" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
-SINEW_TRANSPORTS=ucx survivors_row survivors_ucx "one host, ucx" "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
+for transport in shm tcp ucx; do
+  SINEW_TRANSPORTS=$transport survivors_row "survivors_$transport" "one host, $transport" \
+    "$bin/sinew-run" -n $ranks --on-failure continue "$bin/survivors"
+done
 if [ -e build/release/lib/sinew-modules/sinew_ofi.so ]; then
   for provider in "tcp;ofi_rxm" shm; do
     SINEW_TRANSPORTS=ofi SINEW_OFI_PROVIDER=$provider survivors_row "survivors_ofi_${provider%;*}" "one host, ofi over $provider" \
@@ -35,8 +37,11 @@ survivors_row survivors_openmpi "Open MPI's --enable-recovery" \
   open_mpi --enable-recovery --oversubscribe -n $ranks "$bin/survivors"
 if unshare -n true 2>/dev/null; then
   survivors_row survivors_two_hosts "two hosts" tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
-  SINEW_TRANSPORTS=ucx survivors_row survivors_two_hosts_ucx "two hosts, ucx" \
-    tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
+  for transport in tcp ucx ofi; do
+    [ -e "build/release/lib/sinew-modules/sinew_$transport.so" ] || [ $transport = tcp ] || continue
+    SINEW_TRANSPORTS=$transport SINEW_OFI_PROVIDER=tcp survivors_row "survivors_two_hosts_$transport" \
+      "two hosts, $transport" tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
+  done
 else
   row survivors_two_hosts "two hosts: $what" "$must" "not measured: no network namespaces here" false
 fi

@@ -1,20 +1,49 @@
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <sinew/collectives/staging/calls.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
 
-StagedShape staged_shape(const CollectiveDesc& desc, int ranks) {
-  StagedShape shape;
-  shape.blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks));
-  const std::uint64_t widest = std::max(shape.blocks.in, shape.blocks.out) * size_of(desc.dtype);
-  shape.elements = std::max<std::uint64_t>(1, kStagedPieceBytes / widest);
-  // A call without elements is exchanged, too: it may be another one elsewhere.
-  shape.pieces = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
-  return shape;
+namespace {
+
+bool is_one_buffer(const CollectiveDesc& desc) { return desc.collective == Collective::Broadcast; }
+
+std::uint64_t longest(const StagedParts& parts) {
+  std::uint64_t most = 0;
+  for (const auto* row : {&parts.in, &parts.out}) {
+    for (const auto& part : *row) most = std::max(most, part.count);
+  }
+  return most;
 }
+
+std::uint64_t elements_that_fit(const StagedParts& parts, std::size_t element_bytes) {
+  std::uint64_t elements = StagedCut::kWhole;
+  for (const auto* row : {&parts.in, &parts.out}) {
+    std::vector<std::uint64_t> counts;
+    for (const auto& part : *row) counts.push_back(part.count);
+    elements = std::min(elements, staged_elements(std::move(counts), element_bytes));
+  }
+  return elements;
+}
+
+/// Where a piece's parts lie; returns their elements.
+std::uint64_t lay_out_piece(const StagedParts::Row& parts, const StagedCut& cut, std::uint64_t piece,
+                            std::vector<ChunkTable::Extent>& row) {
+  row.clear();
+  std::uint64_t next = 0;
+  for (const auto& part : parts) {
+    row.push_back({next, cut.piece(part.count, piece).count});
+    next += row.back().count;
+  }
+  return next;
+}
+
+}  // namespace
 
 StagedCalls::StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange)
     : runtime_(runtime), device_(device), rank_(rank), ranks_(ranks), exchange_(std::move(exchange)) {
@@ -49,18 +78,27 @@ void StagedCalls::make_slots() {
   in_stream_ = runtime_.make_stream(device_);
 }
 
-void StagedCalls::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, StreamRef after, std::uint64_t history,
-                        Completion& done) {
+void StagedCalls::start(const CollectiveDesc& desc, const CallPartsRef& local, ConstBuffer in, Buffer out,
+                        StreamRef after, std::uint64_t history, Completion& done) {
   auto call = std::make_unique<Call>(desc, done);
   if (desc.op == ReduceOp::User) {
     call->user = *desc.user;
     call->desc.user = &call->user;
   }
+  call->counts.assign(desc.counts.begin(), desc.counts.end());
+  call->desc.counts = call->counts;
+  call->desc.displacements = {};
   call->desc.place = {};
   call->in = in;
   call->out = out;
   call->history = history;
-  call->shape = staged_shape(desc, ranks_);
+  if (has_local_counts(desc.collective)) {
+    call->parts = {local->chunks.in, local->chunks.out};
+  } else {
+    call->parts = staged_parts(desc, rank_, ranks_);
+    call->cut = staged_cut(desc, ranks_);
+    call->is_cut = true;
+  }
   try {
     make_slots();
     if (after.device >= 0) call->after = runtime_.record(after);
@@ -71,19 +109,12 @@ void StagedCalls::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, 
   calls_.push_back(std::move(call));
 }
 
-bool StagedCalls::gives(const CollectiveDesc& desc) const noexcept {
-  const bool from_root = desc.collective == Collective::Broadcast || desc.collective == Collective::Scatter;
-  return !from_root || desc.root == rank_;
+bool StagedCalls::gives(const Call& call) const noexcept {
+  return !is_one_buffer(call.desc) || call.desc.root == rank_;
 }
 
-bool StagedCalls::takes(const CollectiveDesc& desc) const noexcept {
-  if (desc.collective == Collective::Broadcast) return desc.root != rank_;
-  const bool to_root = desc.collective == Collective::Reduce || desc.collective == Collective::Gather;
-  return !to_root || desc.root == rank_;
-}
-
-std::uint64_t StagedCalls::elements_of(const Call& call, std::uint64_t piece) const noexcept {
-  return std::min(call.shape.elements, call.desc.count - piece * call.shape.elements);
+bool StagedCalls::takes(const Call& call) const noexcept {
+  return !is_one_buffer(call.desc) || call.desc.root != rank_;
 }
 
 /// Its copy, if there was one, is over.
@@ -95,6 +126,33 @@ bool StagedCalls::idle(Slot& slot) {
   return true;
 }
 
+/// The maximum of both words gives the smallest part of a piece and the longest part of all.
+int StagedCalls::agree(Call& call) {
+  if (exchanging_) return 0;
+  if (!std::exchange(call.agreeing, true)) {
+    agreement_ = {~elements_that_fit(call.parts, size_of(call.desc.dtype)), longest(call.parts)};
+    const auto bytes = std::as_writable_bytes(std::span(agreement_));
+    const Buffer words{bytes.data(), bytes.size()};
+    exchange_(kStagedAgreement, words, words, {*call.done, call.history, true, {}}, piece_);
+    exchanging_ = true;
+    return 1;
+  }
+  piece_.status.require();
+  call.cut = StagedCut::of(~agreement_[0], agreement_[1]);
+  call.is_cut = true;
+  return 1;
+}
+
+/// Counts that differ show in one piece: the message names it.
+void StagedCalls::require_landed(const Call& call) const {
+  const Status& end = piece_.status;
+  if (end.code() != Code::Mismatch || call.cut.pieces == 1) return end.require();
+  throw Error(Code::Mismatch,
+              fmt::format("{}, in piece {} of {}: from element {} of each part on", end.message(), call.landed + 1,
+                          call.cut.pieces, call.landed * call.cut.elements),
+              end.rank());
+}
+
 void StagedCalls::copy_in(Call& call) {
   const std::uint64_t piece = call.copied_in++;
   Slot& slot = slot_of(piece);
@@ -103,13 +161,17 @@ void StagedCalls::copy_in(Call& call) {
     runtime_.wait(out_stream_, call.after);
     runtime_.release(call.after);
   }
+  if (!gives(call)) return;
   const std::size_t each = size_of(call.desc.dtype);
-  const std::size_t row = elements_of(call, piece) * each;
-  if (!gives(call.desc) || row == 0) return;
-  const std::size_t block = call.desc.count * each;
-  const std::size_t first = piece * call.shape.elements * each;
-  runtime_.copy_rows_async(slot.in, row, call.in.part(first, call.in.bytes - first), block, row, call.shape.blocks.in,
-                           in_stream_);
+  const auto elements = for_each_row(
+      call.parts.in, call.cut, piece,
+      [&](std::uint64_t first, std::uint64_t pitch, std::uint64_t count, std::uint64_t rows, std::uint64_t packed) {
+        const std::size_t row = count * each;
+        runtime_.copy_rows_async(slot.in.part(packed * each, rows * row), row,
+                                 call.in.part(first * each, call.in.bytes - first * each), pitch * each, row, rows,
+                                 in_stream_);
+      });
+  if (elements == 0) return;
   slot.event = runtime_.record(in_stream_);
   slot.copying = true;
 }
@@ -117,39 +179,45 @@ void StagedCalls::copy_in(Call& call) {
 void StagedCalls::exchange(Call& call) {
   const std::uint64_t piece = call.started++;
   Slot& slot = slot_of(piece);
-  CollectiveDesc desc = call.desc;
-  desc.count = elements_of(call, piece);
-  const std::size_t row = desc.count * size_of(desc.dtype);
-  const bool in_place = desc.collective == Collective::Broadcast;
-  Buffer& out = in_place ? slot.in : slot.out;
-  exchange_(desc, slot.in.part(0, row * call.shape.blocks.in), out.part(0, row * call.shape.blocks.out), in_place,
-            *call.done, call.history, piece_);
+  const std::size_t each = size_of(call.desc.dtype);
+  const bool one_buffer = is_one_buffer(call.desc);
+  CallParts& parts = *piece_parts_;
+  const CollectiveDesc desc = staged_piece(call.desc, call.cut, piece, parts.counts);
+  const std::size_t in = lay_out_piece(call.parts.in, call.cut, piece, parts.chunks.in) * each;
+  const std::size_t out = lay_out_piece(call.parts.out, call.cut, piece, parts.chunks.out) * each;
+  exchange_(desc, slot.in.part(0, in), (one_buffer ? slot.in : slot.out).part(0, out),
+            {*call.done, call.history, one_buffer, piece_parts_}, piece_);
   exchanging_ = true;
 }
 
 void StagedCalls::copy_out(Call& call) {
   const std::uint64_t piece = call.landed++;
   Slot& slot = slot_of(piece);
-  const bool in_place = call.desc.collective == Collective::Broadcast;
+  if (!takes(call)) return;
+  const Buffer from = is_one_buffer(call.desc) ? slot.in : slot.out;
   const std::size_t each = size_of(call.desc.dtype);
-  const std::size_t row = elements_of(call, piece) * each;
-  if (!takes(call.desc) || row == 0) return;
-  const std::size_t first = piece * call.shape.elements * each;
-  runtime_.copy_rows_async(call.out.part(first, call.out.bytes - first), call.desc.count * each,
-                           in_place ? slot.in : slot.out, row, row, call.shape.blocks.out, out_stream_);
+  const auto elements = for_each_row(
+      call.parts.out, call.cut, piece,
+      [&](std::uint64_t first, std::uint64_t pitch, std::uint64_t count, std::uint64_t rows, std::uint64_t packed) {
+        const std::size_t row = count * each;
+        runtime_.copy_rows_async(call.out.part(first * each, call.out.bytes - first * each), pitch * each,
+                                 from.part(packed * each, rows * row), row, row, rows, out_stream_);
+      });
+  if (elements == 0) return;
   slot.event = runtime_.record(out_stream_);
   slot.copying = true;
 }
 
 int StagedCalls::advance(Call& call) {
+  if (!call.is_cut) return agree(call);
   int steps = 0;
   const auto slots = slots_.size();
   if (!exchanging_ && call.started > call.landed) {
-    piece_.status.require();
+    require_landed(call);
     copy_out(call);
     ++steps;
   }
-  if (call.copied_in < call.shape.pieces && call.copied_in < call.landed + slots && idle(slot_of(call.copied_in))) {
+  if (call.copied_in < call.cut.pieces && call.copied_in < call.landed + slots && idle(slot_of(call.copied_in))) {
     copy_in(call);
     ++steps;
   }
@@ -216,7 +284,7 @@ int StagedCalls::progress() noexcept {
     mark_rest();
     call.landed = call.started;
   }
-  const bool over = !call.status.ok() || call.landed == call.shape.pieces;
+  const bool over = !call.status.ok() || call.landed == call.cut.pieces;
   if (!over || exchanging_ || !all_idle()) return steps;
   const auto ended = std::move(calls_.front());
   calls_.pop_front();

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include <sinew/collectives/call_parts.hpp>
+#include <sinew/collectives/staging/cut.hpp>
 #include <sinew/core/collective.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/device.hpp>
@@ -14,35 +17,29 @@
 
 namespace sinew {
 
-/// Pinned bytes per piece and direction: long enough for full rate, short enough that copies hide behind the exchange.
-inline constexpr std::uint64_t kStagedPieceBytes = 2 << 20;
-
-/// How a collective's buffers are made of blocks, and how it is cut: piece k holds elements [k*n, (k+1)*n) of every
-/// block.
-struct StagedShape {
-  Blocks blocks;
-  std::uint64_t elements = 0;  ///< of a piece; the last one may be shorter
-  std::uint64_t pieces = 1;
-};
-/// Equal on all ranks.
-StagedShape staged_shape(const CollectiveDesc& desc, int ranks);
-
 /// The collectives of one communicator on device memory, run on the host through pinned memory: while one piece is
 /// exchanged, the next is copied from the device and the one before to it. Calls run one after the other, and what is
-/// queued behind them in order: all ranks start their exchanges alike.
+/// queued behind them in order: all ranks start their exchanges alike. Where each rank knows only its own counts, they
+/// agree on the cut before the first piece: one all_reduce of two words.
 /// Thread: of the World's engine. Cost: six pinned pieces, allocated by the first call.
 class StagedCalls : public ProgressSource {
  public:
-  /// Exchanges one piece between host buffers; `origin` is the call it belongs to.
-  using Exchange = std::function<void(const CollectiveDesc& piece, ConstBuffer in, Buffer out, bool in_place,
-                                      Completion& origin, std::uint64_t history, Completion& done)>;
+  /// One piece between host buffers; `parts` has its local counts, `origin` is the call it belongs to.
+  struct PieceOf {
+    Completion& origin;
+    std::uint64_t history;
+    bool in_place;
+    const CallPartsRef& parts;
+  };
+  using Exchange =
+      std::function<void(const CollectiveDesc& piece, ConstBuffer in, Buffer out, const PieceOf& of, Completion& done)>;
 
   StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange);
   ~StagedCalls() override;
 
-  /// `done` fires from this source's progress().
-  void start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, StreamRef after, std::uint64_t history,
-             Completion& done);
+  /// `local`: the call's own chunks, where counts are local. `done` fires from this source's progress().
+  void start(const CollectiveDesc& desc, const CallPartsRef& local, ConstBuffer in, Buffer out, StreamRef after,
+             std::uint64_t history, Completion& done);
   /// Runs `launch` when all that was started before has been exchanged.
   void queue(std::function<void()> launch) { calls_.push_back(std::make_unique<Call>(std::move(launch))); }
   /// What was started ends with `reason` as soon as its piece is back; no buffer is touched after.
@@ -62,13 +59,17 @@ class StagedCalls : public ProgressSource {
     Call(const CollectiveDesc& of, Completion& end) : desc(of), done(&end) {}
 
     std::function<void()> launch;  // of a call that only waits for its turn; the rest is for staged ones
-    CollectiveDesc desc;
-    Completion* done = nullptr;
+    CollectiveDesc desc;           // its `counts` and `user` are these: the caller's may be gone
+    std::vector<std::uint64_t> counts;
     Reducer user;
+    Completion* done = nullptr;
     ConstBuffer in;
     Buffer out;
     std::uint64_t history = 0;
-    StagedShape shape;
+    StagedParts parts;
+    StagedCut cut;
+    bool is_cut = false;  // until then the ranks have to agree on it
+    bool agreeing = false;
     DeviceRuntime::Event after = 0;
     bool waits = false;
     std::uint64_t copied_in = 0, started = 0, landed = 0;  // pieces that have left the device, for the ranks, for home
@@ -85,12 +86,14 @@ class StagedCalls : public ProgressSource {
     StagedCalls* owner = nullptr;
   };
 
-  /// Whether this rank has an input, and an output, of its own.
-  bool gives(const CollectiveDesc& desc) const noexcept;
-  bool takes(const CollectiveDesc& desc) const noexcept;
-  std::uint64_t elements_of(const Call& call, std::uint64_t piece) const noexcept;
+  /// Whether this rank's data leave the device, and whether what it receives goes there.
+  bool gives(const Call& call) const noexcept;
+  bool takes(const Call& call) const noexcept;
   Slot& slot_of(std::uint64_t piece) noexcept { return slots_[piece % slots_.size()]; }
   bool idle(Slot& slot);
+  /// Asks all ranks for the cut, then takes what they agreed on.
+  int agree(Call& call);
+  void require_landed(const Call& call) const;
   void copy_in(Call& call);
   void exchange(Call& call);
   void copy_out(Call& call);
@@ -109,8 +112,10 @@ class StagedCalls : public ProgressSource {
   std::array<Slot, 3> slots_;
   std::deque<std::unique_ptr<Call>> calls_;
   std::vector<DeviceRuntime::Event> rest_;  // after a failure: the ends of what was enqueued
+  CallPartsRef piece_parts_{new CallParts};
+  std::array<std::uint64_t, 2> agreement_{};
   Piece piece_;
-  bool exchanging_ = false;
+  bool exchanging_ = false;  // agreement_, or a piece with piece_parts_
 };
 
 }  // namespace sinew

@@ -208,20 +208,6 @@ Outcome job_on_two_hosts(const std::string& program, const std::vector<std::stri
   return run_program(all, {"ASAN_OPTIONS=detect_leaks=0"});
 }
 
-TEST(TwoHosts, SurvivorsNameTheDeadRankAndGoOn) {
-  if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
-  if (!has_programs()) GTEST_SKIP() << "the tools are not built";
-  for (const char* victim : {"0", "3"}) {
-    const Outcome o = job_on_two_hosts("survivors", {"--victim", victim, "--stamp", testing::TempDir() + "/stamp"});
-    if (o.exit_code == 77) GTEST_SKIP() << o.out;
-    const std::string lost = std::string("\"lost\": ") + victim;
-    std::size_t named = 0;
-    for (std::size_t at = 0; (at = o.out.find(lost, at)) != std::string::npos; ++at) ++named;
-    EXPECT_EQ(named, 3U) << o.out << o.err;
-    EXPECT_THAT(o.out, Not(HasSubstr("\"went_on\": false"))) << o.err;
-  }
-}
-
 TEST(TwoHosts, RanksThatComputeOrAreStoppedAreLate) {
   if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
   if (!has_programs()) GTEST_SKIP() << "the tools are not built";

@@ -17,6 +17,7 @@
 
 #include "fakes/fake_device.hpp"
 #include "support/collective_case.hpp"
+#include "support/fake_devices.hpp"
 #include "support/log_guard.hpp"
 #include "support/on_device.hpp"
 #include "support/ranks.hpp"
@@ -24,20 +25,6 @@
 
 namespace sinew::test {
 namespace {
-
-/// A world whose ranks have a fake accelerator each.
-void on_devices(int ranks, const std::string& transports, const std::function<void(World&, const OnDevice&)>& body) {
-  const auto body_on = [&](const Exchange& exchange) {
-    fake::Device device(ranks);
-    WorldOptions options = only(transports);
-    options.device_runtime = &device;
-    World world = World::create(exchange, std::move(options));
-    const OnDevice where{device, device.make_stream(world.rank())};
-    body(world, where);
-    device.release(where.stream);
-  };
-  run_as_threads(ranks, body_on);
-}
 
 class Staging : public testing::TestWithParam<int> {};
 
@@ -77,21 +64,6 @@ TEST(Staging, SaysSoInThePlan) {
     require(text.find("takes  staged over shm") != std::string::npos, text);
     require(text.find("through pinned host memory, 8 x 2MiB: ") != std::string::npos, text);
     require(text.find("the buffers are device memory") != std::string::npos, text);
-  });
-}
-
-TEST(Staging, RefusesPartsOfDifferentLengths_SayingWhy) {
-  on_devices(2, "shm", [](World& world, const OnDevice&) {
-    const std::vector<std::uint64_t> counts{1, 2};
-    const CollectiveDesc desc{.collective = Collective::AllGatherV, .place = {MemoryKind::Device, 0}, .counts = counts};
-    std::string why;
-    try {
-      static_cast<void>(world.communicator().plan(desc));
-    } catch (const Error& e) {
-      why = e.what();
-    }
-    require(why.find("staged@*: cuts equal blocks into pieces, not parts of different lengths") != std::string::npos,
-            why);
   });
 }
 

@@ -4,6 +4,7 @@
 set -eu
 job=$1 probe=$2 run=$3
 shift 3
+command -v ip >/dev/null || { echo "iproute2 is not installed"; exit 77; }
 name=sinew$$
 one=10.213.7.1 two=10.213.7.2
 folder=$(mktemp -d)

@@ -4,56 +4,17 @@
 #include <array>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "check/exact_data.hpp"
+#include "support/case_storage.hpp"
 #include "support/v_case.hpp"
 
 namespace sinew::test {
 namespace {
 
 using check::Pattern;
-
-/// A buffer at a chosen misalignment, filled with a value that no result has; on a device with a copy on the host.
-class Storage {
- public:
-  Storage(std::size_t bytes, std::size_t offset, const OnDevice* where)
-      : host_(bytes + offset, std::byte{0xa5}), offset_(offset), where_(where) {
-    if (where_ == nullptr) return;
-    const int device = where_->stream.device;
-    device_ = where_->runtime.allocate(host_.size(), {MemoryKind::Device, device});
-  }
-  ~Storage() {
-    if (where_ != nullptr) where_->runtime.release(device_);
-  }
-  Storage(const Storage&) = delete;
-  Storage& operator=(const Storage&) = delete;
-
-  /// What the test writes and reads.
-  Buffer host() { return {host_.data() + offset_, host_.size() - offset_}; }
-  /// What the call is given.
-  Buffer call() { return where_ == nullptr ? host() : device_.part(offset_, host_.size() - offset_); }
-  /// To the device, enqueued on the stream that the call starts after.
-  void give() {
-    if (where_ == nullptr || host_.empty()) return;
-    where_->runtime.copy_async(device_, Buffer{host_.data(), host_.size()}, where_->stream);
-  }
-  void take() {
-    if (where_ == nullptr || host_.empty()) return;
-    where_->runtime.copy_async({host_.data(), host_.size()}, device_, where_->stream);
-    const auto event = where_->runtime.record(where_->stream);
-    while (!where_->runtime.query(event)) std::this_thread::yield();
-    where_->runtime.release(event);
-  }
-
- private:
-  std::vector<std::byte> host_;
-  std::size_t offset_;
-  const OnDevice* where_;
-  Buffer device_;
-};
 
 struct Call {
   Communicator& communicator;
@@ -185,7 +146,7 @@ std::uint64_t scatter(Call& k) {
 
 std::uint64_t run_v_form(Call& k) {
   const VCase v{k.c.collective, k.c.dtype, k.c.op, k.c.count, k.c.in_place, k.c.root, k.c.offset != 0};
-  return run_v_case(k.communicator, v, k.pattern, k.options);
+  return run_v_case(k.communicator, v, k.pattern, k.options, k.where);
 }
 
 constexpr std::array kCollectives = {Collective::AllReduce, Collective::AllGather,     Collective::ReduceScatter,
@@ -215,10 +176,7 @@ CollectiveCase make(std::size_t collective, std::size_t dtype, std::size_t op, s
   return c;
 }
 
-bool runs(const CollectiveCase& c, bool on_device) {
-  if (on_device && is_v_form(c.collective)) return false;
-  return !reduces(c.collective) || is_defined(c.op, c.dtype);
-}
+bool runs(const CollectiveCase& c) { return !reduces(c.collective) || is_defined(c.op, c.dtype); }
 
 }  // namespace
 
@@ -264,7 +222,7 @@ std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes) {
         for (std::size_t s = 0; s < kBytes.size() && kBytes[s] <= largest_bytes; ++s) {
           for (std::size_t p = 0; p < 2; ++p) {
             const CollectiveCase c = make(k, t, o, s, p, ranks);
-            if (runs(c, false) && (reduces(c.collective) || o == 0)) cases.push_back(c);
+            if (runs(c) && (reduces(c.collective) || o == 0)) cases.push_back(c);
           }
         }
       }
@@ -273,7 +231,7 @@ std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes) {
   return cases;
 }
 
-std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes, bool on_device) {
+std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes) {
   // Greedy: of the combinations, in a fixed scattered order, keep each that covers a pair not seen before.
   const auto sizes =
       static_cast<std::size_t>(std::ranges::count_if(kBytes, [&](auto b) { return b <= largest_bytes; }));
@@ -291,7 +249,7 @@ std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_byte
       rest /= counts[d];
     }
     const CollectiveCase c = make(pick[0], pick[1], pick[2], pick[3], pick[4], ranks);
-    if (!runs(c, on_device)) continue;
+    if (!runs(c)) continue;
     bool fresh = false;
     for (std::size_t a = 0; a < pick.size(); ++a) {
       for (std::size_t b = a + 1; b < pick.size(); ++b) fresh |= seen.insert({a, pick[a], b, pick[b]}).second;

@@ -35,8 +35,8 @@ std::uint64_t run_case(Communicator& communicator, const CollectiveCase& c, std:
                        const OnDevice* where = nullptr);
 
 /// Cases in which every pair of values of any two parameters appears together at least once: collectives, dtypes,
-/// operators, sizes up to `largest_bytes`, in place or not. On a device there are no v-forms.
-std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes, bool on_device = false);
+/// operators, sizes up to `largest_bytes`, in place or not.
+std::vector<CollectiveCase> pairwise_cases(int ranks, std::uint64_t largest_bytes);
 /// Every combination; the operator does not matter to what does not reduce.
 std::vector<CollectiveCase> all_cases(int ranks, std::uint64_t largest_bytes);
 

@@ -13,14 +13,17 @@ namespace sinew::test {
 /// A folder for files that goes with the test.
 class ScratchFolder {
  public:
-  ScratchFolder() { std::filesystem::create_directories(path_); }
+  explicit ScratchFolder(const std::string& parent = testing::TempDir())
+      : path_(fmt::format("{}/sinew-test-{:x}", parent, random_id())) {
+    std::filesystem::create_directories(path_);
+  }
   ~ScratchFolder() { std::filesystem::remove_all(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  std::string path_ = fmt::format("{}/sinew-test-{:x}", testing::TempDir(), random_id());
+  std::string path_;
 };
 
 }  // namespace sinew::test

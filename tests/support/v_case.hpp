@@ -5,10 +5,11 @@
 #include <sinew/collectives/communicator.hpp>
 
 #include "check/exact_data.hpp"
+#include "support/collective_case.hpp"
 
 namespace sinew::test {
 
-/// One call of a v-form on host memory. Parts have 0, 1 or 2 times `count` elements, so that some ranks have nothing:
+/// One call of a v-form. Parts have 0, 1 or 2 times `count` elements, so that some ranks have nothing:
 /// rank r's part of shared counts (r + 1) % 3 times, and what rank i sends rank j (i + j + 1) % 3 times: the same both
 /// ways, as in place must be. `torn`: parts lie in reverse order with gaps, else packed.
 struct VCase {
@@ -22,8 +23,8 @@ struct VCase {
 };
 
 /// Makes the call on this rank and returns the number of wrong elements: of results, of what lies between them, and of
-/// inputs that changed.
+/// inputs that changed. `where`: null for host memory.
 std::uint64_t run_v_case(Communicator& communicator, const VCase& c, const check::Pattern& pattern,
-                         const CallOptions& options);
+                         const CallOptions& options, const OnDevice* where);
 
 }  // namespace sinew::test

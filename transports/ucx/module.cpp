@@ -3,6 +3,7 @@
 
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/ucx/context.hpp>
+#include <sinew/transports/ucx/left_overs.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
 namespace sinew::ucx {
@@ -22,6 +23,7 @@ class UcxModule final : public Module {
   std::string_view name() const noexcept override { return "ucx"; }
   Availability available() const override { return Availability::yes(); }
   std::unique_ptr<Fabric> open(const FabricContext& c) override {
+    remove_left_overs(segment_folder());
     return std::make_unique<UcxFabric>(
         Options{.rank = c.rank, .size = c.size, .generation = c.generation, .host_id = c.host_id, .host = &c.host});
   }
