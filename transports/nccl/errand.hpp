@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sinew/core/deadline.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/nccl/nccl_api.hpp>
 
@@ -16,8 +15,6 @@ class Errand {
   virtual Result run(const Api& api, Comm comm) = 0;
   /// Ok, or why it was not run, or not to its end.
   virtual void ended(const Status& status) noexcept = 0;
-  /// When the communicator is given up that has not done it.
-  virtual Deadline by() const noexcept = 0;
 };
 
 }  // namespace sinew::nccl

@@ -12,8 +12,8 @@ namespace {
 
 class AttachErrand final : public Errand {
  public:
-  AttachErrand(std::shared_ptr<KnownBlock> block, std::size_t bytes, bool as_window, Deadline by)
-      : block_(std::move(block)), bytes_(bytes), as_window_(as_window), by_(by) {}
+  AttachErrand(std::shared_ptr<KnownBlock> block, std::size_t bytes, bool as_window)
+      : block_(std::move(block)), bytes_(bytes), as_window_(as_window) {}
 
   const char* function() const noexcept override { return as_window_ ? "ncclCommWindowRegister" : "ncclCommRegister"; }
   Result run(const Api& api, Comm comm) override {
@@ -23,13 +23,11 @@ class AttachErrand final : public Errand {
   void ended(const Status& status) noexcept override {
     if (!status.ok()) block_->handle = nullptr;
   }
-  Deadline by() const noexcept override { return by_; }
 
  private:
   const std::shared_ptr<KnownBlock> block_;
   const std::size_t bytes_;
   const bool as_window_;
-  const Deadline by_;
 };
 
 }  // namespace
@@ -49,10 +47,10 @@ Region KnownMemory::allocate(std::size_t bytes) {
   return {memory, {}, std::shared_ptr<const void>(made, drop)};
 }
 
-std::shared_ptr<Errand> KnownMemory::attaching(const Region& region, bool as_window, Deadline by) {
+std::shared_ptr<Errand> KnownMemory::attaching(const Region& region, bool as_window) {
   const auto block = std::ranges::find(blocks_, static_cast<void*>(region.memory.data),
                                        [](const std::shared_ptr<KnownBlock>& b) { return b->data; });
-  return std::make_shared<AttachErrand>(*block, region.memory.bytes, as_window, by);
+  return std::make_shared<AttachErrand>(*block, region.memory.bytes, as_window);
 }
 
 std::vector<std::shared_ptr<const void>> KnownMemory::take_all() {

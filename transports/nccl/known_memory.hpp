@@ -32,7 +32,7 @@ class KnownMemory {
 
   /// Errors: Error{System} with NCCL's words.
   Region allocate(std::size_t bytes);
-  std::shared_ptr<Errand> attaching(const Region& region, bool as_window, Deadline by);
+  std::shared_ptr<Errand> attaching(const Region& region, bool as_window);
   /// Something was dropped that is still known.
   bool has_dropped() const noexcept { return dropped_->load(std::memory_order_relaxed) > 0; }
   /// Has NCCL forget what was dropped, or everything, while the communicator is not at work. The first failure counts.

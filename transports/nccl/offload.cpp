@@ -125,7 +125,7 @@ Issuer::Answer NcclOffload::poll(const Errand* errand) noexcept {
   const Result asked = shared_.library.api.comm_get_async_error(comm_, &state);
   if (asked != Result::Success || state != Result::InProgress)
     return answer_to(asked == Result::Success ? state : asked, what);
-  const bool late = making ? made_by_.passed() : errand != nullptr && errand->by().passed();
+  const bool late = making ? made_by_.passed() : errand != nullptr && through_by_.passed();
   if (!late) return Answer::NotYet;
   give_up(what);
   return Answer::Failed;

@@ -102,6 +102,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   Comm comm_;
   std::shared_ptr<Birth> birth_;  // where `comm_` is still to come from
   const Deadline made_by_;
+  Deadline through_by_;  // with the errand that NCCL is at work on
   State state_;
   Operators operators_;
   KnownMemory known_;

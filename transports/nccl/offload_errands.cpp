@@ -22,8 +22,7 @@ std::string NcclOffload::describe() const {
 }
 
 void NcclOffload::attach(const Region& region, Completion& done) {
-  const Deadline by = Deadline::after(shared_.timeout);
-  begin(known_.attaching(region, abilities_.features.windows, by), done);
+  begin(known_.attaching(region, abilities_.features.windows), done);
 }
 
 std::string NcclOffload::no_split() const {
@@ -33,8 +32,7 @@ std::string NcclOffload::no_split() const {
 }
 
 void NcclOffload::split(std::shared_ptr<Birth> birth, int color, int key, Completion& done) {
-  const Deadline by = Deadline::after(shared_.timeout);
-  begin(std::make_shared<SplitErrand>(shared_.endings, std::move(birth), color, key, by), done);
+  begin(std::make_shared<SplitErrand>(shared_.endings, std::move(birth), color, key), done);
 }
 
 void NcclOffload::begin(std::shared_ptr<Errand> errand, Completion& done) {
@@ -47,6 +45,7 @@ Issuer::Answer NcclOffload::run(Errand& errand) {
   const Answer answer = answer_to(errand.run(shared_.library.api, comm_), errand.function());
   if (answer == Answer::Failed) return answer;
   state_ = State::Busy;
+  through_by_ = Deadline::after(shared_.timeout);
   return Answer::NotYet;
 }
 

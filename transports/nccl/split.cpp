@@ -9,8 +9,8 @@
 
 namespace sinew::nccl {
 
-SplitErrand::SplitErrand(Endings& endings, std::shared_ptr<Birth> birth, int color, int key, Deadline by)
-    : endings_(endings), birth_(std::move(birth)), color_(birth_ ? color : kColorless), key_(key), by_(by) {
+SplitErrand::SplitErrand(Endings& endings, std::shared_ptr<Birth> birth, int color, int key)
+    : endings_(endings), birth_(std::move(birth)), color_(birth_ ? color : kColorless), key_(key) {
   config_.blocking = 0;
   config_.split_share = 0;  // what is shared is aborted together
 }

@@ -22,19 +22,17 @@ struct Birth {
 class SplitErrand final : public Errand {
  public:
   /// `birth`: null where this rank comes into no part; color and key are not looked at then.
-  SplitErrand(Endings& endings, std::shared_ptr<Birth> birth, int color, int key, Deadline by);
+  SplitErrand(Endings& endings, std::shared_ptr<Birth> birth, int color, int key);
 
   const char* function() const noexcept override { return "ncclCommSplit"; }
   Result run(const Api& api, Comm comm) override;
   void ended(const Status& status) noexcept override;
-  Deadline by() const noexcept override { return by_; }
 
  private:
   Endings& endings_;
   const std::shared_ptr<Birth> birth_;
   const int color_;
   const int key_;
-  const Deadline by_;
   CommConfig config_;
   Comm nobody_ = nullptr;
 };
