@@ -6,22 +6,14 @@
 #include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/core/extent.hpp>
 
 namespace sinew {
 
 /// Where the chunks of one call lie in the user's buffers, in elements: made once per plan, but of local counts for
 /// each call.
-/// Segments: part s of S of a chunk of n elements is [n*s/S, n*(s+1)/S), the same split on every rank.
 struct ChunkTable {
-  struct Extent {
-    std::uint64_t first = 0;
-    std::uint64_t count = 0;
-
-    Extent segment(std::uint32_t s, std::uint32_t of) const noexcept {
-      const std::uint64_t from = count * s / of;
-      return {first + from, count * (s + 1) / of - from};
-    }
-  };
+  using Extent = sinew::Extent;
 
   std::vector<Extent> in;
   std::vector<Extent> out;

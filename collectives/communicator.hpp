@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include <sinew/collectives/memory.hpp>
 #include <sinew/collectives/message.hpp>
 #include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/plan.hpp>
@@ -75,7 +76,8 @@ class SINEW_API Communicator {
                         const CallOptions& = {});
   /// Part j of `in` goes to rank j; part i of `out` came from rank i. Counts are this rank's own: what it sends to j,
   /// and what it expects of i. In place: the same pointer, and in_parts equal to out_parts.
-  /// Errors: Mismatch naming both ranks and counts if a rank sends another count than its peer expects.
+  /// Errors: Mismatch naming both ranks and counts if a rank sends another count than its peer expects; over NCCL,
+  ///         which compares none, the call does not end before its deadline or gives wrong data.
   /// Cost:   chosen without knowing the counts; CallOptions::largest_bytes, equal on all ranks, makes it know better.
   Work all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
                     const CallOptions& = {});
@@ -190,7 +192,18 @@ class SINEW_API Communicator {
 
   /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty
   /// communicator of size 0). Collective over this communicator.
+  /// Errors: what ended this one. With NCCL a rank that fails to split ends this communicator and the new ones.
   Communicator split(int color, int key = 0, const CallOptions& = {});
+
+  /// Device memory of `bytes` bytes on every rank that calls of this communicator take without copies where something
+  /// below can: with NCCL a symmetric window (2.27 and later) or a registration (2.19 and later), else plain memory;
+  /// Memory::known_as() says which, and why. For other communicators it is memory like any other.
+  /// Shape:    a call is given such memory on all its ranks or on none, and at the same offset on all.
+  /// Lifetime: may outlive the communicator, not the World. Goes when the Memory does, or in the next call or wait.
+  /// Errors:   InvalidArgument where the ranks ask for different sizes; Unavailable on all ranks where one has no
+  ///           device or too little memory, naming it; what ended the communicator where that did.
+  /// Cost:     collective over this communicator; two rounds on the host, and what NCCL takes to map the memory.
+  Memory allocate(std::size_t bytes, const CallOptions& = {});
 
   /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted and this reason, unless it
   /// has ended for another before.

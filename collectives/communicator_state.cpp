@@ -14,6 +14,26 @@ namespace {
 /// Plans of a communicator that nobody keeps, before they are dropped: programs whose sizes never repeat must not grow.
 constexpr std::size_t kMostPlans = 512;
 
+/// Lets a module make an offload over `base`: all ranks take `most` rounds, whatever becomes of it on each.
+template <class Make>
+std::unique_ptr<CollectiveOffload> in_rounds(const Exchange& base, int most, Make&& make) {
+  int rounds = 0;
+  const Exchange counted{base.rank, base.size, [&](const Bytes& mine) {
+                           ++rounds;
+                           return base.all_gather(mine);
+                         }};
+  std::unique_ptr<CollectiveOffload> offload;
+  std::exception_ptr failure;
+  try {
+    offload = make(counted);
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  for (; rounds < most; ++rounds) base.all_gather({});
+  if (failure) std::rethrow_exception(failure);
+  return offload;
+}
+
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
@@ -42,26 +62,42 @@ std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
   return mix(mix(group.identity + 1, last_sequence()), static_cast<std::uint64_t>(color) + 1);
 }
 
-void CommunicatorState::make_offloads(const Exchange& among) {
+std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) {
   std::vector<NamedOffload> made;
   for (const std::string& name : world->facts.with_offload()) {
-    int rounds = 0;
-    const Exchange counted{among.rank, among.size, [&](const Bytes& mine) {
-                             ++rounds;
-                             return among.all_gather(mine);
-                           }};
-    std::unique_ptr<CollectiveOffload> offload;
-    std::exception_ptr failure;
-    try {
-      if (group.size() > 1)
-        offload = world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name]});
-    } catch (const Error&) {
-      failure = std::current_exception();
-    }
-    for (; rounds < kOffloadRounds; ++rounds) among.all_gather({});
-    if (failure) std::rethrow_exception(failure);
+    auto offload = in_rounds(all, kOffloadRounds, [&](const Exchange& counted) {
+      if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
+      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name]});
+    });
     if (offload) made.push_back({name, std::move(offload)});
   }
+  return made;
+}
+
+std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, int color, std::vector<int> places,
+                                                            const CallOptions& options) {
+  const Exchange family = exchange(options);
+  const std::function<void(const std::function<void()>&)> on_driver = [this](const std::function<void()>& call) {
+    world->on_driver(call);
+  };
+  const std::function<void(const std::function<void(Completion&)>&)> as_call = [&](const auto& start) {
+    static_cast<void>(start_on_offload(0, start, options));  // it ends in its time, as the offload that comes of it
+  };
+  std::vector<NamedOffload> made;
+  for (const std::string& name : world->facts.with_offload()) {
+    const auto own = std::ranges::find(offloads, name, &NamedOffload::transport);
+    CollectiveOffload* parent = own == offloads.end() ? nullptr : own->offload.get();
+    auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
+      const Exchange among = exchange_among(counted, places);
+      const OffloadContext context{part, among, world->facts.offload_facts[name]};
+      return world->fabric(name).split_offload({context, color, parent, counted, on_driver, as_call});
+    });
+    if (offload) made.push_back({name, std::move(offload)});
+  }
+  return made;
+}
+
+void CommunicatorState::adopt(std::vector<NamedOffload> made) {
   world->on_driver([&] {
     drop_plans(true);
     offloads = std::move(made);
@@ -165,6 +201,14 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
   });
 }
 
+PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options) {
+  sequence.store(last_sequence() + 1, std::memory_order_relaxed);
+  history = mix(history, fingerprint);
+  if (extent >> 31 != 0) [[unlikely]]
+    history = mix(history, extent);  // of which the fingerprint shows not all
+  return begin(fingerprint, -1, options);
+}
+
 std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
   std::shared_ptr<ReadyPlan> plan;
   world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc, 0); }); });
@@ -174,12 +218,7 @@ std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& d
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                               const CallOptions& options, const CallExtras& extras) {
   const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc) : extras.plan->fingerprint;
-  const std::uint32_t number = last_sequence() + 1;
-  sequence.store(number, std::memory_order_relaxed);
-  history = mix(history, fingerprint);
-  if (const std::uint64_t extent = extent_of(desc); extent >> 31 != 0) [[unlikely]]
-    history = mix(history, extent);  // of which the fingerprint shows not all
-  PendingCall& op = begin(fingerprint, -1, options);
+  PendingCall& op = begin_next(fingerprint, extent_of(desc), options);
   if (!world->thread) {
     try {
       launch(op, desc, in, out, in_place, options, extras, history);
@@ -207,6 +246,16 @@ Work CommunicatorState::start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer
   return start(desc, in, out, placing.in_place, options);
 }
 
+Work CommunicatorState::start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
+                                         const CallOptions& options) {
+  // In the records it is what it does to the ranks.
+  const CollectiveDesc desc{
+      .collective = Collective::Barrier, .place = {MemoryKind::Device, world->device}, .count = bytes};
+  PendingCall& op = begin_next(fingerprint_of(desc), bytes, options);
+  world->on_driver([&] { ended.ok() ? start_it(op) : op.finish(ended); });
+  return Work(op);
+}
+
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                                const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call) {
   if (!ended.ok()) {
@@ -216,9 +265,13 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   ReadyPlan& plan =
       extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc, 1); });
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
-    plan.selection.offload->offload->launch({desc, in, out, nullptr, nullptr, options.after, op.fingerprint,
-                                             history_of_call, plan.reducer, plan.many, plan.scaler, &op.mark},
-                                            op);
+    Call call{desc,         in,        out,         nullptr, nullptr, options.after, op.fingerprint, history_of_call,
+              plan.reducer, plan.many, plan.scaler, &op.mark};
+    if (has_local_counts(desc.collective)) {
+      call.in_parts = extras.parts->chunks.in;
+      call.out_parts = extras.parts->chunks.out;
+    }
+    plan.selection.offload->offload->launch(call, op);
   } else if (plan.selection.staged) {
     staged_calls().start(desc, extras.parts, in, out, options.after, history_of_call, op);
   } else if (staged_calls_ && staged_calls_->busy()) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,9 +63,17 @@ struct CommunicatorState : Controlled {
   void end(const Status& reason) noexcept override;
   const void* owner() const noexcept override { return this; }
 
-  /// Gives every opened transport the chance to offer its own collectives. `among` runs among the group, made of
-  /// rounds that all ranks of the parent take part in.
-  void make_offloads(const Exchange& among);
+  /// Every opened transport's chance to offer collectives of its own to a new World. `all`: all its ranks.
+  std::vector<NamedOffload> make_offloads(const Exchange& all);
+  /// The same for `part`, of `color`, that this communicator is split into; empty where this rank comes into none.
+  /// `places`: of its ranks in this communicator, or this rank's.
+  std::vector<NamedOffload> split_offloads(const Group& part, int color, std::vector<int> places,
+                                           const CallOptions& options);
+  /// Takes offloads into use.
+  void adopt(std::vector<NamedOffload> made);
+  /// A call that is no collective, but something else that all ranks ask of an offload, about `bytes` of memory.
+  Work start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
+                        const CallOptions& options);
   /// An exchange among this communicator's ranks by its own collectives.
   Exchange exchange(const CallOptions& options);
   std::size_t memory_bytes() const;
@@ -98,6 +107,7 @@ struct CommunicatorState : Controlled {
   bool close();
   void drop_plans(bool kept_ones_too) noexcept;
   PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
+  PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
   CallPartsPool parts_;

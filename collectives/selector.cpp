@@ -145,10 +145,12 @@ Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
 std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) const {
   std::vector<Option> all;
   const int ranks = static_cast<int>(world_ranks_.size());
+  CollectiveDesc sized = desc;
+  if (has_unknown_size(desc)) sized.largest_bytes = kUnknownBytes;
   for (NamedOffload& o : offloads_) {
     Option option{{std::string(o.offload->name()), o.transport, "", 0, ""}, &o, nullptr, nullptr};
     if (const Availability can = o.offload->supports(desc); can.ok) {
-      option.candidate.predicted = o.offload->predict(desc);
+      option.candidate.predicted = o.offload->predict(sized);
       option.candidate.way = o.offload->describe(desc);
     } else {
       option.candidate.rejected = can.reason;

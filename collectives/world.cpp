@@ -53,7 +53,7 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
   auto all = CommunicatorState::make(state, std::move(group));
-  all->make_offloads(exchange);
+  all->adopt(all->make_offloads(exchange));
   if (state->options.drive == Drive::Thread) state->thread = std::make_unique<ProgressThread>(*state->engine);
   return std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))});
 }
@@ -79,7 +79,7 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
   if (bytes > PTRDIFF_MAX)
     throw Error(Code::InvalidArgument, fmt::format("allocate: {} bytes, expected at most {}", bytes, PTRDIFF_MAX));
   for (OpenFabric& f : inside().state->fabrics) {
-    if (auto region = f.fabric->allocate(bytes, huge_pages)) return Memory(std::move(*region));
+    if (auto region = f.fabric->allocate(bytes, huge_pages)) return {std::move(*region), "shared memory of " + f.name};
   }
   throw Error(Code::Unavailable, "no open transport offers registered memory; shm would");
 }

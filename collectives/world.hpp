@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/collectives/memory.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/cost.hpp>
 #include <sinew/core/device.hpp>
@@ -34,21 +35,6 @@ struct TransportStatus {
   std::string reason;      ///< why not, or what its rails are
   std::string offload;     ///< why it offers no collectives of its own, or empty
   std::string left_alone;  ///< why a World uses it only when asked for it by name, or empty
-};
-
-/// Registered memory: peers of this host read it without copies. Frees itself.
-class SINEW_API Memory {
- public:
-  Memory() = default;
-  explicit Memory(Region region) noexcept : region_(std::move(region)) {}
-  Buffer buffer() const noexcept { return region_.memory; }
-  template <class T>
-  std::span<T> as() const noexcept {
-    return {reinterpret_cast<T*>(region_.memory.data), region_.memory.bytes / sizeof(T)};
-  }
-
- private:
-  Region region_;
 };
 
 /// The processes (or threads) of one job and everything made for them. Several may live in one process.
@@ -81,6 +67,7 @@ class SINEW_API World {
   /// The table that all choices are made from, in words, with where each number is from.
   std::string facts() const;
 
+  /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.
   /// Errors: Unavailable where no transport offers registered memory, with the reason.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 

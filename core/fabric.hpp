@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,22 @@ struct OffloadContext {
   const Bytes& facts;  ///< what measure() returned on some pair, agreed by all; empty: none
 };
 
+/// The same where offloads are made in a split: one round more, to agree on the way.
+inline constexpr int kSplitRounds = kOffloadRounds + 1;
+
+/// What the offload of a new communicator is made from on every rank of the one that is split.
+struct SplitContext {
+  const OffloadContext& part;  ///< of this rank's new communicator; its group is empty where the rank comes into none
+  int color = 0;               ///< below 0: none
+  CollectiveOffload* parent = nullptr;  ///< the module's offload of the communicator that is split; null: it has none
+  const Exchange& family;               ///< among all that are split; its rounds and those of `part` count together
+  /// Runs something on the thread that drives `parent`, and waits until it returns.
+  const std::function<void(const std::function<void()>&)>& on_driver;
+  /// The same for what is a call of the communicator that is split: all its ranks make it, `done` fires from the
+  /// parent's progress(), and other than Ok it ends that communicator on all of them.
+  const std::function<void(const std::function<void(Completion& done)>&)>& as_call;
+};
+
 /// One module at work in one World: its rails, and its offload if it has one.
 class Fabric {
  public:
@@ -49,6 +66,10 @@ class Fabric {
   /// Why this module offers no collectives of its own, or yes.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }
+  /// In a split, on all ranks of the parent, within kSplitRounds: for modules that make one out of another.
+  virtual std::unique_ptr<CollectiveOffload> split_offload(const SplitContext& split) {
+    return split.part.group.size() > 1 ? make_offload(split.part) : nullptr;
+  }
   /// What the offload decides by on this host, for `facts` of later offloads. Collective over the pair's exchange, two
   /// ranks of one host; takes `budget` at most. Empty: nothing to measure. nullopt: not finished within the budget.
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }

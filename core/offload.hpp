@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include <sinew/core/completion.hpp>
 #include <sinew/core/cost.hpp>
 #include <sinew/core/device.hpp>
+#include <sinew/core/extent.hpp>
+#include <sinew/core/offload_memory.hpp>
 #include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
 
@@ -27,8 +30,8 @@ struct Group {
   int size() const noexcept { return static_cast<int>(world_ranks.size()); }
 };
 
-/// One collective call on its way to an offload. Buffers and regions live until the completion fires; `desc` only
-/// until launch returns.
+/// One collective call on its way to an offload. Buffers and regions live until the completion fires; `desc` and the
+/// parts only until launch returns.
 struct Call {
   const CollectiveDesc& desc;
   ConstBuffer in;
@@ -42,6 +45,8 @@ struct Call {
   ManyReducer many{};          ///< the same for all ranks' contributions at once; fn null: only `reducer`
   Scaler scaler{};             ///< Average: applied once to the finished sum; PreMulSum: to each contribution
   DeviceMark* mark = nullptr;  ///< device memory: to be set when the call's work is enqueued; never null then
+  std::span<const Extent> in_parts{};   ///< local counts: what goes to each rank (gather_v: one, to the root); elements
+  std::span<const Extent> out_parts{};  ///< what comes from each rank (scatter_v: one, from the root); empty: no buffer
 };
 
 /// Runs whole collectives where something better than messages exists: shared memory within a host, NCCL, CUDA IPC.
@@ -61,6 +66,7 @@ class CollectiveOffload : public ProgressSource {
   virtual void abort(const Status& reason) noexcept = 0;
   /// Bytes of memory held for this group on this rank.
   virtual std::size_t memory_bytes() const noexcept = 0;
+  virtual OffloadMemory* memory() noexcept { return nullptr; }
 };
 
 }  // namespace sinew

@@ -8,14 +8,19 @@
 extern "C" {
 
 enum FakeNcclFault : int {
-  kFakeNcclLate,        ///< the rank's call stays where it is on its stream until fake_nccl_reset()
-  kFakeNcclLingers,     ///< the rank's call does not end, and still writes for a while after an abort
-  kFakeNcclAsyncError,  ///< the rank's call does not end, and its communicator has an asynchronous error
-  kFakeNcclCallFails,   ///< the rank's call returns an error
-  kFakeNcclIdFails,     ///< ncclGetUniqueId returns an error; rank is ignored
-  kFakeNcclInitFails,   ///< ncclCommInitRankConfig returns an error on the rank
-  kFakeNcclInitHangs,   ///< the rank never meets the others
-  kFakeNcclVersion,     ///< ncclGetVersion gives `call`
+  kFakeNcclLate,           ///< the rank's call stays where it is on its stream until fake_nccl_reset()
+  kFakeNcclLingers,        ///< the rank's call does not end, and still writes for a while after an abort
+  kFakeNcclAsyncError,     ///< the rank's call does not end, and its communicator has an asynchronous error
+  kFakeNcclCallFails,      ///< the rank's call returns an error
+  kFakeNcclIdFails,        ///< ncclGetUniqueId returns an error; rank is ignored
+  kFakeNcclInitFails,      ///< ncclCommInitRankConfig returns an error on the rank
+  kFakeNcclInitHangs,      ///< the rank never meets the others
+  kFakeNcclVersion,        ///< ncclGetVersion gives `call`
+  kFakeNcclMemoryFails,    ///< ncclMemAlloc returns an error; rank is the device
+  kFakeNcclRegisterFails,  ///< ncclCommRegister or ncclCommWindowRegister returns an error on the rank
+  kFakeNcclWindowHangs,    ///< the rank never comes to where a window is registered
+  kFakeNcclSplitFails,     ///< ncclCommSplit returns an error on the rank
+  kFakeNcclSplitHangs,     ///< the rank never comes to where a communicator is split
 };
 
 /// The `call`-th time from now on, 1 is the next, that a rank (of its communicator) does what the fault is about.
@@ -24,8 +29,15 @@ __attribute__((visibility("default"))) void fake_nccl_inject(FakeNcclFault fault
 __attribute__((visibility("default"))) void fake_nccl_reset();
 /// Communicators that were neither destroyed nor aborted.
 __attribute__((visibility("default"))) int fake_nccl_live();
-/// The first thing that no caller may do: use after an abort, an operator of another communicator; null: nothing.
+/// The first thing that no caller may do: use after an abort, an operator of another communicator, memory freed while a
+/// communicator knew it; null: nothing.
 __attribute__((visibility("default"))) const char* fake_nccl_misuse();
 /// Pre-multiplied sums that are made and not destroyed.
 __attribute__((visibility("default"))) int fake_nccl_operators();
+/// Allocations of ncclMemAlloc that were not freed.
+__attribute__((visibility("default"))) int fake_nccl_allocations();
+/// Registrations and windows that were not taken back, of communicators that live.
+__attribute__((visibility("default"))) int fake_nccl_registrations();
+/// Communicators that came of a split, ever.
+__attribute__((visibility("default"))) int fake_nccl_splits();
 }

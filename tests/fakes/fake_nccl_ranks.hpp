@@ -17,7 +17,8 @@ namespace sinew::nccl {
 
 namespace fakes {
 struct Clique;
-}
+struct Gathering;
+}  // namespace fakes
 
 /// What callers hold as ncclComm_t. Never freed: a use after its end shall be seen.
 struct OpaqueComm {
@@ -31,6 +32,10 @@ struct OpaqueComm {
   std::string words;               ///< of the last error
   std::uint64_t launches = 0;
   std::uint64_t meetings = 0;
+  std::uint64_t gatherings = 0;
+  int running = 0;                                   ///< what is on streams and has not come to its end
+  std::shared_ptr<fakes::Gathering> gathering;       ///< that the caller has asked for
+  std::function<void()> when_all_came;               ///< what it then does
   std::vector<std::pair<Stream, fake::Step>> later;  ///< for their streams when it has been looked at often enough
 };
 
@@ -54,7 +59,15 @@ struct Meeting {
   bool over = false;
 };
 
-/// The ranks of one unique id.
+/// Something that all ranks of a clique are asked for without a stream: to split it, to know memory.
+struct Gathering {
+  int here = 0;
+  std::map<int, std::pair<int, int>> colors;       ///< with keys, by rank
+  std::map<int, std::shared_ptr<Clique>> cliques;  ///< by color
+  std::map<int, std::size_t> bytes;                ///< by rank
+};
+
+/// The ranks of one unique id, or of one color of a split.
 struct Clique {
   explicit Clique(int ranks) : members(static_cast<std::size_t>(ranks)) {}
 
@@ -62,6 +75,7 @@ struct Clique {
   int met = 0;
   bool broken = false;  ///< one of them was aborted: nothing more is read or written
   std::map<std::uint64_t, Meeting> meetings;
+  std::map<std::uint64_t, std::shared_ptr<Gathering>> gatherings;
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Message>>> messages;  ///< by sender and receiver
 
   void break_all(Result result, const std::string& why);

@@ -15,6 +15,7 @@
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/wire.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
+#include <sinew/transports/nccl/current_device.hpp>
 
 namespace sinew::nccl {
 namespace {
@@ -51,7 +52,7 @@ std::string host_of_nccl() {
 }
 
 Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool first) {
-  Hello mine{.abilities = {library.version, 0}};
+  Hello mine{.abilities = {library.version, 0, features_of(library.api)}};
   try {
     const DeviceRuntime::Traits traits = runtime.traits(device);
     mine.host = host_of_nccl();
@@ -86,15 +87,12 @@ std::string obstacle_among(const std::vector<Hello>& hellos) {
   return {};
 }
 
-/// NCCL takes the device of the thread; the thread keeps its own.
 Result begin(const Library& library, const Group& group, const UniqueId& id, DeviceRuntime& runtime, int device,
              Comm& comm) {
   CommConfig config;
   config.blocking = 0;
-  const int before = runtime.make_current(device);
-  const Result result = library.api.comm_init_rank_config(&comm, group.size(), id, group.rank, &config);
-  runtime.make_current(before);
-  return result;
+  const CurrentDevice current(runtime, device);
+  return library.api.comm_init_rank_config(&comm, group.size(), id, group.rank, &config);
 }
 
 }  // namespace
@@ -114,6 +112,7 @@ Agreement agree(const OffloadContext& context, const Library& library, Endings& 
   for (const Hello& h : hellos) {
     int& least = agreed.abilities.compute_capability;
     least = std::min(least, h.abilities.compute_capability);
+    agreed.abilities.features = common_to(agreed.abilities.features, h.abilities.features);
   }
   if (!agreed.obstacle.empty()) return agreed;
 
@@ -129,7 +128,7 @@ Agreement agree(const OffloadContext& context, const Library& library, Endings& 
     if (const std::string why = WireReader(obstacles[r]).text(); !why.empty())
       agreed.obstacle = fmt::format("rank {}: {}", r, why);
   }
-  if (!agreed.obstacle.empty() && agreed.comm != nullptr) endings.abort(std::exchange(agreed.comm, nullptr));
+  if (!agreed.obstacle.empty() && agreed.comm != nullptr) endings.abort(std::exchange(agreed.comm, nullptr), {});
   return agreed;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <sinew/core/deadline.hpp>
@@ -8,14 +9,17 @@
 #include <sinew/transports/nccl/calls.hpp>
 #include <sinew/transports/nccl/endings.hpp>
 #include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/split.hpp>
 
 namespace sinew::nccl {
 
 /// What the ranks of a group have found out together: the same on all of them, but for the communicator.
 struct Agreement {
-  std::string obstacle;  ///< why there is none, with the first rank that could not; empty: there is
-  Abilities abilities;   ///< of all of them
-  Comm comm = nullptr;   ///< being made: NCCL says when it is there
+  std::string obstacle;               ///< why there is none, with the first rank that could not; empty: there is
+  Abilities abilities;                ///< of all of them
+  Comm comm = nullptr;                ///< being made: NCCL says when it is there
+  std::shared_ptr<Birth> birth = {};  ///< of the communicator, where another one is split; null: `comm` is it
+  std::string origin = "made by a unique id";
 };
 
 /// Makes a communicator among the group: two rounds of the exchange. The unique id is the first rank's; every rank

@@ -1,77 +1,47 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <sinew/transports/nccl/calls.hpp>
 #include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/v_calls.hpp>
 
 namespace sinew::nccl {
 namespace {
 
 bool is_float8(DType dtype) noexcept { return dtype == DType::F8E4M3 || dtype == DType::F8E5M2; }
 
-/// 8-bit floats as bytes: no version refuses those.
-DataType type_to_move(DType dtype) noexcept { return is_float8(dtype) ? DataType::Uint8 : type_of(dtype); }
-
-/// What one rank sends to all others and takes from them, as one operation: blocks in the order of the ranks.
-class Messages {
- public:
-  Messages(const Caller& caller, const NcclCall& call) : caller_(caller), call_(call), type_(type_to_move(call.dtype)) {
-    result_ = caller_.api.group_start();
-  }
-  void send(int peer, std::uint64_t block) {
-    if (!good()) return;
-    const std::byte* from = call_.in + block * call_.block_bytes();
-    result_ = caller_.api.send(from, call_.count, type_, peer, caller_.comm, caller_.stream);
-  }
-  void recv(int peer, std::uint64_t block) {
-    if (!good()) return;
-    std::byte* to = call_.out + block * call_.block_bytes();
-    result_ = caller_.api.recv(to, call_.count, type_, peer, caller_.comm, caller_.stream);
-  }
-  /// A group that was started is ended, whatever came between.
-  Result end() {
-    const Result ended = caller_.api.group_end();
-    return good() ? ended : result_;
-  }
-
- private:
-  bool good() const noexcept { return result_ == Result::Success || result_ == Result::InProgress; }
-
-  const Caller& caller_;
-  const NcclCall& call_;
-  DataType type_;
-  Result result_;
-};
-
 Result all_to_all(const Caller& c, const NcclCall& call) {
-  if (c.api.all_to_all != nullptr)
-    return c.api.all_to_all(call.in, call.out, call.count, type_to_move(call.dtype), c.comm, c.stream);
-  Messages messages(c, call);
+  const DataType type = type_to_move(call.dtype);
+  const std::uint64_t block = call.count * size_of(call.dtype);
+  Grouped messages(c);
   for (int peer = 0; peer < c.ranks; ++peer) {
-    messages.send(peer, static_cast<std::uint64_t>(peer));
-    messages.recv(peer, static_cast<std::uint64_t>(peer));
+    const std::uint64_t at = static_cast<std::uint64_t>(peer) * block;
+    messages.send(call.in + at, call.count, type, peer);
+    messages.recv(call.out + at, call.count, type, peer);
   }
   return messages.end();
 }
 
 Result gather(const Caller& c, const NcclCall& call) {
-  if (c.api.gather != nullptr)
-    return c.api.gather(call.in, call.out, call.count, type_to_move(call.dtype), call.root, c.comm, c.stream);
-  Messages messages(c, call);
-  messages.send(call.root, 0);
+  const DataType type = type_to_move(call.dtype);
+  const std::uint64_t block = call.count * size_of(call.dtype);
+  Grouped messages(c);
+  messages.send(call.in, call.count, type, call.root);
   for (int peer = 0; c.rank == call.root && peer < c.ranks; ++peer) {
-    messages.recv(peer, static_cast<std::uint64_t>(peer));
+    messages.recv(call.out + static_cast<std::uint64_t>(peer) * block, call.count, type, peer);
   }
   return messages.end();
 }
 
 Result scatter(const Caller& c, const NcclCall& call) {
-  if (c.api.scatter != nullptr)
-    return c.api.scatter(call.in, call.out, call.count, type_to_move(call.dtype), call.root, c.comm, c.stream);
-  Messages messages(c, call);
+  const DataType type = type_to_move(call.dtype);
+  const std::uint64_t block = call.count * size_of(call.dtype);
+  Grouped messages(c);
   for (int peer = 0; c.rank == call.root && peer < c.ranks; ++peer) {
-    messages.send(peer, static_cast<std::uint64_t>(peer));
+    messages.send(call.in + static_cast<std::uint64_t>(peer) * block, call.count, type, peer);
   }
-  messages.recv(call.root, 0);
+  messages.recv(call.out, call.count, type, call.root);
   return messages.end();
 }
 
@@ -95,15 +65,15 @@ DataType type_of(DType dtype) noexcept {
   return DataType::Uint8;
 }
 
-NcclCall::NcclCall(const Call& call) noexcept
-    : collective(call.desc.collective),
-      dtype(call.desc.dtype),
-      op(call.desc.op),
-      root(call.desc.root),
-      count(call.desc.count),
-      pre_multiply(call.desc.pre_multiply),
-      in(call.in.data),
-      out(call.out.data) {}
+DataType type_to_move(DType dtype) noexcept { return is_float8(dtype) ? DataType::Uint8 : type_of(dtype); }
+
+std::size_t NcclCall::bytes_to_copy(int ranks) const noexcept {
+  if (in != out) return 0;
+  if (collective == Collective::AllToAll) return count * static_cast<std::size_t>(ranks) * size_of(dtype);
+  std::uint64_t end = 0;
+  for (const Extent& p : in_parts) end = p.count > 0 ? std::max(end, p.first + p.count) : end;
+  return collective == Collective::AllToAllV ? end * size_of(dtype) : 0;
+}
 
 Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
   switch (desc.collective) {
@@ -114,7 +84,12 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
     case Collective::Broadcast:
     case Collective::Reduce:
     case Collective::Gather:
-    case Collective::Scatter: break;
+    case Collective::Scatter:
+    case Collective::AllGatherV:
+    case Collective::ReduceScatterV:
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV: break;
     default: return Availability::no(fmt::format("NCCL has no {}", name_of(desc.collective)));
   }
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are not device memory");
@@ -145,21 +120,24 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
   return Availability::yes();
 }
 
-const char* way_of(Collective collective, const Api& api) noexcept {
+const char* way_of(Collective collective, const Features& has) noexcept {
+  constexpr const char* kMessages = "grouped ncclSend and ncclRecv";
   switch (collective) {
     case Collective::AllReduce: return "ncclAllReduce";
     case Collective::AllGather: return "ncclAllGather";
+    case Collective::AllGatherV: return "grouped ncclBroadcast";
     case Collective::ReduceScatter: return "ncclReduceScatter";
+    case Collective::ReduceScatterV: return "grouped ncclReduce";
     case Collective::Broadcast: return "ncclBroadcast";
     case Collective::Reduce: return "ncclReduce";
-    case Collective::AllToAll: return api.all_to_all != nullptr ? "ncclAlltoAll" : "grouped ncclSend and ncclRecv";
-    case Collective::Gather: return api.gather != nullptr ? "ncclGather" : "grouped ncclSend and ncclRecv";
-    case Collective::Scatter: return api.scatter != nullptr ? "ncclScatter" : "grouped ncclSend and ncclRecv";
-    default: return "";
+    case Collective::AllToAll: return has.all_to_all ? "ncclAlltoAll" : kMessages;
+    case Collective::Gather: return has.gather ? "ncclGather" : kMessages;
+    case Collective::Scatter: return has.scatter ? "ncclScatter" : kMessages;
+    default: return kMessages;  // what is left of those that can_run takes
   }
 }
 
-Result issue(const Caller& c, const NcclCall& call, RedOp op) {
+Result issue(const Caller& c, const Features& has, const NcclCall& call, RedOp op) {
   const DataType moved = type_to_move(call.dtype);
   const DataType summed = type_of(call.dtype);
   const Api& api = c.api;
@@ -170,10 +148,16 @@ Result issue(const Caller& c, const NcclCall& call, RedOp op) {
     case Collective::Reduce: return api.reduce(call.in, call.out, call.count, summed, op, call.root, c.comm, c.stream);
     case Collective::AllGather: return api.all_gather(call.in, call.out, call.count, moved, c.comm, c.stream);
     case Collective::Broadcast: return api.broadcast(call.in, call.out, call.count, moved, call.root, c.comm, c.stream);
-    case Collective::AllToAll: return all_to_all(c, call);
-    case Collective::Gather: return gather(c, call);
-    case Collective::Scatter: return scatter(c, call);
-    default: return Result::InvalidArgument;  // can_run refuses the others
+    case Collective::AllToAll:
+      if (!has.all_to_all) return all_to_all(c, call);
+      return api.all_to_all(call.in, call.out, call.count, moved, c.comm, c.stream);
+    case Collective::Gather:
+      if (!has.gather) return gather(c, call);
+      return api.gather(call.in, call.out, call.count, moved, call.root, c.comm, c.stream);
+    case Collective::Scatter:
+      if (!has.scatter) return scatter(c, call);
+      return api.scatter(call.in, call.out, call.count, moved, call.root, c.comm, c.stream);
+    default: return issue_v(c, call, op);
   }
 }
 

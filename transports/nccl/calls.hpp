@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <sinew/core/cost.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/transports/nccl/features.hpp>
+#include <sinew/transports/nccl/grouped.hpp>
 #include <sinew/transports/nccl/nccl_api.hpp>
 
 namespace sinew::nccl {
@@ -19,33 +22,36 @@ struct NcclCall {
   double pre_multiply = 1.0;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
+  /// The v-forms: what goes to each rank, and what comes from each; of shared counts only the side that has all parts.
+  std::span<const Extent> in_parts{};
+  std::span<const Extent> out_parts{};
 
-  explicit NcclCall(const Call& call) noexcept;
-  std::uint64_t block_bytes() const noexcept { return count * size_of(dtype); }
-  /// Messages within one buffer: what arrives would overwrite what has not been sent.
-  bool needs_copy() const noexcept { return collective == Collective::AllToAll && in == out && count > 0; }
+  NcclCall() = default;
+  /// `parts`: where the call's parts are kept, parts_of(call) of them.
+  NcclCall(const Call& call, Extent* parts) noexcept;
+
+  /// What is read from before it is written, in one buffer: bytes of it that must be copied first, else 0.
+  std::size_t bytes_to_copy(int ranks) const noexcept;
 };
+
+/// Of a v-form: how many parts it has on this rank, on both sides; else 0.
+std::size_t parts_of(const Call& call) noexcept;
 
 /// What calls are judged by.
 struct Abilities {
   int version = 0;             ///< of NCCL, as version_code
   int compute_capability = 0;  ///< the least of all ranks' devices
+  Features features;
 };
 Availability can_run(const CollectiveDesc& desc, const Abilities& abilities);
 /// The functions that it runs it with, in words.
-const char* way_of(Collective collective, const Api& api) noexcept;
+const char* way_of(Collective collective, const Features& features) noexcept;
 
-/// Who calls: the communicator's place in its group, the stream.
-struct Caller {
-  const Api& api;
-  Comm comm;
-  int rank;
-  int ranks;
-  Stream stream;
-};
 /// `op`: made for the call; ignored where it does not reduce. Success and InProgress are good answers.
-Result issue(const Caller& caller, const NcclCall& call, RedOp op);
+Result issue(const Caller& caller, const Features& features, const NcclCall& call, RedOp op);
 
 DataType type_of(DType dtype) noexcept;
+/// 8-bit floats as bytes: no version refuses those.
+DataType type_to_move(DType dtype) noexcept;
 
 }  // namespace sinew::nccl

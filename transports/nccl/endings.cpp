@@ -64,9 +64,9 @@ void Endings::start(std::function<void()> body) {
   }
 }
 
-Endings::Done Endings::abort(Comm comm) {
+Endings::Done Endings::abort(Comm comm, std::vector<std::shared_ptr<const void>> used) {
   const auto done = std::make_shared<std::atomic<bool>>(false);
-  start([api = api_, comm, done] {
+  start([api = api_, comm, done, used = std::move(used)] {
     static_cast<void>(api.comm_abort(comm));  // nothing is left to be done where it fails
     done->store(true, std::memory_order_release);
   });

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/transports/nccl/nccl_api.hpp>
@@ -23,8 +24,9 @@ class Endings {
   Endings(const Endings&) = delete;
   Endings& operator=(const Endings&) = delete;
 
-  /// With calls in flight or failed. Kernels stop; where is said by a later event of their stream.
-  Done abort(Comm comm);
+  /// With calls in flight or failed. Kernels stop; where is said by a later event of their stream. `used`: what NCCL
+  /// may use until then.
+  Done abort(Comm comm, std::vector<std::shared_ptr<const void>> used);
   /// Of one whose calls are all over; aborted where it does not come to an end within the timeout.
   void finish(Comm comm);
 

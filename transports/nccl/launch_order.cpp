@@ -11,7 +11,7 @@ int LaunchOrder::advance() noexcept {
   int steps = 0;
   while (Launch* next = issued_ != nullptr ? issued_ : waiting_.front()) {
     Issuer& issuer = *next->issuer;
-    Issuer::Answer answer = issuer.ready();
+    Issuer::Answer answer = issuer.ready(*next);
     if (answer == Issuer::Answer::NotYet) break;
     ++steps;
     if (answer == Issuer::Answer::Failed) continue;

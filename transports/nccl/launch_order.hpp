@@ -1,26 +1,32 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include <sinew/core/completion.hpp>
 #include <sinew/core/device.hpp>
 #include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/errand.hpp>
 #include <sinew/transports/nccl/scratch.hpp>
 
 namespace sinew::nccl {
 
 class Issuer;
 
-/// A call between launch and its end, in one list at a time.
+/// A call, or an errand, between launch and its end, in one list at a time.
 struct Launch {
   Launch* next = nullptr;
   Issuer* issuer = nullptr;
-  NcclCall call;
+  NcclCall call{};
   DeviceRuntime::Event event = 0;  ///< before it is issued: what it waits for, if `waits`; after: its end
   bool waits = false;
   DeviceMark* mark = nullptr;
   Completion* done = nullptr;
+  Extent* parts = nullptr;  ///< of the call
+  std::size_t part_count = 0;
+  std::shared_ptr<Errand> errand = {};  ///< instead of a call
 };
 
 class LaunchList {
@@ -43,11 +49,12 @@ class Issuer {
  public:
   enum class Answer : std::uint8_t { Yes, NotYet, Failed };
 
-  /// Whether NCCL is through with what it was asked before. Failed: this issuer's launches were taken out of the order.
-  virtual Answer ready() noexcept = 0;
+  /// Whether NCCL is through with what it was asked before, and `next` may be its turn, or is it. Failed: this
+  /// issuer's launches were taken out of the order.
+  virtual Answer ready(const Launch& next) noexcept = 0;
   /// Hands the call to NCCL, which may put it on the stream later: it is there when ready() says Yes again.
   virtual Answer issue(const Launch& launch) noexcept = 0;
-  /// The call is on the stream.
+  /// The call is on the stream; the errand is done.
   virtual void started(Launch& launch) noexcept = 0;
 
  protected:

@@ -82,6 +82,17 @@ Api functions_of(const Symbols& symbols, int version, Api api) {
   symbols.need(api.recv, "ncclRecv");
   symbols.need(api.group_start, "ncclGroupStart");
   symbols.need(api.group_end, "ncclGroupEnd");
+  symbols.look(api.comm_split, "ncclCommSplit");
+  if (version >= kFirstWithRegistration) {
+    symbols.look(api.mem_alloc, "ncclMemAlloc");
+    symbols.look(api.mem_free, "ncclMemFree");
+    symbols.look(api.comm_register, "ncclCommRegister");
+    symbols.look(api.comm_deregister, "ncclCommDeregister");
+  }
+  if (version >= kFirstWithWindows) {
+    symbols.look(api.comm_window_register, "ncclCommWindowRegister");
+    symbols.look(api.comm_window_deregister, "ncclCommWindowDeregister");
+  }
   if (version >= kFirstWithAllToAll) {
     symbols.look(api.all_to_all, "ncclAlltoAll");
     symbols.look(api.gather, "ncclGather");

@@ -22,13 +22,50 @@ class NcclFabric final : public Fabric {
   Availability has_offload() const override { return Availability::yes(); }
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
-    const auto& ranks = context.group.world_ranks;
-    const bool one_host = std::ranges::all_of(ranks, [this](int r) { return host_.contains(r); });
-    Agreement agreed = agree(context, shared_.library, shared_.endings, shared_.order.runtime(), device_);
-    return std::make_unique<NcclOffload>(shared_, context.group, std::move(agreed), one_host);
+    return offload_of(context.group,
+                      agree(context, shared_.library, shared_.endings, shared_.order.runtime(), device_));
+  }
+
+  /// By NCCL where it can on all ranks of the parent, else as for any other group.
+  std::unique_ptr<CollectiveOffload> split_offload(const SplitContext& split) override {
+    auto* parent = static_cast<NcclOffload*>(split.parent);
+    const Group& group = split.part.group;
+    const SplitAgreement agreed = agree_on_split(split, here(split, parent));
+    const bool member = group.size() > 1;
+    if (!agreed.obstacle.empty()) {
+      if (!member) return nullptr;
+      Agreement by_id = agree(split.part, shared_.library, shared_.endings, shared_.order.runtime(), device_);
+      by_id.origin += ": " + agreed.obstacle;
+      return offload_of(group, std::move(by_id));
+    }
+    const auto birth = member ? std::make_shared<Birth>() : nullptr;
+    split.as_call([&](Completion& done) { parent->split(birth, split.color, group.rank, done); });
+    if (!member) return nullptr;
+    return offload_of(group, {.abilities = agreed.abilities, .birth = birth, .origin = "split off by ncclCommSplit"});
   }
 
  private:
+  std::unique_ptr<CollectiveOffload> offload_of(const Group& group, Agreement agreed) {
+    const bool one_host = std::ranges::all_of(group.world_ranks, [this](int r) { return host_.contains(r); });
+    return std::make_unique<NcclOffload>(shared_, group, std::move(agreed), one_host);
+  }
+
+  /// What this rank brings to a split.
+  SplitAgreement here(const SplitContext& split, const NcclOffload* parent) {
+    SplitAgreement mine{"it has no communicator of NCCL", {}};
+    if (parent == nullptr) return mine;
+    split.on_driver([&] {
+      mine.obstacle = parent->no_split();
+      mine.abilities = parent->abilities();
+      try {
+        mine.abilities.compute_capability = shared_.order.runtime().traits(device_).compute_capability;
+      } catch (const Error& e) {
+        mine.obstacle = e.what();
+      }
+    });
+    return mine;
+  }
+
   HostPeers& host_;
   const int device_;
   Shared shared_;

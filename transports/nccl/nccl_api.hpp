@@ -10,6 +10,7 @@ namespace sinew::nccl {
 struct OpaqueComm;
 using Comm = OpaqueComm*;
 using Stream = void*;  ///< cudaStream_t
+using Window = void*;  ///< ncclWindow_t: a handle
 
 struct UniqueId {
   char internal[128];
@@ -44,12 +45,16 @@ enum class RedOp : int { Sum, Prod, Max, Min, Avg };
 enum class ScalarResidence : int { Device, HostImmediate };
 
 inline constexpr int kUndefined = INT_MIN;
+inline constexpr int kColorless = -1;       ///< of a rank that comes into no part of a split
+inline constexpr int kSymmetricWindow = 1;  ///< calls are given a window on all ranks, at equal offsets
 
 constexpr int version_code(int major, int minor, int patch) noexcept { return major * 10000 + minor * 100 + patch; }
 /// The oldest that this module works with.
 inline constexpr int kOldest = version_code(2, 18, 0);
 inline constexpr int kFirstWithFloat8 = version_code(2, 24, 0);
 inline constexpr int kFloat8Capability = 90;  ///< of a device whose kernels compute them
+inline constexpr int kFirstWithRegistration = version_code(2, 19, 0);
+inline constexpr int kFirstWithWindows = version_code(2, 27, 0);
 inline constexpr int kFirstWithAllToAll = version_code(2, 28, 0);
 
 /// As of 2.18; later versions take it for what it says it is and use their defaults for what they have beyond it.
@@ -65,7 +70,9 @@ struct CommConfig {
   int split_share = kUndefined;
 };
 
-/// The functions of one library. Those of later versions than the oldest are null where it has none.
+/// The functions of one library. Those of later versions than the oldest, and those that a build may leave out, are
+/// null where it has none. In a communicator that does not block, comm_split and comm_window_register may return
+/// Success before they are through; comm_get_async_error knows.
 struct Api {
   Result (*get_version)(int* version);
   Result (*get_unique_id)(UniqueId* id);
@@ -90,6 +97,15 @@ struct Api {
   Result (*recv)(void* to, std::size_t count, DataType type, int peer, Comm comm, Stream stream);
   Result (*group_start)();
   Result (*group_end)();
+  Result (*comm_split)(Comm comm, int color, int key, Comm* part, CommConfig* config);
+  // kFirstWithRegistration
+  Result (*mem_alloc)(void** memory, std::size_t bytes);
+  Result (*mem_free)(void* memory);
+  Result (*comm_register)(Comm comm, void* memory, std::size_t bytes, void** handle);
+  Result (*comm_deregister)(Comm comm, void* handle);
+  // kFirstWithWindows
+  Result (*comm_window_register)(Comm comm, void* memory, std::size_t bytes, Window* window, int flags);
+  Result (*comm_window_deregister)(Comm comm, Window window);
   // kFirstWithAllToAll
   Result (*all_to_all)(const void* from, void* to, std::size_t count, DataType type, Comm comm, Stream stream);
   Result (*gather)(const void* from, void* to, std::size_t count, DataType type, int root, Comm comm, Stream stream);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,16 +41,19 @@ NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, b
       one_host_(one_host),
       obstacle_(std::move(agreed.obstacle)),
       abilities_(agreed.abilities),
+      origin_(std::move(agreed.origin)),
       comm_(agreed.comm),
+      birth_(std::move(agreed.birth)),
       made_by_(Deadline::after(shared.timeout)),
-      state_(State::Making) {
+      state_(State::Making),
+      known_(shared.library.api, shared.order.runtime(), shared.order.stream().device) {
   if (!obstacle_.empty()) end_ = Status(Code::Unavailable, obstacle_);
   if (!obstacle_.empty()) state_ = State::Ended;
 }
 
 NcclOffload::~NcclOffload() {
   const bool quiet = state_ == State::Ready && pending_ == 0;
-  if (quiet) {
+  if (quiet && known_.forget(comm_, abilities_.features.windows, true) == Result::Success) {
     shared_.endings.finish(comm_);
   } else {
     end(Status(Code::Aborted, "the communicator was destroyed"));
@@ -57,7 +61,11 @@ NcclOffload::~NcclOffload() {
   // What has not come to its end by now never will: its owner has waited.
   if (draining_) shared_.order.runtime().release(drain_);
   for (LaunchList* list : {&started_, &ended_}) {
-    while (list->front() != nullptr) put_away(list->pop());
+    while (list->front() != nullptr) {
+      Launch& launch = list->pop();
+      if (launch.errand) launch.errand->ended(end_);
+      put_away(launch);
+    }
   }
 }
 
@@ -71,16 +79,27 @@ Seconds NcclOffload::predict(const CollectiveDesc& desc) const {
 }
 
 std::string NcclOffload::describe(const CollectiveDesc& desc) const {
-  return fmt::format("{} of NCCL {}", way_of(desc.collective, shared_.library.api),
-                     version_text(shared_.library.version));
+  return fmt::format("{} of NCCL {}, {}", way_of(desc.collective, abilities_.features),
+                     version_text(shared_.library.version), origin_);
 }
 
 void NcclOffload::launch(const sinew::Call& call, Completion& done) {
   const bool waits = call.after.device >= 0 && end_.ok();
   DeviceRuntime& runtime = shared_.order.runtime();
   const DeviceRuntime::Event after = waits ? runtime.record(call.after) : 0;
-  auto& launch =
-      *new (pool_.take(sizeof(Launch))) Launch{nullptr, this, NcclCall(call), after, waits, call.mark, &done};
+  const std::size_t count = parts_of(call);
+  auto* parts = count > 0 ? static_cast<Extent*>(pool_.take(count * sizeof(Extent))) : nullptr;
+  begin(*new (pool_.take(sizeof(Launch))) Launch{.issuer = this,
+                                                 .call = NcclCall(call, parts),
+                                                 .event = after,
+                                                 .waits = waits,
+                                                 .mark = call.mark,
+                                                 .done = &done,
+                                                 .parts = parts,
+                                                 .part_count = count});
+}
+
+void NcclOffload::begin(Launch& launch) {
   ++pending_;
   if (!end_.ok()) return ended_.push(launch);
   shared_.order.add(launch);
@@ -89,21 +108,27 @@ void NcclOffload::launch(const sinew::Call& call, Completion& done) {
 
 void NcclOffload::abort(const Status& reason) noexcept { end(reason); }
 
-/// Of the group, the stream and the device: where NCCL is with what it was asked before.
-Issuer::Answer NcclOffload::ready() noexcept {
+Issuer::Answer NcclOffload::ready(const Launch& next) noexcept {
+  const Answer answer = poll(next.errand.get());
+  const bool waits_for_calls = next.errand && started_.front() != nullptr;
+  return answer == Answer::Yes && waits_for_calls ? Answer::NotYet : answer;
+}
+
+/// Where NCCL is with what it was asked before. `errand`: it may be that.
+Issuer::Answer NcclOffload::poll(const Errand* errand) noexcept {
   if (state_ == State::Ready) return Answer::Yes;
   if (state_ == State::Ended) return Answer::Failed;
+  if (birth_ && !born()) return state_ == State::Ended ? Answer::Failed : Answer::NotYet;
+  const bool making = state_ == State::Making;
+  const char* what = making ? "ncclCommInitRankConfig" : errand != nullptr ? errand->function() : "a call";
   Result state = Result::Success;
   const Result asked = shared_.library.api.comm_get_async_error(comm_, &state);
-  const char* what = state_ == State::Making ? "ncclCommInitRankConfig" : "a call";
-  if (asked == Result::Success && state == Result::InProgress) {
-    if (state_ == State::Busy || !made_by_.passed()) return Answer::NotYet;
-    end(Status(Code::Timeout,
-               fmt::format("NCCL {}: rank {} of {}: ncclCommInitRankConfig has not met all ranks in time",
-                           version_text(shared_.library.version), rank_, ranks_)));
-    return Answer::Failed;
-  }
-  return answer_to(asked == Result::Success ? state : asked, what);
+  if (asked != Result::Success || state != Result::InProgress)
+    return answer_to(asked == Result::Success ? state : asked, what);
+  const bool late = making ? made_by_.passed() : errand != nullptr && through_by_.passed();
+  if (!late) return Answer::NotYet;
+  give_up(what);
+  return Answer::Failed;
 }
 
 Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
@@ -111,12 +136,14 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
   const Api& api = shared_.library.api;
   try {
     if (launch.waits) order.runtime().wait(order.stream(), launch.event);
+    if (launch.errand) return run(*launch.errand);
     const NcclCall call = apart(launch.call);
     RedOp op{};
     if (const Result found = operators_.find(api, comm_, call, op); found != Result::Success)
       return answer_to(found, "ncclRedOpCreatePreMulSum");
-    return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, call, op),
-                     way_of(call.collective, api));
+    const Features& features = abilities_.features;
+    return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, features, call, op),
+                     way_of(call.collective, features));
   } catch (const Error& e) {
     end(Status(e.code(), e.what()));
     return Answer::Failed;
@@ -125,9 +152,9 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
 
 /// Of a call in place that NCCL cannot run so: reads a copy.
 NcclCall NcclOffload::apart(const NcclCall& call) {
-  if (!call.needs_copy()) return call;
+  const std::size_t bytes = call.bytes_to_copy(ranks_);
+  if (bytes == 0) return call;
   LaunchOrder& order = shared_.order;
-  const std::size_t bytes = call.block_bytes() * static_cast<std::size_t>(ranks_);
   const Place place{MemoryKind::Device, order.stream().device};
   const Buffer copy = order.scratch().at_least(bytes, order.stream());
   order.runtime().copy_async(copy, ConstBuffer(call.in, bytes, place), order.stream());
@@ -154,12 +181,18 @@ void NcclOffload::started(Launch& launch) noexcept {
   if (launch.waits) order.runtime().release(launch.event);
   launch.waits = false;
   started_.push(launch);
+  if (launch.errand) return;
   try {
     launch.event = order.runtime().record(order.stream());
     launch.mark->set(order.runtime(), launch.event);  // it takes the event over, and keeps it beyond the completion
   } catch (const Error& e) {
     end(Status(e.code(), e.what()));
   }
+}
+
+void NcclOffload::give_up(const char* function) noexcept {
+  end(Status(Code::Timeout, fmt::format("NCCL {}: rank {} of {}: {} has not met all ranks in time",
+                                        version_text(shared_.library.version), rank_, ranks_, function)));
 }
 
 void NcclOffload::fail(const std::string& why) noexcept {
@@ -173,13 +206,19 @@ void NcclOffload::end(const Status& reason) noexcept {
   state_ = State::Ended;
   end_ = reason;
   const bool with_nccl = shared_.order.drop(*this, ended_);
-  const Endings::Done aborted = shared_.endings.abort(std::exchange(comm_, nullptr));
+  if (birth_) birth_->wanted = false;
+  if (birth_ && birth_->over) comm_ = std::exchange(birth_->comm, nullptr);
+  if (comm_ == nullptr) return;  // nothing was issued
+  std::vector<std::shared_ptr<const void>> used = known_.take_all();
+  if (with_nccl) used.push_back(ended_.front()->errand);
+  const Endings::Done aborted = shared_.endings.abort(std::exchange(comm_, nullptr), std::move(used));
   if (with_nccl || started_.front() != nullptr) aborted_ = aborted;
 }
 
 int NcclOffload::progress() noexcept {
-  if (state_ == State::Making) ready();
+  if (state_ == State::Making) poll(nullptr);
   int events = shared_.order.advance();
+  if (state_ == State::Ready && known_.has_dropped()) forget_dropped();
   events += state_ == State::Ended ? finish_ended() : finish_reached();
   if (events > 0 || pending_ == 0) return events;
   if (++quiet_turns_ % kTurnsPerLook == 0 && state_ == State::Ready) look_for_errors();
@@ -189,7 +228,8 @@ int NcclOffload::progress() noexcept {
 int NcclOffload::finish_reached() noexcept {
   int count = 0;
   try {
-    while (started_.front() != nullptr && shared_.order.runtime().query(started_.front()->event)) {
+    while (started_.front() != nullptr &&
+           (started_.front()->errand || shared_.order.runtime().query(started_.front()->event))) {
       finish(started_.pop(), {});
       ++count;
     }
@@ -235,12 +275,15 @@ void NcclOffload::look_for_errors() noexcept {
 
 void NcclOffload::finish(Launch& launch, Status status) noexcept {
   Completion& done = *launch.done;
+  if (launch.errand) launch.errand->ended(status);
   put_away(launch);
   done.finish(std::move(status));
 }
 
 void NcclOffload::put_away(Launch& launch) noexcept {
   if (launch.waits) shared_.order.runtime().release(launch.event);
+  if (launch.parts != nullptr) pool_.give(launch.parts, launch.part_count * sizeof(Extent));
+  launch.~Launch();
   pool_.give(&launch, sizeof(Launch));
   --pending_;
 }

@@ -9,6 +9,7 @@
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
+#include <sinew/transports/nccl/known_memory.hpp>
 #include <sinew/transports/nccl/launch_order.hpp>
 #include <sinew/transports/nccl/operators.hpp>
 
@@ -27,7 +28,7 @@ struct Shared {
 
 /// Whole collectives on device memory by one NCCL communicator, which never blocks: what it has not finished yet is
 /// asked for in progress().
-class NcclOffload final : public CollectiveOffload, private Issuer {
+class NcclOffload final : public CollectiveOffload, private Issuer, private OffloadMemory {
  public:
   /// `one_host`: the whole group shares one.
   NcclOffload(Shared& shared, const Group& group, Agreement agreed, bool one_host);
@@ -40,6 +41,14 @@ class NcclOffload final : public CollectiveOffload, private Issuer {
   void launch(const sinew::Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return shared_.order.scratch().bytes(); }
+  OffloadMemory* memory() noexcept override { return this; }
+
+  const Abilities& abilities() const noexcept { return abilities_; }
+  /// Why NCCL cannot split this communicator, as this rank sees it; empty: it can.
+  std::string no_split() const;
+  /// Collective, in the order of the calls: has NCCL split off the ranks of `color`, in the order of `key`.
+  /// `birth`: null where this rank comes into no part.
+  void split(std::shared_ptr<Birth> birth, int color, int key, Completion& done);
 
   int progress() noexcept override;
   bool active() const noexcept override { return pending_ > 0; }
@@ -56,10 +65,21 @@ class NcclOffload final : public CollectiveOffload, private Issuer {
     Ended
   };
 
-  Answer ready() noexcept override;
+  Availability available() const override;
+  std::string describe() const override;
+  Region allocate(std::size_t bytes) override { return known_.allocate(bytes); }
+  void attach(const Region& region, Completion& done) override;
+
+  Answer ready(const Launch& next) noexcept override;
   Answer issue(const Launch& launch) noexcept override;
   void started(Launch& launch) noexcept override;
 
+  void begin(Launch& launch);
+  void begin(std::shared_ptr<Errand> errand, Completion& done);
+  Answer poll(const Errand* errand) noexcept;
+  bool born() noexcept;
+  void give_up(const char* function) noexcept;
+  Answer run(Errand& errand);
   NcclCall apart(const NcclCall& call);
   Answer answer_to(Result result, std::string_view function) noexcept;
   void fail(const std::string& why) noexcept;
@@ -68,6 +88,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer {
   int finish_ended() noexcept;
   bool drained() noexcept;
   void look_for_errors() noexcept;
+  void forget_dropped() noexcept;
   void finish(Launch& launch, Status status) noexcept;
   void put_away(Launch& launch) noexcept;
 
@@ -77,12 +98,16 @@ class NcclOffload final : public CollectiveOffload, private Issuer {
   const bool one_host_;
   const std::string obstacle_;
   const Abilities abilities_;
+  const std::string origin_;
   Comm comm_;
+  std::shared_ptr<Birth> birth_;  // where `comm_` is still to come from
   const Deadline made_by_;
+  Deadline through_by_;  // with the errand that NCCL is at work on
   State state_;
   Operators operators_;
+  KnownMemory known_;
   BlockPool pool_;
-  LaunchList started_;  // on the stream, in order
+  LaunchList started_;  // on the stream, in order; errands that are done
   LaunchList ended_;    // after end(): all that were not started
   int pending_ = 0;
   std::uint32_t quiet_turns_ = 0;

@@ -57,6 +57,18 @@ SINEW_SAME_FUNCTION(send, ncclSend);
 SINEW_SAME_FUNCTION(recv, ncclRecv);
 SINEW_SAME_FUNCTION(group_start, ncclGroupStart);
 SINEW_SAME_FUNCTION(group_end, ncclGroupEnd);
+SINEW_SAME_FUNCTION(comm_split, ncclCommSplit);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+SINEW_SAME_FUNCTION(mem_alloc, ncclMemAlloc);
+SINEW_SAME_FUNCTION(mem_free, ncclMemFree);
+SINEW_SAME_FUNCTION(comm_register, ncclCommRegister);
+SINEW_SAME_FUNCTION(comm_deregister, ncclCommDeregister);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+SINEW_SAME_FUNCTION(comm_window_register, ncclCommWindowRegister);
+SINEW_SAME_FUNCTION(comm_window_deregister, ncclCommWindowDeregister);
+SINEW_SAME_VALUE(nccl::kSymmetricWindow, NCCL_WIN_COLL_SYMMETRIC);
+#endif
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
 SINEW_SAME_FUNCTION(all_to_all, ncclAlltoAll);
 SINEW_SAME_FUNCTION(gather, ncclGather);
@@ -81,6 +93,7 @@ static_assert([] {
   return kOurs.magic == kTheirs.magic && kOurs.blocking == kTheirs.blocking && kOurs.net_name == kTheirs.netName &&
          kOurs.split_share == kTheirs.splitShare;
 }());
+SINEW_SAME_VALUE(nccl::kColorless, NCCL_SPLIT_NOCOLOR);
 SINEW_SAME_VALUE(nccl::kUndefined, NCCL_CONFIG_UNDEF_INT);
 SINEW_SAME_VALUE(nccl::version_code(2, 28, 9), NCCL_VERSION(2, 28, 9));
 SINEW_SAME_VALUE(nccl::kOldest, NCCL_VERSION(2, 18, 0));

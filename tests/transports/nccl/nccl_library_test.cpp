@@ -1,3 +1,4 @@
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -6,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/transports/nccl/features.hpp>
 #include <sinew/transports/nccl/library.hpp>
 
 #include "fakes/fake_nccl.hpp"
@@ -54,16 +56,35 @@ TEST(NcclLibrary, SaysBothVersions_WhenItIsTooOld) {
 }
 
 TEST(NcclLibrary, HasWhatItsVersionHas) {
-  EXPECT_NE(nccl::load_library(FAKE_NCCL).api.all_to_all, nullptr);
-  fake_nccl_inject(kFakeNcclVersion, 0, 22707);
-  EXPECT_EQ(nccl::load_library(FAKE_NCCL).api.all_to_all, nullptr);
-  fake_nccl_reset();
+  const auto features = [](int version) {
+    fake_nccl_inject(kFakeNcclVersion, 0, version);
+    const nccl::Features f = nccl::features_of(nccl::load_library(FAKE_NCCL).api);
+    fake_nccl_reset();
+    return std::array{f.split, f.registration, f.windows, f.all_to_all && f.gather && f.scatter};
+  };
+  EXPECT_THAT(features(22809), ElementsAre(true, true, true, true));
+  EXPECT_THAT(features(22707), ElementsAre(true, true, true, false));
+  EXPECT_THAT(features(22605), ElementsAre(true, true, false, false));
+  EXPECT_THAT(features(21806), ElementsAre(true, false, false, false));
+}
+
+TEST(NcclLibrary, DoesWithoutWhatABuildLacks) {
+  const nccl::Library bare = nccl::load_library(FAKE_NCCL_BARE);
+  EXPECT_EQ(bare.version, 22809);
+  const nccl::Features f = nccl::features_of(bare.api);
+  EXPECT_FALSE(f.split || f.registration || f.windows || f.all_to_all || f.gather || f.scatter);
+  EXPECT_FALSE(nccl::common_to(f, nccl::features_of(nccl::load_library(FAKE_NCCL).api)).windows);
 }
 
 /// Every function is there under its name. No more: the fake's would stand in for its own.
 TEST(NcclLibrary, IsNvidias_WhereThatIs) {
   if (!files::exists(REAL_NCCL)) GTEST_SKIP() << "no libnccl.so.2 of NVIDIA's was found when this was configured";
-  EXPECT_GE(nccl::load_library(REAL_NCCL).version, nccl::kOldest);
+  const nccl::Library real = nccl::load_library(REAL_NCCL);
+  EXPECT_GE(real.version, nccl::kOldest);
+  const nccl::Features f = nccl::features_of(real.api);
+  EXPECT_TRUE(f.split);
+  EXPECT_EQ(f.registration, real.version >= nccl::kFirstWithRegistration);
+  EXPECT_EQ(f.windows, real.version >= nccl::kFirstWithWindows);
 }
 
 TEST(NcclLibrary, IsFoundBesidePyTorch_LaterPythonsFirst) {

@@ -133,7 +133,11 @@ TEST(NcclOffload, SaysWhatItCannotRun) {
       return rank.offload().supports({.collective = c, .op = op, .place = {MemoryKind::Device, 0}}).reason;
     };
     require(reason(Collective::Barrier) == "NCCL has no barrier", reason(Collective::Barrier));
-    require(reason(Collective::AllToAllV) == "NCCL has no all_to_all_v", reason(Collective::AllToAllV));
+    require(reason(Collective::SendRecv) == "NCCL has no sendrecv", reason(Collective::SendRecv));
+    require(reason(Collective::ReduceScatterV, ReduceOp::User) == "NCCL takes no operator of the user's",
+            reason(Collective::ReduceScatterV, ReduceOp::User));
+    for (const Collective c : {Collective::AllGatherV, Collective::AllToAllV, Collective::GatherV})
+      require(reason(c).empty(), reason(c));
     require(reason(Collective::Reduce, ReduceOp::User) == "NCCL takes no operator of the user's",
             reason(Collective::Reduce, ReduceOp::User));
     require(reason(Collective::Gather).empty(), reason(Collective::Gather));

@@ -36,6 +36,8 @@ void on_nccl(int ranks, const NcclBody& body, const WorldOptions& options, Devic
   fake_nccl_reset();
   EXPECT_EQ(fake_nccl_live(), 0);
   EXPECT_EQ(fake_nccl_operators(), 0);
+  EXPECT_EQ(fake_nccl_registrations(), 0);
+  EXPECT_EQ(fake_nccl_allocations(), 0);
   EXPECT_STREQ(fake_nccl_misuse(), nullptr);
 }
 

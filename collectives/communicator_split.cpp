@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+
+Communicator Communicator::split(int color, int key, const CallOptions& options) {
+  state();
+  // Free ids common to all: one word each is enough, for a communicator has few others beside it.
+  auto& free = state_->world->free_ids;
+  std::vector<std::uint64_t> ids = free;
+  all_reduce(std::span(ids), ReduceOp::BitAnd, options).get();
+  const std::vector<std::int64_t> mine{color, key};
+  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
+  all_gather(std::span(mine), std::span(all), options).get();
+
+  // From a place that moves with every split: a message that nobody received before its communicator ended shall not
+  // meet the next one.
+  const auto first = static_cast<std::ptrdiff_t>(state_->identity_of_child(0) % ids.size());
+  const auto is_free = [](std::uint64_t w) { return w != 0; };
+  auto word = std::find_if(ids.begin() + first, ids.end(), is_free);
+  if (word == ids.end()) word = std::find_if(ids.begin(), ids.begin() + first, is_free);
+  if (*word == 0) throw Error(Code::Unavailable, "split: all 32768 communicator ids are in use");
+  const auto id = static_cast<std::uint16_t>(2 * (64 * (word - ids.begin()) + std::countr_zero(*word)));
+  std::vector<std::pair<std::int64_t, int>> members;
+  for (int r = 0; r < size(); ++r) {
+    if (all[2 * static_cast<std::size_t>(r)] == color)
+      members.emplace_back(all[2 * static_cast<std::size_t>(r) + 1], r);
+  }
+  std::ranges::sort(members);
+  Group group{0, {}, state_->group.generation, id, state_->identity_of_child(color)};
+  std::vector<int> places;  // of the members
+  for (const auto& [k, r] : members) {
+    if (r == rank()) group.rank = group.size();
+    group.world_ranks.push_back(state_->group.world_ranks[static_cast<std::size_t>(r)]);
+    places.push_back(r);
+  }
+  if (color < 0) {
+    group.world_ranks.clear();
+    state_->split_offloads(group, color, {rank()}, options);
+    return {};
+  }
+  auto made = CommunicatorState::make(state_->keeps_world, group);
+  made->adopt(state_->split_offloads(group, color, std::move(places), options));
+  return Communicator(std::move(made));
+}
+
+}  // namespace sinew
