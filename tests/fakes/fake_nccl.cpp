@@ -28,13 +28,6 @@ using Life = OpaqueComm::Life;
 /// Turns of a stream that a lingering call lasts.
 constexpr int kLingers = 500;
 
-struct GroupState {
-  int depth = 0;
-  std::vector<Request> requests;
-  Result error = Result::Success;
-};
-thread_local GroupState group;
-
 /// What a part reads or writes must be device memory, all of it.
 std::byte* usable(const void* address, std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -137,6 +130,7 @@ Result take(const char* function, Request& request, const void* from, void* to) 
   }
   request.to = to;
   if (part.count == 0) return Result::Success;  // as NCCL: nobody waits for anybody
+  fakes::Group& group = process().groups[std::this_thread::get_id()];
   if (group.depth == 0) return launch({request});
   group.requests.push_back(request);
   return Result::Success;
@@ -165,6 +159,7 @@ namespace fakes {
 Result call(const char* function, Request request, const void* from, void* to) {
   const std::scoped_lock guard(lock());
   const Result result = take(function, request, from, to);
+  fakes::Group& group = process().groups[std::this_thread::get_id()];
   if (group.depth > 0 && result != Result::Success) group.error = result;
   return result;
 }
@@ -242,12 +237,15 @@ SINEW_NCCL Result ncclRecv(void* to, std::size_t count, DataType type, int peer,
 }
 
 SINEW_NCCL Result ncclGroupStart() {
+  const std::scoped_lock guard(lock());
+  fakes::Group& group = process().groups[std::this_thread::get_id()];
   if (group.depth++ == 0) group.error = Result::Success;
   return Result::Success;
 }
 
 SINEW_NCCL Result ncclGroupEnd() {
   const std::scoped_lock guard(lock());
+  fakes::Group& group = process().groups[std::this_thread::get_id()];
   if (--group.depth > 0) return Result::Success;
   std::vector<Request> requests = std::exchange(group.requests, {});
   if (group.error != Result::Success || requests.empty()) return group.error;

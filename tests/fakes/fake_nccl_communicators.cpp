@@ -151,10 +151,8 @@ SINEW_NCCL const char* ncclGetErrorString(Result result) {
 }
 
 SINEW_NCCL const char* ncclGetLastError(Comm comm) {
-  static thread_local std::string words;
   const std::scoped_lock guard(lock());
-  words = comm == nullptr ? "" : comm->words;
-  return words.c_str();
+  return process().told.emplace_back(comm == nullptr ? "" : comm->words).c_str();
 }
 
 }  // namespace sinew::nccl

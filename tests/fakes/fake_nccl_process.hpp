@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fakes/fake_nccl.hpp"
@@ -34,6 +36,14 @@ struct Registration {
   bool alive = true;
 };
 
+/// Between ncclGroupStart and ncclGroupEnd of one thread.
+struct Group {
+  int depth = 0;
+  std::vector<Request> requests;
+  Result error = Result::Success;
+};
+
+/// Nothing here is a thread_local: its memory would be the loader's, which tsan does not know.
 struct Process {
   std::vector<std::unique_ptr<OpaqueComm>> comms;
   std::map<std::uint64_t, std::shared_ptr<Clique>> cliques;
@@ -43,6 +53,8 @@ struct Process {
   std::map<const std::byte*, std::size_t> allocations;  ///< bytes, of ncclMemAlloc
   std::vector<std::unique_ptr<Registration>> registrations;
   int splits = 0;
+  std::map<std::thread::id, Group> groups;
+  std::deque<std::string> told;                               ///< by ncclGetLastError
   std::shared_ptr<bool> late = std::make_shared<bool>(true);  ///< what is held by kFakeNcclLate still is
   std::string misuse;
 };

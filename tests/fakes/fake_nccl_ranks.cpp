@@ -24,9 +24,9 @@ void conclude(Clique& clique, Meeting& meeting) {
 std::size_t bytes_of(const Request& r) { return r.part.count * size_of(r.part.dtype); }
 
 /// The messages of one group on one rank.
-class Group {
+class Messages {
  public:
-  explicit Group(std::vector<Request> requests) : requests_(std::move(requests)) {}
+  explicit Messages(std::vector<Request> requests) : requests_(std::move(requests)) {}
 
   bool run() {
     OpaqueComm& comm = *requests_.front().comm;
@@ -109,7 +109,7 @@ fake::Step step_of(Request request, std::uint64_t number) {
 }
 
 fake::Step step_of(std::vector<Request> messages) {
-  return [group = std::make_shared<Group>(std::move(messages))] { return group->run(); };
+  return [group = std::make_shared<Messages>(std::move(messages))] { return group->run(); };
 }
 
 }  // namespace sinew::nccl::fakes
