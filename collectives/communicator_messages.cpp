@@ -59,21 +59,24 @@ Endpoint& CommunicatorState::endpoint_to(int peer) {
 }
 
 void CommunicatorState::launch_message(const Message& message, StreamRef after, Completion& done) {
+  if (!ended.ok()) return done.finish(ended);
   const auto& name = selector->transport_between(selector->cheapest(), group.rank, message.peer);
-  if (!ended.ok()) {
-    done.finish(ended);
-  } else if (name.empty()) {
-    done.finish(
+  if (name.empty()) {
+    return done.finish(
         Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, message.peer)));
-  } else if (message.memory.place.kind == MemoryKind::Device && !world->rail(name)->capabilities().device_memory) {
+  }
+  const bool device = message.memory.place.kind == MemoryKind::Device;
+  const bool direct = device && world->rail(name)->capabilities().device_memory;
+  if (device && !direct) {
     const auto post = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
       post_message({message.sends, pinned, message.peer, message.tag}, copied);
       return endpoint_to(message.peer);
     };
     StagedMessages& staged = staged_messages();
     message.sends ? staged.send(message.memory, after, post, done) : staged.recv(message.memory, after, post, done);
-  } else if (message.sends && staged_messages_ && staged_messages_->sending()) {
-    staged_messages_->queue([this, &done, message] { ended.ok() ? post_message(message, done) : done.finish(ended); });
+  } else if ((direct && after.device >= 0) || (staged_messages_ && staged_messages_->must_queue(message.sends))) {
+    const auto launch = [this, &done, message] { ended.ok() ? post_message(message, done) : done.finish(ended); };
+    staged_messages().queue(message.sends, direct ? after : StreamRef{}, launch, done);
   } else {
     post_message(message, done);
   }
