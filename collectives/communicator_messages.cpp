@@ -67,27 +67,29 @@ Endpoint* CommunicatorState::endpoint_to(int peer) {
   return known;
 }
 
-bool CommunicatorState::must_stage(const Message& message) const {
-  if (message.memory.place.kind != MemoryKind::Device) return false;
-  const std::string& name = selector->transport_between(selector->cheapest(), group.rank, message.peer);
-  return !world->rail(name)->capabilities().device_memory;
+bool CommunicatorState::takes_device_memory(int peer) const {
+  const std::string& name = selector->transport_between(selector->cheapest(), group.rank, peer);
+  return world->rail(name)->capabilities().device_memory;
 }
 
 void CommunicatorState::launch_message(const Message& message, StreamRef after, Completion& done) {
-  if (!ended.ok()) {
-    done.finish(ended);
-  } else if (endpoint_to(message.peer) == nullptr) {
-    done.finish(
+  if (!ended.ok()) return done.finish(ended);
+  if (endpoint_to(message.peer) == nullptr) {
+    return done.finish(
         Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, message.peer)));
-  } else if (must_stage(message)) {
+  }
+  const bool device = message.memory.place.kind == MemoryKind::Device;
+  const bool direct = device && takes_device_memory(message.peer);
+  if (device && !direct) {
     const auto post = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
       post_message({message.sends, pinned, message.peer, message.tag}, copied);
       return *endpoint_to(message.peer);
     };
     StagedMessages& staged = staged_messages();
     message.sends ? staged.send(message.memory, after, post, done) : staged.recv(message.memory, after, post, done);
-  } else if (message.sends && staged_messages_ && staged_messages_->sending()) {
-    staged_messages_->queue([this, &done, message] { ended.ok() ? post_message(message, done) : done.finish(ended); });
+  } else if ((direct && after.device >= 0) || (staged_messages_ && staged_messages_->must_queue(message.sends))) {
+    const auto launch = [this, &done, message] { ended.ok() ? post_message(message, done) : done.finish(ended); };
+    staged_messages().queue(message.sends, direct ? after : StreamRef{}, launch, done);
   } else {
     post_message(message, done);
   }

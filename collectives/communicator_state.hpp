@@ -99,7 +99,8 @@ struct CommunicatorState : Controlled {
   void cancel_message(int peer, Completion& done);
   /// nullptr: no transport leads there.
   Endpoint* endpoint_to(int peer);
-  bool must_stage(const Message& message) const;
+  /// The transport that leads there does.
+  bool takes_device_memory(int peer) const;
   /// `asking`: calls that are pending and have launched nothing, but wait for this plan.
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc, std::size_t asking);
   Executable& executable(ReadyPlan& plan, bool in_place);

@@ -203,6 +203,7 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
         module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device});
     const Availability offload = fabric->has_offload();
     status.ok = true;
+    status.no_device = fabric->takes_device_memory().reason;
     status.offload = offload.ok ? "" : offload.reason;
     fabrics.push_back({status.name, std::move(fabric)});
   } catch (const std::exception& e) {  // also what a module from elsewhere throws

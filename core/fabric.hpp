@@ -63,6 +63,9 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
   virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
+  /// Whether messages may lie on this rank's device (Capabilities::device_memory), or why not where others of this
+  /// module may; without a reason: it carries host memory only.
+  virtual Availability takes_device_memory() const { return Availability::no(""); }
   /// Why this module offers no collectives of its own, or yes.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }

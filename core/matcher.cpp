@@ -11,6 +11,7 @@ namespace {
 
 /// The 64 bytes of a receive.
 struct Receive : Operation {
+  MemoryKind kind = MemoryKind::Host;  // first: there is room behind Operation's members
   Tag tag;
   std::byte* into = nullptr;  // the next byte to be written
   std::size_t bytes = 0;      // room; once bytes have come: how many are still to come
@@ -59,6 +60,7 @@ void Matcher::recv(Sink to, Tag tag, Completion& done) {
   auto& r = done.make<Receive>();
   r.stage = Stage::Posted;
   r.tag = tag;
+  r.kind = to.into.place.kind;
   r.into = to.into.data;
   r.bytes = to.into.bytes;
   r.reduce = to.reduce;
@@ -224,7 +226,7 @@ void Matcher::release(Unexpected& message) noexcept { pool_.give(&message, messa
 
 Buffer Matcher::place(Completion& receive) noexcept {
   const Receive& r = receive_of(receive);
-  return {r.reduce ? nullptr : r.into, bytes_left(receive)};
+  return {r.reduce ? nullptr : r.into, bytes_left(receive), {r.kind}};
 }
 
 std::size_t Matcher::bytes_left(Completion& receive) noexcept {

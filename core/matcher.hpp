@@ -65,7 +65,8 @@ class SINEW_API Matcher {
   bool withdraw(std::uint64_t id);
 
   // For a receive that was granted, bytes in order.
-  /// Where the rest goes; data is null for a reducing receive, whose bytes must be delivered.
+  /// Where the rest goes; data is null for a reducing receive, whose bytes must be delivered. Those of device memory
+  /// must not: the transport brings them itself. Which device it is, is not kept.
   static Buffer place(Completion& receive) noexcept;
   static std::size_t bytes_left(Completion& receive) noexcept;
   /// 1, or of a reducing receive the bytes of an element: pieces to deliver are multiples of it.

@@ -21,11 +21,11 @@ struct Tag {
   }
   constexpr std::uint8_t generation() const noexcept { return static_cast<std::uint8_t>(bits >> 56); }
   constexpr std::uint16_t communicator() const noexcept { return static_cast<std::uint16_t>(bits >> 40); }
+  /// Of a send or recv, not of a collective's step.
+  constexpr bool is_user() const noexcept { return (communicator() & 1) != 0; }
   constexpr std::uint16_t sequence() const noexcept { return static_cast<std::uint16_t>(bits >> 24); }
   /// Same communicator and same call, whatever step of it: two such messages with different notes are a mismatch.
-  constexpr bool same_call(Tag other) const noexcept {
-    return (bits >> 24) == (other.bits >> 24) && (communicator() & 1) == 0;
-  }
+  constexpr bool same_call(Tag other) const noexcept { return (bits >> 24) == (other.bits >> 24) && !is_user(); }
   friend constexpr bool operator==(Tag, Tag) = default;
 };
 

@@ -25,7 +25,7 @@ struct RemoteKey {
 };
 
 struct Capabilities {
-  bool device_memory = false;
+  bool device_memory = false;  ///< messages with user tags may lie on this rank's device; no sink there reduces
   bool one_sided = false;
   bool cancels_sends = false;
   bool ordered = true;  ///< messages of a pair arrive in the order of the sends

@@ -16,6 +16,9 @@ Status status_of(const Error& e) { return {e.code(), e.what(), e.rank()}; }
 }  // namespace
 
 StagedMessages::~StagedMessages() {
+  for (const Leaving& l : leaving_) {
+    if (l.waits) runtime_.release(l.event);
+  }
   for (auto& [bytes, memory] : spare_) runtime_.release(memory);
   if (stream_.device >= 0) runtime_.release(stream_);
 }
@@ -64,7 +67,7 @@ void StagedMessages::send(ConstBuffer from, StreamRef after,
     if (from.bytes != 0) runtime_.copy_async(message.pinned.part(0, from.bytes), from, stream_);
     message.events.push_back(runtime_.record(stream_));
     message.step = Step::CopyIn;
-    leaving_.push_back({&message, {}});
+    leaving_.push_back({.message = &message});
   } catch (const Error& e) {
     fail(message, e);
   }
@@ -83,9 +86,26 @@ void StagedMessages::recv(Buffer to, StreamRef after,
   }
 }
 
-void StagedMessages::queue(std::function<void()> launch) { leaving_.push_back({nullptr, std::move(launch)}); }
+void StagedMessages::queue(bool sends, StreamRef after, std::function<void()> launch, Completion& done) {
+  Leaving& last = leaving_.emplace_back();
+  last.sends = sends;
+  last.launch = std::move(launch);
+  last.done = &done;
+  if (!sends) ++receives_leaving_;
+  try {
+    if (after.device >= 0) last.event = runtime_.record(after);
+    last.waits = after.device >= 0;
+  } catch (const Error& e) {
+    last.status = status_of(e);
+  }
+}
 
 bool StagedMessages::cancel(const Completion& done) {
+  const auto leaving = std::ranges::find_if(leaving_, [&](const Leaving& l) { return l.done == &done; });
+  if (leaving != leaving_.end()) {
+    leaving->status = Status(Code::Cancelled, "the message was cancelled before it left");
+    return true;
+  }
   const auto at = std::ranges::find_if(messages_, [&](const auto& m) { return m->done == &done; });
   if (at == messages_.end()) return false;
   Message& message = **at;
@@ -109,14 +129,52 @@ void StagedMessages::post(Message& message) {
   message.endpoint = &message.post(message.pinned.part(0, message.bytes), message);
 }
 
+/// Its stream has come so far, or never will.
+bool StagedMessages::may_launch(Leaving& first) {
+  if (!first.waits) return true;
+  try {
+    if (!runtime_.query(first.event)) return false;
+  } catch (const Error& e) {
+    first.status = status_of(e);
+  }
+  return true;
+}
+
+/// Nothing of theirs is under way: they need not wait for their streams.
+int StagedMessages::end_cancelled() {
+  std::vector<Leaving> ended;
+  for (auto l = leaving_.begin(); l != leaving_.end();) {
+    if (l->status.ok()) {
+      ++l;
+      continue;
+    }
+    ended.push_back(std::move(*l));
+    l = leaving_.erase(l);
+  }
+  for (Leaving& l : ended) {
+    if (l.waits) runtime_.release(l.event);
+    if (!l.sends) --receives_leaving_;
+    l.done->finish(std::move(l.status));
+  }
+  return static_cast<int>(ended.size());
+}
+
 int StagedMessages::let_leave() {
   int steps = 0;
   while (!leaving_.empty()) {
     Message* message = leaving_.front().message;
     if (message == nullptr) {
-      const auto launch = std::move(leaving_.front().launch);
+      if (!may_launch(leaving_.front())) return steps;
+      const Leaving now = std::move(leaving_.front());
       leaving_.pop_front();
-      launch();
+      if (now.waits) runtime_.release(now.event);
+      if (!now.sends) --receives_leaving_;
+      try {
+        now.status.require();
+        now.launch();
+      } catch (const Error& e) {
+        now.done->finish(status_of(e));
+      }
     } else {
       try {
         if (!copied(*message)) return steps;
@@ -158,7 +216,7 @@ bool StagedMessages::advance(Message& message) {
 }
 
 int StagedMessages::progress() noexcept {
-  int steps = let_leave();
+  int steps = end_cancelled() + let_leave();
   for (std::size_t i = 0; i < messages_.size();) {
     if (!advance(*messages_[i])) {
       ++i;

@@ -9,15 +9,17 @@
 
 #include <sinew/core/device.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/export.hpp>
 #include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {
 
-/// The point to point messages of one communicator on device memory, over transports that know only the host's: each
-/// goes through pinned memory of its length. Sends leave in the order in which they were made.
-/// Thread: of the World's engine. Cost: pinned memory of the messages in flight at most, kept for later ones.
-class StagedMessages : public ProgressSource {
+/// The point to point messages of one communicator on device memory. Over transports that know only the host's each
+/// goes through pinned memory of its length; others are only kept until their stream has come so far. Sends leave in
+/// the order in which they were made, and receives are posted in theirs. Thread: of the World's engine. Cost: pinned
+/// memory of the messages in flight at most, kept for later ones.
+class SINEW_API StagedMessages : public ProgressSource {
  public:
   StagedMessages(DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
   ~StagedMessages() override;
@@ -27,10 +29,10 @@ class StagedMessages : public ProgressSource {
             Completion& done);
   void recv(Buffer to, StreamRef after, const std::function<Endpoint&(Buffer pinned, Completion& received)>& post,
             Completion& done);
-  /// Runs `launch` when all sends made before have left.
-  void queue(std::function<void()> launch);
-  /// A send of host memory must queue.
-  bool sending() const noexcept { return !leaving_.empty(); }
+  /// Runs `launch`, which posts `done`'s message, when `after` has come so far and all that waits here has left.
+  void queue(bool sends, StreamRef after, std::function<void()> launch, Completion& done);
+  /// A message that waits for no stream must queue, too.
+  bool must_queue(bool sends) const noexcept { return sends ? !leaving_.empty() : receives_leaving_ > 0; }
   /// false: not one of these.
   bool cancel(const Completion& done);
 
@@ -53,10 +55,15 @@ class StagedMessages : public ProgressSource {
     bool cancelled = false;
     std::function<Endpoint&(Buffer, Completion&)> post;
   };
-  /// A send that has not left, or what waits behind one.
+  /// A send that has not left, or what waits behind one or for a stream.
   struct Leaving {
-    Message* message = nullptr;
+    Message* message = nullptr;  // null: the others are set
+    bool sends = true;
+    bool waits = false;  // for `event`
+    DeviceRuntime::Event event = 0;
     std::function<void()> launch;
+    Completion* done = nullptr;
+    Status status{};  // not Ok: will not be launched
   };
 
   Message& make(std::size_t bytes, Completion& done);
@@ -64,6 +71,8 @@ class StagedMessages : public ProgressSource {
   void fail(Message& message, const Error& why) noexcept;
   bool copied(Message& message);
   void post(Message& message);
+  bool may_launch(Leaving& first);
+  int end_cancelled();
   int let_leave();
   bool advance(Message& message);
   Buffer take(std::size_t bytes);
@@ -72,6 +81,7 @@ class StagedMessages : public ProgressSource {
   const int device_;
   StreamRef stream_;
   std::deque<Leaving> leaving_;
+  std::size_t receives_leaving_ = 0;
   std::vector<std::unique_ptr<Message>> messages_;
   std::multimap<std::size_t, Buffer> spare_;  // by length
 };

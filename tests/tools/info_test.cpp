@@ -91,6 +91,14 @@ TEST(SinewInfo, ListsEveryTransport_WithWhatItIsGoodForOrWhyNot) {
   }
 }
 
+TEST(SinewInfo, SaysWhyUcxCarriesNoDeviceMemory) {
+  const Outcome outcome = run_program({SINEW_INFO, "transports"}, {"SINEW_TRANSPORTS=ucx"});
+  if (outcome.out.find("ucx        ok") == std::string::npos) GTEST_SKIP() << outcome.out << outcome.err;
+  if (outcome.out.find("device memory") == std::string::npos) GTEST_SKIP() << "this UCX carries it";
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("ucx +ok +messages; .*device memory through the host: (UCX|this rank)"));
+}
+
 TEST(SinewInfo, EndsWithOneAndOneLine_WhenWhatItPrintedIsLost) {
   for (const char* arguments : {" --json >/dev/full", " config >/dev/full", " config >&-", " --version >/dev/full"}) {
     const Outcome outcome = run_program({"sh", "-c", SINEW_INFO + std::string(arguments)});

@@ -19,6 +19,7 @@ void print_json(const World& world) {
     if (!t.reason.empty()) row["reason"] = t.reason;
     row["collectives"] = t.ok && t.offload.empty();
     if (!t.offload.empty()) row["no_collectives"] = t.offload;
+    if (!t.no_device.empty()) row["no_device_memory"] = t.no_device;
     if (!t.left_alone.empty()) row["left_alone"] = t.left_alone;
     out.push_back(std::move(row));
   }
@@ -29,6 +30,7 @@ void print_text(const World& world) {
   for (const TransportStatus& t : world.transports()) {
     std::string use = t.offload.empty() ? "messages and whole collectives" : "messages";
     if (!t.left_alone.empty()) use += "; used only when asked for by name: " + t.left_alone;
+    if (!t.no_device.empty()) use += "; device memory through the host: " + t.no_device;
     std::cout << fmt::format("{:<10} {:<4} {}\n", t.name, t.ok ? "ok" : "no", t.ok ? use : t.reason);
   }
   std::cout << world.facts();

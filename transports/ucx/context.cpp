@@ -82,6 +82,14 @@ void require(ucs_status_t status, const std::string& what) {
   throw Error(Code::Unavailable, fmt::format("ucx: {}: {}", what, ucs_status_string(status)));
 }
 
+Availability judge_memory_types(std::uint64_t memory_types) {
+  if ((memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0) return Availability::yes();
+  const char* chosen = std::getenv("UCX_TLS");
+  return Availability::no(fmt::format(
+      "UCX {} carries no CUDA memory here: it was built without CUDA, or {} cuda_copy", ucp_get_version_string(),
+      chosen == nullptr ? "this machine has nothing for" : fmt::format("UCX_TLS={} leaves out", chosen)));
+}
+
 Context::Context(int ranks) {
   embed();
   const Embedded embedded;
@@ -97,6 +105,13 @@ Context::~Context() {
 }
 
 Bytes Context::address() const { return address_of(worker_.get(), false); }
+
+Availability Context::carries_cuda() const {
+  ucp_context_attr_t a{};
+  a.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  require(ucp_context_query(context_.get(), &a), "asking for the kinds of memory");
+  return judge_memory_types(a.memory_types);
+}
 
 bool Context::leads_elsewhere() const {
   // Without any device an address is the worker's id and a mark; a device with one transport takes 30 bytes and more.

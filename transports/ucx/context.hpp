@@ -2,6 +2,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ namespace sinew::ucx {
 
 /// Error{Unavailable, "ucx: WHAT: text of UCX"} unless ok.
 void require(ucs_status_t status, const std::string& what);
+
+/// Whether a context that knows these memory types (bits of ucs_memory_type_t) carries CUDA memory, or why not.
+Availability judge_memory_types(std::uint64_t memory_types);
 
 /// A context of UCX with one worker: configured by the user's UCX_* first, then by what sinew wants.
 /// Errors: Error{Unavailable} with UCX's reason and UCX_TLS, where nothing is left to send over.
@@ -27,6 +31,8 @@ class Context {
   ucp_worker_h worker() const noexcept { return worker_.get(); }
   int wake_descriptor() const noexcept { return wake_; }
   Bytes address() const;
+  /// Does it carry CUDA memory?
+  Availability carries_cuda() const;
   /// Does any of the transports lead to another host?
   bool leads_elsewhere() const;
 

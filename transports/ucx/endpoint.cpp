@@ -24,7 +24,9 @@ void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t n
   if (!end_.ok()) return finish(done, end_);
   s.from = from.data;
   s.left = from.bytes;
-  if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
+  s.on_device = from.place.kind == MemoryKind::Device;
+  s.meets_device = meets_device(from, tag);
+  if (!s.meets_device && from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
     s.eager = &shared_.requests.take(Request::What::Frame, this, &done);
     return link_.post(*s.eager, {.tag = tag.bits, .note = note, .kind = FrameKind::Eager}, kEagerHeaderBytes, from);
   }
@@ -74,6 +76,11 @@ void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   p.cb.send = &Requests::sent;
   p.user_data = &r;
+  hint(p, s.on_device ? MemoryKind::Device : MemoryKind::Host);
+  if (s.meets_device) {
+    p.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_AM_SEND_FLAG_RNDV;  // so that the receiver says where to, before the data leave
+  }
   const std::byte* from = s.from == nullptr ? nullptr : s.from + clear.offset;
   Requests::returned(r, ucp_am_send_nbx(link_.ep(), kDataId, &r.data, sizeof r.data, from, clear.bytes, &p));
 }

@@ -43,6 +43,8 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
  private:
   /// The 64 bytes of a send.
   struct Send : Operation {
+    bool on_device = false;     // `from`
+    bool meets_device = false;  // `from`, or maybe where it goes
     const std::byte* from = nullptr;
     std::uint64_t left = 0;         // not sent yet, or not known to be
     Request* eager = nullptr;       // holds a copy
@@ -58,6 +60,10 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   // RequestOwner
   void completed(Request& request, ucs_status_t status) override;
 
+  /// May a message lie on a device at either end? Then no host copy of it is made: the host cannot touch such memory.
+  bool meets_device(ConstBuffer from, Tag tag) const noexcept {
+    return from.place.kind == MemoryKind::Device || (peer_.device_memory && tag.is_user());
+  }
   void send_data(Completion& done, const Frame& clear);
 
   void cleared(const Frame& frame);

@@ -1,5 +1,6 @@
 // An endpoint's messages on their way in.
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +60,8 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   const std::uint32_t which = s.pieces[0].state == Stream::State::Asked && s.pieces[0].offset == data.offset ? 0 : 1;
   Stream::Piece& piece = s.pieces[which];
   if (piece.state != Stream::State::Asked || piece.offset != data.offset || piece.bytes != count) return UCS_OK;
+  const MemoryKind kind = Matcher::place(*s.receive).place.kind;
+  assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see UcxEndpoint::meets_device
   if (!waits_at_sender && piece.offset == s.delivered) {
     piece.state = Stream::State::Idle;
     s.delivered += count;
@@ -81,6 +84,7 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   p.cb.recv_am = &Requests::fetched;
   p.user_data = &r;
+  hint(p, kind);
   const ucs_status_ptr_t result = ucp_am_recv_data_nbx(shared_.ucx.worker(), bytes, into, count, &p);
   if (!UCS_PTR_IS_PTR(result)) Requests::returned(r, result);
   return UCS_INPROGRESS;

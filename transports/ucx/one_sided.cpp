@@ -55,6 +55,10 @@ Region UcxOneSided::register_memory(Buffer memory) {
   p.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   p.address = memory.data;
   p.length = memory.bytes;
+  if (memory.place.kind == MemoryKind::Device) {
+    p.field_mask |= UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    p.memory_type = UCS_MEMORY_TYPE_CUDA;
+  }
   ucp_mem_h mapped = nullptr;
   const ucp_context_h context = shared_.ucx.context();
   require(ucp_mem_map(context, &p, &mapped), fmt::format("registering {} bytes", memory.bytes));
@@ -76,7 +80,9 @@ void UcxOneSided::get(Endpoint& peer, const RemoteKey& from, std::size_t offset,
                                            if (to.bytes == 0) return ucs_status_ptr_t{};
                                            if (const ucs_status_t s = unpack(ep, key, r.key); s != UCS_OK)
                                              return UCS_STATUS_PTR(s);
-                                           return ucp_get_nbx(ep, to.data, to.bytes, key.address + offset, r.key, &p);
+                                           ucp_request_param_t q = p;
+                                           hint(q, to.place.kind);
+                                           return ucp_get_nbx(ep, to.data, to.bytes, key.address + offset, r.key, &q);
                                          });
 }
 
@@ -90,6 +96,7 @@ void UcxOneSided::put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std
         Request& bytes_sent = shared_.requests.take(Request::What::Frame);
         ucp_request_param_t q = p;
         q.user_data = &bytes_sent;
+        hint(q, from.place.kind);
         const ucs_status_ptr_t put = ucp_put_nbx(ep, from.data, from.bytes, key.address + offset, r.key, &q);
         Requests::returned(bytes_sent, put);
         // `put` alone ends when `from` may be reused; the flush when the bytes have arrived.

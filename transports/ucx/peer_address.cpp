@@ -9,11 +9,16 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31'78'63'75'77'65'6e'73;  // "snewucx1"
 
+constexpr std::uint8_t kLeadsElsewhere = 1;
+constexpr std::uint8_t kDeviceMemory = 2;
+
 }  // namespace
 
 Address PeerAddress::encode() const {
   WireWriter w;
-  w.value(kMagic).value(rank).value(instance).value(process).text(host_id).value(leads_elsewhere).bytes(worker);
+  const auto able =
+      static_cast<std::uint8_t>((leads_elsewhere ? kLeadsElsewhere : 0) | (device_memory ? kDeviceMemory : 0));
+  w.value(kMagic).value(rank).value(instance).value(process).text(host_id).value(able).bytes(worker);
   return w.take();
 }
 
@@ -27,7 +32,9 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.instance = r.value<std::uint64_t>();
   p.process = r.value<std::uint64_t>();
   p.host_id = r.text();
-  p.leads_elsewhere = r.value<bool>();
+  const auto able = r.value<std::uint8_t>();
+  p.leads_elsewhere = (able & kLeadsElsewhere) != 0;
+  p.device_memory = (able & kDeviceMemory) != 0;
   p.worker = r.owned_bytes();
   return p;
 }

@@ -14,6 +14,7 @@ struct PeerAddress {
   std::uint64_t process = 0;   ///< random, of the process
   std::string host_id;
   bool leads_elsewhere = false;  ///< has a network transport
+  bool device_memory = false;    ///< may receive into its device's memory
   Bytes worker;                  ///< UCX's own
 
   std::uint32_t token() const noexcept { return static_cast<std::uint32_t>(instance); }

@@ -15,6 +15,13 @@ namespace sinew::ucx {
 
 struct Request;
 
+/// Tells UCX what it would have to ask the CUDA driver for. Of host memory nothing is said: that is its assumption.
+inline void hint(ucp_request_param_t& p, MemoryKind kind) noexcept {
+  if (kind != MemoryKind::Device) return;
+  p.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  p.memory_type = UCS_MEMORY_TYPE_CUDA;
+}
+
 /// Whom a request's end is told, from inside a call of UCX or of its progress.
 class RequestOwner {
  public:

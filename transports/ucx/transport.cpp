@@ -28,9 +28,18 @@ std::uint64_t process_id() {
 }  // namespace
 
 UcxTransport::UcxTransport(const Options& options) : shared_(options) {
-  shared_.self = {options.rank,         random_id(), process_id(), options.host_id, shared_.ucx.leads_elsewhere(),
-                  shared_.ucx.address()};
+  takes_device_memory_ = shared_.ucx.carries_cuda();
+  if (takes_device_memory_.ok && !options.has_device)
+    takes_device_memory_ = Availability::no("this rank has no device");
+  shared_.self = {.rank = options.rank,
+                  .instance = random_id(),
+                  .process = process_id(),
+                  .host_id = options.host_id,
+                  .leads_elsewhere = shared_.ucx.leads_elsewhere(),
+                  .device_memory = takes_device_memory_.ok,
+                  .worker = shared_.ucx.address()};
   shared_.links.resize(static_cast<std::size_t>(options.size));
+  capabilities_.device_memory = takes_device_memory_.ok;
   capabilities_.one_sided = true;
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;

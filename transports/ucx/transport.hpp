@@ -23,6 +23,8 @@ class UcxTransport final : public Transport {
   OneSided* one_sided() noexcept override { return &one_sided_; }
 
   int progress() noexcept override;
+  /// yes, or why messages of device memory go through the host.
+  const Availability& takes_device_memory() const noexcept { return takes_device_memory_; }
   bool active() const noexcept override { return shared_.pending != 0; }
   int wake_descriptor() const noexcept override { return shared_.ucx.wake_descriptor(); }
   bool arm() noexcept override;
@@ -39,6 +41,7 @@ class UcxTransport final : public Transport {
 
   Shared shared_;
   Capabilities capabilities_;
+  Availability takes_device_memory_;
   UcxOneSided one_sided_{shared_};
 };
 

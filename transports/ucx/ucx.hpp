@@ -20,6 +20,7 @@ struct Options {
   std::uint8_t generation = 0;
   std::string host_id;        ///< equal text: same host, where the control plane says who died
   HostPeers* host = nullptr;  ///< where there is one: tells a dead process from a slow one
+  bool has_device = false;    ///< whose memory messages may lie in, if UCX can
   std::size_t eager_bytes = 8000;
   std::size_t eager_credit_bytes = 256 * 1024;
 };
