@@ -53,6 +53,8 @@ function(sinew_test name)
   endif()
   if(CMAKE_CROSSCOMPILING)
     math(EXPR T_TIMEOUT "10 * ${T_TIMEOUT}")  # an emulator runs it
+  elseif(SINEW_SANITIZE)
+    math(EXPR T_TIMEOUT "3 * ${T_TIMEOUT}")
   endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   if(folder MATCHES "^(core|topology|transports|collectives|support)"
