@@ -21,6 +21,33 @@ struct Way {
   const char* ofi_provider = "";  // "tcp" means tcp;ofi_rxm to libfabric
 };
 
+std::vector<Way> ways_of_one_host() {
+  return {
+      {"shm", "shm"},
+      {"tcp", "tcp"},
+#ifdef SINEW_TEST_UCX
+      {"ucx", "ucx"},
+#endif
+#ifdef SINEW_TEST_OFI
+      {"ofi_tcp", "ofi", "tcp"},
+      {"ofi_shm", "ofi", "shm"},
+#endif
+  };
+}
+
+std::vector<Way> ways_between_hosts() {
+  return {
+      {"shm_and_tcp", "shm,tcp"},
+      {"tcp", "tcp"},
+#ifdef SINEW_TEST_UCX
+      {"ucx", "ucx"},
+#endif
+#ifdef SINEW_TEST_OFI
+      {"ofi", "ofi", "tcp"},
+#endif
+  };
+}
+
 class Survivors : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
@@ -52,17 +79,7 @@ class Survivors : public testing::TestWithParam<Way> {
 
 TEST_P(Survivors, NameTheDeadRankAndGoOn) { expect_named({SINEW_RUN, "-n", "4", "--on-failure", "continue"}); }
 
-INSTANTIATE_TEST_SUITE_P(OneHost, Survivors,
-                         testing::Values(Way{"shm", "shm"}, Way{"tcp", "tcp"}
-#ifdef SINEW_TEST_UCX
-                                         ,
-                                         Way{"ucx", "ucx"}
-#endif
-#ifdef SINEW_TEST_OFI
-                                         ,
-                                         Way{"ofi_tcp", "ofi", "tcp"}, Way{"ofi_shm", "ofi", "shm"}
-#endif
-                                         ),
+INSTANTIATE_TEST_SUITE_P(OneHost, Survivors, testing::ValuesIn(ways_of_one_host()),
                          [](const auto& way) { return way.param.name; });
 
 /// Ranks 0 and 1 on one host, 2 and 3 on the other.
@@ -70,17 +87,7 @@ class SurvivorsOfTwoHosts : public Survivors {};
 
 TEST_P(SurvivorsOfTwoHosts, NameTheDeadRankAndGoOn) { expect_named({TWO_HOSTS, "run"}, {SINEW_RUN}); }
 
-INSTANTIATE_TEST_SUITE_P(TwoHosts, SurvivorsOfTwoHosts,
-                         testing::Values(Way{"shm_and_tcp", "shm,tcp"}, Way{"tcp", "tcp"}
-#ifdef SINEW_TEST_UCX
-                                         ,
-                                         Way{"ucx", "ucx"}
-#endif
-#ifdef SINEW_TEST_OFI
-                                         ,
-                                         Way{"ofi", "ofi", "tcp"}
-#endif
-                                         ),
+INSTANTIATE_TEST_SUITE_P(TwoHosts, SurvivorsOfTwoHosts, testing::ValuesIn(ways_between_hosts()),
                          [](const auto& way) { return way.param.name; });
 
 }  // namespace
