@@ -12,6 +12,7 @@ namespace {
 /// The 64 bytes of a receive.
 struct Receive : Operation {
   MemoryKind kind = MemoryKind::Host;  // first: there is room behind Operation's members
+  bool unwanted = false;               // cancelled while its message was known
   Tag tag;
   std::byte* into = nullptr;  // the next byte to be written
   std::size_t bytes = 0;      // room; once bytes have come: how many are still to come
@@ -79,6 +80,7 @@ void Matcher::recv(Sink to, Tag tag, Completion& done) {
 }
 
 bool Matcher::cancel(Completion& done) {
+  if (operation_of(done).stage == Stage::Matched) receive_of(done).unwanted = true;
   if (operation_of(done).stage != Stage::Posted) return false;
   if (!posted_[queue_of(receive_of(done).tag)].remove(done)) return false;
   finish(done, {Code::Cancelled, "the receive was cancelled"});
@@ -242,6 +244,7 @@ std::size_t Matcher::element_bytes(Completion& receive) noexcept {
 void Matcher::repost(Completion& receive) {
   Receive& r = receive_of(receive);
   assert(r.stage == Stage::Matched);
+  if (r.unwanted) return finish(receive, {Code::Cancelled, "both sides cancelled the message"});
   receive.note = r.expected;
   receive.bytes = 0;
   r.stage = Stage::Posted;

@@ -373,6 +373,18 @@ TEST_F(MatcherTest, Repost_WaitsAgainAsIfNothingHadBeenFound) {
   EXPECT_EQ(shown(a), "ghi");
 }
 
+TEST_F(MatcherTest, Repost_EndsWhatWasCancelledMeanwhile) {
+  std::vector<std::byte> a(3);
+  Pending r;
+  matcher.recv({view(a)}, tag(1), r);
+  matcher.announce({tag(1), 0, 3}, 1);
+  EXPECT_FALSE(matcher.cancel(r));
+  matcher.repost(r);
+  EXPECT_EQ(finished.fire(), 1);
+  EXPECT_EQ(r.status.code(), Code::Cancelled);
+  EXPECT_EQ(matcher.pending(), 0u);
+}
+
 TEST_F(MatcherTest, PeerLost_EndsPostedAndLaterReceivesButDeliversWhatIsHere) {
   Pending posted, late, here, announced;
   std::vector<std::byte> into(3);

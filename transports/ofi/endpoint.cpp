@@ -61,8 +61,8 @@ void OfiEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
 bool OfiEndpoint::cancel(Completion& done) {
   switch (operation_of(done).stage) {
     case Stage::Sending: break;
-    case Stage::Posted: return matcher_.cancel(done);
-    case Stage::Matched:
+    case Stage::Posted:
+    case Stage::Matched: return matcher_.cancel(done);
     case Stage::Arriving:
     case Stage::Finished: return false;  // its buffer is the provider's
   }

@@ -176,6 +176,27 @@ TEST_P(Conformance, CancelledSend_RacingItsReceiveEndsBothOnce) {
   });
 }
 
+/// As when a collective fails on both ranks: neither waits for the other after that.
+TEST_P(Conformance, CancelsThatCross_EndBothSides) {
+  if (!capabilities().cancels_sends) GTEST_SKIP() << "cancels_sends: the transport cannot take a send back";
+  ranks(2, [](Rank& me) {
+    for (int i = 0; i < 60; ++i) {
+      std::vector<std::byte> data(600000);
+      Watched w;
+      if (me.rank() == 0) {
+        me.peer(1).send(view(data), nullptr, user(static_cast<std::uint32_t>(i)), 0, w);
+      } else {
+        me.peer(0).recv({view(data)}, nullptr, user(static_cast<std::uint32_t>(i)), w);
+      }
+      for (int k = 0; k < i * 2; ++k) me.progress();
+      me.peer(1 - me.rank()).cancel(w);
+      if (!me.wait(w, "what both sides cancelled")) return;
+      EXPECT_TRUE(w.status.ok() || w.status.code() == Code::Cancelled) << w.status.message();
+      me.barrier_with_progress();
+    }
+  });
+}
+
 TEST_P(Conformance, Close_EndsWhatIsPendingAndThenTouchesNothing) {
   ranks(2, [](Rank& me) {
     if (me.rank() == 1) {
