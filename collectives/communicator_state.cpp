@@ -217,8 +217,9 @@ std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& d
 
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                               const CallOptions& options, const CallExtras& extras) {
-  const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc) : extras.plan->fingerprint;
-  PendingCall& op = begin_next(fingerprint, extent_of(desc), options);
+  const std::uint64_t extent = extent_of(desc);
+  const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
+  PendingCall& op = begin_next(fingerprint, extent, options);
   if (!world->thread) {
     try {
       launch(op, desc, in, out, in_place, options, extras, history);

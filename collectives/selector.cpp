@@ -123,7 +123,7 @@ Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
   if (!facts_.no_device.empty()) return option;
   const int ranks = static_cast<int>(world_ranks_.size());
   const bool agrees = has_local_counts(desc.collective);
-  const std::uint64_t known = has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
+  const std::uint64_t known = size_to_select_by(desc, ranks);
   const StagedCut cut = agrees ? StagedCut::of(kStagedPieceBytes, known) : staged_cut(desc, ranks);
   std::vector<std::uint64_t> counts;
   const CollectiveDesc piece = staged_piece(desc, cut, 0, counts);

@@ -119,8 +119,8 @@ inline std::uint64_t extent_of(const CollectiveDesc& d) noexcept {
   return d.count;
 }
 
-inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
-  const std::uint64_t extent = extent_of(d);
+/// `extent`: of `d`.
+inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent) noexcept {
   const std::uint64_t folded = (extent ^ (extent >> 31)) & 0x7fffffffu;
   const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
@@ -129,6 +129,7 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept {
          (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : 0) << 15 | folded << 32 |
          device << 63;
 }
+inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept { return fingerprint_of(d, extent_of(d)); }
 
 /// The call behind a fingerprint, for error messages: "broadcast(f32, count 16, root 1)".
 SINEW_API std::string describe_fingerprint(Fingerprint f);

@@ -49,7 +49,8 @@ class SINEW_API Matcher {
 
   // From the endpoint.
   void recv(Sink to, Tag tag, Completion& done);
-  /// true: it will fire Cancelled. false: not a receive, or its message has been found.
+  /// true: it will fire Cancelled. false: not a receive, or its message has been found; should that be taken back by
+  /// its sender, the receive does not wait for another.
   bool cancel(Completion& done);
   /// Posted receives end with `reason`, later ones that find no message that is here in full likewise.
   void fail(const Status& reason);

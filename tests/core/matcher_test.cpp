@@ -431,47 +431,5 @@ TEST_F(MatcherTest, ManyTags_MatchInReverse) {
   for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(into[i], static_cast<std::byte>(i * 7));
 }
 
-TEST(CreditWindow, RefusesWhatIsNotCovered) {
-  CreditWindow window(1000);
-  EXPECT_FALSE(window.take(1000)) << "a message costs its charge beside its bytes";
-  EXPECT_TRUE(window.take(500));
-  EXPECT_FALSE(window.take(500));
-  window.give(CreditWindow::charge_for(500));
-  EXPECT_TRUE(window.take(1000 - CreditWindow::kMessageCharge));
-  EXPECT_FALSE(window.take(0)) << "empty messages are bounded too";
-}
-
-TEST(FinishedOperations, FiresNextTimeWhatAContinuationAdds) {
-  struct Chain : Completion {
-    Chain() : Completion([](Completion& c) noexcept { static_cast<Chain&>(c).again(); }) {}
-    void again() noexcept {
-      if (++fired < 3) list->add(*this, {});
-    }
-    FinishedOperations* list = nullptr;
-    int fired = 0;
-  } chain;
-  FinishedOperations list;
-  chain.list = &list;
-  list.add(chain, {});
-  EXPECT_EQ(list.fire(), 1);
-  EXPECT_EQ(chain.fired, 1);
-  EXPECT_EQ(list.fire() + list.fire() + list.fire(), 2);
-}
-
-TEST(BlockPool, GivesTheSameBlockAgainForTheSameClass) {
-  BlockPool pool;
-  void* small = pool.take(1);
-  void* large = pool.take(5000);
-  EXPECT_NE(small, large);
-  std::memset(large, 1, 5000);
-  pool.give(small, 1);
-  pool.give(large, 5000);
-  EXPECT_EQ(pool.take(64), small);
-  void* again = pool.take(8000);
-  EXPECT_EQ(again, large);
-  pool.give(small, 64);
-  pool.give(again, 8000);
-}
-
 }  // namespace
 }  // namespace sinew
