@@ -1,9 +1,9 @@
-# ofi over tcp;ofi_rxm on loopback beside libfabric's own fi_pingpong, in turns, medians of five. Both keep to the same
+# ofi over tcp;ofi_rxm on loopback beside libfabric's own fi_pingpong, in turns, medians of nine. Both keep to the same
 # buffers, so that what differs is what the library adds.
 source bench/scorecard/lib/row.sh
 
 provider="tcp;ofi_rxm"
-turns=5
+turns=9
 
 # pingpong BYTES CALLS: microseconds, one way
 pingpong() {
