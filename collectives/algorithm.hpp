@@ -20,6 +20,8 @@ struct AlgorithmCost {
   double received = 0;  ///< by the rank that receives most
   double serial = 0;    ///< moved one after the other on the longest chain
   double reduced = 0;   ///< combined by the busiest rank
+  double scratch = 0;   ///< held beside the user's buffers by the rank that holds most, if not cut; an upper bound
+  bool whole = false;   ///< moves runs of chunks, so it cannot be cut into segments
 };
 
 /// One way to run one collective. Plain data; the table is in algorithms/.

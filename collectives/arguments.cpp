@@ -40,14 +40,20 @@ void reject_dtype(std::string_view call, DType dtype) {
   reject(call, fmt::format("dtype is {}, expected one of the {} of DType", static_cast<int>(dtype), kDTypeCount));
 }
 
-void reject_overlap(std::string_view call) { reject(call, "in and out overlap without being in place"); }
+void reject_overlap(std::string_view call, std::string_view how) { reject(call, std::string(how)); }
 
 void reject_operator(std::string_view call, ReduceOp op, DType dtype) {
   if (static_cast<std::size_t>(op) >= kReduceOpCount)
     reject(call,
            fmt::format("operator is {}, expected one of the {} of ReduceOp", static_cast<int>(op), kReduceOpCount));
-  if (op == ReduceOp::User) reject(call, "operator user needs CallOptions::user");
   reject(call, fmt::format("operator {} is not defined for {}", name_of(op), name_of(dtype)));
+}
+
+void reject_user(std::string_view call, const Reducer* found, DType dtype) {
+  if (found == nullptr) reject(call, "operator user needs CallOptions::user");
+  if (found->fn == nullptr) reject(call, "CallOptions::user has no function");
+  reject(call, fmt::format("CallOptions::user is for elements of {} bytes, but those of {} have {}",
+                           found->element_bytes, name_of(dtype), size_of(dtype)));
 }
 
 void reject_rank(std::string_view call, std::string_view what, int rank, int size) {

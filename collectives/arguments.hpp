@@ -22,8 +22,9 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_buffer(std::string_view call, std::string_view name, ConstBuffer found);
 [[noreturn]] SINEW_API void reject_places(std::string_view call, Place in, Place out);
 [[noreturn]] SINEW_API void reject_dtype(std::string_view call, DType dtype);
-[[noreturn]] SINEW_API void reject_overlap(std::string_view call);
+[[noreturn]] SINEW_API void reject_overlap(std::string_view call, std::string_view how);
 [[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
+[[noreturn]] SINEW_API void reject_user(std::string_view call, const Reducer* found, DType dtype);
 [[noreturn]] SINEW_API void reject_rank(std::string_view call, std::string_view what, int rank, int size);
 [[noreturn]] SINEW_API void reject_self(std::string_view call, std::string_view what, int rank);
 [[noreturn]] SINEW_API void reject_small(std::string_view call, std::string_view name, std::size_t found,
@@ -70,15 +71,19 @@ inline Place common_place(std::string_view call, ConstBuffer in, ConstBuffer out
   return device ? in.place : Place{};
 }
 
-inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b) {
+inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b,
+                             std::string_view how = "in and out overlap without being in place") {
   const bool apart = a.bytes == 0 || b.bytes == 0 || a.data + a.bytes <= b.data || b.data + b.bytes <= a.data;
-  if (!apart) reject_overlap(call);
+  if (!apart) reject_overlap(call, how);
 }
 
 inline void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
-  const bool known = static_cast<std::size_t>(op) < kReduceOpCount;
-  if (!known || (op == ReduceOp::User ? options.user == nullptr : !is_defined(op, dtype)))
+  if (op == ReduceOp::User) {
+    const Reducer* user = options.user;
+    if (user == nullptr || user->fn == nullptr || user->element_bytes != size_of(dtype)) reject_user(call, user, dtype);
+  } else if (static_cast<std::size_t>(op) >= kReduceOpCount || !is_defined(op, dtype)) {
     reject_operator(call, op, dtype);
+  }
 }
 
 inline void require_rank(std::string_view call, std::string_view what, int rank, int size) {

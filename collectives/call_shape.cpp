@@ -92,7 +92,7 @@ CallShape call_shape(const CollectiveDesc& desc, int rank, int ranks) {
   const Blocks blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks));
   const bool root = rank == desc.root;
   const bool gives = root || desc.collective != Collective::Scatter;
-  const bool takes = root || (desc.collective != Collective::Reduce && desc.collective != Collective::Gather);
+  const bool takes = root || !is_to_root(desc.collective);
   CallShape shape;
   if (desc.collective == Collective::Barrier) return shape;
   // The data of a broadcast are one buffer, which is written, too.

@@ -97,6 +97,7 @@ Work Communicator::sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_r
                             std::uint32_t recv_tag, const CallOptions& options) {
   const std::array both{Message::recv(to, from_rank, recv_tag), Message::send(from, to_rank, send_tag)};
   for (const Message& m : both) require_message("sendrecv", m, state().group);
+  require_disjoint("sendrecv", from, to, "from and to overlap");
   return state_->start_group(both, options);
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include <sinew/collectives/element_range.hpp>
 #include <sinew/collectives/memory.hpp>
 #include <sinew/collectives/message.hpp>
 #include <sinew/collectives/parts.hpp>
@@ -17,11 +18,6 @@
 namespace sinew {
 
 struct CommunicatorState;
-
-/// A contiguous range of elements of a known dtype.
-template <class R>
-concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                       requires { DTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value; };
 
 /// A group of ranks that communicate. Move-only; made by World and by split.
 /// Order:    all its ranks call the same collectives in the same order; across communicators any order.
@@ -173,18 +169,22 @@ class SINEW_API Communicator {
   Work scatter_v(const I& in, O&& out, int root, const Parts& in_parts, const CallOptions& options = {}) {
     return scatter_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, in_parts, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <PlainRange I, PlainRange O>
   Work sendrecv(const I& from, int to_rank, O&& to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& options = {}) {
     return sendrecv(const_buffer_of(from), to_rank, buffer_of(to), from_rank, send_tag, recv_tag, options);
   }
-  template <ElementRange R>
+  template <PlainRange R>
   Work send(const R& from, int to_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return send(const_buffer_of(from), to_rank, tag, options);
   }
-  template <ElementRange R>
+  template <PlainRange R>
   Work recv(R&& to, int from_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return recv(buffer_of(to), from_rank, tag, options);
+  }
+  template <PlainRange I, PlainRange O>
+  Work run(const Plan& plan, const I& in, O&& out, const CallOptions& options = {}) {
+    return run(plan, const_buffer_of(in), buffer_of(out), options);
   }
 
   /// What would run for a call, without running it; and what run() takes. Communicates nothing; equal on all ranks.
@@ -213,7 +213,7 @@ class SINEW_API Communicator {
   /// where nothing waits.
   std::string verdict() const;
 
-  /// Bytes of buffers held for this communicator on this rank.
+  /// Bytes of buffers held for this communicator on this rank, with the scratch that the calls of its World share.
   std::size_t memory_bytes() const;
 
  private:
@@ -227,14 +227,6 @@ class SINEW_API Communicator {
   static constexpr DType same_dtype() noexcept {
     static_assert(dtype_of<I>() == dtype_of<O>(), "both ranges must have the same element type");
     return dtype_of<I>();
-  }
-  template <class R>
-  static Buffer buffer_of(R&& r) noexcept {
-    return {reinterpret_cast<std::byte*>(std::ranges::data(r)), std::ranges::size(r) * size_of(dtype_of<R>())};
-  }
-  template <class R>
-  static ConstBuffer const_buffer_of(const R& r) noexcept {
-    return {reinterpret_cast<const std::byte*>(std::ranges::data(r)), std::ranges::size(r) * size_of(dtype_of<R>())};
   }
 
   std::shared_ptr<CommunicatorState> state_;

@@ -34,6 +34,12 @@ std::unique_ptr<CollectiveOffload> in_rounds(const Exchange& base, int most, Mak
   return offload;
 }
 
+void add_parts(const CallPartsRef& parts, Call& call) {
+  if (!parts || !has_local_counts(call.desc.collective)) return;
+  call.in_parts = parts->chunks.in;
+  call.out_parts = parts->chunks.out;
+}
+
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
@@ -51,6 +57,7 @@ std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<World
 }
 
 void CommunicatorState::Close::operator()(CommunicatorState* state) const {
+  if (state->world->is_forked()) return;  // as ~World
   const std::shared_ptr<WorldState> world = std::move(state->keeps_world);
   std::unique_ptr<CommunicatorState> owned(state);
   world->on_driver([&] {
@@ -173,11 +180,10 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
   auto& made = plan.executable[in_place ? 1 : 0];
   if (!made) {
     Program program = build_program(*plan.selection.algorithm, plan.desc, group.rank, group.size(), in_place);
-    made = Executable::make(
-        plan.desc, std::move(program), plan.selection.segment_bytes, plan.selection.depth, [&](int peer) {
-          const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
-          return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
-        });
+    made = Executable::make(plan.desc, std::move(program), plan.selection.cutting, [&](int peer) {
+      const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
+      return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+    });
   }
   return *made;
 }
@@ -268,10 +274,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     Call call{desc,         in,        out,         nullptr, nullptr, options.after, op.fingerprint, history_of_call,
               plan.reducer, plan.many, plan.scaler, &op.mark};
-    if (has_local_counts(desc.collective)) {
-      call.in_parts = extras.parts->chunks.in;
-      call.out_parts = extras.parts->chunks.out;
-    }
+    add_parts(extras.parts, call);
     plan.selection.offload->offload->launch(call, op);
   } else if (plan.selection.staged) {
     staged_calls().start(desc, extras.parts, in, out, options.after, history_of_call, op);
@@ -288,18 +291,10 @@ void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer o
                                        const CallPartsRef& parts, PendingCall& origin, std::uint64_t history_of_call,
                                        Completion& done) {
   if (plan.selection.offload != nullptr) {
-    plan.selection.offload->offload->launch({plan.desc,
-                                             in,
-                                             out,
-                                             nullptr,
-                                             nullptr,
-                                             {},
-                                             origin.fingerprint,
-                                             history_of_call,
-                                             plan.reducer,
-                                             plan.many,
-                                             plan.scaler},
-                                            done);
+    Call call{plan.desc,       in,           out,       nullptr,    nullptr, {}, origin.fingerprint,
+              history_of_call, plan.reducer, plan.many, plan.scaler};
+    add_parts(parts, call);
+    plan.selection.offload->offload->launch(call, done);
   } else {
     world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
                            static_cast<std::uint16_t>(origin.sequence), parts},
@@ -374,6 +369,7 @@ std::size_t CommunicatorState::memory_bytes() const {
         if (e) bytes += world->executor.memory_bytes(*e);
       }
     });
+    if (group.size() > 1) bytes += world->executor.kept_bytes();
   });
   return bytes;
 }

@@ -22,19 +22,34 @@ void index_followers(Executable& e) {
   }
 }
 
+/// Shorter ones cost more in messages than they save in memory.
+constexpr std::uint64_t kShortestPiece = 32 << 10;
+
 double scale_factor(const CollectiveDesc& desc, int ranks) {
   return desc.op == ReduceOp::PreMulSum ? desc.pre_multiply : 1.0 / ranks;
 }
 
 }  // namespace
 
-std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program,
-                                                std::uint64_t segment_bytes, std::uint32_t depth) {
+/// As many segments as keep both the pieces and the scratch short, but none too short to be worth its messages.
+void Executable::cut(const Cutting& cutting) {
+  if (cutting.segment_bytes == 0 || program.whole || local_counts) return;  // a pair agrees on nothing but the whole
+  const auto pieces = [largest = chunks.largest * element_bytes](std::uint64_t bytes) {
+    return (largest + bytes - 1) / bytes;
+  };
+  const std::uint64_t for_scratch = (cutting.depth * cutting.scratch_bytes + kScratchBytes - 1) / kScratchBytes;
+  const std::uint64_t wanted = std::max(pieces(cutting.segment_bytes), std::min(for_scratch, pieces(kShortestPiece)));
+  segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
+  const std::uint64_t held = std::max<std::uint64_t>(cutting.scratch_bytes / segments, 1);  // by an instance
+  depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kScratchBytes / held, 1, cutting.depth));
+  depth = std::min(depth, segments);
+}
+
+std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program, const Cutting& cutting) {
   auto e = std::make_unique<Executable>();
   e->local_counts = has_local_counts(desc.collective);
   if (e->local_counts) {
     e->scratch_models = find_scratch_models(program);
-    segment_bytes = 0;  // a pair's two sides agree on nothing but the whole
   } else {
     e->chunks = chunk_table(desc, program);
   }
@@ -45,11 +60,7 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
     const bool message = s.op == Op::Send || s.op == Op::Recv;
     e->message_of_step.push_back(message ? e->messages++ : 0);
   }
-  const std::uint64_t largest_bytes = e->chunks.largest * e->element_bytes;
-  const bool whole = segment_bytes == 0 || e->program.whole;
-  const std::uint64_t wanted = whole ? 1 : (largest_bytes + segment_bytes - 1) / segment_bytes;
-  e->segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
-  e->depth = std::min(std::max(depth, 1u), e->segments);
+  e->cut(cutting);
   // An instance's scratch holds one segment of each scratch chunk; rounding may add an element to any of them.
   for (auto& extent : e->chunks.scratch) {
     extent.first = e->scratch_bytes / e->element_bytes;

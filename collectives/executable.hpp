@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/reduce.hpp>
@@ -34,11 +35,10 @@ struct SINEW_API Executable {
   Scaler scaler;
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.
-  /// `segment_bytes`: longest piece of a chunk one instance handles; equal on all ranks, as `depth`.
   template <class EndpointOf>
-  static std::unique_ptr<Executable> make(const CollectiveDesc& desc, Program program, std::uint64_t segment_bytes,
-                                          std::uint32_t depth, EndpointOf&& endpoint) {
-    auto e = prepare(desc, std::move(program), segment_bytes, depth);
+  static std::unique_ptr<Executable> make(const CollectiveDesc& desc, Program program, const Cutting& cutting,
+                                          EndpointOf&& endpoint) {
+    auto e = prepare(desc, std::move(program), cutting);
     for (const Step& s : e->program.steps) {
       e->endpoint_of_step.push_back(s.op == Op::Send || s.op == Op::Recv ? endpoint(s.peer) : nullptr);
     }
@@ -46,8 +46,8 @@ struct SINEW_API Executable {
   }
 
  private:
-  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program, std::uint64_t segment_bytes,
-                                             std::uint32_t depth);
+  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program, const Cutting& cutting);
+  void cut(const Cutting& cutting);
 };
 
 }  // namespace sinew

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,8 +25,7 @@ struct Executor::Instance {
   std::vector<std::uint32_t> waits_for;
   std::vector<std::uint32_t> ready;
   std::unique_ptr<Message[]> messages;
-  std::unique_ptr<std::byte[]> scratch;
-  std::uint64_t scratch_bytes = 0;
+  ScratchPool::Block scratch;  // while it runs
 
   Buffer memory(const Slice& slice) const noexcept;
 };
@@ -37,6 +37,7 @@ struct Executor::Run {
   const ChunkTable* chunks = nullptr;
   Completion* done = nullptr;  // null: idle
   Status status;
+  std::uint64_t scratch_bytes = 0;  // of an instance
   std::uint32_t next_segment = 0;
   std::uint32_t segments_left = 0;
   std::uint32_t instances_running = 0;
@@ -70,7 +71,7 @@ Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
     case Space::In:
       return {const_cast<std::byte*>(run->args.in.data) + part.first * e.element_bytes, bytes, run->args.in.place};
     case Space::Out: return {run->args.out.data + part.first * e.element_bytes, bytes, run->args.out.place};
-    case Space::Scratch: return {scratch.get() + head.first * e.element_bytes, bytes, {}};
+    case Space::Scratch: return {scratch.memory.get() + head.first * e.element_bytes, bytes, {}};
   }
   return {};
 }
@@ -89,8 +90,6 @@ Executor::Run& Executor::take_run(const Executable& e) {
   for (Instance& i : run->instances) {
     i.run = run.get();
     i.messages = std::make_unique<Message[]>(e.messages);
-    i.scratch = std::make_unique<std::byte[]>(e.scratch_bytes);
-    i.scratch_bytes = e.scratch_bytes;
     i.ready.reserve(e.program.steps.size());
     for (std::uint32_t s = 0; s < e.program.steps.size(); ++s) {
       if (e.endpoint_of_step[s] == nullptr) continue;
@@ -110,17 +109,14 @@ void Executor::take_local_chunks(Run& run) {
   run.chunks = &chunks;
   if (chunks.scratch.empty()) return;
   const ChunkTable::Extent last = chunks.scratch.back();
-  const std::uint64_t bytes = (last.first + last.count) * run.args.executable->element_bytes;
-  Instance& only = run.instances.front();
-  if (bytes <= only.scratch_bytes) return;
-  only.scratch = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  only.scratch_bytes = bytes;
+  run.scratch_bytes = (last.first + last.count) * run.args.executable->element_bytes;
 }
 
 void Executor::start(const RunArguments& arguments, Completion& done) {
   Run& run = take_run(*arguments.executable);
   run.args = arguments;
   run.chunks = &arguments.executable->chunks;
+  run.scratch_bytes = arguments.executable->scratch_bytes;
   if (arguments.executable->local_counts) take_local_chunks(run);
   run.done = &done;
   run.status = {};
@@ -142,6 +138,7 @@ void Executor::start_instance(Run& run) {
   instance.posted = 0;
   instance.waits_for = e.waits_for;
   instance.ready.clear();
+  instance.scratch = scratch_.take(run.scratch_bytes);
   ++run.instances_running;
   for (std::uint32_t s = instance.steps_left; s-- > 0;) {
     if (instance.waits_for[s] == 0) instance.ready.push_back(s);
@@ -242,6 +239,7 @@ void Executor::instance_over(Instance& instance) {
   Run& run = *instance.run;
   if (!instance.running) return;
   instance.running = false;
+  scratch_.give(std::exchange(instance.scratch, {}));
   --run.instances_running;
   --run.segments_left;
   if (!run.failed && run.next_segment < run.args.executable->segments) {
@@ -285,7 +283,7 @@ std::size_t Executor::memory_bytes(const Executable& executable) const noexcept 
   std::size_t bytes = 0;
   for (const auto& run : runs_) {
     if (run->shape != &executable) continue;
-    for (const Instance& i : run->instances) bytes += i.scratch_bytes + executable.messages * sizeof(Message);
+    for (const Instance& i : run->instances) bytes += i.scratch.bytes + executable.messages * sizeof(Message);
   }
   return bytes;
 }

@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/call_parts.hpp>
 #include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/scratch_pool.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/progress_source.hpp>
 
@@ -24,7 +25,8 @@ struct RunArguments {
 };
 
 /// Runs programs over endpoints. Posts what is ready, and from each completion what follows it; local steps run where
-/// they become ready. One instance of the program per segment, at most `depth` at a time, started in order.
+/// they become ready. One instance of the program per segment, at most `depth` at a time, started in order; each takes
+/// its scratch as it starts and gives it back as it ends.
 /// Thread: its World's progress thread.
 class SINEW_API Executor : public ProgressSource {
  public:
@@ -48,6 +50,8 @@ class SINEW_API Executor : public ProgressSource {
 
   /// What the runs made for an executable keep.
   std::size_t memory_bytes(const Executable& executable) const noexcept;
+  /// What runs have left for the next ones, of whatever communicator.
+  std::size_t kept_bytes() const noexcept { return scratch_.bytes(); }
 
  private:
   struct Run;
@@ -65,6 +69,7 @@ class SINEW_API Executor : public ProgressSource {
   void fail(Run& run, const Status& reason) noexcept;
   static void message_fired(Completion& completion) noexcept;
 
+  ScratchPool scratch_;
   std::vector<std::unique_ptr<Run>> runs_;  // every run ever made; an idle one serves its executable again
   std::vector<Run*> finished_;
 };

@@ -105,6 +105,14 @@ const Facts::Absence* absent_on(const Facts& facts, const LinkClass& where, cons
   return nullptr;
 }
 
+/// Whether every rank says the same.
+bool is_everywhere(const Facts& facts, const Facts::Absence& absence) {
+  const auto says_it = [&](const Facts::Absence& a) {
+    return a.transport == absence.transport && a.reason == absence.reason;
+  };
+  return std::ranges::count_if(facts.absences, says_it) == std::ssize(facts.ranks);
+}
+
 Json probe_links(const Exchange& exchange, const LocalFacts& mine, const GatheredFacts& gathered) {
   Json reports = Json::array();
   const Facts& facts = gathered.facts;
@@ -116,7 +124,9 @@ Json probe_links(const Exchange& exchange, const LocalFacts& mine, const Gathere
       const auto opened = std::ranges::find(mine.transports, name, &OpenedTransport::name);
       const Address& peer = gathered.addresses[static_cast<std::size_t>(pair.second)][t];
       if (const Facts::Absence* absence = absent_on(facts, where, name)) {
-        reach.reason = fmt::format("rank {} does not have it: {}", absence->rank, absence->reason);
+        reach.reason = is_everywhere(facts, *absence)
+                           ? absence->reason
+                           : fmt::format("rank {} does not have it: {}", absence->rank, absence->reason);
       } else if (opened == mine.transports.end() || opened->rail == nullptr || peer.empty()) {
         reach.reason = "it carries no messages";
       } else {
@@ -175,6 +185,18 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   }
 }
 
+/// The facts are the same on all ranks, so all of them refuse.
+void require_ways(const Facts& facts) {
+  for (const auto& [where, pair] : probing_pairs(facts)) {
+    const auto& links = facts.links.at(where);
+    if (std::ranges::any_of(links, [](const Facts::Link& l) { return l.reach.ok; })) continue;
+    std::string text =
+        fmt::format("no transport carries messages between rank {} and rank {}", pair.first, pair.second);
+    for (const Facts::Link& l : links) text += fmt::format("; {}: {}", l.transport, l.reach.reason);
+    throw Error(Code::Unavailable, text + "; expected at least one, such as shm on a host and tcp between hosts");
+  }
+}
+
 }  // namespace
 
 GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, const Config& config) {
@@ -201,6 +223,7 @@ GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, con
       throw Error(Code::InvalidArgument, fmt::format("the tables of facts differ between rank 0 and rank {}", r));
     }
   }
+  require_ways(gathered.facts);
   return gathered;
 }
 

@@ -21,7 +21,7 @@ Plan::Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, st
       facts_(std::move(facts)) {}
 
 std::string Plan::explain() const {
-  std::string text = fmt::format("{}, {}\n", call_, format_bytes(bytes_));
+  std::string text = call_ + (bytes_ == 0 ? "\n" : fmt::format(", {}\n", format_bytes(bytes_)));
   bool first = true;
   for (const Candidate& c : candidates_) {
     const std::string what = fmt::format("{} over {}", c.algorithm == "*" ? "anything" : c.algorithm,

@@ -30,6 +30,12 @@ std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
   return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
 }
 
+std::uint64_t scratch_of(const CollectiveDesc& desc, const Algorithm& algorithm, int ranks) {
+  double scratch = algorithm.cost(desc, ranks).scratch;
+  if (reduces(desc.collective) && desc.op == ReduceOp::PreMulSum) scratch += 1;
+  return static_cast<std::uint64_t>(scratch * static_cast<double>(size_to_select_by(desc, ranks)));
+}
+
 const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
   const auto row = facts.links.find(where);
   if (row == facts.links.end()) return nullptr;
@@ -64,6 +70,10 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
     if (turns <= turns_) continue;
     turns_ = turns;
     crowd_ = here;
+  }
+  if (world_ranks_.size() == 1) {
+    sets_.push_back({"none", {}});
+    return;
   }
   for (const std::string& t : facts_.transports) {
     if (const std::string why = first_obstacle(facts_, classes_, t); !why.empty()) {
@@ -168,15 +178,18 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
       all.push_back({{std::string(a.name), "*", "", 0, can.reason}, nullptr, &a, nullptr});
       continue;
     }
+    const std::string way = ranks == 1 ? "nothing goes anywhere" : "";
     for (const TransportSet& s : sets_) {
-      all.push_back({{std::string(a.name), s.label, "", predict(desc, a, s), ""}, nullptr, &a, &s});
+      all.push_back({{std::string(a.name), s.label, way, predict(desc, a, s), ""}, nullptr, &a, &s});
     }
+    if (ranks == 1) return all;  // one copies as well as another
   }
   for (const Candidate& c : unusable_sets_) all.push_back({c, nullptr, nullptr, nullptr});
   return all;
 }
 
-void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
+bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
+  if (world_ranks_.size() == 1) return false;  // nothing goes anywhere: no rule is for that
   const std::uint64_t bytes = size_to_select_by(desc, static_cast<int>(world_ranks_.size()));
   for (const Rule& rule : facts_.rules) {
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc.collective)) &&
@@ -192,7 +205,19 @@ void Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
                         (rule.transport == "*" || rule.transport == c.transport);
       if (!fits && c.rejected.empty()) c.rejected = reason;
     }
-    return;
+    return true;
+  }
+  return false;
+}
+
+void Selector::keep_scratch_short(const CollectiveDesc& desc, std::vector<Option>& options) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  for (Option& o : options) {
+    if (o.algorithm == nullptr || !o.candidate.rejected.empty() || !o.algorithm->cost(desc, ranks).whole) continue;
+    const std::uint64_t held = scratch_of(desc, *o.algorithm, ranks);
+    if (held <= kScratchBytes) continue;
+    o.candidate.rejected =
+        fmt::format("would hold {} beside the buffers, more than {}", format_bytes(held), format_bytes(kScratchBytes));
   }
 }
 
@@ -219,8 +244,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   if (is_message(desc.collective)) return select_message(desc);
   std::vector<Option> all = options(desc);
   std::string reason = "the least predicted time";
-  if (has_unknown_size(desc)) reason += fmt::format(", for {} as no bound was given", format_bytes(kUnknownBytes));
-  apply_rules(desc, all, reason);
+  if (!apply_rules(desc, all, reason)) keep_scratch_short(desc, all);
   std::ranges::stable_sort(all, [](const Option& a, const Option& b) {
     const Candidate& x = a.candidate;
     const Candidate& y = b.candidate;
@@ -228,6 +252,10 @@ Selection Selector::select(const CollectiveDesc& desc) const {
     return std::tie(x.predicted, x.algorithm, x.transport) < std::tie(y.predicted, y.algorithm, y.transport);
   });
   if (all.empty() || !all.front().candidate.rejected.empty()) {
+    if (desc.determinism != Determinism::Fast && reduces(desc.collective))
+      throw Error(Code::Unavailable,
+                  fmt::format("{}: this version reduces in whatever order is fastest; expected determinism fast",
+                              desc.to_string()));
     std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc.to_string(), world_ranks_.size());
     for (const Option& o : all) {
       text += fmt::format("; {}@{}: {}", o.candidate.algorithm, o.candidate.transport, o.candidate.rejected);
@@ -239,16 +267,18 @@ Selection Selector::select(const CollectiveDesc& desc) const {
     return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
   });
   if (offload != all.end() && offload != all.begin()) {
-    reason = "no slower than the least, as far as predictions tell, and one step for the whole call";
+    reason = "predicted as fast as the best, within what predictions tell, and one step for the whole call";
     std::rotate(all.begin(), offload, offload + 1);
   }
+  if (has_unknown_size(desc)) reason += fmt::format(", for {} as no bound was given", format_bytes(kUnknownBytes));
   Selection selection;
   selection.offload = all.front().offload;
   selection.algorithm = all.front().algorithm;
   selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
-  selection.segment_bytes = kSegmentBytes;
-  selection.depth = kSegmentDepth;
+  selection.cutting = kCutting;
+  if (selection.algorithm != nullptr)
+    selection.cutting.scratch_bytes = scratch_of(desc, *selection.algorithm, static_cast<int>(world_ranks_.size()));
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

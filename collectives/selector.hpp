@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/facts.hpp>
 #include <sinew/collectives/plan.hpp>
 #include <sinew/core/export.hpp>
@@ -14,8 +15,7 @@
 namespace sinew {
 
 /// Pieces large enough to move at full rate and small enough that neighbours overlap, and how many at a time.
-inline constexpr std::uint64_t kSegmentBytes = 512 << 10;
-inline constexpr std::uint32_t kSegmentDepth = 4;
+inline constexpr Cutting kCutting{.segment_bytes = 512 << 10, .depth = 4};
 
 /// An offload that one communicator has.
 struct NamedOffload {
@@ -36,8 +36,7 @@ struct Selection {
   const Algorithm* algorithm = nullptr;  ///< where no offload was taken
   bool staged = false;                   ///< device memory that goes through the host: neither of the two above
   TransportSet transports;
-  std::uint64_t segment_bytes = 0;
-  std::uint32_t depth = 1;
+  Cutting cutting;
 };
 
 /// Chooses for one group: a pure function of the call and of the shared table, so that all ranks choose alike.
@@ -64,7 +63,10 @@ class SINEW_API Selector {
   Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
-  void apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
+  /// false: none is for this call.
+  bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
+  /// Rejects what cannot be cut and would hold too much; there is always one that can be. A user's rule may want it.
+  void keep_scratch_short(const CollectiveDesc& desc, std::vector<Option>& options) const;
   Seconds predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const;
   TransportSet cheapest_set(double bytes) const;
 

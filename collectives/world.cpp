@@ -22,8 +22,14 @@ struct World::Inside {
 
 World::World(std::unique_ptr<Inside> inside) noexcept : inside_(std::move(inside)) {}
 World::World(World&&) noexcept = default;
-World& World::operator=(World&&) noexcept = default;
-World::~World() = default;
+World& World::operator=(World&& other) noexcept {
+  const World before(std::exchange(inside_, std::move(other.inside_)));
+  return *this;
+}
+World::~World() {
+  // A fork's child ends nothing that its parent still uses: not the sockets, and not the memory that others read.
+  if (inside_ && inside_->state->is_forked()) static_cast<void>(inside_.release());
+}
 
 World World::from_environment(WorldOptions options) {
   const Launch launch = exchange_from_environment(options.config);

@@ -208,7 +208,15 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     fabrics.push_back({status.name, std::move(fabric)});
   } catch (const std::exception& e) {  // also what a module from elsewhere throws
     status.reason = e.what();
-    log::info("transport {}: {}", status.name, status.reason);
+    const std::vector<std::string>& wanted_here = options.config.transports;
+    const bool named = std::ranges::find(wanted_here, status.name) != wanted_here.end();
+    const bool all_are =
+        wanted_here.size() >= module_names(options.config).size();  // who names all wants what there is
+    if (named && !all_are && host->ranks().front() == rank) {
+      log::warning("transport {}, which was asked for, is left out: {}", status.name, status.reason);
+    } else {
+      log::info("transport {}: {}", status.name, status.reason);
+    }
   }
 }
 

@@ -60,9 +60,10 @@ struct WorldState {
   /// A fork's child shares its parent's connections and must use none of them.
   /// Errors: InvalidArgument in a process that forked off the one that made this World.
   void require_own_process() const {
-    if (fork_count.load(std::memory_order_relaxed) != made_at_fork_) [[unlikely]]
+    if (is_forked()) [[unlikely]]
       reject_fork();
   }
+  bool is_forked() const noexcept { return fork_.in_child(); }
   /// The connection to a rank over a transport, made on first use.
   Endpoint& endpoint(int world_rank, const std::string& transport);
   /// Runs on the thread that drives the engine, and waits for the end.
@@ -81,7 +82,7 @@ struct WorldState {
   /// A lost rank takes and gives nothing any more: what is posted to it comes back.
   void close_endpoints(int world_rank);
 
-  std::uint32_t made_at_fork_ = fork_count.load(std::memory_order_relaxed);
+  ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
   std::vector<std::unique_ptr<Completion>> closing_;
 };

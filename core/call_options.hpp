@@ -21,7 +21,12 @@ struct CallOptions {
   Determinism determinism = Determinism::Fast;
   std::size_t largest_bytes = 0;  ///< v-forms with local counts: a bound on any rank's buffer, equal on all ranks
   double pre_multiply = 1.0;      ///< ReduceOp::PreMulSum
-  const Reducer* user = nullptr;  ///< ReduceOp::User
+  /// ReduceOp::User: associative and commutative, as any algorithm may apply it to any two partial results; equal on
+  /// all ranks; element_bytes as the call's dtype has. Copied by the call, but not what `context` points to; called by
+  /// the thread that makes progress.
+  const Reducer* user = nullptr;
+  /// Where the call stands in the program, for verdicts: of `CallOptions{...}` the line with the braces. `CallOptions
+  /// o;` names no line of the program but this one, so write `CallOptions o{};`.
   std::source_location where = std::source_location::current();
 };
 

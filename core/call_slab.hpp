@@ -18,6 +18,7 @@
 #include <sinew/core/device.hpp>
 #include <sinew/core/engine.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/core/fork_count.hpp>
 #include <sinew/core/record_ring.hpp>
 
 namespace sinew {
@@ -75,7 +76,7 @@ class SINEW_API CallSlab {
     op.done.store(false, std::memory_order_release);
     return op;
   }
-  /// Waits for the end; false when the deadline came first.
+  /// Waits for the end; false when the deadline came first. Errors: InvalidArgument in a fork's child.
   bool wait(PendingCall& op, Deadline deadline);
   /// Waits until streams can wait for it, or it has ended; false when the deadline came first.
   bool wait_for_mark(PendingCall& op, Deadline deadline);
@@ -144,6 +145,9 @@ class SINEW_API CallSlab {
   void grow();
   bool sleep(PendingCall& op, Deadline deadline);
 
+  void require_own_process() const;
+
+  ForkMark fork_;
   Engine& engine_;
   Duration default_timeout_;
   bool threaded_;

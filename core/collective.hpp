@@ -52,6 +52,14 @@ constexpr bool has_local_counts(Collective c) noexcept {
   return c == Collective::AllToAllV || c == Collective::GatherV || c == Collective::ScatterV;
 }
 constexpr bool is_v_form(Collective c) noexcept { return has_shared_counts(c) || has_local_counts(c); }
+/// Only the root has data before the call, ...
+constexpr bool is_from_root(Collective c) noexcept {
+  return c == Collective::Broadcast || c == Collective::Scatter || c == Collective::ScatterV;
+}
+/// ... or after it.
+constexpr bool is_to_root(Collective c) noexcept {
+  return c == Collective::Reduce || c == Collective::Gather || c == Collective::GatherV;
+}
 /// Between two ranks, without a schedule.
 constexpr bool is_message(Collective c) noexcept { return c >= Collective::Send && c <= Collective::SendRecv; }
 

@@ -87,6 +87,7 @@ void HostHeap::throw_full(std::size_t bytes) const {
 }
 
 void HostHeap::release(std::byte* memory) noexcept {
+  if (fork_.in_child()) return;
   const std::scoped_lock lock(mutex_);
   const auto block = allocated_.find(offset_of(memory));
   assert(block != allocated_.end());

@@ -7,6 +7,7 @@
 
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/fork_count.hpp>
 
 namespace sinew {
 
@@ -26,6 +27,7 @@ class SINEW_API HostHeap {
 
   /// Zeroed memory, aligned to `alignment` (a power of two, at least a cache line). Errors: Error{System} when full.
   std::byte* allocate(std::size_t bytes, std::size_t alignment = 64);
+  /// In a fork's child nothing: the memory is the parent's.
   void release(std::byte* memory) noexcept;
 
   std::uint64_t offset_of(const void* memory) const noexcept {
@@ -49,6 +51,7 @@ class SINEW_API HostHeap {
   std::size_t sum_of_allocated() const noexcept;
   [[noreturn]] void throw_full(std::size_t bytes) const;
 
+  ForkMark fork_;
   FileDescriptor memfd_;
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;

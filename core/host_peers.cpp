@@ -1,4 +1,5 @@
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -333,6 +334,11 @@ pid_t HostPeers::pid_of(int world_rank) const noexcept {
 int HostPeers::life_of(int world_rank) const noexcept {
   const Peer* p = state_->find(world_rank);
   return !p ? -1 : p->local ? p->local->life.get() : p->descriptors[2].get();
+}
+
+bool HostPeers::has_ended(int world_rank) const noexcept {
+  pollfd life{life_of(world_rank), POLLIN, 0};
+  return life.fd >= 0 && ::poll(&life, 1, 0) > 0;
 }
 
 bool HostPeers::same_process(int world_rank) const noexcept {

@@ -66,6 +66,8 @@ class SINEW_API HostPeers {
   /// Readable once the rank's process has ended: the pidfd that it opened on itself, which never means another process,
   /// or, where the kernel refuses one, a socket whose other end only it holds. -1: elsewhere.
   int life_of(int world_rank) const noexcept;
+  /// Has its process ended, as far as the kernel tells? Cost: one system call.
+  bool has_ended(int world_rank) const noexcept;
   /// A thread of this process?
   bool same_process(int world_rank) const noexcept;
   /// Base of the rank's heap in this address space (read only; mapped on first use). Errors: System where mmap refuses.

@@ -25,8 +25,6 @@ constexpr ReduceOp kBuiltIn[] = {ReduceOp::Sum,    ReduceOp::Product, ReduceOp::
 
 constexpr double kLargestDivisor = 2147483647.0;
 
-constexpr bool is_bitwise(ReduceOp op) noexcept { return op >= ReduceOp::BitAnd && op <= ReduceOp::BitXor; }
-
 Kernels kernels_for(ReduceOp op, DType dtype) {
   if (op == ReduceOp::User) throw Error(Code::InvalidArgument, "operator user: its kernel is the caller's own Reducer");
   if (!is_defined(op, dtype)) {
@@ -45,11 +43,6 @@ std::string_view name_of(ReduceOp op) noexcept { return find_name(kNames, op); }
 std::optional<ReduceOp> reduce_op_from_name(std::string_view name) noexcept { return find_value(kNames, name); }
 
 std::span<const ReduceOp> all_reduce_ops() noexcept { return kBuiltIn; }
-
-bool is_defined(ReduceOp op, DType dtype) noexcept {
-  if (is_bitwise(op)) return is_integer(dtype);
-  return op != ReduceOp::PreMulSum || !is_integer(dtype);
-}
 
 Reducer reducer_for(ReduceOp op, DType dtype) {
   return {kernels_for(op, dtype).pair, nullptr, static_cast<std::uint32_t>(size_of(dtype))};

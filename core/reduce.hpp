@@ -22,8 +22,12 @@ SINEW_API std::optional<ReduceOp> reduce_op_from_name(std::string_view name) noe
 /// Every built-in operator (all but User).
 SINEW_API std::span<const ReduceOp> all_reduce_ops() noexcept;
 
+constexpr bool is_bitwise(ReduceOp op) noexcept { return op >= ReduceOp::BitAnd && op <= ReduceOp::BitXor; }
 /// Bitwise operators need integers; PreMulSum needs a float type.
-SINEW_API bool is_defined(ReduceOp op, DType dtype) noexcept;
+constexpr bool is_defined(ReduceOp op, DType dtype) noexcept {
+  if (is_bitwise(op)) return is_integer(dtype);
+  return op != ReduceOp::PreMulSum || !is_integer(dtype);
+}
 
 /// dst[i] = a[i] (op) b[i] for `count` elements. dst may be a or b or disjoint from both; any alignment.
 /// `context` is the user's pointer for User, else unused.

@@ -71,9 +71,9 @@ Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint
       if (reason == EADDRINUSE) break;
     }
   }
-  const std::string where =
-      first == last ? fmt::format("port {}", first) : fmt::format("any port of {}-{}", first, last);
-  throw_errno(fmt::format("listening on {}", where), error);
+  throw_errno(port == 0 && range ? fmt::format("listening on any port of SINEW_PORTS={}-{}", first, last)
+                                 : fmt::format("listening on port {}", first),
+              error);
 }
 
 std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline) {

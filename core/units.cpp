@@ -56,7 +56,7 @@ std::string format_bytes(std::uint64_t bytes) {
   for (const Unit& u : kUnits) {
     if (bytes != 0 && bytes % u.factor == 0) return fmt::format("{}{}", bytes / u.factor, u.suffix);
   }
-  return fmt::format("{}", bytes);
+  return fmt::format("{}B", bytes);
 }
 
 }  // namespace sinew

@@ -88,12 +88,19 @@ void CallSlab::retire(CallSlab* slab) noexcept {
   if (last) delete slab;
 }
 
+void CallSlab::require_own_process() const {
+  if (fork_.in_child())
+    throw Error(Code::InvalidArgument, "this call was made before a fork: only the process that made it can wait");
+}
+
 bool CallSlab::wait(PendingCall& op, Deadline deadline) {
+  require_own_process();
   const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
   return threaded_ ? sleep(op, deadline) : engine_.wait(done, deadline, default_timeout_);
 }
 
 bool CallSlab::wait_for_mark(PendingCall& op, Deadline deadline) {
+  require_own_process();
   const auto marked = [&op] { return op.mark.set() || op.done.load(std::memory_order_acquire); };
   if (!threaded_) return engine_.wait(marked, deadline, default_timeout_);
   // Enqueueing takes microseconds: not worth the sleepers' lock, which those that mark would have to take.

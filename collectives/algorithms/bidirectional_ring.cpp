@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
 
@@ -85,11 +87,13 @@ AlgorithmCost cost(const CollectiveDesc& desc, int ranks) {
   const double passes = desc.collective == Collective::AllReduce ? 2 : 1;
   const double rounds = passes * Hops(ranks).right;
   const double part = (ranks - 1.0) / ranks;
+  const double kept = desc.collective == Collective::AllReduce ? std::min(1.0, ranks - 2.0) : ranks - 2.0;
   return {.rounds = rounds,
           .sent = passes * part,
           .received = passes * part,
           .serial = rounds / ranks,
-          .reduced = reduces(desc.collective) ? part : 0};
+          .reduced = reduces(desc.collective) ? part : 0,
+          .scratch = reduces(desc.collective) ? std::max(0.0, kept) / ranks : 0};
 }
 
 constexpr Algorithm kBidirectionalRing[] = {

@@ -61,7 +61,12 @@ AlgorithmCost broadcast_cost(const CollectiveDesc&, int ranks) {
 
 AlgorithmCost reduce_cost(const CollectiveDesc&, int ranks) {
   const double depth = ceil_log2(ranks);
-  return {.rounds = depth, .sent = ranks > 1 ? 1.0 : 0.0, .received = depth, .serial = depth, .reduced = depth};
+  return {.rounds = depth,
+          .sent = ranks > 1 ? 1.0 : 0.0,
+          .received = depth,
+          .serial = depth,
+          .reduced = depth,
+          .scratch = ranks > 3 ? 1.0 : 0.0};
 }
 
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {

@@ -115,7 +115,9 @@ AlgorithmCost cost(const CollectiveDesc& desc, int ranks) {
   return {.rounds = static_cast<double>(floor_log2(ranks)),
           .sent = gathers ? one : all,
           .received = gathers ? all : one,
-          .serial = longest_way(ranks) / static_cast<double>(ranks)};
+          .serial = longest_way(ranks) / static_cast<double>(ranks),
+          .scratch = ranks > 3 ? one : 0,
+          .whole = true};
 }
 
 constexpr Algorithm kBinomialParts[] = {{"binomial", Collective::Gather, parts_in_runs, gather, cost},

@@ -96,8 +96,13 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 
 AlgorithmCost reduce_scatter_cost(const CollectiveDesc&, int ranks) {
   const double part = (ranks - 1.0) / ranks;
-  return {
-      .rounds = static_cast<double>(ceil_log2(ranks)), .sent = part, .received = part, .serial = part, .reduced = part};
+  return {.rounds = static_cast<double>(ceil_log2(ranks)),
+          .sent = part,
+          .received = part,
+          .serial = part,
+          .reduced = part,
+          .scratch = ranks > 2 ? (ranks + 1) / 2 / static_cast<double>(ranks) : 0,
+          .whole = true};
 }
 
 /// A round waits only for those that brought what it passes on.
@@ -124,7 +129,8 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   return {.rounds = static_cast<double>(longest.rounds),
           .sent = part,
           .received = part,
-          .serial = longest.blocks / static_cast<double>(ranks)};
+          .serial = longest.blocks / static_cast<double>(ranks),
+          .whole = true};
 }
 
 AlgorithmCost all_reduce_cost(const CollectiveDesc& desc, int ranks) {
@@ -134,7 +140,8 @@ AlgorithmCost all_reduce_cost(const CollectiveDesc& desc, int ranks) {
           .sent = there.sent + back.sent,
           .received = there.received + back.received,
           .serial = there.serial + back.serial,
-          .reduced = there.reduced};
+          .reduced = there.reduced,
+          .whole = true};
 }
 
 constexpr Algorithm kBruck[] = {

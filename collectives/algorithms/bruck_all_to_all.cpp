@@ -69,7 +69,9 @@ AlgorithmCost all_to_all_cost(const CollectiveDesc&, int ranks) {
   return {.rounds = static_cast<double>(std::max(floor_log2(last), 1 + ceil_log2(missing))),
           .sent = moved,
           .received = moved,
-          .serial = std::max(before, awaited + missing) / all};
+          .serial = std::max(before, awaited + missing) / all,
+          .scratch = 2 * moved,
+          .whole = true};
 }
 
 constexpr Algorithm kBruck[] = {{"bruck", Collective::AllToAll, parts_in_runs, all_to_all, all_to_all_cost}};

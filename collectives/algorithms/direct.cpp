@@ -100,12 +100,13 @@ AlgorithmCost cost_of(const CollectiveDesc& desc, int ranks, bool whole) {
   const double message = others == 0 ? 0 : whole ? 1 : 1.0 / ranks;
   const Collective c = plain_form(desc.collective);
   const bool to_root = c == Collective::Reduce || c == Collective::Gather;
-  const bool from_root = c == Collective::Broadcast || c == Collective::Scatter;
+  const bool from_root = is_from_root(c);
   return {.rounds = others > 0 ? 1.0 : 0.0,
           .sent = to_root ? message : others * message,
           .received = from_root ? message : others * message,
           .serial = message,
-          .reduced = reduces(c) ? others * message : 0};
+          .reduced = reduces(c) ? others * message : 0,
+          .scratch = reduces(c) ? others * message : 0};
 }
 
 AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, true); }

@@ -27,7 +27,7 @@ AlgorithmCost cost(const CollectiveDesc&, int ranks) {
   const int doublings = floor_log2(ranks);
   const int missing = ranks - (1 << doublings);
   const int last = missing > 0 ? ceil_log2(missing) + 1 : 0;
-  return {.rounds = static_cast<double>(std::max(doublings, last))};
+  return {.rounds = static_cast<double>(std::max(doublings, last)), .whole = true};
 }
 
 constexpr Algorithm kDissemination[] = {{"dissemination", Collective::Barrier, any_ranks, barrier, cost}};

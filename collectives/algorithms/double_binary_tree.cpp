@@ -115,7 +115,12 @@ AlgorithmCost broadcast_cost(const CollectiveDesc&, int ranks) {
 AlgorithmCost reduce_cost(const CollectiveDesc&, int ranks) {
   const double depth = rounds_up(ranks);
   const double whole = ranks > 1 ? 1 : 0;
-  return {.rounds = depth, .sent = whole, .received = whole, .serial = depth / 2, .reduced = whole};
+  return {.rounds = depth,
+          .sent = whole,
+          .received = whole,
+          .serial = depth / 2,
+          .reduced = whole,
+          .scratch = ranks > 2 ? 0.5 : 0.0};
 }
 
 /// From four ranks on some node has two children.

@@ -158,7 +158,8 @@ AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
           .sent = moved,
           .received = moved,
           .serial = moved,
-          .reduced = part + folds};
+          .reduced = part + folds,
+          .whole = true};
 }
 
 AlgorithmCost reduce_scatter_cost(const CollectiveDesc&, int ranks) {
@@ -171,7 +172,9 @@ AlgorithmCost reduce_scatter_cost(const CollectiveDesc&, int ranks) {
             .sent = part,
             .received = part,
             .serial = part,
-            .reduced = part};
+            .reduced = part,
+            .scratch = ranks > 2 ? 0.5 : 0.0,
+            .whole = true};
   }
   const int halving = blocks_of_first(size, extra);
   const int folded = size / 2 + std::min(size / 2, extra);
@@ -179,7 +182,9 @@ AlgorithmCost reduce_scatter_cost(const CollectiveDesc&, int ranks) {
           .sent = 1,
           .received = 1 + halving / all,
           .serial = (folded + halving + 1) / all,
-          .reduced = 1 + halving / all};
+          .reduced = 1 + halving / all,
+          .scratch = 1,
+          .whole = true};
 }
 
 /// Where more than half of the places have two ranks, the longest chain goes from one folded in to one folded out.
@@ -189,7 +194,11 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   const double all = ranks;
   if (extra == 0) {
     const double part = (all - 1) / all;
-    return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .received = part, .serial = part};
+    return {.rounds = static_cast<double>(floor_log2(ranks)),
+            .sent = part,
+            .received = part,
+            .serial = part,
+            .whole = true};
   }
   const bool most_paired = extra > size / 2;
   const int doubling = blocks_of_first(size, extra);
@@ -197,7 +206,8 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   return {.rounds = floor_log2(ranks) + (most_paired ? 2.0 : 1.0),
           .sent = 1 + doubling / all,
           .received = 1,
-          .serial = serial / all};
+          .serial = serial / all,
+          .whole = true};
 }
 
 /// What the busiest rank with a partner receives beside its half of the halving.
@@ -221,7 +231,9 @@ AlgorithmCost reduce_cost(const CollectiveDesc& desc, int ranks) {
           .sent = part + 0.5,
           .received = part + folds + reduce_received(size, ranks - size, core.place(), part),
           .serial = 2 * part + folds / 2,
-          .reduced = part + folds};
+          .reduced = part + folds,
+          .scratch = ranks == size ? 0.5 : 1.0,
+          .whole = true};
 }
 
 constexpr Algorithm kHalvingDoubling[] = {

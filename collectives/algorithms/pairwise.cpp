@@ -38,13 +38,13 @@ Program direct(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
 
 AlgorithmCost pairwise_cost(const CollectiveDesc&, int ranks) {
   const double part = (ranks - 1.0) / ranks;
-  return {.rounds = ranks - 1.0, .sent = part, .received = part, .serial = part};
+  return {.rounds = ranks - 1.0, .sent = part, .received = part, .serial = part, .scratch = part};
 }
 
 AlgorithmCost direct_cost(const CollectiveDesc&, int ranks) {
   if (ranks == 1) return {};
   const double part = (ranks - 1.0) / ranks;
-  return {.rounds = 1, .sent = part, .received = part, .serial = 1.0 / ranks};
+  return {.rounds = 1, .sent = part, .received = part, .serial = 1.0 / ranks, .scratch = part};
 }
 
 constexpr Algorithm kPairwise[] = {{"pairwise", Collective::AllToAll, any_ranks, pairwise, pairwise_cost},

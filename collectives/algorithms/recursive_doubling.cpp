@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
 
@@ -60,12 +62,14 @@ AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
           .sent = exchanged,
           .received = exchanged,
           .serial = exchanged + folds,
-          .reduced = exchanged};
+          .reduced = exchanged,
+          .scratch = std::min(2.0, exchanged)};
 }
 
 AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
   const double part = (ranks - 1.0) / ranks;
-  return {.rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .received = part, .serial = part};
+  return {
+      .rounds = static_cast<double>(floor_log2(ranks)), .sent = part, .received = part, .serial = part, .whole = true};
 }
 
 constexpr Algorithm kRecursiveDoubling[] = {

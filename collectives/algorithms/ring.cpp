@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
 
@@ -46,7 +48,12 @@ Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
 
 AlgorithmCost cost(const CollectiveDesc& desc, int ranks) {
   const double part = (ranks - 1.0) / ranks, passes = desc.collective == Collective::AllReduce ? 2 : 1;
-  return {passes * (ranks - 1), passes * part, passes * part, passes * part, reduces(desc.collective) ? part : 0};
+  return {.rounds = passes * (ranks - 1),
+          .sent = passes * part,
+          .received = passes * part,
+          .serial = passes * part,
+          .reduced = reduces(desc.collective) ? part : 0,
+          .scratch = desc.collective == Collective::ReduceScatter ? std::max(0.0, ranks - 2.0) / ranks : 0};
 }
 
 constexpr Algorithm kRing[] = {{"ring", Collective::AllReduce, any_ranks, all_reduce, cost},

@@ -86,7 +86,7 @@ void ControlService::out_of_reach(int world_rank, const std::string& why) {
 }
 
 void ControlService::ask(const Question& question) {
-  if (linked_.load(std::memory_order_acquire)) thread_->post([this, bytes = question.encode()] { route(bytes); });
+  if (linked_.load(std::memory_order_acquire)) thread_->post([this, bytes = question.encode()] { route(bytes); }, this);
 }
 
 /// To the hosts of the ranks asked about; a rank without links asks its host's speaker to do it.

@@ -24,6 +24,12 @@ Status name_call(const PendingCall& call, const Status& status) {
           status.rank()};
 }
 
+/// What a call ends with: of a peer that is gone nobody knows yet which call needed it.
+Status end_for(const PendingCall& call, const Status& reason) {
+  const bool names_it = reason.message().find(describe_fingerprint(call.fingerprint)) != std::string_view::npos;
+  return reason.code() != Code::PeerLost || names_it ? reason : name_call(call, reason);
+}
+
 }  // namespace
 
 ControlPlane::ControlPlane(const Exchange& exchange, const ControlSetup& setup, CallSlab& calls)
@@ -108,7 +114,7 @@ bool ControlPlane::hold(PendingCall& call) {
   Controlled* communicator = owner_of(call);
   if (communicator == nullptr) return false;
   if (!communicator->end_reason().ok()) {
-    call.status = communicator->end_reason();
+    call.status = end_for(call, communicator->end_reason());
     return false;
   }
   // A message that was too long, or that its receiver took back, is an affair of two.
@@ -141,7 +147,7 @@ bool ControlPlane::settle(Held& held, Clock::time_point now) {
       return false;
     }
   }
-  if (communicator != nullptr) call.status = communicator->end_reason();
+  if (communicator != nullptr) call.status = end_for(call, communicator->end_reason());
   CallSlab::settle(call);
   return true;
 }

@@ -72,8 +72,12 @@ ControlService::~ControlService() {
     });
     told.get_future().wait();
     thread_->run([this] {
-      links_.reset();
+      {
+        const std::scoped_lock lock(mutex_);
+        linked_.store(false, std::memory_order_relaxed);  // nothing is posted any more, whoever learns something yet
+      }
       thread_->forget(this);
+      links_.reset();
       thread_->unwatch(doorbell_.descriptor());
       for (const ControlPeer& p : peers_) thread_->unwatch(p.life);
     });
@@ -188,9 +192,7 @@ bool ControlService::learn(const Notice& notice) {
   if (!failures_.learn(notice)) return false;
   const bool spread = notice.from_afar == 0 && notice.kind != NoticeKind::Suspicion;
   if (spread && linked_.load(std::memory_order_acquire)) {
-    thread_->post([this, notice] {
-      if (links_) links_->send_all(LinkFrame::Notice, std::as_bytes(std::span(&notice, 1)));
-    });
+    thread_->post([this, notice] { links_->send_all(LinkFrame::Notice, std::as_bytes(std::span(&notice, 1))); }, this);
   }
   const bool gone = notice.kind == NoticeKind::RankLost || notice.kind == NoticeKind::RankLeft;
   if (gone && gone_) gone_(notice.world_rank);

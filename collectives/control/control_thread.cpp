@@ -61,10 +61,10 @@ ControlThread::~ControlThread() {
   thread_.join();
 }
 
-void ControlThread::post(Call call) {
+void ControlThread::post(Call call, const void* owner) {
   {
     const std::scoped_lock lock(mutex_);
-    posted_.push_back(std::move(call));
+    posted_.push_back({owner, std::move(call)});
   }
   const std::uint64_t one = 1;
   static_cast<void>(!::write(event_.get(), &one, sizeof one));
@@ -106,6 +106,8 @@ void ControlThread::at(Clock::time_point when, const void* owner, Call call) {
 
 void ControlThread::forget(const void* owner) noexcept {
   std::erase_if(timers_, [owner](const auto& entry) { return entry.second.owner == owner; });
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(posted_, [owner](const Posted& p) { return p.owner == owner; });
 }
 
 int ControlThread::timeout_ms() const noexcept {
@@ -115,12 +117,16 @@ int ControlThread::timeout_ms() const noexcept {
 void ControlThread::run_posted() {
   std::uint64_t count = 0;
   static_cast<void>(!::read(event_.get(), &count, sizeof count));
-  std::vector<Call> calls;
-  {
-    const std::scoped_lock lock(mutex_);
-    calls.swap(posted_);
+  while (true) {
+    Call call;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (posted_.empty()) return;
+      call = std::move(posted_.front().call);
+      posted_.pop_front();
+    }
+    call();
   }
-  for (const Call& call : calls) call();
 }
 
 void ControlThread::run_timers() {

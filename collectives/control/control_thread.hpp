@@ -3,12 +3,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/export.hpp>
@@ -30,7 +30,8 @@ class SINEW_API ControlThread {
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;
 
-  void post(Call call);
+  /// `owner` as in at().
+  void post(Call call, const void* owner = nullptr);
   /// Runs the call on the thread and waits for its end; what it throws is thrown here.
   void run(const Call& call);
 
@@ -40,13 +41,17 @@ class SINEW_API ControlThread {
   void unwatch(int descriptor) noexcept;
   /// Calls once, not before `when`. `owner` is what forget() takes.
   void at(Clock::time_point when, const void* owner, Call call);
-  /// Drops the owner's timers.
+  /// Drops the owner's timers, and what was posted in its name and has not begun.
   void forget(const void* owner) noexcept;
 
  private:
   struct Watched {
     int descriptor;
     Ready ready;
+  };
+  struct Posted {
+    const void* owner;
+    Call call;
   };
   struct Timer {
     const void* owner;
@@ -63,7 +68,7 @@ class SINEW_API ControlThread {
   FileDescriptor epoll_;
   FileDescriptor event_;
   std::mutex mutex_;
-  std::vector<Call> posted_;
+  std::deque<Posted> posted_;
   bool stop_ = false;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::shared_ptr<Watched>>

@@ -14,9 +14,10 @@ namespace sinew {
 std::shared_ptr<std::byte> create_mapped_file(const std::string& path, std::size_t bytes) {
   ::unlink(path.c_str());  // an old one may still be mapped by whoever looks at it
   const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw_errno(fmt::format("creating {}", path));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
+    throw_errno(fmt::format("SINEW_TRACE: creating {}", path));
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) throw_errno(fmt::format("mapping {}", path));
+  if (memory == MAP_FAILED) throw_errno(fmt::format("SINEW_TRACE: mapping {}", path));
   return {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
 }
 

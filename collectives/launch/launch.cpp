@@ -21,6 +21,7 @@ std::string_view name_of(LaunchKind kind) noexcept {
 
 Launch exchange_from_environment(const Config& config) {
   const LaunchVariables v = read_launch_variables(process_environment());
+  if (!config.secret_file.empty()) static_cast<void>(secret_from_file(config.secret_file));  // a wrong name is told
   if (v.kind == LaunchKind::Pmix) return launch_from_pmix(config);
   if (v.ranks == 1) return {v.kind, exchange_alone(), random_secret(), v.job, 0, 1, nullptr};
   return v.kind == LaunchKind::Pmi1 ? launch_from_pmi1(v, config) : launch_from_master(v, config);

@@ -56,7 +56,7 @@ StagedParts staged_parts(const CollectiveDesc& desc, int rank, int ranks) {
   }
   const Blocks blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks));
   const bool root = rank == desc.root;
-  const bool takes = root || (desc.collective != Collective::Reduce && desc.collective != Collective::Gather);
+  const bool takes = root || !is_to_root(desc.collective);
   if (root || desc.collective != Collective::Scatter) parts.in = equal_parts(blocks.in, desc.count);
   if (takes) parts.out = equal_parts(blocks.out, desc.count);
   return parts;

@@ -63,6 +63,33 @@ TEST(Arguments, AreRefused_WhenTheyAreNoEnumerators) {
   });
 }
 
+TEST(Arguments, AreRefused_WhenAUsersOperatorIsForOtherElements) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    std::vector<float> data(100);
+    Reducer mine;
+    const auto said = [&] { return complaint([&] { all.all_reduce(data, ReduceOp::User, {.user = &mine}).get(); }); };
+    EXPECT_EQ(said(), "all_reduce: CallOptions::user has no function");
+    mine.fn = [](void*, const void*, const void*, std::size_t, const void*) noexcept {};
+    EXPECT_EQ(said(), "all_reduce: CallOptions::user is for elements of 1 bytes, but those of f32 have 4");
+    all.barrier().get();
+  });
+}
+
+TEST(Arguments, AreRefused_WhenAMessageGoesWhereAnotherComes) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    std::array<std::byte, 16> m{};
+    const int other = 1 - all.rank();
+    EXPECT_EQ(complaint([&] {
+                all.sendrecv({m.data(), 10}, other, {m.data() + 9, 7}, other).get();
+              }),
+              "sendrecv: from and to overlap");
+    all.sendrecv({m.data(), 7}, other, {m.data() + 9, 7}, other).get();
+    all.barrier().wait();
+  });
+}
+
 TEST(Arguments, AreRefused_WhenARankWritesToItself) {
   on_threads(2, only("shm"), [](World& world) {
     Communicator& all = world.communicator();

@@ -38,6 +38,11 @@ class Measured {
       cost.received = std::max(cost.received, received);
       cost.reduced = std::max(cost.reduced, reduced);
     }
+    for (const Program& p : schedule_.programs) {
+      const auto chunks = static_cast<std::uint32_t>(p.scratch_class.size());
+      cost.scratch = std::max(cost.scratch, weight({Space::Scratch, 0, chunks}));
+      cost.whole = cost.whole || p.whole;
+    }
     return cost;
   }
 
@@ -116,7 +121,28 @@ TEST_P(CostOn, IsWhatTheScheduleDoes) {
     EXPECT_NEAR(stated.received, found.received, 1e-9);
     EXPECT_NEAR(stated.serial, found.serial, 1e-9);
     EXPECT_NEAR(stated.reduced, found.reduced, 1e-9);
+    EXPECT_LE(found.scratch, stated.scratch + 1e-9);
+    EXPECT_TRUE(stated.whole || !found.whole || ranks == 1);
   });
+}
+
+/// A bound that is much too high would keep a good algorithm from being taken.
+TEST_P(CostOn, IsNoIdleBound_OfScratch) {
+  const int ranks = GetParam();
+  std::map<std::string, std::pair<AlgorithmCost, AlgorithmCost>>
+      all;  // stated and found, whatever the root and placing
+  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+    if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
+    auto& [stated, found] = all[std::string(a.name) + " of " + std::string(name_of(a.collective))];
+    const AlgorithmCost cost = Measured(build_schedule(a, desc, testing::in_place(placing, ranks))).cost();
+    stated = a.cost(desc, ranks);
+    found.scratch = std::max(found.scratch, cost.scratch);
+    found.whole = found.whole || cost.whole;
+  });
+  for (const auto& [name, both] : all) {
+    EXPECT_LE(both.first.scratch, 2 * both.second.scratch + 1e-9) << name;
+    if (ranks > 1) EXPECT_EQ(both.first.whole, both.second.whole) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Range(1, 41));

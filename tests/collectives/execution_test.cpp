@@ -84,7 +84,7 @@ class Group {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Member& m = *members_[r];
       memory.emplace_back(desc, schedule.programs[r]);
-      executables.push_back(Executable::make(desc, schedule.programs[r], segment, 3,
+      executables.push_back(Executable::make(desc, schedule.programs[r], Cutting{segment, 3},
                                              [&](int peer) { return m.peers[static_cast<std::size_t>(peer)].get(); }));
       const Buffer in{reinterpret_cast<std::byte*>(memory[r].in.data()), memory[r].in.size_bytes(), {}};
       const Buffer out{reinterpret_cast<std::byte*>(memory[r].out.data()), memory[r].out.size_bytes(), {}};

@@ -61,7 +61,7 @@ TEST_P(Operations, EndAGroup_WhenItsLastMessageIsOver) {
           std::vector<std::int32_t> given(4 * 1000, all.rank());
           std::vector<std::int32_t> got(4 * 1000, -1);
           const auto part = [](std::vector<std::int32_t>& v, int r) {
-            return Buffer{reinterpret_cast<std::byte*>(v.data() + 1000 * r), 1000 * sizeof(std::int32_t)};
+            return std::span(v).subspan(static_cast<std::size_t>(1000 * r), 1000);
           };
           std::vector<Message> messages;
           for (int r = 0; r < 4; ++r) {
@@ -91,17 +91,15 @@ TEST_P(Operations, EndAGroupWithItsFirstFailure_AndTheOtherMessagesArrive) {
     std::array<std::int32_t, 4> mine{1, 2, 3, 4};
     std::array<std::int32_t, 4> second{};
     std::array<std::int32_t, 2> too_short{-1, -1};
-    const auto bytes_of = [](auto& a) { return Buffer{reinterpret_cast<std::byte*>(a.data()), sizeof a}; };
     if (all.rank() == 0) {
-      Work work = all.group({Message::recv(bytes_of(too_short), peer, 1), Message::recv(bytes_of(second), peer, 2)});
+      Work work = all.group({Message::recv(too_short, peer, 1), Message::recv(second, peer, 2)});
       const Status status = work.wait();
       EXPECT_EQ(status.code(), Code::Truncated) << status.message();
       EXPECT_EQ(status.rank(), 1);
       EXPECT_EQ(second, mine);
       EXPECT_EQ(too_short, (std::array<std::int32_t, 2>{-1, -1}));
     } else {
-      static_cast<void>(
-          all.group({Message::send(bytes_of(mine), peer, 1), Message::send(bytes_of(mine), peer, 2)}).wait());
+      static_cast<void>(all.group({Message::send(mine, peer, 1), Message::send(mine, peer, 2)}).wait());
     }
     all.barrier().get();
   });
@@ -122,9 +120,8 @@ TEST_P(Operations, SayWhomAGroupWaitsFor) {
   run(2, [](World& world) {
     Communicator& all = world.communicator();
     std::array<std::int32_t, 4> data{};
-    const Buffer b{reinterpret_cast<std::byte*>(data.data()), sizeof data};
     if (all.rank() == 0) {
-      Work work = all.group({Message::recv(b, 1, 9)});
+      Work work = all.group({Message::recv(data, 1, 9)});
       const std::string why = all.verdict();
       EXPECT_THAT(why, AllOf(HasSubstr("messages with rank 1 at "), HasSubstr("operations_test.cpp:")));
       all.barrier().get();

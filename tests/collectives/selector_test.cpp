@@ -14,6 +14,7 @@ namespace sinew::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Seconds kLatency = 1e-6;
 constexpr double kBytesPerSecond = 1e9;
@@ -87,7 +88,7 @@ TEST(Selector, KeepsTheOrderOfTheLosers_WhenTheOffloadWinsATie) {
     EXPECT_GE(plan.candidates()[i].predicted, before);
     before = plan.candidates()[i].predicted;
   }
-  EXPECT_THAT(plan.explain(), HasSubstr("no slower than the least, as far as predictions tell"));
+  EXPECT_THAT(plan.explain(), HasSubstr("predicted as fast as the best, within what predictions tell"));
 }
 
 TEST(Selector, CountsTheTurnsOfTheScheduler_WhenRanksShareCores) {
@@ -117,6 +118,26 @@ TEST(Selector, ObeysTheUsersRule_WithinItsSizesOnly) {
   const Selector selector(facts, ranks_of(facts), {});
   EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "binomial");
   EXPECT_NE(selector.select(sum_of(1 << 20)).plan.chosen().algorithm, "binomial");
+}
+
+TEST(Selector, TakesNothingThatHoldsTooMuch_UnlessTheUserWantsIt) {
+  Facts facts = one_host(8, 8);
+  const CollectiveDesc reduce{.collective = Collective::Reduce, .dtype = DType::F32, .count = 16 << 20};
+  const Plan plan = Selector(facts, ranks_of(facts), {}).select(reduce).plan;
+  EXPECT_NE(plan.chosen().algorithm, "halving_doubling");
+  EXPECT_THAT(plan.explain(), HasSubstr("would hold 32MiB beside the buffers, more than 512KiB"));
+  CollectiveDesc small = reduce;
+  small.count = 1000;
+  EXPECT_THAT(Selector(facts, ranks_of(facts), {}).select(small).plan.explain(), Not(HasSubstr("would hold")));
+  facts.rules.push_back(Rule::parse("reduce:0-:halving_doubling"));
+  EXPECT_EQ(Selector(facts, ranks_of(facts), {}).select(reduce).plan.chosen().algorithm, "halving_doubling");
+}
+
+TEST(Selector, LeavesGroupsOfOneWithoutRules) {
+  Facts facts = one_host(1, 1);
+  facts.rules.push_back(Rule::parse("all_reduce:0-1KiB:direct@tcp"));
+  const Selector selector(facts, ranks_of(facts), {});
+  EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().rejected, "");
 }
 
 TEST(Selector, NamesEveryReason_WhenARuleLeavesNothing) {

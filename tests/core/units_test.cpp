@@ -37,8 +37,8 @@ TEST(ParseBytes, Refuses_EverythingElse) {
 }
 
 TEST(FormatBytes, IsReadBack_AsTheSameNumber) {
-  EXPECT_EQ(format_bytes(0), "0");
-  EXPECT_EQ(format_bytes(1000), "1000");
+  EXPECT_EQ(format_bytes(0), "0B");
+  EXPECT_EQ(format_bytes(1000), "1000B");
   EXPECT_EQ(format_bytes(65536), "64KiB");
   EXPECT_EQ(format_bytes(3 << 20), "3MiB");
   EXPECT_EQ(format_bytes(std::uint64_t{5} << 40), "5120GiB");

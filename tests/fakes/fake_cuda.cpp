@@ -1,5 +1,6 @@
 // libcuda.so.1 over the fake device: as strict as the driver where it matters to its callers. A call without a current
 // context fails, a function is found by its name or not at all, a handle that was destroyed is not taken.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -23,6 +24,7 @@ constexpr Result kOutOfMemory = 2;
 constexpr Result kInvalidContext = 201;
 constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
+constexpr std::size_t kMostPitch = 0x7fffffff;
 constexpr std::size_t kMemory = std::size_t{1} << 34;
 
 fake::Device& device() {
@@ -182,6 +184,7 @@ FAKE cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
   return with_context([&] {
     if (copy->from_type != kMemoryUnified || copy->to_type != kMemoryUnified) return kInvalidValue;
     if (copy->width > copy->from_pitch || copy->width > copy->to_pitch) return kInvalidValue;
+    if (std::max(copy->from_pitch, copy->to_pitch) > kMostPitch) return kInvalidValue;
     device().copy_rows_async({bytes(copy->to_device), 0}, copy->to_pitch, Buffer{bytes(copy->from_device), 0},
                              copy->from_pitch, copy->width, copy->height, ref(stream));
     return kSuccess;

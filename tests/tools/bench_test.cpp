@@ -68,7 +68,9 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "-d", "f33"}), HasSubstr("'f33': expected one of i8, u8, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "nix"}), HasSubstr("'nix': expected one of sum, "));
   EXPECT_THAT(complaint({"all_reduce", "-b", "9x"}), HasSubstr("'9x': expected a size in bytes such as 8, 4KiB"));
-  EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}), HasSubstr("-e: 8: expected at least -b, which is 64"));
+  EXPECT_THAT(complaint({"latency", "-e", "18446744073709551615"}), HasSubstr("65536GiB at most"));
+  EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}),
+              HasSubstr("-e: 8B: expected at least -b, which is 64B"));
   EXPECT_THAT(complaint({"all_reduce", "-f", "1"}), HasSubstr("'1': expected a whole number, 2 or more"));
   EXPECT_THAT(complaint({"all_reduce", "-n", "many"}), HasSubstr("'many': expected a whole number, 1 or more"));
   for (const char* much : {"9999999999", "99999999999999999999999"}) {

@@ -49,13 +49,15 @@ TEST(Modules, JobGoesOnWithTheOthers) {
     const Outcome outcome = two_ranks(command);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr(" calls on 2 ranks, wrong 0"));
+    const bool told = outcome.err.find("transport text, which was asked for, is left out: ") != std::string::npos;
+    EXPECT_EQ(told, !only.empty()) << outcome.err;
   }
 }
 
 TEST(Modules, JobThatAsksForABadOneOnly_SaysWhyItCannotBe) {
   const Outcome outcome = two_ranks({SINEW_BENCH, "all_reduce", "-b", "8", "-e", "8", "--transport", "text"});
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("*@text: rank 0 does not have it: cannot be loaded: " PLANTED "/sinew_text.so"));
+  EXPECT_THAT(outcome.err, HasSubstr("between rank 0 and rank 1; text: cannot be loaded: " PLANTED "/sinew_text.so"));
 }
 
 }  // namespace

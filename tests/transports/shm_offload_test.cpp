@@ -310,8 +310,8 @@ TEST(ShmOffload, GivesItsMemoryBack_WhenEverybodyHasEnded) {
 TEST(ShmOffload, SaysWhatItDoesNotDo) {
   test::run_as_threads(2, [](const Exchange& world) {
     ShmRank rank(world);
-    CollectiveDesc d{.collective = Collective::AllToAllV, .dtype = DType::F32};
-    EXPECT_EQ(rank.offload().supports(d).reason, "shared memory has no all_to_all_v of its own");
+    CollectiveDesc d{.collective = Collective::ReduceScatterV, .dtype = DType::F32};
+    EXPECT_EQ(rank.offload().supports(d).reason, "shared memory has no reduce_scatter_v of its own");
     d = {.collective = Collective::AllReduce, .dtype = DType::F32, .count = 4};
     EXPECT_TRUE(rank.offload().supports(d).ok);
     d.determinism = Determinism::LayoutInvariant;

@@ -48,11 +48,15 @@ std::uint64_t whole_number(const std::string& option, const std::string& text, s
 }
 
 std::uint64_t size_in_bytes(const std::string& option, const std::string& text) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 46;  // of an address space, and not too much for two buffers
+  std::uint64_t bytes = 0;
   try {
-    return parse_bytes(text);
+    bytes = parse_bytes(text);
   } catch (const Error&) {
     reject(option, text, "a size in bytes such as 8, 4KiB, 64MiB or 1GiB");
   }
+  if (bytes > kMost) reject(option, text, fmt::format("{} at most", format_bytes(kMost)));
+  return bytes;
 }
 
 void add_sizes(CLI::App& app, BenchOptions& o) {

@@ -113,10 +113,13 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--op", plan.op, "operator");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
-  command->callback([&options] {
+  command->callback([&options, command] {
     static_cast<void>(describe(plan, 1));
     if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);
     World world = World::from_environment();
+    if (command->count("--ranks") > 0 && world.size() != plan.ranks)
+      throw Error(Code::InvalidArgument,
+                  fmt::format("-n {}: this job has {} ranks; -n is for outside of a job", plan.ranks, world.size()));
     const DescribedCall call = describe(plan, world.size());
     const Plan chosen = world.communicator().plan(call.desc);
     if (world.rank() != 0) return;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -122,7 +123,12 @@ void Runtime::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {
 
 void Runtime::copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch,
                               std::size_t row_bytes, std::size_t rows, StreamRef stream) {
-  if (rows == 1) return copy_async(to, from.part(0, row_bytes), stream);
+  constexpr std::size_t kMostPitch = 0x7fffffff;  // of the driver: CU_DEVICE_ATTRIBUTE_MAX_PITCH
+  if (rows == 1 || std::max(from_pitch, to_pitch) > kMostPitch) {
+    for (std::size_t r = 0; r < rows; ++r)
+      copy_async(to.part(r * to_pitch, row_bytes), from.part(r * from_pitch, row_bytes), stream);
+    return;
+  }
   const Current current(context_of(stream.device));
   Copy2D copy{};
   copy.from_type = copy.to_type = kMemoryUnified;

@@ -1,5 +1,9 @@
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +14,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
+#include <sinew/transports/kept_signals.hpp>
 #include <sinew/transports/module_file.hpp>
 
 namespace sinew {
@@ -30,16 +35,52 @@ class AbsentModule final : public Module {
   std::string reason_;
 };
 
+/// The loader maps what the headers say, and reading a page that the file does not have ends the process.
+bool is_cut_off(const files::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  ElfW(Ehdr) head{};
+  if (!in.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+    return false;  // the loader says what it is
+  std::error_code failed;
+  const std::uint64_t bytes = files::file_size(file, failed);
+  in.seekg(static_cast<std::streamoff>(head.e_phoff));
+  for (int i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) part{};
+    if (!in.read(reinterpret_cast<char*>(&part), sizeof part)) return true;
+    if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > bytes) return true;
+  }
+  return false;
+}
+
+/// As the library's symbol table says; 0: it does not.
+std::size_t size_of_symbol(const void* address) {
+  Dl_info info{};
+  void* symbol = nullptr;
+  if (::dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr) return 0;
+  return static_cast<const ElfW(Sym)*>(symbol)->st_size;
+}
+
 /// A module, or why there is none. Whatever was loaded stays: threads and handlers of its libraries may be alive.
 std::pair<Module*, std::string> open_file(std::string_view name, const files::path& file) {
   std::error_code failed;
-  if (!files::exists(file, failed)) {
+  const files::file_status status = files::status(file, failed);
+  if (status.type() == files::file_type::not_found) {
     return {nullptr, fmt::format("not in this package: there is no {}", file.native())};
   }
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (failed) return {nullptr, fmt::format("{}: {}", file.native(), failed.message())};
+  if (!files::is_regular_file(status)) return {nullptr, fmt::format("{} is no regular file", file.native())};
+  if (is_cut_off(file)) return {nullptr, fmt::format("{} is cut off: shorter than its own headers say", file.native())};
+  void* library = [&] {
+    const KeptSignals kept;
+    return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }();
   if (library == nullptr) return {nullptr, fmt::format("cannot be loaded: {}", ::dlerror())};
   const auto* entry = static_cast<const ModuleEntry*>(::dlsym(library, "sinew_module_entry"));
   if (entry == nullptr) return {nullptr, fmt::format("{} is no sinew module: no sinew_module_entry", file.native())};
+  if (size_of_symbol(entry) < sizeof(ModuleEntry) || entry->abi_id == nullptr || entry->module == nullptr) {
+    return {nullptr,
+            fmt::format("{} is no sinew module: what its sinew_module_entry holds is no ModuleEntry", file.native())};
+  }
   if (std::string_view(entry->abi_id) != kAbiId) {
     return {nullptr, fmt::format("{} was built for another sinew: it has ABI {}, expected {}", file.native(),
                                  entry->abi_id, kAbiId)};

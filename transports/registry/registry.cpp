@@ -56,13 +56,13 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 /// Once per file and process.
-void warn_of_shadowed(std::string_view name, const std::string& folder) {
+void warn_of_shadowed(std::string_view name, const std::string& folder, std::string_view by) {
   static std::mutex mutex;
   static std::set<std::string> said;
   const std::string file = files::path(folder) / file_name(name);
   const std::lock_guard lock(mutex);
   if (said.insert(file).second) {
-    log::warning("SINEW_TRANSPORT_PATH: {} is not used: sinew has a transport '{}' of its own", file, name);
+    log::warning("SINEW_TRANSPORT_PATH: {} is not used: {} has a transport '{}' of its own", file, by, name);
   }
 }
 
@@ -77,9 +77,14 @@ std::vector<std::string> module_names(const Config& config) {
   std::vector<std::string> names;
   for (auto* module : kBuiltIn) names.emplace_back(module().name());
   names.insert(names.end(), kOwn.begin(), kOwn.end());
+  std::set<std::string> of_earlier;
   for (const std::string& folder : config.transport_path) {
     for (std::string& name : names_in(folder)) {
-      if (built_in(name) != nullptr) warn_of_shadowed(name, folder);
+      if (built_in(name) != nullptr) {
+        warn_of_shadowed(name, folder, "sinew");
+      } else if (!of_earlier.insert(name).second) {
+        warn_of_shadowed(name, folder, "an earlier folder");
+      }
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
   }

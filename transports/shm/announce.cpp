@@ -18,7 +18,13 @@ bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std:
 /// what was there, this rank too: it may be a source of its own.
 bool ShmOffload::can_announce() noexcept {
   std::uint64_t must_be_done = announced_ > kRing ? announced_ - kRing : 0;
-  if (call_at(announced_).way == Way::Slot) must_be_done = std::max(must_be_done, slot_used_by_[slot_calls_ % kSlots]);
+  const PendingCall& call = call_at(announced_);
+  if (call.way > Way::Lines && call.way != Way::Chunks) {
+    if (const std::uint64_t bytes = staged_bytes(call); bytes > 0) {
+      next_stage_ = staging_.find(bytes, std::min(head_ - 1, members_.known_done()));
+      must_be_done = std::max(must_be_done, next_stage_.used_by);
+    }
+  }
   return must_be_done < head_ && members_.all_done(must_be_done);
 }
 
@@ -45,19 +51,22 @@ void ShmOffload::show(PendingCall& call, Slot& slot) noexcept {
     case Way::Lines: return copy_shown(call, slot.payload.data());
     case Way::Slot: places = places_for_slot(call); break;
     case Way::Chunks: places = places_for_chunks(call); break;
+    case Way::Pieces: places = show_pieces(call, slot); break;
   }
   std::memcpy(slot.line.payload.data(), &places, sizeof places);
 }
 
 void ShmOffload::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
   if (call.shown == 0) return;
-  if (call.scales_inputs()) {
-    call.scaler(to, call.in, call.shown);
-  } else if (call.shown >= facts_.stream_from_bytes) {
-    stream_copy(to, call.in, call.shown);
+  call.scales_inputs() ? call.scaler(to, call.in, call.shown) : copy_for_others(to, call.in, call.shown);
+}
+
+void ShmOffload::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
+  if (bytes >= facts_.stream_from_bytes) {
+    stream_copy(to, from, bytes);
     finish_streams();
-  } else {
-    std::memcpy(to, call.in, call.shown);
+  } else if (bytes > 0) {
+    std::memcpy(to, from, bytes);
   }
 }
 
@@ -72,9 +81,23 @@ std::uint64_t ShmOffload::place_of(const void* memory, Access access) const noex
   return access == Access::Heap ? members_.host().heap().offset_of(memory) : reinterpret_cast<std::uint64_t>(memory);
 }
 
+/// What a call of Way::Slot or Way::Pieces may put into the staging slots; 0: nothing.
+std::uint64_t ShmOffload::staged_bytes(const PendingCall& call) noexcept {
+  if (call.way == Way::Slot) return call.shown;
+  const Pieces& pieces = pieces_of(call);
+  if (pieces.gives.empty()) return 0;
+  const std::uint64_t given = pieces.given_bytes(call, members_.rank());
+  if (in_lines(pieces.gives.size() * sizeof(PieceEntry)) + given <= kLinesBytes) return 0;
+  const std::uint64_t most = pieces.swaps ? kSlotMostBytes : std::min<std::uint64_t>(facts_.slot_bytes, kSlotMostBytes);
+  return given <= most ? given : 0;
+}
+
+/// can_announce() has seen that it is free.
+std::byte* ShmOffload::take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept {
+  return reinterpret_cast<std::byte*>(&members_.mine()) + kSlotsAt + staging_.take(next_stage_, bytes, sequence);
+}
+
 Places ShmOffload::places_for_slot(PendingCall& call) noexcept {
-  const std::size_t index = slot_calls_++ % kSlots;
-  slot_used_by_[index] = call.sequence;
   if (call.shown == 0) return {};
   const bool written = call.collective != Collective::Broadcast &&
                        overlap(call.in, call.shown, call.out, std::max(call.shown, call.bytes));
@@ -83,7 +106,7 @@ Places ShmOffload::places_for_slot(PendingCall& call) noexcept {
     call.exposed = true;
     return {place_of(call.in, access), 0, 1.0, access, access};
   }
-  std::byte* slot = reinterpret_cast<std::byte*>(&members_.mine()) + kSlotsAt + index * kSlotMostBytes;
+  std::byte* const slot = take_stage(call.shown, call.sequence);
   copy_shown(call, slot);
   return {members_.host().heap().offset_of(slot), 0, 1.0, Access::Staged, Access::Staged};
 }
@@ -109,6 +132,44 @@ Places ShmOffload::places_for_chunks(PendingCall& call) noexcept {
   places.out = place_of(call.out, places.out_access);
   call.exposed = (call.shown > 0 && places.in_access != Access::Staged) || places.out_access != Access::Staged;
   return places;
+}
+
+Places ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
+  const Pieces& pieces = pieces_of(call);
+  if (pieces.gives.empty()) return {};
+  const std::uint64_t table = in_lines(pieces.gives.size() * sizeof(PieceEntry));
+  std::byte* stage = nullptr;  // null: they are read where they lie
+  if (const std::uint64_t staged = staged_bytes(call); staged > 0) {
+    stage = take_stage(staged, call.sequence);
+  } else if (table + pieces.given_bytes(call, members_.rank()) <= kLinesBytes) {
+    stage = slot.payload.data() + table;
+  }
+  const std::byte* const from = pieces.copy.empty() ? call.in : pieces.copy.data();
+  Access access = Access::Staged;
+  if (stage == nullptr) {
+    call.exposed = true;
+    access = access_to(from, pieces.end_of_gives()) == Access::Heap ? Access::Heap : Access::Address;
+  }
+  const HostHeap& heap = members_.host().heap();
+  const bool one_for_all = call.collective == Collective::AllGatherV;
+  std::uint64_t staged = 0;
+  for (std::size_t r = 0; r < pieces.gives.size(); ++r) {
+    const Piece& piece = pieces.gives[r];
+    PieceEntry entry{0, piece.bytes};
+    const bool own = static_cast<int>(r) == members_.rank();
+    if (stage == nullptr) {
+      entry.place = place_of(from + piece.offset, access);
+    } else if (one_for_all) {
+      entry.place = heap.offset_of(stage);
+      if (own) copy_for_others(stage, from, piece.bytes);
+    } else if (!own) {
+      entry.place = heap.offset_of(stage + staged);
+      copy_for_others(stage + staged, from + piece.offset, piece.bytes);
+      staged += in_lines(piece.bytes);
+    }
+    std::memcpy(slot.payload.data() + r * sizeof entry, &entry, sizeof entry);
+  }
+  return {0, 0, 1.0, access, Access::Staged};
 }
 
 /// Where this rank finds what another one shows.

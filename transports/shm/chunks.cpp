@@ -10,6 +10,9 @@ namespace {
 
 /// Fits the first cache with all that goes with it.
 constexpr std::uint64_t kHotBytes = 8 << 10;
+/// For pieces of all ranks' inputs, where they are read through the kernel or scaled.
+constexpr std::uint64_t kBounceBytes = 512 << 10;
+constexpr std::uint64_t kLeastBounce = 4 << 10;  // not a page
 
 const std::byte* bytes_at(const Area& area, std::uint64_t offset) noexcept {
   return reinterpret_cast<const std::byte*>(&area) + offset;
@@ -41,7 +44,11 @@ void Chunks::begin(const PendingCall& call) {
     bounces = bounces || p.in.address != 0;
   }
   const int me = members_.rank();
-  if (bounces && geometry_.combines(me)) bounce_.resize(geometry_.chunk_bytes() * peers_.size());
+  block_ = geometry_.chunk_bytes();
+  if (bounces && geometry_.combines(me)) {
+    block_ = std::min(block_, std::max(kLeastBounce, kBounceBytes / peers_.size() / kLeastBounce * kLeastBounce));
+    bounce_.resize(block_ * peers_.size());
+  }
   sources_.resize(peers_.size());
   bool read_by_others = false;
   for (int r = 0; r < members_.count(); ++r) read_by_others = read_by_others || geometry_.reads_input(r, me);
@@ -154,24 +161,25 @@ void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) con
   }
 }
 
-const void* Chunks::input_of(int rank, const Range& wanted, const Range& piece, std::uint64_t chunk) noexcept {
+const void* Chunks::input_of(int rank, const Range& wanted, const Range& piece, const Range& block) noexcept {
   const Peer& p = peer(rank);
-  const std::uint64_t offset = wanted.offset + piece.offset;
+  const std::uint64_t offset = wanted.offset + block.offset;
   const std::byte* at = nullptr;
   if (rank == members_.rank()) {
     at = call_.in + offset;
   } else if (p.in.staged) {
-    at = bytes_at(*members_[rank].area, stage_at(base_ + chunk) + geometry_.stage_offset(rank, members_.rank()));
+    at = bytes_at(*members_[rank].area, stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) +
+                                            block.offset - piece.offset);
   } else if (p.in.mapped) {
     at = p.in.mapped + offset;
   } else {
-    read_from(rank, bounce_of(rank), p.in.address + offset, piece.bytes);
+    read_from(rank, bounce_of(rank), p.in.address + offset, block.bytes);
     at = bounce_of(rank);
   }
   if (call_.scales_inputs()) {
     Scaler scale = call_.scaler;
     scale.factor = p.factor;
-    scale(bounce_of(rank), at, piece.bytes);
+    scale(bounce_of(rank), at, block.bytes);
     at = bounce_of(rank);
   }
   return at;
@@ -181,28 +189,28 @@ void Chunks::combine_chunk() noexcept {
   const int me = members_.rank();
   const Range wanted = geometry_.wanted_by(me);
   const Range piece = geometry_.piece(wanted, combined_);
-  if (piece.bytes > 0) {
+  std::byte* const out = call_.out + (geometry_.shares_results() ? geometry_.lands_at(me) : 0);
+  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
+  for (std::uint64_t from = 0; from < piece.bytes; from += block_) {
+    const Range block{piece.offset + from, std::min(block_, piece.bytes - from)};
     for (int r = 0; r < members_.count(); ++r)
-      sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, piece, combined_);
+      sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, piece, block);
     if (!status_.ok()) return;
-    std::byte* to = call_.out + geometry_.lands_at(me) + piece.offset;
-    if (!geometry_.shares_results()) to = call_.out + piece.offset;
-    combine_and_show(to, piece.bytes);
+    combine_and_show(out + block.offset, results + from, block.bytes);
   }
+  if (stages_results_) finish_streams();
   say(members_.mine().taken, ++combined_);
 }
 
 /// Combines what sources_ point to; results that must be staged are copied while they are still in the first cache.
-void Chunks::combine_and_show(std::byte* to, std::uint64_t bytes) noexcept {
+void Chunks::combine_and_show(std::byte* to, std::byte* results, std::uint64_t bytes) noexcept {
   if (!stages_results_) return combine(call_, to, sources_.data(), members_.count(), bytes);
-  std::byte* results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
   for (std::uint64_t from = 0; from < bytes; from += kHotBytes) {
     const std::uint64_t length = std::min(kHotBytes, bytes - from);
     combine(call_, to + from, sources_.data(), members_.count(), length);
     show(results + from, to + from, length);
     for (const void*& source : sources_) source = static_cast<const std::byte*>(source) + length;
   }
-  finish_streams();
 }
 
 void Chunks::fetch(int rank) noexcept {
@@ -228,9 +236,7 @@ void Chunks::fetch(int rank) noexcept {
   say(results ? members_.mine().pulled : members_.mine().taken, least_fetched());
 }
 
-std::byte* Chunks::bounce_of(int rank) noexcept {
-  return bounce_.data() + static_cast<std::size_t>(rank) * geometry_.chunk_bytes();
-}
+std::byte* Chunks::bounce_of(int rank) noexcept { return bounce_.data() + static_cast<std::size_t>(rank) * block_; }
 
 void Chunks::read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept {
   const pid_t pid = members_[rank].pid;

@@ -58,9 +58,9 @@ class Chunks {
   void stage() noexcept;
   void show(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
   void combine_chunk() noexcept;
-  void combine_and_show(std::byte* to, std::uint64_t bytes) noexcept;
+  void combine_and_show(std::byte* to, std::byte* results, std::uint64_t bytes) noexcept;
   void fetch(int rank) noexcept;
-  const void* input_of(int rank, const Range& wanted, const Range& piece, std::uint64_t chunk) noexcept;
+  const void* input_of(int rank, const Range& wanted, const Range& piece, const Range& block) noexcept;
   std::byte* bounce_of(int rank) noexcept;
   void read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
   void say(LoneWord& word, std::uint64_t count) noexcept;
@@ -72,6 +72,7 @@ class Chunks {
   PendingCall call_;
   Geometry geometry_;
   std::vector<Peer> peers_;
+  std::uint64_t block_ = 0;  // combined at once: as much of every rank as bounce_ holds, where it is needed
   std::vector<std::byte> bounce_;
   std::vector<const void*> sources_;
   std::uint64_t base_ = 0;    ///< chunks of all earlier calls

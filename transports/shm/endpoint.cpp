@@ -1,5 +1,3 @@
-#include <poll.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -112,11 +110,8 @@ void ShmEndpoint::lose_peer() noexcept {
 
 /// Quiet once the peer has stopped reading what is left, or has ended itself.
 void ShmEndpoint::fire_quiet() noexcept {
-  bool gone = theirs_.ended.value.load(std::memory_order_acquire) != 0;
-  if (!gone && announced_.count() != 0 && hub_.host.life_of(peer_) >= 0 && !same_process_) {
-    pollfd process{hub_.host.life_of(peer_), POLLIN, 0};
-    gone = ::poll(&process, 1, 0) > 0;
-  }
+  const bool gone = theirs_.ended.value.load(std::memory_order_acquire) != 0 ||
+                    (announced_.count() != 0 && !same_process_ && hub_.host.has_ended(peer_));
   announced_.for_each([&](Completion&, std::uint32_t id) {
     if (gone || !being_read(id)) end_send(id, end_);
   });

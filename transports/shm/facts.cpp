@@ -28,6 +28,10 @@ double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
     case Collective::Reduce: return n * others;
     case Collective::Broadcast:
     case Collective::Scatter: return n;
+    case Collective::AllGatherV:
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV: return static_cast<double>(desc.bytes(ranks)) * others / ranks;
     default: return 0;
   }
 }
@@ -68,6 +72,7 @@ bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t byt
 }
 
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  if (is_v_form(desc.collective)) return Way::Pieces;
   const std::uint64_t shown = shown_bytes(desc, ranks);
   if (shown <= kInlineBytes) return Way::Inline;
   if (shown <= kLinesBytes) return Way::Lines;
@@ -87,6 +92,7 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
     case Way::Inline: return "flag line";
     case Way::Lines: return "behind the flag line";
     case Way::Slot: return "one shot";
+    case Way::Pieces: return "pieces, by each rank behind its flag line, staged or read in place";
     case Way::Chunks: break;
   }
   const std::uint64_t bytes = exchanges(desc.collective) ? desc.count * size_of(desc.dtype) : shown_bytes(desc, ranks);

@@ -15,6 +15,7 @@ enum class Way : std::uint8_t {
   Lines,   ///< right behind the flag line
   Slot,    ///< each rank shows all it has, in a staging slot or where it lies; everybody combines for itself
   Chunks,  ///< each rank combines its share, chunk by chunk, and the others fetch the results
+  Pieces,  ///< v-forms: each rank shows a table of what it has for whom, and chooses by itself where that lies
 };
 
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.

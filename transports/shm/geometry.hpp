@@ -39,8 +39,8 @@ class Geometry {
 
   bool reads_input(int reader, int owner) const noexcept {
     if (reader == owner) return false;
-    if (collective_ == Collective::Broadcast || collective_ == Collective::Scatter) return owner == root_;
-    if (collective_ == Collective::Reduce || collective_ == Collective::Gather) return reader == root_;
+    if (is_from_root(collective_)) return owner == root_;
+    if (is_to_root(collective_)) return reader == root_;
     return true;
   }
   /// Does this rank combine anything?

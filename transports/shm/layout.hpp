@@ -68,15 +68,16 @@ struct Area {
   LoneWord pulled;  ///< chunks of everybody's results copied, over all calls
 };
 
-/// Behind the Area: two slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
+/// Behind the Area: slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
 /// when used.
-inline constexpr std::size_t kSlots = 2;
-inline constexpr std::size_t kSlotMostBytes = 128 << 10;
+inline constexpr std::size_t kSlotsBytes = 256 << 10;
+inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
+inline constexpr std::size_t kUnitBytes = 16 << 10;       ///< calls take whole ones (staging.hpp)
 inline constexpr std::size_t kStages = 3;
 inline constexpr std::size_t kStageBytes = 512 << 10;                         ///< one chunk for each reader
 inline constexpr std::size_t kResultBytes = 256 << 10;                        ///< one chunk
 inline constexpr std::size_t kSlotsAt = (sizeof(Area) + 4095) / 4096 * 4096;  // not a page
-inline constexpr std::size_t kStagesAt = kSlotsAt + kSlots * kSlotMostBytes;
+inline constexpr std::size_t kStagesAt = kSlotsAt + kSlotsBytes;
 inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
 inline constexpr std::size_t kAreaBytes = kResultsAt + kStages * kResultBytes;
 static_assert(kAreaBytes <= std::size_t{4} << 20);

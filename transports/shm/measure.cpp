@@ -4,7 +4,10 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/transports/shm/measure.hpp>
@@ -28,7 +31,9 @@ struct Fired : Completion {
 class Measurement {
  public:
   Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget)
-      : offload_(host, areas, pair),
+      : host_(host),
+        peer_(pair.group.world_ranks[static_cast<std::size_t>(1 - pair.group.rank)]),
+        offload_(host, areas, pair),
         yields_(host.usable_cores() < 2),
         stop_at_(Clock::now() + budget),
         in_(kMostBytes / sizeof(float)),
@@ -151,12 +156,18 @@ class Measurement {
     const auto give_up = Deadline::after(std::chrono::seconds(30));
     for (std::uint32_t turns = 1; !done.fired; ++turns) {
       if (offload_.progress() == 0 && yields_) ::sched_yield();
-      if ((turns & 0xfff) == 0 && give_up.passed())
-        offload_.abort({Code::Timeout, "measuring shared memory: the other rank does not answer"});
+      if ((turns & 0xfff) != 0) continue;
+      if (give_up.passed()) offload_.abort({Code::Timeout, "measuring shared memory: the other rank does not answer"});
+      if (host_.has_ended(peer_)) {
+        const std::string gone = fmt::format("measuring shared memory: rank {} has ended", peer_);
+        offload_.abort({Code::PeerLost, gone, peer_});
+      }
     }
     done.status.require();
   }
 
+  HostPeers& host_;
+  int peer_;
   ShmOffload offload_;
   bool yields_;
   bool in_time_ = true;

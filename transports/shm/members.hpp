@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -58,6 +59,14 @@ class Members {
   }
   /// Have all others finished reading that call? Looks at their words only where what is known does not say so.
   bool all_done(std::uint64_t sequence) noexcept { return sequence <= done_floor_ || refresh_done(sequence); }
+  /// A call that all others have finished reading, as far as announcements have told.
+  std::uint64_t known_done() const noexcept {
+    std::uint64_t least = kSequenceMask;
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      if (static_cast<int>(r) != rank_) least = std::min(least, members_[r].done);
+    }
+    return std::max(least, done_floor_);
+  }
   /// This rank has finished reading everybody's part of that call.
   void store_done(std::uint64_t sequence) noexcept {
     area_->done.value.store(stamp(sequence), std::memory_order_release);

@@ -11,8 +11,10 @@ ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& cont
     : members_(host, areas, context),
       facts_(decode_facts(context.facts)),
       chunks_(members_, facts_),
+      piece_reader_(members_),
       shown_(static_cast<std::size_t>(members_.count())),
-      calls_(16) {
+      calls_(16),
+      pieces_(calls_.size()) {
   facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
 }
 
@@ -27,6 +29,14 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
     case Collective::Gather:
     case Collective::Scatter:
     case Collective::Barrier: break;
+    case Collective::AllGatherV:
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV:
+      if (!members_.direct()) return Availability::no("parts are read in place, but " + members_.why_not_direct());
+      if (static_cast<std::size_t>(members_.count()) > kMostPieceRanks)
+        return Availability::no(fmt::format("parts of more than {} ranks", kMostPieceRanks));
+      break;
     default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
   }
   if (desc.place.kind == MemoryKind::Device) return Availability::no("the buffers are device memory");
@@ -65,13 +75,19 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.many = call.many;
   c.scaler = call.scaler;
   c.exposed = false;
+  if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), pieces_of(c));
   if (end_.ok()) announce_waiting();
 }
 
 void ShmOffload::grow() {
   std::vector<PendingCall> larger(calls_.size() * 2);
-  for (std::uint64_t s = head_; s != next_; ++s) larger[s & (larger.size() - 1)] = call_at(s);
+  std::vector<Pieces> more(larger.size());
+  for (std::uint64_t s = head_; s != next_; ++s) {
+    more[s & (larger.size() - 1)] = std::move(pieces_of(call_at(s)));
+    larger[s & (larger.size() - 1)] = call_at(s);
+  }
   calls_ = std::move(larger);
+  pieces_ = std::move(more);
 }
 
 void ShmOffload::abort(const Status& reason) noexcept {
@@ -105,7 +121,7 @@ bool ShmOffload::can_advance() noexcept {
       while (next < members_.count() && !awaits(call_at(head_), next)) ++next;
       return next == members_.count() || members_.announced(next, head_);
     }
-    case Stage::Moving: return chunks_.can_step();
+    case Stage::Moving: return call_at(head_).way == Way::Pieces || chunks_.can_step();
     case Stage::Draining: break;
   }
   return members_.all_done(head_);
@@ -116,10 +132,7 @@ int ShmOffload::advance() noexcept {
   PendingCall& call = call_at(head_);
   if (stage_ == Stage::Meeting) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
-    if (call.way == Way::Chunks) {
-      chunks_.begin(call);
-      stage_ = Stage::Moving;
-    } else {
+    if (call.way < Way::Chunks) {
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
       }
@@ -127,16 +140,18 @@ int ShmOffload::advance() noexcept {
       finish_reading(call);
       return 1;
     }
+    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(call, pieces_of(call));
+    stage_ = Stage::Moving;
   }
   if (stage_ == Stage::Moving) {
-    const int steps = chunks_.step();
-    if (!chunks_.finished()) return steps;
-    if (!chunks_.status().ok()) {
-      abort(chunks_.status());
+    const int steps = call.way == Way::Pieces ? piece_reader_.step() : chunks_.step();
+    const auto look = [&](const auto& work) {
+      if (!work.finished()) return;
+      if (work.status().ok()) return finish_reading(call);
+      abort(work.status());
       fail_all();
-    } else {
-      finish_reading(call);
-    }
+    };
+    call.way == Way::Pieces ? look(piece_reader_) : look(chunks_);
     return steps + 1;
   }
   if (!members_.all_done(head_)) return 0;
@@ -149,8 +164,7 @@ int ShmOffload::advance() noexcept {
 bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
   if (rank == members_.rank()) return false;
   if (call.way == Way::Chunks || call.sequence % kRing == 0 || !has_root(call.collective)) return true;
-  const bool from_root = call.collective == Collective::Broadcast || call.collective == Collective::Scatter;
-  return from_root ? rank == call.root : members_.rank() == call.root;
+  return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
 
 /// Looks at the announcements that it needs and that are there; true when all are and all are of this call.
@@ -184,7 +198,7 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 
 /// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
 int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
-  if (call.way != Way::Slot && call.way != Way::Chunks) return -1;
+  if (call.way <= Way::Lines) return -1;
   for (int r = 0; r < members_.count(); ++r) {
     if (!awaits(call, r)) continue;
     Places places;
@@ -212,6 +226,7 @@ void ShmOffload::finish_reading(PendingCall& call) noexcept {
 void ShmOffload::complete(PendingCall& call, Status status) noexcept {
   Completion& done = *call.done;
   done.bytes = call.bytes;
+  if (call.way == Way::Pieces) pieces_of(call).copy = {};
   ++head_;
   met_ = 0;
   stage_ = Stage::Meeting;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -11,6 +10,8 @@
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/members.hpp>
 #include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/pieces.hpp>
+#include <sinew/transports/shm/staging.hpp>
 
 namespace sinew::shm {
 
@@ -48,12 +49,13 @@ class ShmOffload final : public CollectiveOffload {
   /// Of the oldest call.
   enum class Stage : std::uint8_t {
     Meeting,   ///< waiting for everybody's announcement
-    Moving,    ///< Way::Chunks at work
+    Moving,    ///< Way::Chunks or Way::Pieces at work
     Draining,  ///< this rank has all it needs, others still read its buffers
   };
 
   PendingCall& call_at(std::uint64_t sequence) noexcept { return calls_[sequence & (calls_.size() - 1)]; }
   const PendingCall& call_at(std::uint64_t s) const noexcept { return calls_[s & (calls_.size() - 1)]; }
+  Pieces& pieces_of(const PendingCall& call) noexcept { return pieces_[call.sequence & (pieces_.size() - 1)]; }
   void grow();
 
   bool can_announce() noexcept;
@@ -61,8 +63,12 @@ class ShmOffload final : public CollectiveOffload {
   void announce(PendingCall& call) noexcept;
   void show(PendingCall& call, Slot& slot) noexcept;
   void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
+  void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
   Places places_for_slot(PendingCall& call) noexcept;
   Places places_for_chunks(PendingCall& call) noexcept;
+  Places show_pieces(PendingCall& call, Slot& slot) noexcept;
+  std::uint64_t staged_bytes(const PendingCall& call) noexcept;
+  std::byte* take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept;
   Access access_to(const void* memory, std::uint64_t bytes) const noexcept;
   std::uint64_t place_of(const void* memory, Access access) const noexcept;
 
@@ -80,13 +86,15 @@ class ShmOffload final : public CollectiveOffload {
   Members members_;
   Facts facts_;
   Chunks chunks_;
+  PieceReader piece_reader_;
   std::vector<const void*> shown_;
   std::vector<PendingCall> calls_;  // by sequence, a power of two
+  std::vector<Pieces> pieces_;      // of these
   std::uint64_t head_ = 1;          // oldest that is not done
   std::uint64_t announced_ = 1;     // next to be announced
   std::uint64_t next_ = 1;          // next to be launched
-  std::uint64_t slot_calls_ = 0;
-  std::array<std::uint64_t, kSlots> slot_used_by_{};  // the last call of each staging slot
+  Staging staging_;
+  Staging::Place next_stage_;  // for the call that can be announced
   Stage stage_ = Stage::Meeting;
   int met_ = 0;  // ranks whose announcement of the oldest call is checked
   Status end_;

@@ -71,7 +71,7 @@ void finish_at_once(const PendingCall& call, const void** shown, int rank, int r
         copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, at(shown[r], own), n);
       return;
     case Collective::Scatter: return copy_unless_there(call.out, at(shown[call.root], own), n);
-    default: return;  // a barrier; others are not supported
+    default: return;  // a barrier
   }
 }
 

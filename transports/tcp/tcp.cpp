@@ -22,9 +22,7 @@ Listener open_listener(const Config& config) {
   try {
     return listen_everywhere(0, config.ports);
   } catch (const Error& e) {
-    const std::string hint =
-        config.ports ? fmt::format("SINEW_PORTS={}-{}", config.ports->first, config.ports->second) : "";
-    throw Error(Code::Unavailable, fmt::format("tcp: {}{}{}", hint, hint.empty() ? "" : ": ", e.what()));
+    throw Error(Code::Unavailable, fmt::format("tcp: {}", e.what()));
   }
 }
 

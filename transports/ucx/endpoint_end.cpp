@@ -35,7 +35,7 @@ UcxEndpoint::~UcxEndpoint() {
 void UcxEndpoint::close(Completion& quiet) {
   ++shared_.pending;
   quiet_ = &quiet;
-  end_everything({Code::Cancelled, "the endpoint was closed"});
+  end_everything({Code::Cancelled, fmt::format("the endpoint of rank {} was closed", peer_.rank)});
 }
 
 void UcxEndpoint::lose(const std::string& how) {

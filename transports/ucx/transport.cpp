@@ -81,6 +81,7 @@ Reach UcxTransport::probe(const Address& peer) {
     const PeerAddress p = PeerAddress::decode(peer);
     if (p.instance == shared_.self.instance) return {false, "a rank does not reach itself over ucx", {}, {}};
     if (p.host_id == shared_.self.host_id) {
+      if (const Link& link = open_link(p, false); link.failed()) return {false, link.why(), {}, {}};
       return {true, {}, {5e-7, 1e-6, {{64 << 10, 4e9}, {1 << 20, 8e9}}}, "memory"};
     }
     for (const PeerAddress* end : {&std::as_const(shared_.self), &p}) {
@@ -93,18 +94,21 @@ Reach UcxTransport::probe(const Address& peer) {
   }
 }
 
+/// As far as UCX knows at once, when it is asked for a connection: its transports may lead nowhere.
+Link& UcxTransport::open_link(const PeerAddress& peer, bool watch_peer) {
+  if (peer.rank < 0 || peer.rank >= shared_.options.size)
+    throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} of {}", peer.rank, shared_.options.size));
+  Link& link = shared_.link_to(peer.rank);
+  if (!link.is_open() && !link.failed()) link.open(shared_.ucx.worker(), peer, watch_peer, shared_.options.host);
+  return link;
+}
+
 std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
   if (const Reach r = probe(peer); !r.ok) throw Error(Code::Unavailable, "ucx: " + r.reason);
   PeerAddress p = PeerAddress::decode(peer);
-  if (p.rank < 0 || p.rank >= shared_.options.size) {
-    throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} of {}", p.rank, shared_.options.size));
-  }
-  Link& link = shared_.link_to(p.rank);
+  Link& link = open_link(p, p.host_id != shared_.self.host_id);
   if (link.endpoint() != nullptr) {
     throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} has an endpoint already", p.rank));
-  }
-  if (!link.is_open()) {
-    link.open(shared_.ucx.worker(), p, p.host_id != shared_.self.host_id, shared_.options.host);
   }
   auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link);
   link.attach(*endpoint);

@@ -95,6 +95,19 @@ TEST_F(CudaRuntime, CopiesRows) {
   EXPECT_THAT(std::vector(got.begin(), got.begin() + 9), testing::ElementsAre(1, 2, 99, 9, 10, 99, 17, 18, 99));
 }
 
+/// The driver copies no rows that are 2 GiB apart or more.
+TEST_F(CudaRuntime, CopiesRowsThatLieFarApart) {
+  constexpr std::size_t kPitch = std::size_t{1} << 31;
+  const Buffer from = make(kPitch + 8);
+  const Buffer ones = put(std::vector<std::uint32_t>{1, 2});
+  const Buffer others = put(std::vector<std::uint32_t>{3, 4});
+  runtime_->copy_async(from.part(0, 8), ones, stream_);
+  runtime_->copy_async(from.part(kPitch, 8), others, stream_);
+  const Buffer to = put(std::vector<std::uint32_t>(4, 99));
+  runtime_->copy_rows_async(to, 8, from, kPitch, 8, 2, stream_);
+  EXPECT_THAT(get<std::uint32_t>(to), testing::ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(CudaRuntime, CombinesWhatSeveralHold_AndScales) {
   if (const Availability can = cuda::kernels_available(); !can.ok) GTEST_SKIP() << can.reason;
   constexpr std::size_t kCount = 1003;

@@ -132,6 +132,7 @@ TEST(NcclFaults, GivesUpACommunicator_ThatIsNotMadeInTime) {
 TEST(NcclFaults, GoesOnWithTheSurvivors) {
   on_nccl(3, [](World& world, const OnDevice& where) {
     require_sum(world.communicator(), where);
+    world.communicator().barrier().get();  // the error meets all in the same call
     if (world.rank() == 0) fake_nccl_inject(kFakeNcclAsyncError, 0, 1);
     require(!end_of_call(world.communicator(), where).ok(), "the call must fail");
     World next = world.shrink();

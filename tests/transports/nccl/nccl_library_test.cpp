@@ -11,6 +11,7 @@
 #include <sinew/transports/nccl/library.hpp>
 
 #include "fakes/fake_nccl.hpp"
+#include "support/log_guard.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/worlds.hpp"
 #include "transports/nccl/nccl_worlds.hpp"
@@ -105,6 +106,7 @@ TEST(NcclLibrary, LeavesTheWorldAtWork_WhereARankHasNone) {
     if (is_old) fake_nccl_inject(kFakeNcclVersion, 0, 21403);
     WorldOptions options = with_nccl();
     options.config.nccl_library = library;
+    ExpectLog log(log::Level::Warning, "transport nccl, which was asked for, is left out: ");
     const auto body = [is_old](World& world, const OnDevice& where) {
       const TransportStatus status = status_of(world, "nccl");
       require(!status.ok, "it cannot be opened");
@@ -116,6 +118,7 @@ TEST(NcclLibrary, LeavesTheWorldAtWork_WhereARankHasNone) {
 }
 
 TEST(NcclLibrary, IsNotLookedFor_WhereThereIsNoDevice) {
+  ExpectLog log(log::Level::Warning, "transport nccl, which was asked for, is left out: ");
   on_threads(2, with_nccl(), [](World& world) {
     const TransportStatus status = status_of(world, "nccl");
     require(status.reason == "no accelerator is visible", status.reason);

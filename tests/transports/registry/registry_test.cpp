@@ -1,7 +1,9 @@
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -47,11 +49,23 @@ std::string reason_of(const std::string& name, const Config& config = planted())
   return can.reason;
 }
 
+TEST(Modules, ThatNoLibraryCanLieIn_AreNotOpened) {
+  const ScratchFolder folder;
+  const Config config = with_path({folder / ""});
+  ASSERT_EQ(::mkfifo((folder / "sinew_pipe.so").c_str(), 0600), 0);
+  std::filesystem::copy_file(file_of("fine"), folder / "sinew_half.so");
+  std::filesystem::resize_file(folder / "sinew_half.so", 1000);  // the headers, but nothing of what they name
+  std::filesystem::create_symlink("sinew_loop.so", folder / "sinew_loop.so");
+  EXPECT_EQ(reason_of("pipe", config), folder / "sinew_pipe.so is no regular file");
+  EXPECT_EQ(reason_of("half", config), folder / "sinew_half.so is cut off: shorter than its own headers say");
+  EXPECT_THAT(reason_of("loop", config), HasSubstr("Too many levels of symbolic links"));
+}
+
 TEST(ModuleNames, AreKnownWithoutLoadingAnything) {
   const std::vector<std::string> names = module_names(planted());
-  const std::vector<std::string> expected = {"inproc",   "shm",       "tcp",  "ucx",      "ofi",
-                                             "cuda_ipc", "nccl",      "fine", "impostor", "lonely",
-                                             "no_entry", "other_abi", "text", "thrower",  "unwilling"};
+  const std::vector<std::string> expected = {"inproc",    "shm",     "tcp",    "ucx",      "ofi",      "cuda_ipc",
+                                             "nccl",      "fine",    "hollow", "impostor", "lonely",   "no_entry",
+                                             "other_abi", "stunted", "text",   "thrower",  "unwilling"};
   EXPECT_EQ(names, expected);
   const ScratchFolder folder;
   const std::string untouched = folder / "sinew_untouched.so";
@@ -98,6 +112,23 @@ TEST(FindModule, LoadsAModuleOnce_WhoeverAsks) {
   EXPECT_TRUE(found.front()->available().ok) << found.front()->available().reason;
 }
 
+TEST(FindModule, TakesBackSignalHandlers_ThatLibrariesInstallAsTheyAreLoaded) {
+  const ScratchFolder folder;  // a copy: the other may have been loaded before
+  std::filesystem::copy_file(file_of("unwilling"), folder / "sinew_unwilling.so");
+  const auto before = std::signal(SIGUSR2, SIG_IGN);
+  EXPECT_EQ(find_module("unwilling", with_path({folder / ""}))->available().reason, "made for a test");
+  EXPECT_EQ(std::signal(SIGUSR2, before), SIG_IGN);
+  EXPECT_TRUE(is_loaded(folder / "sinew_unwilling.so")) << "the control";
+}
+
+TEST(ModuleNames, WarnOfAFile_ThatAnEarlierFolderHides) {
+  const ScratchFolder first;
+  const ScratchFolder second;
+  for (const ScratchFolder* folder : {&first, &second}) std::ofstream(*folder / "sinew_twice.so") << "x";
+  ExpectLog log(log::Level::Warning, second / "sinew_twice.so is not used: an earlier folder has");
+  EXPECT_EQ(std::ranges::count(module_names(with_path({first / "", second / ""})), "twice"), 1);
+}
+
 TEST(FindModule, PassesOnWhyAModuleIsNotAvailable) { EXPECT_EQ(reason_of("unwilling"), "made for a test"); }
 
 TEST(FindModule, GivesTheLoadersWords_WhenAFileCannotBeLoaded) {
@@ -107,6 +138,10 @@ TEST(FindModule, GivesTheLoadersWords_WhenAFileCannotBeLoaded) {
 
 TEST(FindModule, SaysWhatIsWrong_WhenALibraryIsNoModuleOfThisSinew) {
   EXPECT_EQ(reason_of("no_entry"), file_of("no_entry") + " is no sinew module: no sinew_module_entry");
+  for (const char* name : {"hollow", "stunted"}) {
+    EXPECT_EQ(reason_of(name),
+              file_of(name) + " is no sinew module: what its sinew_module_entry holds is no ModuleEntry");
+  }
   EXPECT_EQ(
       reason_of("other_abi"),
       file_of("other_abi") + " was built for another sinew: it has ABI sinew-of-another-time, expected " + kAbiId);

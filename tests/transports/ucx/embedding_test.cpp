@@ -80,6 +80,13 @@ TEST(UcxProbe, SaysThatSharedMemoryDoesNotLeadToAnotherHost) {
   EXPECT_THAT(reach.reason, AllOf(HasSubstr("no network transport"), HasSubstr("rank 0")));
 }
 
+TEST(UcxProbe, SaysThatNothingLeadsToANeighbour) {
+  const Variable tls("UCX_TLS", "self");
+  const auto here = make_on("a", 0);
+  const auto neighbour = make_on("a", 1);
+  EXPECT_THAT(here->probe(neighbour->address()).reason, HasSubstr("cannot be reached"));
+}
+
 TEST(UcxProbe, ReachesAnotherHostByNetwork) {
   const Variable tls("UCX_TLS", "tcp,self");
   EXPECT_TRUE(make_on("a", 0)->probe(make_on("b", 1)->address()).ok);

@@ -1,5 +1,7 @@
 // A module without rails. PLANTED_NAME: what it calls itself; PLANTED_REASON: why it is not available, if it is not;
-// PLANTED_THROW: what its open() throws, if anything.
+// PLANTED_THROW: what its open() throws, if anything. PLANTED_SIGNAL: what it handles as soon as it is loaded, if
+// anything.
+#include <csignal>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -7,6 +9,12 @@
 #include <sinew/core/module_entry.hpp>
 
 namespace {
+
+#ifdef PLANTED_SIGNAL
+[[gnu::constructor]] void meddle() {
+  std::signal(PLANTED_SIGNAL, [](int) {});
+}
+#endif
 
 class PlantedFabric final : public sinew::Fabric {
  public:

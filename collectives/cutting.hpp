@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sinew {
+
+/// What one call may hold beside its buffers where cutting it can see to that.
+inline constexpr std::uint64_t kScratchBytes = 512 << 10;
+
+/// How a call is cut into segments, of which some are under way at a time. Equal on all ranks.
+struct Cutting {
+  std::uint64_t segment_bytes = 0;  ///< longest piece of a chunk that one instance handles; 0: nothing is cut
+  std::uint32_t depth = 1;          ///< instances at a time, at most
+  std::uint64_t scratch_bytes = 0;  ///< uncut, of the rank that holds most: more segments where they are too much
+};
+
+}  // namespace sinew

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/selector.hpp>
+
+namespace sinew {
+namespace {
+
+std::unique_ptr<Executable> made(const CollectiveDesc& desc, std::string_view name, int rank, int ranks,
+                                 std::uint64_t scratch) {
+  const Algorithm& a = *find_algorithm(desc.collective, name);
+  Cutting cutting = kCutting;
+  cutting.scratch_bytes = scratch;
+  return Executable::make(desc, build_program(a, desc, rank, ranks, false), cutting,
+                          [](int) -> Endpoint* { return nullptr; });
+}
+
+TEST(Cutting, MakesPiecesOfAtMostASegment_AndSeveralAtATime) {
+  const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 16 << 20};
+  const auto e = made(desc, "ring", 0, 8, 0);
+  EXPECT_EQ(e->segments, 16U);  // of a chunk of 8 MiB
+  EXPECT_EQ(e->depth, kCutting.depth);
+}
+
+TEST(Cutting, HoldsNoMoreThanAllowed_WhateverTheSize) {
+  for (const std::uint64_t count : {std::uint64_t{1000}, std::uint64_t{100'000}, std::uint64_t{16} << 20}) {
+    const CollectiveDesc desc{.collective = Collective::Reduce, .dtype = DType::F32, .count = count};
+    const std::uint64_t scratch = 7 * desc.bytes(8);
+    for (int rank = 0; rank < 8; ++rank) {
+      const auto e = made(desc, "direct", rank, 8, scratch);
+      EXPECT_LE(e->depth * e->scratch_bytes, kScratchBytes + 1024) << "rank " << rank << ", count " << count;
+      EXPECT_EQ(e->segments, made(desc, "direct", 0, 8, scratch)->segments);
+      EXPECT_EQ(e->depth, made(desc, "direct", 0, 8, scratch)->depth);
+    }
+  }
+}
+
+TEST(Cutting, MakesNoPieceTooShortToBeWorthItsMessages) {
+  const CollectiveDesc desc{.collective = Collective::Reduce, .dtype = DType::F32, .count = 1 << 20};
+  const auto e = made(desc, "direct", 0, 64, 63 * desc.bytes(64));
+  EXPECT_EQ(e->segments, 128U);  // of 32 KiB
+  EXPECT_EQ(e->depth, 1U);
+}
+
+TEST(Cutting, LeavesWholeWhatMovesRunsOfChunks) {
+  const CollectiveDesc desc{.collective = Collective::Reduce, .dtype = DType::F32, .count = 16 << 20};
+  const auto e = made(desc, "halving_doubling", 1, 8, desc.bytes(8) / 2);
+  EXPECT_EQ(e->segments, 1U);
+  EXPECT_EQ(e->depth, 1U);
+}
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/cpu.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/offload.hpp>
+#include <sinew/transports/shm/members.hpp>
+#include <sinew/transports/shm/pending_call.hpp>
+
+namespace sinew::shm {
+
+/// A run of bytes of a buffer.
+struct Piece {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What one rank gives and takes in a call of Way::Pieces, by the other's rank.
+struct Pieces {
+  std::vector<Piece> gives;     ///< of `in`; empty: nothing
+  std::vector<Piece> takes;     ///< of `out`; empty: nothing
+  bool swaps = false;           ///< what comes in goes where others still read
+  std::vector<std::byte> copy;  ///< of `in`, where it swaps more than can be staged at once
+  std::uint64_t element_bytes = 1;
+
+  /// What staging takes that others read, each piece once and in lines of its own.
+  std::uint64_t given_bytes(const PendingCall& call, int rank) const noexcept;
+  std::uint64_t end_of_gives() const noexcept;
+};
+
+/// Bytes of the cache lines that a piece takes where it is staged.
+constexpr std::uint64_t in_lines(std::uint64_t bytes) noexcept {
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
+/// Of a v-form. Cost: allocates for more ranks than ever before, and a copy of `in` for a long exchange in place.
+void lay_out(const Call& call, const PendingCall& pending, int rank, int ranks, Pieces& pieces);
+
+/// What a rank shows of its pieces behind the flag line: one entry for each rank, and behind them pieces that fit.
+struct PieceEntry {
+  std::uint64_t place = 0;  ///< an offset in its heap, or an address: by the access that the flag line names
+  std::uint64_t bytes = 0;
+};
+inline constexpr std::size_t kMostPieceRanks = kLinesBytes / sizeof(PieceEntry);
+
+/// Fetches the pieces of one call of Way::Pieces, each as its owner lets at it: a bounded number of bytes per step.
+class PieceReader {
+ public:
+  explicit PieceReader(Members& members) : members_(members) {}
+
+  /// All whose pieces this rank takes have announced `call`.
+  void begin(const PendingCall& call, const Pieces& pieces);
+  /// At most a MiB. Returns 1.
+  int step() noexcept;
+  /// Nothing is read any more: done, or status() says why not.
+  bool finished() const noexcept { return rank_ == members_.count() || !status_.ok(); }
+  const Status& status() const noexcept { return status_; }
+
+ private:
+  std::uint64_t fetch(const Piece& to, std::uint64_t most) noexcept;
+  Status wrong_length(std::uint64_t sent, std::uint64_t expected) const;
+
+  Members& members_;
+  const PendingCall* call_ = nullptr;
+  const Pieces* pieces_ = nullptr;
+  int rank_ = 0;            // whose piece is next
+  std::uint64_t done_ = 0;  // bytes of it
+  Status status_;
+};
+
+}  // namespace sinew::shm
