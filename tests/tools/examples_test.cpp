@@ -1,0 +1,69 @@
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <support/run_program.hpp>
+
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome run_example(const std::string& program, const std::string& ranks,
+                    const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command = {SINEW_RUN, "-n", ranks};
+  command.insert(command.end(), options.begin(), options.end());
+  command.push_back(program);
+  return run_program(command);
+}
+
+TEST(Examples, ReduceOneNumberOfEachRank) {
+  const Outcome o = run_example(ALL_REDUCE_EXAMPLE, "3");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 1 of 3: 3 3\n"));
+}
+
+TEST(Examples, TradeMessagesOnARing) {
+  const Outcome o = run_example(MESSAGES_EXAMPLE, "4");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 0 between 3 and 1\n"));
+  EXPECT_THAT(o.out, HasSubstr("rank 3 between 2 and 0\n"));
+}
+
+TEST(Examples, SayThatARingNeedsTwo) {
+  const Outcome o = run_program({MESSAGES_EXAMPLE});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("start at least 2"));
+}
+
+TEST(Examples, SayWhatEachTransportLacks_WhenNoneConnectsThem) {
+  const Outcome o = run_program({SINEW_RUN, "-n", "2", ALL_REDUCE_EXAMPLE}, {"SINEW_TRANSPORTS=inproc"});
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_THAT(o.err, HasSubstr("no transport carries messages between rank 0 and rank 1; inproc: "));
+}
+
+TEST(Examples, SendTokensOfUnequalNumbers) {
+  const Outcome o = run_example(TOKENS_EXAMPLE, "4");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 1 sent 4 tokens and has 4\n"));
+  EXPECT_THAT(o.out, HasSubstr("rank 2 sent 5 tokens and has 5\n"));
+}
+
+TEST(Examples, RunAPlanAgainAndAgain) {
+  const Outcome o = run_example(PLANS_EXAMPLE, "2");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("takes"));
+  EXPECT_THAT(o.out, HasSubstr("rank 1 ran it three times on shared memory of shm\n"));
+}
+
+TEST(Examples, GoOnWithoutARankThatDied) {
+  const Outcome o = run_example(SURVIVORS_EXAMPLE, "3", {"--on-failure", "continue"});
+  EXPECT_THAT(o.out, HasSubstr("rank 0 of 2: the sum is 2\n"));
+  EXPECT_THAT(o.out, HasSubstr("rank 1 of 2: the sum is 2\n"));
+  EXPECT_THAT(o.err, HasSubstr("rank 2"));  // sinew-run names who died
+}
+
+}  // namespace
+}  // namespace sinew::test
