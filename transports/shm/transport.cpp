@@ -21,7 +21,11 @@ ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
 void ShmTransport::use(const Facts& facts) noexcept {
   // Pouring needs both ranks at work at the same time.
   const bool crowded = hub_.host.ranks().size() > static_cast<std::size_t>(hub_.host.usable_cores());
-  hub_.read_from_bytes = crowded ? 0 : facts.exchange_direct_from_bytes;
+  // Where blocks are read in place at all, messages are from the first on that a piece does not hold: they have found
+  // their receive already, which blocks must wait for.
+  const bool reads = facts.exchange_direct_from_bytes < facts.exchange_direct_to_bytes;
+  const std::uint64_t shortest = 2 * ShmEndpoint::kEagerBytes;
+  hub_.read_from_bytes = crowded ? 0 : (reads ? shortest : facts.exchange_direct_from_bytes);
   hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : facts.exchange_direct_to_bytes;
 }
 
