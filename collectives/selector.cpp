@@ -205,7 +205,7 @@ bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
                         (rule.transport == "*" || rule.transport == c.transport);
       if (!fits && c.rejected.empty()) c.rejected = reason;
     }
-    return true;
+    return rule.algorithm != "*";
   }
   return false;
 }

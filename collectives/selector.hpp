@@ -63,9 +63,9 @@ class SINEW_API Selector {
   Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
-  /// false: none is for this call.
+  /// true: the user wants a certain algorithm for this call.
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
-  /// Rejects what cannot be cut and would hold too much; there is always one that can be. A user's rule may want it.
+  /// Rejects what cannot be cut and would hold too much; there is always one that can be.
   void keep_scratch_short(const CollectiveDesc& desc, std::vector<Option>& options) const;
   Seconds predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const;
   TransportSet cheapest_set(double bytes) const;

@@ -129,7 +129,9 @@ TEST(Selector, TakesNothingThatHoldsTooMuch_UnlessTheUserWantsIt) {
   CollectiveDesc small = reduce;
   small.count = 1000;
   EXPECT_THAT(Selector(facts, ranks_of(facts), {}).select(small).plan.explain(), Not(HasSubstr("would hold")));
-  facts.rules.push_back(Rule::parse("reduce:0-:halving_doubling"));
+  facts.rules.push_back(Rule::parse("reduce:0-:*@wire"));  // of a transport, and no algorithm
+  EXPECT_NE(Selector(facts, ranks_of(facts), {}).select(reduce).plan.chosen().algorithm, "halving_doubling");
+  facts.rules.assign(1, Rule::parse("reduce:0-:halving_doubling"));
   EXPECT_EQ(Selector(facts, ranks_of(facts), {}).select(reduce).plan.chosen().algorithm, "halving_doubling");
 }
 

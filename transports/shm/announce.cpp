@@ -154,7 +154,7 @@ Places ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
   const bool one_for_all = call.collective == Collective::AllGatherV;
   std::uint64_t staged = 0;
   for (std::size_t r = 0; r < pieces.gives.size(); ++r) {
-    const Piece& piece = pieces.gives[r];
+    const Range& piece = pieces.gives[r];
     PieceEntry entry{0, piece.bytes};
     const bool own = static_cast<int>(r) == members_.rank();
     if (stage == nullptr) {

@@ -12,18 +12,18 @@ namespace {
 
 constexpr std::uint64_t kBytesPerStep = 1 << 20;
 
-void assign(std::vector<Piece>& row, std::span<const Extent> parts, std::uint64_t each) {
+void assign(std::vector<Range>& row, std::span<const Extent> parts, std::uint64_t each) {
   row.clear();
   for (const Extent& part : parts) row.push_back({part.first * each, part.count * each});
 }
 
 /// One piece, given to or taken of all ranks, or one of them.
-void assign_one(std::vector<Piece>& row, int ranks, int only, Piece piece) {
-  row.assign(static_cast<std::size_t>(ranks), only < 0 ? piece : Piece{});
+void assign_one(std::vector<Range>& row, int ranks, int only, Range piece) {
+  row.assign(static_cast<std::size_t>(ranks), only < 0 ? piece : Range{});
   if (only >= 0) row[static_cast<std::size_t>(only)] = piece;
 }
 
-void assign_shared(std::vector<Piece>& row, const CollectiveDesc& desc, std::uint64_t each) {
+void assign_shared(std::vector<Range>& row, const CollectiveDesc& desc, std::uint64_t each) {
   row.clear();
   std::uint64_t next = 0;
   for (std::size_t r = 0; r < desc.counts.size(); ++r) {
@@ -44,7 +44,7 @@ std::uint64_t Pieces::given_bytes(const PendingCall& call, int rank) const noexc
 
 std::uint64_t Pieces::end_of_gives() const noexcept {
   std::uint64_t end = 0;
-  for (const Piece& p : gives) end = std::max(end, p.offset + p.bytes);
+  for (const Range& p : gives) end = std::max(end, p.offset + p.bytes);
   return end;
 }
 
@@ -83,7 +83,7 @@ void lay_out(const Call& call, const PendingCall& pending, int rank, int ranks, 
 void PieceReader::begin(const PendingCall& call, const Pieces& pieces) {
   call_ = &call;
   pieces_ = &pieces;
-  rank_ = pieces.takes.empty() ? members_.count() : 0;
+  fetched_ = pieces.takes.empty() ? members_.count() : 0;
   done_ = 0;
   status_ = {};
 }
@@ -91,54 +91,55 @@ void PieceReader::begin(const PendingCall& call, const Pieces& pieces) {
 int PieceReader::step() noexcept {
   std::uint64_t left = kBytesPerStep;
   while (!finished() && left > 0) {
-    const Piece& to = pieces_->takes[static_cast<std::size_t>(rank_)];
-    const bool roots_only = call_->collective == Collective::ScatterV && rank_ != call_->root;
-    if (!roots_only) left -= fetch(to, left);
-    if (!status_.ok() || (!roots_only && done_ < to.bytes)) continue;
-    ++rank_;
+    const int rank = next();
+    const bool gives = call_->collective != Collective::ScatterV || rank == call_->root;
+    if (gives) left -= fetch(rank, left);
+    if (!status_.ok() || (gives && done_ < pieces_->takes[static_cast<std::size_t>(rank)].bytes)) continue;
+    ++fetched_;
     done_ = 0;
   }
   return 1;
 }
 
-/// Bytes of the piece of rank_ that came.
-std::uint64_t PieceReader::fetch(const Piece& to, std::uint64_t most) noexcept {
+/// Bytes of the rank's piece that came.
+std::uint64_t PieceReader::fetch(int rank, std::uint64_t most) noexcept {
   const int me = members_.rank();
+  const Range& to = pieces_->takes[static_cast<std::size_t>(rank)];
   const std::uint64_t length = std::min(most, to.bytes - done_);
   std::byte* const target = call_->out + to.offset + done_;
   done_ += length;
-  if (rank_ == me) {
+  if (rank == me) {
     const std::byte* const own = call_->in + pieces_->gives[static_cast<std::size_t>(me)].offset + done_ - length;
     if (own != target && length > 0) std::memmove(target, own, length);
     return length;
   }
-  const Slot& slot = members_.slot_of(rank_, call_->sequence);
+  const Slot& slot = members_.slot_of(rank, call_->sequence);
   Places places;
   std::memcpy(&places, slot.line.payload.data(), sizeof places);
   PieceEntry entry;
   std::memcpy(&entry, slot.payload.data() + static_cast<std::size_t>(me) * sizeof entry, sizeof entry);
   if (entry.bytes != to.bytes) {
-    status_ = wrong_length(entry.bytes, to.bytes);
+    status_ = wrong_length(rank, entry.bytes, to.bytes);
     return 0;
   }
   if (length == 0) return 0;
-  const Member& owner = members_[rank_];
+  const Member& owner = members_[rank];
   const std::uint64_t at = entry.place + done_ - length;
   if (places.in_access != Access::Address) {
     std::memcpy(target, owner.heap + at, length);
   } else if (owner.same_process) {
     std::memcpy(target, reinterpret_cast<const std::byte*>(at), length);
   } else if (const int error = read_process(owner.pid, target, at, length); error != 0) {
-    status_ = direct_read_status(error, rank_, owner.pid);
+    status_ = direct_read_status(error, rank, owner.pid);
   }
   return length;
 }
 
-Status PieceReader::wrong_length(std::uint64_t sent, std::uint64_t expected) const {
+Status PieceReader::wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const {
   return {Code::Mismatch,
-          fmt::format("rank {} sent rank {} {} elements, which expected {}", rank_, members_.rank(),
+          fmt::format("rank {} sent rank {} {} elements, which expected {}", rank, members_.rank(),
                       sent / pieces_->element_bytes, expected / pieces_->element_bytes),
-          rank_};
+          rank};
 }
 
 }  // namespace sinew::shm

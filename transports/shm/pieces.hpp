@@ -7,21 +7,16 @@
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/transports/shm/geometry.hpp>
 #include <sinew/transports/shm/members.hpp>
 #include <sinew/transports/shm/pending_call.hpp>
 
 namespace sinew::shm {
 
-/// A run of bytes of a buffer.
-struct Piece {
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-};
-
 /// What one rank gives and takes in a call of Way::Pieces, by the other's rank.
 struct Pieces {
-  std::vector<Piece> gives;     ///< of `in`; empty: nothing
-  std::vector<Piece> takes;     ///< of `out`; empty: nothing
+  std::vector<Range> gives;     ///< of `in`; empty: nothing
+  std::vector<Range> takes;     ///< of `out`; empty: nothing
   bool swaps = false;           ///< what comes in goes where others still read
   std::vector<std::byte> copy;  ///< of `in`, where it swaps more than can be staged at once
   std::uint64_t element_bytes = 1;
@@ -56,17 +51,19 @@ class PieceReader {
   /// At most a MiB. Returns 1.
   int step() noexcept;
   /// Nothing is read any more: done, or status() says why not.
-  bool finished() const noexcept { return rank_ == members_.count() || !status_.ok(); }
+  bool finished() const noexcept { return fetched_ == members_.count() || !status_.ok(); }
   const Status& status() const noexcept { return status_; }
 
  private:
-  std::uint64_t fetch(const Piece& to, std::uint64_t most) noexcept;
-  Status wrong_length(std::uint64_t sent, std::uint64_t expected) const;
+  /// Whose piece is next: this rank's own, then its right neighbour's, so that no two begin with the same one.
+  int next() const noexcept { return (members_.rank() + fetched_) % members_.count(); }
+  std::uint64_t fetch(int rank, std::uint64_t most) noexcept;
+  Status wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const;
 
   Members& members_;
   const PendingCall* call_ = nullptr;
   const Pieces* pieces_ = nullptr;
-  int rank_ = 0;            // whose piece is next
+  int fetched_ = 0;         // ranks whose pieces are here
   std::uint64_t done_ = 0;  // bytes of it
   Status status_;
 };
