@@ -92,6 +92,7 @@ bool OfiEndpoint::pass_time(Clock::time_point now) {
 void OfiEndpoint::cut_off() {
   const bool cut = shared_.rail.cut_off(lane_.ends().to);
   ending_ = Ending::Over;
+  if (cut && !shared_.rail.is_shm()) lane_.cut_off();
   flows_.for_each([&](Flow& f, std::uint32_t number) {
     if (f.operation != nullptr) end_operation(f, end_);
     if (!cut) return;

@@ -54,6 +54,8 @@ class Lane {
     }
     std::erase_if(waiting_, [and_control](const Waiting& w) { return and_control || w.done != nullptr; });
   }
+  /// Nothing is posted any more: the provider has forgotten the peer's address.
+  void cut_off() { failure_ = "its connection was cut off"; }
   const Ends& ends() const noexcept { return ends_; }
   /// Why frames to this peer can no more be sent; empty: they can.
   const std::string& failure() const noexcept { return failure_; }

@@ -122,7 +122,7 @@ void Rail::end_failed() {
 
 bool Rail::cut_off(fi_addr_t peer) noexcept {
   // shm has no connections: a peer reads this process's memory, and writes to its own only.
-  if (provider() == "shm") return true;
+  if (is_shm()) return true;
   const char* closes = std::getenv("FI_AV_REMOVE_CLEANUP");
   if (!provider().ends_with(";ofi_rxm") || closes == nullptr || std::string_view(closes) != "1") return false;
   return fi_av_remove(addresses_.get(), &peer, 1, 0) == 0;

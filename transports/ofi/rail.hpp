@@ -34,6 +34,7 @@ class Rail {
   void close_endpoint() noexcept { endpoint_.reset(); }
   const fi_info& info() const noexcept { return *info_; }
   std::string provider() const { return info_->fabric_attr->prov_name; }
+  bool is_shm() const { return provider() == "shm"; }
   /// How peers reach it, in the provider's own form.
   Bytes name() const;
   /// Errors: Error{Unavailable}.

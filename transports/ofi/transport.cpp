@@ -20,8 +20,6 @@ constexpr auto kFarewell = std::chrono::seconds(1);
 /// What a made-up rank may cost.
 constexpr int kMostRanks = 1 << 20;
 
-bool is_shm(const Rail& rail) { return rail.provider() == "shm"; }
-
 }  // namespace
 
 Shared::Shared(const Options& o, Info info)
@@ -32,7 +30,7 @@ Shared::Shared(const Options& o, Info info)
            .host_id = o.host_id,
            .provider = rail.provider(),
            .format = rail.info().addr_format,
-           .place = is_shm(rail) ? shared_memory_place() : "",
+           .place = rail.is_shm() ? shared_memory_place() : "",
            .name = rail.name()},
       outgoing(rail, sizeof(FrameHeader) + o.eager_bytes),
       incoming(rail, sizeof(FrameHeader) + o.eager_bytes) {}
@@ -66,7 +64,7 @@ Reach OfiTransport::probe(const Address& peer) {
     const PeerAddress p = PeerAddress::decode(peer);
     if (std::string why = obstacle_between(shared_.self, p); !why.empty()) return {false, std::move(why), {}, {}};
     const std::string domain = shared_.rail.info().domain_attr->name;
-    if (is_shm(shared_.rail)) return {true, {}, {0.5e-6, 1e-6, {{64 << 10, 6e9}, {1 << 20, 12e9}}}, "memory"};
+    if (shared_.rail.is_shm()) return {true, {}, {0.5e-6, 1e-6, {{64 << 10, 6e9}, {1 << 20, 12e9}}}, "memory"};
     if (!shared_.rail.provider().starts_with("tcp")) return {true, {}, {1e-6, 3e-6, {{1 << 20, 10e9}}}, domain};
     if (p.host_id == shared_.self.host_id)
       return {true, {}, {5e-6, 8e-6, {{64 << 10, 2e9}, {1 << 20, 4e9}}}, "loopback"};
@@ -86,7 +84,7 @@ std::unique_ptr<Endpoint> OfiTransport::connect(const Address& peer) {
   const Options& o = shared_.options;
   const Lane::Ends ends{.to = shared_.rail.insert(p.name),
                         .peer_rank = rank,
-                        .life = is_shm(shared_.rail) ? o.life_of(rank) : -1,
+                        .life = shared_.rail.is_shm() ? o.life_of(rank) : -1,
                         .own_rank = o.rank,
                         .key = session_key(o.secret, o.rank, rank, p.instance)};
   auto lane = std::make_unique<Lane>(shared_.lanes, ends);

@@ -1,6 +1,8 @@
 // Peers that die or stop, in the middle of large messages.
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -91,6 +93,35 @@ TEST(OfiStoppedPeer, TouchesNothingOnceItsEndpointIsQuiet) {
   ::kill(pair.pid(), SIGCONT);
   drive(pair.transport(), milliseconds(400), [] { return false; });
   EXPECT_TRUE(talk_here.in == std::vector<std::byte>(kBytes, std::byte{0x33})) << "written to after quiet";
+  EXPECT_FALSE(pair.transport().active());
+}
+
+/// The same, but its port goes on to listen, in a process that answers nobody.
+void talk_and_leave_a_listener(Transport& transport, Endpoint& parent) {
+  if (::fork() == 0) {
+    for (int fd = 0; fd < 4096; ++fd) {  // not a page
+      int listens = 0;
+      socklen_t length = sizeof listens;
+      if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) ::close(fd);
+    }
+    ::alarm(20);
+    ::pause();
+    ::_exit(0);
+  }
+  talk(transport, parent);
+}
+
+/// The provider tries to connect again, and frames wait; when it forgets the address, they must be forgotten, too.
+TEST(OfiEndsInTheMiddle, FramesThatWait_AreDroppedWhenThePeerIsCutOff) {
+  ChildPair pair(kTcp, talk_and_leave_a_listener);
+  Talk talk_here(pair);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return talk_here.has_begun(); }));
+  ::kill(pair.pid(), SIGKILL);
+  drive(pair.transport(), milliseconds(100), [] { return false; });
+  Watched quiet;
+  pair.child().close(quiet);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
+  drive(pair.transport(), milliseconds(100), [] { return false; });
   EXPECT_FALSE(pair.transport().active());
 }
 
