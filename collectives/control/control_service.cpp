@@ -67,8 +67,10 @@ ControlService::~ControlService() {
     std::promise<void> told;
     thread_->post([this, &told] {
       std::atomic_thread_fence(std::memory_order_seq_cst);
-      look_everywhere();  // who leaves after this sees that this rank has left, and speaks for itself
-      links_ ? links_->leave([&told] { told.set_value(); }) : told.set_value();
+      look_everywhere();             // who leaves after this sees that this rank has left, and speaks for itself
+      thread_->post([this, &told] {  // behind the notices of what was just seen: they must go out before the last word
+        links_ ? links_->leave([&told] { told.set_value(); }) : told.set_value();
+      });
     });
     told.get_future().wait();
     thread_->run([this] {
