@@ -30,7 +30,7 @@ struct CommunicatorState;
 ///           reduce_scatter and scatter, `out` lying at its place in `in`. Otherwise the buffers must be disjoint.
 ///           A buffer that a rank does not have (the `out` of reduce and gather, the `in` of scatter away from the
 ///           root) is not looked at. v-forms take a buffer with one part per rank, of any lengths, 0 included; it may
-///           be longer than they need, and received parts must not overlap.
+///           be longer than they need, and received parts must not overlap, nor those that a reduce_scatter_v reads.
 /// Cost:     plan(desc).explain().
 class SINEW_API Communicator {
  public:

@@ -69,12 +69,19 @@ std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
   return mix(mix(group.identity + 1, last_sequence()), static_cast<std::uint64_t>(color) + 1);
 }
 
+std::vector<int> CommunicatorState::numa_nodes_of(const Group& ranks) const {
+  std::vector<int> nodes;
+  if (!world->no_cluster.empty()) return nodes;
+  for (const int r : ranks.world_ranks) nodes.push_back(world->cluster.ranks[static_cast<std::size_t>(r)].numa_node);
+  return nodes;
+}
+
 std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) {
   std::vector<NamedOffload> made;
   for (const std::string& name : world->facts.with_offload()) {
     auto offload = in_rounds(all, kOffloadRounds, [&](const Exchange& counted) {
       if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
-      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name]});
+      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group)});
     });
     if (offload) made.push_back({name, std::move(offload)});
   }
@@ -96,7 +103,7 @@ std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, i
     CollectiveOffload* parent = own == offloads.end() ? nullptr : own->offload.get();
     auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
       const Exchange among = exchange_among(counted, places);
-      const OffloadContext context{part, among, world->facts.offload_facts[name]};
+      const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part)};
       return world->fabric(name).split_offload({context, color, parent, counted, on_driver, as_call});
     });
     if (offload) made.push_back({name, std::move(offload)});

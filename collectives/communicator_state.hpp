@@ -63,6 +63,8 @@ struct CommunicatorState : Controlled {
   void end(const Status& reason) noexcept override;
   const void* owner() const noexcept override { return this; }
 
+  /// As the cluster knows them; empty where there is none.
+  std::vector<int> numa_nodes_of(const Group& ranks) const;
   /// Every opened transport's chance to offer collectives of its own to a new World. `all`: all its ranks.
   std::vector<NamedOffload> make_offloads(const Exchange& all);
   /// The same for `part`, of `color`, that this communicator is split into; empty where this rank comes into none.

@@ -39,7 +39,8 @@ inline constexpr int kOffloadRounds = 2;
 struct OffloadContext {
   Group group;
   const Exchange& exchange;
-  const Bytes& facts;  ///< what measure() returned on some pair, agreed by all; empty: none
+  const Bytes& facts;             ///< what measure() returned on some pair, agreed by all; empty: none
+  std::vector<int> numa_nodes{};  ///< of each rank, equal on all; -1: bound to none; empty: nobody knows
 };
 
 /// The same where offloads are made in a split: one round more, to agree on the way.

@@ -5,38 +5,35 @@
 namespace sinew::shm {
 namespace {
 
-TEST(Staging, UsesTheFirstPlaceAgain_AsSoonAsItIsFree) {
-  Staging staging;
-  for (std::uint64_t call = 1; call < 100; ++call) {
-    const Staging::Place place = staging.find(5000, call - 1);
-    EXPECT_EQ(place.unit, 0U);
-    EXPECT_EQ(staging.take(place, 5000, call), 0U);
-  }
+std::size_t take(Staging& staging, std::uint64_t bytes, std::uint64_t sequence) {
+  return staging.take(staging.find(bytes), bytes, sequence);
 }
 
-TEST(Staging, HoldsManyShortCalls_BeforeOneMustBeFinished) {
+TEST(Staging, LaysShortCallsSideBySide_BeforeOneMustBeFinished) {
   Staging staging;
-  constexpr std::uint64_t kCalls = kSlotsBytes / kUnitBytes;
+  constexpr std::uint64_t kBytes = 3 * kUnitBytes - 5;
+  constexpr std::uint64_t kCalls = kSlotsBytes / (3 * kUnitBytes);
   for (std::uint64_t call = 1; call <= kCalls; ++call) {
-    const Staging::Place place = staging.find(kUnitBytes, 0);
-    EXPECT_EQ(place.used_by, 0U);
-    EXPECT_EQ(staging.take(place, kUnitBytes, call), (call - 1) * kUnitBytes);
+    EXPECT_EQ(staging.find(kBytes).used_by, 0U);
+    EXPECT_EQ(take(staging, kBytes, call), (call - 1) * 3 * kUnitBytes);
   }
-  EXPECT_EQ(staging.find(1, 0).used_by, 1U);
-  EXPECT_EQ(staging.find(1, 3).unit, 0U);
+  EXPECT_EQ(staging.find(kBytes).used_by, 1U);
 }
 
-TEST(Staging, WaitsForTheOldestOfThoseThatLieInTheWay) {
+TEST(Staging, BeginsAgain_WhereTheRestDoesNotHoldACall) {
   Staging staging;
-  static_cast<void>(staging.take(staging.find(kSlotMostBytes, 0), kSlotMostBytes, 1));
-  static_cast<void>(staging.take(staging.find(1, 0), 1, 2));
-  const Staging::Place third = staging.find(kSlotMostBytes, 0);  // the second half is not free as a whole
-  EXPECT_EQ(third.unit, 0U);
-  EXPECT_EQ(third.used_by, 1U);
-  static_cast<void>(staging.take(third, kSlotMostBytes, 3));
-  const Staging::Place fourth = staging.find(kSlotMostBytes, 2);
-  EXPECT_EQ(fourth.unit, kSlotMostBytes / kUnitBytes);
-  EXPECT_EQ(fourth.used_by, 2U);
+  EXPECT_EQ(take(staging, kSlotMostBytes, 1), 0U);
+  EXPECT_EQ(take(staging, 1, 2), kSlotMostBytes);
+  EXPECT_EQ(take(staging, kSlotMostBytes, 3), 0U);
+  EXPECT_EQ(take(staging, kUnitBytes, 4), kSlotMostBytes);
+}
+
+TEST(Staging, WaitsForTheLastOfThoseThatLieInTheWay) {
+  Staging staging;
+  for (std::uint64_t call = 1; call <= kSlotsBytes / kUnitBytes; ++call) take(staging, kUnitBytes, call);
+  const Staging::Place place = staging.find(4 * kUnitBytes);
+  EXPECT_EQ(place.unit, 0U);
+  EXPECT_EQ(place.used_by, 4U);
 }
 
 }  // namespace

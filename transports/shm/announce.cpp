@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <sinew/core/stream_copy.hpp>
 #include <sinew/transports/shm/offload.hpp>
@@ -12,6 +13,10 @@ bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std:
   return a < b + b_bytes && b < a + a_bytes;
 }
 
+/// Written field by field: what is built elsewhere and copied as a whole waits, on some processors, until all that was
+/// stored before it (the payload) has reached the cache.
+void put(Slot& slot, const Places& places) noexcept { new (slot.line.payload.data()) Places(places); }
+
 }  // namespace
 
 /// Is there room for the next call in the ring, and in the staging slots if it needs one? Everybody must have finished
@@ -19,9 +24,10 @@ bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std:
 bool ShmOffload::can_announce() noexcept {
   std::uint64_t must_be_done = announced_ > kRing ? announced_ - kRing : 0;
   const PendingCall& call = call_at(announced_);
-  if (call.way > Way::Lines && call.way != Way::Chunks) {
+  if (call.way == Way::Tree && !subtree_is_there(call)) return false;
+  if (call.way == Way::Slot || call.way == Way::Pieces) {
     if (const std::uint64_t bytes = staged_bytes(call); bytes > 0) {
-      next_stage_ = staging_.find(bytes, std::min(head_ - 1, members_.known_done()));
+      next_stage_ = staging_.find(bytes);
       must_be_done = std::max(must_be_done, next_stage_.used_by);
     }
   }
@@ -30,7 +36,10 @@ bool ShmOffload::can_announce() noexcept {
 
 int ShmOffload::announce_waiting() noexcept {
   int count = 0;
-  for (; announced_ != next_ && can_announce(); ++announced_, ++count) announce(call_at(announced_));
+  for (; announced_ != next_ && can_announce(); ++announced_, ++count) {
+    if (call_at(announced_).way == Way::Tree && !subtree_agrees(call_at(announced_))) return count;
+    announce(call_at(announced_));
+  }
   return count;
 }
 
@@ -39,21 +48,20 @@ void ShmOffload::announce(PendingCall& call) noexcept {
   show(call, slot);
   slot.line.fingerprint = call.fingerprint;
   slot.line.history = call.history;
-  slot.line.done = static_cast<std::uint32_t>(head_ - 1);
+  slot.line.done = static_cast<std::uint32_t>(done_in_subtree(call));
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
 }
 
 void ShmOffload::show(PendingCall& call, Slot& slot) noexcept {
-  Places places{};
   switch (call.way) {
     case Way::Inline: return copy_shown(call, slot.line.payload.data());
     case Way::Lines: return copy_shown(call, slot.payload.data());
-    case Way::Slot: places = places_for_slot(call); break;
-    case Way::Chunks: places = places_for_chunks(call); break;
-    case Way::Pieces: places = show_pieces(call, slot); break;
+    case Way::Tree: return show_subtree(call, slot);
+    case Way::Slot: return show_slot(call, slot);
+    case Way::Chunks: return show_chunks(call, slot);
+    case Way::Pieces: return show_pieces(call, slot);
   }
-  std::memcpy(slot.line.payload.data(), &places, sizeof places);
 }
 
 void ShmOffload::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
@@ -66,7 +74,7 @@ void ShmOffload::copy_for_others(std::byte* to, const std::byte* from, std::uint
     stream_copy(to, from, bytes);
     finish_streams();
   } else if (bytes > 0) {
-    std::memcpy(to, from, bytes);
+    sinew::copy_for_others(to, from, bytes);
   }
 }
 
@@ -97,21 +105,21 @@ std::byte* ShmOffload::take_stage(std::uint64_t bytes, std::uint64_t sequence) n
   return reinterpret_cast<std::byte*>(&members_.mine()) + kSlotsAt + staging_.take(next_stage_, bytes, sequence);
 }
 
-Places ShmOffload::places_for_slot(PendingCall& call) noexcept {
-  if (call.shown == 0) return {};
+void ShmOffload::show_slot(PendingCall& call, Slot& slot) noexcept {
+  if (call.shown == 0) return put(slot, {});
   const bool written = call.collective != Collective::Broadcast &&
                        overlap(call.in, call.shown, call.out, std::max(call.shown, call.bytes));
   const Access access = access_to(call.in, call.shown);
   if (access != Access::Staged && !written && !call.scales_inputs()) {
     call.exposed = true;
-    return {place_of(call.in, access), 0, 1.0, access, access};
+    return put(slot, {place_of(call.in, access), 0, 1.0, access, access});
   }
-  std::byte* const slot = take_stage(call.shown, call.sequence);
-  copy_shown(call, slot);
-  return {members_.host().heap().offset_of(slot), 0, 1.0, Access::Staged, Access::Staged};
+  std::byte* const stage = take_stage(call.shown, call.sequence);
+  copy_shown(call, stage);
+  put(slot, {members_.host().heap().offset_of(stage), 0, 1.0, Access::Staged, Access::Staged});
 }
 
-Places ShmOffload::places_for_chunks(PendingCall& call) noexcept {
+void ShmOffload::show_chunks(PendingCall& call, Slot& slot) noexcept {
   const bool in_place = call.in == call.out;
   const auto own = static_cast<std::uint64_t>(members_.rank()) * call.bytes;
   if (call.collective == Collective::AllGather && in_place && own > 0) {
@@ -131,12 +139,12 @@ Places ShmOffload::places_for_chunks(PendingCall& call) noexcept {
   places.in = place_of(call.in, places.in_access);
   places.out = place_of(call.out, places.out_access);
   call.exposed = (call.shown > 0 && places.in_access != Access::Staged) || places.out_access != Access::Staged;
-  return places;
+  put(slot, places);
 }
 
-Places ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
+void ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
   const Pieces& pieces = pieces_of(call);
-  if (pieces.gives.empty()) return {};
+  if (pieces.gives.empty()) return put(slot, {});
   const std::uint64_t table = in_lines(pieces.gives.size() * sizeof(PieceEntry));
   std::byte* stage = nullptr;  // null: they are read where they lie
   if (const std::uint64_t staged = staged_bytes(call); staged > 0) {
@@ -169,7 +177,7 @@ Places ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
     }
     std::memcpy(slot.payload.data() + r * sizeof entry, &entry, sizeof entry);
   }
-  return {0, 0, 1.0, access, Access::Staged};
+  put(slot, {0, 0, 1.0, access, Access::Staged});
 }
 
 /// Where this rank finds what another one shows.

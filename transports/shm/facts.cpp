@@ -8,12 +8,18 @@
 #include <sinew/core/config.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/tree.hpp>
 
 namespace sinew::shm {
 namespace {
 
+/// A root runs ahead of those who take from it, as long as what it shows finds room: beside the call itself, half of
+/// what an all_reduce takes, in which everybody waits for everybody.
+constexpr double kOneWay = 0.5;
 /// Another rank's flag line to look at.
 constexpr Seconds kPerRank = 60e-9;
+/// Its payload behind it, while it is in the other core's cache.
+constexpr double kLinesPerS = 8e9;
 
 /// Bytes that one rank reads from others, by the cheapest way there is.
 double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
@@ -48,6 +54,38 @@ Seconds interpolate(const Facts& facts, double bytes) noexcept {
   return y[i - 1] * std::pow(y[i] / y[i - 1], t);
 }
 
+/// Up to the root, where something is reduced, and down again.
+Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const Seconds step = interpolate(facts, bytes);
+  const Seconds up =
+      desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
+  const Seconds down = desc.collective == Collective::Reduce ? 0 : step + (kFanIn - 1) * kPerRank;
+  return tree_levels(ranks) * (up + down);
+}
+
+/// What tree_seconds is compared with: everybody reads the lines of everybody, or of the root.
+Seconds flat_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const Seconds each = kPerRank + (desc.collective == Collective::Broadcast ? 0 : bytes / kLinesPerS);
+  return interpolate(facts, bytes) + (ranks - 2) * each;
+}
+
+bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  switch (desc.collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+    case Collective::Reduce:
+    case Collective::Barrier: break;
+    default: return false;
+  }
+  if (ranks < 3 || shown_bytes(desc, ranks) > kLinesBytes) return false;
+  if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
+  if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
+  const bool all_run = static_cast<std::uint64_t>(ranks) <= facts.cores;  // else each step waits for the scheduler
+  return all_run && tree_seconds(desc, ranks, facts) < flat_seconds(desc, ranks, facts);
+}
+
 }  // namespace
 
 bool shows(const CollectiveDesc& desc, int rank) noexcept {
@@ -74,23 +112,30 @@ bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t byt
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   if (is_v_form(desc.collective)) return Way::Pieces;
   const std::uint64_t shown = shown_bytes(desc, ranks);
+  if (takes_tree(desc, ranks, facts)) return Way::Tree;
   if (shown <= kInlineBytes) return Way::Inline;
   if (shown <= kLinesBytes) return Way::Lines;
+  if (is_from_root(desc.collective)) return shown <= kSlotMostBytes ? Way::Slot : Way::Chunks;  // the root runs ahead
   const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
   const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
   return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Way::Slot : Way::Chunks;
 }
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  if (takes_tree(desc, ranks, facts)) return tree_seconds(desc, ranks, facts);
   const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
   const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
-  return waiting + turns * interpolate(facts, moved_bytes(desc, ranks));
+  const bool runs_ahead = is_from_root(desc.collective) && shown_bytes(desc, ranks) <= kSlotMostBytes;
+  const Seconds moving = interpolate(facts, moved_bytes(desc, ranks));
+  const Seconds call = facts.knot_seconds[0];
+  return waiting + turns * (runs_ahead ? call + kOneWay * (moving - call) : moving);
 }
 
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {
   switch (way_of(desc, ranks, facts)) {
     case Way::Inline: return "flag line";
     case Way::Lines: return "behind the flag line";
+    case Way::Tree: return fmt::format("tree of {}", kFanIn);
     case Way::Slot: return "one shot";
     case Way::Pieces: return "pieces, by each rank behind its flag line, staged or read in place";
     case Way::Chunks: break;

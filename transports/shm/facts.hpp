@@ -13,6 +13,7 @@ namespace sinew::shm {
 enum class Way : std::uint8_t {
   Inline,  ///< in the flag line itself
   Lines,   ///< right behind the flag line
+  Tree,    ///< the same two, but up and down a tree of ranks instead of from everybody to everybody
   Slot,    ///< each rank shows all it has, in a staging slot or where it lies; everybody combines for itself
   Chunks,  ///< each rank combines its share, chunk by chunk, and the others fetch the results
   Pieces,  ///< v-forms: each rank shows a table of what it has for whom, and chooses by itself where that lies
@@ -21,7 +22,7 @@ enum class Way : std::uint8_t {
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.
 /// Units: bytes, seconds. Plain data: travels as it is among ranks of one architecture.
 struct Facts {
-  std::uint32_t version = 3;
+  std::uint32_t version = 4;
   std::uint32_t cores = 1;                    ///< usable by the ranks of this host; known when the group is made
   std::uint64_t slot_bytes = 64 << 10;        ///< Way::Slot up to here on 2 ranks; less on more, as all read all
   std::uint64_t stream_from_bytes = 1 << 10;  ///< copies for others go past the caches from here on
@@ -32,6 +33,9 @@ struct Facts {
   /// The same for blocks of all_gather and all_to_all, which nothing is computed from: from here to below there.
   std::uint64_t exchange_direct_from_bytes = ~std::uint64_t{0};
   std::uint64_t exchange_direct_to_bytes = ~std::uint64_t{0};
+
+  /// Way::Tree on so many ranks and more; 0: where it is predicted to be faster.
+  std::uint64_t tree_from_ranks = 0;
 
   static constexpr std::size_t kKnots = 9;
   static constexpr double kKnotBytes[kKnots] = {8, 40, 256, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
@@ -51,7 +55,7 @@ constexpr bool exchanges(Collective c) noexcept { return c == Collective::AllGat
 /// exchange blocks.
 bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept;
 
-Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
+SINEW_API Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
 

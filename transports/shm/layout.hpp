@@ -45,8 +45,13 @@ struct alignas(kCacheLine) FlagLine {
   Word stamp;  ///< salt and sequence of the call
   Fingerprint fingerprint;
   std::uint32_t history;  ///< upper half of Call::history: every earlier difference shows here, whatever way it took
-  std::uint32_t done;     ///< low half of the writer's `done`
+  std::uint32_t done;     ///< low half of the last call that the writer has finished reading (Way::Tree: its subtree)
   std::array<std::byte, kInlineBytes> payload;
+
+  /// `done` in full; the line is of that call.
+  std::uint64_t done_before(std::uint64_t sequence) const noexcept {
+    return sequence - static_cast<std::uint32_t>(static_cast<std::uint32_t>(sequence) - done);
+  }
 };
 static_assert(sizeof(FlagLine) == kCacheLine);
 
@@ -66,13 +71,14 @@ struct Area {
   LoneWord staged;  ///< chunks staged, over all calls
   LoneWord taken;   ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
   LoneWord pulled;  ///< chunks of everybody's results copied, over all calls
+  std::array<Slot, kRing> results;  ///< Way::Tree: what comes down to this rank's children
 };
 
 /// Behind the Area: slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
 /// when used.
 inline constexpr std::size_t kSlotsBytes = 256 << 10;
 inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
-inline constexpr std::size_t kUnitBytes = 16 << 10;       ///< calls take whole ones (staging.hpp)
+inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole ones (staging.hpp)
 inline constexpr std::size_t kStages = 3;
 inline constexpr std::size_t kStageBytes = 512 << 10;                         ///< one chunk for each reader
 inline constexpr std::size_t kResultBytes = 256 << 10;                        ///< one chunk

@@ -44,8 +44,10 @@ class Measurement {
     choose_streaming();
     choose_slots();
     choose_chunks();
-    choose_direct();
-    choose_exchanges();
+    if (offload_.reads_ordinary_memory()) {
+      choose_direct();
+      choose_exchanges();
+    }
     time_knots();
     return in_time_ ? std::optional(best_) : std::nullopt;
   }

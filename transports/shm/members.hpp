@@ -50,13 +50,21 @@ class Members {
   const Slot& slot_of(int rank, std::uint64_t sequence) const noexcept {
     return (*this)[rank].area->ring[sequence % kRing];
   }
+  /// The same of what a rank passes on to its children in a tree.
+  const Slot& result_of(int rank, std::uint64_t sequence) const noexcept {
+    return (*this)[rank].area->results[sequence % kRing];
+  }
+  bool passed_on(int rank, std::uint64_t sequence) const noexcept {
+    return result_of(rank, sequence).line.stamp.load(std::memory_order_acquire) == stamp(sequence);
+  }
 
   /// Takes the `done` that came with an announcement.
   void learn_done(int rank, const FlagLine& line, std::uint64_t sequence) noexcept {
     Member& m = (*this)[rank];
-    const std::uint64_t done = sequence - static_cast<std::uint32_t>(static_cast<std::uint32_t>(sequence) - line.done);
-    if (done > m.done) m.done = done;
+    m.done = std::max(m.done, line.done_before(sequence));
   }
+  /// Somebody knows that all ranks have finished reading that call.
+  void learn_all_done(std::uint64_t sequence) noexcept { done_floor_ = std::max(done_floor_, sequence); }
   /// Have all others finished reading that call? Looks at their words only where what is known does not say so.
   bool all_done(std::uint64_t sequence) noexcept { return sequence <= done_floor_ || refresh_done(sequence); }
   /// A call that all others have finished reading, as far as announcements have told.

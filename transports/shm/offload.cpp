@@ -6,16 +6,18 @@
 #include <sinew/transports/shm/offload.hpp>
 
 namespace sinew::shm {
-
 ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
     : members_(host, areas, context),
       facts_(decode_facts(context.facts)),
       chunks_(members_, facts_),
       piece_reader_(members_),
+      domains_(context.numa_nodes),
+      trees_(static_cast<std::size_t>(members_.count())),
       shown_(static_cast<std::size_t>(members_.count())),
       calls_(16),
       pieces_(calls_.size()) {
   facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
+  domains_.resize(trees_.size(), -1);
 }
 
 Availability ShmOffload::supports(const CollectiveDesc& desc) const {
@@ -76,6 +78,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.scaler = call.scaler;
   c.exposed = false;
   if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), pieces_of(c));
+  if (c.way == Way::Tree) static_cast<void>(tree_of(c));  // made here, where it may fail
   if (end_.ok()) announce_waiting();
 }
 
@@ -119,7 +122,8 @@ bool ShmOffload::can_advance() noexcept {
     case Stage::Meeting: {
       int next = met_;
       while (next < members_.count() && !awaits(call_at(head_), next)) ++next;
-      return next == members_.count() || members_.announced(next, head_);
+      if (next < members_.count()) return members_.announced(next, head_);
+      return call_at(head_).way != Way::Tree || result_is_there(call_at(head_));
     }
     case Stage::Moving: return call_at(head_).way == Way::Pieces || chunks_.can_step();
     case Stage::Draining: break;
@@ -132,6 +136,7 @@ int ShmOffload::advance() noexcept {
   PendingCall& call = call_at(head_);
   if (stage_ == Stage::Meeting) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
+    if (call.way == Way::Tree) return advance_tree(call);
     if (call.way < Way::Chunks) {
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
@@ -163,7 +168,10 @@ int ShmOffload::advance() noexcept {
 /// in one call of each turn of the ring: ranks that take nothing from each other would never learn that they differ.
 bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
   if (rank == members_.rank()) return false;
-  if (call.way == Way::Chunks || call.sequence % kRing == 0 || !has_root(call.collective)) return true;
+  const bool rooted = has_root(call.collective);
+  if (call.way == Way::Chunks || (rooted && call.sequence % kRing == 0)) return true;
+  if (call.way == Way::Tree) return false;  // but along its edges, see advance_tree
+  if (!rooted) return true;
   return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
 
@@ -173,7 +181,7 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
-    if (line.fingerprint != call.fingerprint || line.history != call.history) {
+    if (!agrees(call, line)) {
       abort(mismatch(call, met_));
       fail_all();
       return false;
@@ -181,6 +189,10 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     members_.learn_done(met_, line, call.sequence);
   }
   return true;
+}
+
+bool ShmOffload::agrees(const PendingCall& call, const FlagLine& line) noexcept {
+  return line.fingerprint == call.fingerprint && line.history == call.history;
 }
 
 Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
@@ -198,7 +210,7 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 
 /// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
 int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
-  if (call.way <= Way::Lines) return -1;
+  if (call.way <= Way::Tree) return -1;
   for (int r = 0; r < members_.count(); ++r) {
     if (!awaits(call, r)) continue;
     Places places;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <sinew/transports/shm/pending_call.hpp>
 #include <sinew/transports/shm/pieces.hpp>
 #include <sinew/transports/shm/staging.hpp>
+#include <sinew/transports/shm/tree.hpp>
 
 namespace sinew::shm {
 
@@ -30,6 +32,9 @@ class ShmOffload final : public CollectiveOffload {
     facts_ = facts;
     facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
   }
+
+  /// Can its ranks read each other's ordinary memory in place?
+  bool reads_ordinary_memory() const noexcept { return members_.direct(); }
 
   std::string_view name() const noexcept override { return "shm"; }
   Availability supports(const CollectiveDesc& desc) const override;
@@ -64,9 +69,9 @@ class ShmOffload final : public CollectiveOffload {
   void show(PendingCall& call, Slot& slot) noexcept;
   void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
   void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
-  Places places_for_slot(PendingCall& call) noexcept;
-  Places places_for_chunks(PendingCall& call) noexcept;
-  Places show_pieces(PendingCall& call, Slot& slot) noexcept;
+  void show_slot(PendingCall& call, Slot& slot) noexcept;
+  void show_chunks(PendingCall& call, Slot& slot) noexcept;
+  void show_pieces(PendingCall& call, Slot& slot) noexcept;
   std::uint64_t staged_bytes(const PendingCall& call) noexcept;
   std::byte* take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept;
   Access access_to(const void* memory, std::uint64_t bytes) const noexcept;
@@ -81,12 +86,26 @@ class ShmOffload final : public CollectiveOffload {
   void finish_reading(PendingCall& call) noexcept;
   void complete(PendingCall& call, Status status) noexcept;
   void fail_all() noexcept;
+  static bool agrees(const PendingCall& call, const FlagLine& line) noexcept;
   Status mismatch(const PendingCall& call, int rank) const;
+
+  // Way::Tree.
+  const Tree& tree_of(const PendingCall& call);
+  bool subtree_is_there(const PendingCall& call);
+  bool subtree_agrees(const PendingCall& call);
+  std::uint64_t done_in_subtree(const PendingCall& call);
+  void show_subtree(const PendingCall& call, Slot& slot);
+  bool result_is_there(const PendingCall& call);
+  int advance_tree(PendingCall& call);
+  void take_result(const PendingCall& call, const std::byte* made) const noexcept;
+  void pass_on(const PendingCall& call, const std::byte* from, std::uint64_t all_done);
 
   Members members_;
   Facts facts_;
   Chunks chunks_;
   PieceReader piece_reader_;
+  std::vector<int> domains_;                // by rank
+  std::vector<std::optional<Tree>> trees_;  // by root, once used
   std::vector<const void*> shown_;
   std::vector<PendingCall> calls_;  // by sequence, a power of two
   std::vector<Pieces> pieces_;      // of these

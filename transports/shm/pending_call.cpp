@@ -30,9 +30,8 @@ void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const*
 
 }  // namespace
 
-void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
-             std::uint64_t bytes) noexcept {
-  if (bytes == 0) return;
+void reduce_all(const PendingCall& call, std::byte* out, const void* const* sources, int count,
+                std::uint64_t bytes) noexcept {
   if (count == 1) {
     copy_unless_there(out, sources[0], bytes);
   } else if (count == 2) {
@@ -42,6 +41,12 @@ void combine(const PendingCall& call, std::byte* out, const void* const* sources
   } else {
     combine_in_pieces(call.reducer, out, sources, count, bytes);
   }
+}
+
+void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
+             std::uint64_t bytes) noexcept {
+  if (bytes == 0) return;
+  reduce_all(call, out, sources, count, bytes);
   if (call.scales_result()) call.scaler(out, out, bytes);
 }
 

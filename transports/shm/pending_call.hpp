@@ -32,8 +32,12 @@ struct PendingCall {
   bool scales_result() const noexcept { return op == ReduceOp::Average && scaler.fn != nullptr; }
 };
 
-/// out = sources[0] (op) sources[1] ..., always in the order of the ranks, so that all of them get the same bits.
-/// `out` may be one of the sources.
+/// out = sources[0] (op) sources[1] ...; `out` may be one of the sources. At least one byte.
+void reduce_all(const PendingCall& call, std::byte* out, const void* const* sources, int count,
+                std::uint64_t bytes) noexcept;
+
+/// The same, always in the order of the ranks, so that all of them get the same bits, and what the operator does to the
+/// finished sum.
 void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
              std::uint64_t bytes) noexcept;
 

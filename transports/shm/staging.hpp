@@ -9,8 +9,8 @@
 
 namespace sinew::shm {
 
-/// Which calls have what in the staging of one rank: short ones side by side, so that who only gives can be several
-/// calls ahead of those who take; and always the first place that is free, which the caches still hold.
+/// Which calls have what in the staging of one rank. A ring: short calls lie side by side, so that who only gives can
+/// be several calls ahead of those who take, and these find the next call where their prefetcher is looking already.
 class Staging {
  public:
   struct Place {
@@ -18,21 +18,16 @@ class Staging {
     std::uint64_t used_by = 0;  ///< it is free when everybody has finished reading this call
   };
 
-  /// For so many bytes, kSlotMostBytes at most: the first place that is free if all calls up to `known_done` are
-  /// finished, else the one that will be first.
-  Place find(std::uint64_t bytes, std::uint64_t known_done) const noexcept {
+  /// The next one, for so many bytes, kSlotMostBytes at most.
+  Place find(std::uint64_t bytes) const noexcept {
     const std::size_t units = units_of(bytes);
-    Place best{0, UINT64_MAX};
-    for (std::size_t first = 0; first + units <= used_by_.size(); ++first) {
-      const std::uint64_t last = *std::max_element(used_by_.begin() + first, used_by_.begin() + first + units);
-      if (last < best.used_by) best = {first, last};
-      if (last <= known_done) break;
-    }
-    return best;
+    const std::size_t unit = next_ + units <= used_by_.size() ? next_ : 0;
+    return {unit, *std::max_element(used_by_.begin() + unit, used_by_.begin() + unit + units)};
   }
   /// Returns where it lies, behind kSlotsAt.
   std::size_t take(Place place, std::uint64_t bytes, std::uint64_t sequence) noexcept {
-    std::fill_n(used_by_.begin() + place.unit, units_of(bytes), sequence);
+    next_ = place.unit + units_of(bytes);
+    std::fill(used_by_.begin() + place.unit, used_by_.begin() + next_, sequence);
     return place.unit * kUnitBytes;
   }
 
@@ -41,6 +36,7 @@ class Staging {
     return std::max<std::size_t>(1, (bytes + kUnitBytes - 1) / kUnitBytes);
   }
 
+  std::size_t next_ = 0;
   std::array<std::uint64_t, kSlotsBytes / kUnitBytes> used_by_{};  // the last call of each unit
 };
 

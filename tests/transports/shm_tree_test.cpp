@@ -1,0 +1,208 @@
+#include <array>
+#include <numeric>
+#include <set>
+#include <transports/shm_rank.hpp>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/reduce.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/tree.hpp>
+#include <support/ranks.hpp>
+
+namespace sinew {
+namespace {
+
+using shm::Tree;
+using test::Fired;
+using test::run_shm_case;
+using test::ShmCase;
+using test::ShmRank;
+
+/// All ranks' places fit together, and all of them hang from the root.
+void expect_tree(int root, const std::vector<int>& domains, int fan) {
+  const int ranks = static_cast<int>(domains.size());
+  std::vector<Tree> trees;
+  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains, fan));
+  std::vector<int> reached{root};
+  std::set<int> entered;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const int parent = reached[i];
+    const Tree& tree = trees[static_cast<std::size_t>(parent)];
+    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * fan));
+    for (const int child : tree.children) {
+      EXPECT_EQ(trees[static_cast<std::size_t>(child)].parent, parent);
+      const int above = domains[static_cast<std::size_t>(parent)];
+      const int below = domains[static_cast<std::size_t>(child)];
+      if (above != below) {
+        EXPECT_TRUE(entered.insert(below).second) << "domain " << below << " is entered twice";
+      }
+      reached.push_back(child);
+    }
+    ASSERT_LE(reached.size(), domains.size());
+  }
+  EXPECT_EQ(trees[static_cast<std::size_t>(root)].parent, -1);
+  EXPECT_EQ(std::set(reached.begin(), reached.end()).size(), domains.size());
+}
+
+TEST(ShmTree, ReachesEveryRankOnce_AndEveryDomainOnce) {
+  for (int ranks = 1; ranks <= 40; ++ranks) {
+    for (const int domain_count : {1, 2, 3, 8}) {
+      std::vector<int> blocks;
+      std::vector<int> turns;
+      for (int r = 0; r < ranks; ++r) {
+        blocks.push_back(r * domain_count / ranks - 1);
+        turns.push_back(r % domain_count);
+      }
+      for (const int root : {0, ranks / 2, ranks - 1}) {
+        expect_tree(root, blocks, 4);
+        expect_tree(root, turns, 2);
+      }
+    }
+  }
+}
+
+TEST(ShmTree, IsAsDeepAsItsFanSays) {
+  EXPECT_EQ(shm::tree_levels(1), 0);
+  EXPECT_EQ(shm::tree_levels(5), 1);
+  EXPECT_EQ(shm::tree_levels(6), 2);
+  EXPECT_EQ(shm::tree_levels(21), 2);
+  EXPECT_EQ(shm::tree_levels(22), 3);
+}
+
+/// A few ranks look at everybody's line sooner than they would pass anything on; many do not.
+TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
+  shm::Facts facts;
+  facts.cores = 256;
+  CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
+  EXPECT_EQ(way_of(desc, 8, facts), shm::Way::Inline);
+  EXPECT_EQ(way_of(desc, 128, facts), shm::Way::Tree);
+  desc.count = 512;
+  EXPECT_EQ(way_of(desc, 4, facts), shm::Way::Lines);
+  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Tree);
+  desc.op = ReduceOp::User;
+  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  desc.op = ReduceOp::Sum;
+  facts.cores = 16;
+  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  facts.cores = 256;
+  desc.collective = Collective::AllGather;
+  EXPECT_NE(way_of(desc, 32, facts), shm::Way::Tree);
+}
+
+Bytes always_trees() {
+  shm::Facts facts;
+  facts.tree_from_ranks = 3;
+  return encode(facts);
+}
+
+std::vector<int> two_by_two(int ranks) {
+  std::vector<int> domains(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) domains[static_cast<std::size_t>(r)] = r / 2 % 3;
+  return domains;
+}
+
+/// Calls that take the tree among others that do not, so that each finds the lines as the other left them.
+void mixed_calls(const Exchange& world) {
+  constexpr std::array kCollectives{Collective::AllReduce, Collective::Broadcast, Collective::Barrier,
+                                    Collective::Reduce,    Collective::AllGather, Collective::ReduceScatter};
+  ShmRank rank(world, always_trees(), two_by_two(world.size));
+  unsigned variant = 0;
+  for (const std::uint64_t count : {0u, 1u, 3u, 10u, 11u, 257u, 512u, 513u, 4099u}) {
+    for (const Collective collective : kCollectives) {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        ShmCase c;
+        c.collective = collective;
+        c.count = collective == Collective::Barrier ? 0 : count;
+        c.root = static_cast<int>(variant) % world.size;
+        c.in_place = variant % 2 == 0 && collective != Collective::Reduce;
+        c.registered_in = variant % 3 == 0;
+        ++variant;
+        run_shm_case(rank, c);
+      }
+    }
+  }
+}
+
+TEST(ShmTree, GivesTheClosedForm_OnThreeThreads) { test::run_as_threads(3, mixed_calls); }
+TEST(ShmTree, GivesTheClosedForm_OnEightThreads) { test::run_as_threads(8, mixed_calls); }
+TEST(ShmTree, GivesTheClosedForm_OnSevenProcesses) { test::run_as_processes(7, mixed_calls); }
+
+TEST(ShmTree, CombinesEveryTypeAndOperator) {
+  test::run_as_threads(6, [](const Exchange& world) {
+    ShmRank rank(world, always_trees(), two_by_two(world.size));
+    for (const DType dtype : all_dtypes()) {
+      for (const ReduceOp op :
+           {ReduceOp::Sum, ReduceOp::Product, ReduceOp::Min, ReduceOp::Max, ReduceOp::Average, ReduceOp::PreMulSum}) {
+        const bool narrow = size_of(dtype) == 1;
+        if (!is_defined(op, dtype) || (narrow && op == ReduceOp::Average)) continue;
+        for (const std::uint64_t count : {2u, 120u}) {
+          ShmCase c;
+          c.dtype = dtype;
+          c.op = op;
+          c.count = count;
+          run_shm_case(rank, c);
+        }
+      }
+    }
+  });
+}
+
+TEST(ShmTree, FinishesManyCallsInOrder_WhenAllAreLaunchedAtOnce) {
+  const auto body = [](const Exchange& world) {
+    ShmRank rank(world, always_trees(), two_by_two(world.size));
+    constexpr std::size_t kCalls = 200;
+    std::vector<std::vector<float>> data;
+    std::vector<Fired> done(kCalls);
+    for (std::size_t i = 0; i < kCalls; ++i)
+      data.emplace_back(i % 5 == 0 ? 700 : i % 3 * 90 + 1, static_cast<float>(i) + static_cast<float>(world.rank));
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      const CollectiveDesc d{.collective = Collective::AllReduce, .dtype = DType::F32, .count = data[i].size()};
+      auto* memory = reinterpret_cast<std::byte*>(data[i].data());
+      rank.launch(d, memory, memory, done[i]);
+    }
+    rank.wait(done.back());
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      const int sum = static_cast<int>(i) * world.size + world.size * (world.size - 1) / 2;
+      EXPECT_EQ(data[i], std::vector<float>(data[i].size(), static_cast<float>(sum))) << "call " << i;
+    }
+  };
+  test::run_as_threads(7, body);
+  test::run_as_processes(4, body);
+}
+
+/// The parent finds out; who waits elsewhere in the tree is told by the control plane, here by the test.
+TEST(ShmTree, TellsTheParentBothCalls_WhenAChildMakesAnother) {
+  test::run_as_threads(6, [](const Exchange& world) {
+    ShmRank rank(world, always_trees());
+    const CollectiveDesc usual{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
+    CollectiveDesc other = usual;
+    other.op = ReduceOp::Max;
+    std::array<float, 2> data{};
+    auto* memory = reinterpret_cast<std::byte*>(data.data());
+    Fired first;
+    rank.launch(usual, memory, memory, first);
+    rank.wait(first);
+    EXPECT_TRUE(first.status.ok());
+    Fired done;
+    constexpr int kOdd = 5;  // its parent is rank 1, not the root
+    rank.launch(world.rank == kOdd ? other : usual, memory, memory, done);
+    if (world.rank == 1) {
+      rank.wait(done);
+      const std::string said(done.status.message());
+      EXPECT_EQ(done.status.code(), Code::Mismatch);
+      EXPECT_EQ(done.status.rank(), kOdd);
+      EXPECT_NE(said.find(describe_fingerprint(fingerprint_of(usual))), std::string::npos) << said;
+      EXPECT_NE(said.find(describe_fingerprint(fingerprint_of(other))), std::string::npos) << said;
+    }
+    static_cast<void>(world.all_gather({}));
+    EXPECT_EQ(done.fired, world.rank == 1);
+    rank.offload().abort({Code::Mismatch, "told"});
+    rank.wait(done);
+    EXPECT_EQ(done.status.code(), Code::Mismatch);
+  });
+}
+
+}  // namespace
+}  // namespace sinew
