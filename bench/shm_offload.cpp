@@ -257,6 +257,8 @@ int main(int argc, char** argv) {
   app.add_option("--stream-from", options.facts.stream_from_bytes)->capture_default_str();
   app.add_option("--chunk-bytes", options.facts.chunk_bytes)->capture_default_str();
   app.add_option("--direct-from", options.facts.direct_from_bytes)->capture_default_str();
+  app.add_option("--exchange-from", options.facts.exchange_direct_from_bytes)->capture_default_str();
+  app.add_option("--exchange-to", options.facts.exchange_direct_to_bytes)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
   void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -24,6 +24,9 @@ int ShmEndpoint::handle_frames() {
   for (; count < kFramesPerTurn; ++count) {
     const Frame* frame = in_.next();
     if (frame == nullptr) break;
+    // Nobody waits for it yet, and whoever waited may post the next receives first: it need not be kept meanwhile.
+    if (count > 0 && frame->kind == FrameKind::Eager && matcher_.pending() == 0) break;
+    in_.fetch_ahead(*frame);
     const std::uint16_t lines = frame->lines;
     handle(*frame);
     if (in_.release(lines)) waker_.notify();

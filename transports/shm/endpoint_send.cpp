@@ -65,10 +65,10 @@ bool ShmEndpoint::put_eager(Completion& send) {
     credit_.give(CreditWindow::charge_for(send.bytes));
     return false;
   }
+  frame->set_payload(s.data, send.bytes, false);  // before the line that the receiver looks at
   frame->kind = FrameKind::Eager;
   frame->tag = s.tag.bits;
   frame->note = s.note;
-  frame->set_payload(s.data, send.bytes, false);
   publish(*frame, lines);
   hub_.finished.add(send, {});
   return true;
@@ -222,9 +222,9 @@ int ShmEndpoint::pour() noexcept {
     const std::uint16_t lines = Frame::lines_for(length);
     Frame* frame = out_.claim(lines);
     if (frame == nullptr) return moved;
+    frame->set_payload(s.data + s.poured, length, true);
     frame->kind = FrameKind::Data;
     frame->id = s.receive;
-    frame->set_payload(s.data + s.poured, length, true);
     publish(*frame, lines);
     ++moved;
     s.poured += length;

@@ -17,7 +17,7 @@
 /// but by a chance of 2^-64.
 namespace sinew::shm {
 
-inline constexpr std::size_t kRingLines = 1024;
+inline constexpr std::size_t kRingLines = 2048;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
 inline constexpr std::size_t kPieceBytes = 8 << 10;
@@ -63,15 +63,15 @@ struct alignas(kCacheLine) Frame {
     return bytes <= kFrameInlineBytes ? data.data() : reinterpret_cast<const std::byte*>(this + 1);
   }
   void set_payload(const std::byte* from, std::size_t length, bool past_caches) noexcept {
-    bytes = length;
     if (length <= kFrameInlineBytes) {
       if (length > 0) std::memcpy(data.data(), from, length);
     } else if (!past_caches || length < kStreamPieceBytes) {
-      std::memcpy(reinterpret_cast<std::byte*>(this + 1), from, length);
+      copy_for_others(reinterpret_cast<std::byte*>(this + 1), from, length);
     } else {
       stream_copy(reinterpret_cast<std::byte*>(this + 1), from, length);
       finish_streams();
     }
+    bytes = length;
   }
 };
 static_assert(sizeof(Frame) == kCacheLine);
@@ -127,6 +127,13 @@ class RingReader {
     const Frame& f = lines_[position_ % kRingLines];
     return f.stamp.load(std::memory_order_acquire) == salt_ + position_ + 1 ? &f : nullptr;
   }
+  /// To be called as soon as next() has found a frame: its first lines come while it is matched, and the line of the
+  /// frame behind, which is looked at next anyway, while its bytes are copied.
+  void fetch_ahead(const Frame& found) const noexcept {
+    const Frame* const behind = &lines_[(position_ + found.lines) % kRingLines];
+    for (std::size_t i = 1; i < found.lines && i <= kLinesAhead; ++i) prefetch_line(&found + i);
+    prefetch_line(behind);
+  }
   /// The frame is done with. The sender is told in quarters of the ring; true: now, it may wait for that.
   bool release(std::uint16_t lines) noexcept {
     position_ += lines;
@@ -138,6 +145,8 @@ class RingReader {
   std::uint64_t position() const noexcept { return position_; }
 
  private:
+  static constexpr std::size_t kLinesAhead = 12;  // as many as a core fetches at once
+
   const RingLines& lines_;
   std::uint64_t salt_;
   Word& consumed_word_;
