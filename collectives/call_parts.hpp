@@ -15,10 +15,14 @@ struct CallParts {
   std::vector<std::uint64_t> displacements;  ///< of these
   ChunkTable chunks;                         ///< local counts: In and Out of this rank
   std::atomic<std::uint32_t> users{0};
+  bool shared = false;  ///< two threads hold copies
 };
 
 /// Keeps a call's parts; empty for the other forms.
-/// Thread: the one that makes calls and the one that runs them may hold copies of their own.
+/// Thread: where the parts are shared, the one that makes calls and the one that runs them may hold copies of their
+/// own.
+///         Where not, nothing is locked: a locked instruction behind an announcement waits until that has reached the
+///         other core.
 class CallPartsRef {
  public:
   CallPartsRef() noexcept = default;
@@ -30,7 +34,7 @@ class CallPartsRef {
     return *this;
   }
   ~CallPartsRef() {
-    if (parts_ != nullptr && parts_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete parts_;
+    if (parts_ != nullptr && change(-1) == 0) delete parts_;
   }
 
   explicit operator bool() const noexcept { return parts_ != nullptr; }
@@ -40,7 +44,15 @@ class CallPartsRef {
 
  private:
   void hold() noexcept {
-    if (parts_ != nullptr) parts_->users.fetch_add(1, std::memory_order_relaxed);
+    if (parts_ != nullptr) change(1);
+  }
+  /// Returns how many hold the parts now.
+  std::uint32_t change(int by) noexcept {
+    const auto step = static_cast<std::uint32_t>(by);
+    if (parts_->shared) return parts_->users.fetch_add(step, std::memory_order_acq_rel) + step;
+    const std::uint32_t now = parts_->users.load(std::memory_order_relaxed) + step;
+    parts_->users.store(now, std::memory_order_relaxed);
+    return now;
   }
 
   CallParts* parts_ = nullptr;
@@ -50,15 +62,21 @@ class CallPartsRef {
 /// Cost: allocates only while more calls are in flight, or ranks in a call, than ever before.
 class CallPartsPool {
  public:
+  /// `shared`: as in CallParts.
+  explicit CallPartsPool(bool shared) noexcept : shared_(shared) {}
+
   CallPartsRef take() {
     for (const CallPartsRef& parts : all_) {
       if (parts.is_last()) return parts;
     }
-    all_.push_back(CallPartsRef(new CallParts));
+    auto* parts = new CallParts;
+    parts->shared = shared_;
+    all_.push_back(CallPartsRef(parts));
     return all_.back();
   }
 
  private:
+  bool shared_;
   std::vector<CallPartsRef> all_;
 };
 

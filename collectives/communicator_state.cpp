@@ -43,7 +43,10 @@ void add_parts(const CallPartsRef& parts, Call& call) {
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
-    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
+    : world(of.get()),
+      keeps_world(std::move(of)),
+      group(std::move(members)),
+      parts_(world->options.drive == Drive::Thread) {
   world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
   endpoints_.resize(group.world_ranks.size());

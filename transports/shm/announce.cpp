@@ -48,7 +48,7 @@ void ShmOffload::announce(PendingCall& call) noexcept {
   show(call, slot);
   slot.line.fingerprint = call.fingerprint;
   slot.line.history = call.history;
-  slot.line.done = static_cast<std::uint32_t>(done_in_subtree(call));
+  slot.line.done = static_cast<std::uint32_t>(call.way == Way::Tree ? done_in_subtree(call) : head_ - 1);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
 }

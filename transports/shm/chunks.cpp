@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t kHotBytes = 8 << 10;
 /// For pieces of all ranks' inputs, where they are read through the kernel or scaled.
 constexpr std::uint64_t kBounceBytes = 512 << 10;
+/// Read from a rank in one step.
+constexpr std::uint64_t kAtOnceBytes = 4 << 20;
 constexpr std::uint64_t kLeastBounce = 4 << 10;  // not a page
 
 const std::byte* bytes_at(const Area& area, std::uint64_t offset) noexcept {
@@ -218,7 +220,10 @@ void Chunks::fetch(int rank) noexcept {
   const bool results = geometry_.shares_results();
   const Buffer& from = results ? p.out : p.in;
   const Range wanted = geometry_.wanted_by(results ? rank : members_.rank());
-  const Range piece = geometry_.piece(wanted, p.fetched);
+  // What lies in place as a whole need not come in the pieces that are staged.
+  const bool whole = !results && !from.staged && !in_place_swap_;
+  const std::uint64_t chunks = whole ? std::max<std::uint64_t>(kAtOnceBytes / geometry_.chunk_bytes(), 1) : 1;
+  const Range piece = geometry_.piece(wanted, p.fetched, chunks);
   std::byte* to = call_.out + geometry_.lands_at(rank) + piece.offset;
   if (piece.bytes > 0) {
     if (from.staged) {
@@ -232,7 +237,7 @@ void Chunks::fetch(int rank) noexcept {
       read_from(rank, to, from.address + wanted.offset + piece.offset, piece.bytes);
     }
   }
-  ++p.fetched;
+  p.fetched = std::min(p.fetched + chunks, geometry_.chunks());
   say(results ? members_.mine().pulled : members_.mine().taken, least_fetched());
 }
 

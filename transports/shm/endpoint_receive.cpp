@@ -10,7 +10,7 @@ namespace sinew::shm {
 namespace {
 
 constexpr int kFramesPerTurn = 128;
-constexpr std::uint64_t kBytesPerTurn = 1 << 20;
+constexpr std::uint64_t kBytesPerTurn = 4 << 20;
 /// A multiple of every element.
 constexpr std::size_t kBounceBytes = 64 << 10;
 

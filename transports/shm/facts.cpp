@@ -79,7 +79,7 @@ bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
     case Collective::Barrier: break;
     default: return false;
   }
-  if (ranks < 3 || shown_bytes(desc, ranks) > kLinesBytes) return false;
+  if (shown_bytes(desc, ranks) > kLinesBytes) return false;
   if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
   if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
   const bool all_run = static_cast<std::uint64_t>(ranks) <= facts.cores;  // else each step waits for the scheduler
@@ -112,7 +112,7 @@ bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t byt
 Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   if (is_v_form(desc.collective)) return Way::Pieces;
   const std::uint64_t shown = shown_bytes(desc, ranks);
-  if (takes_tree(desc, ranks, facts)) return Way::Tree;
+  if (ranks > 2 && takes_tree(desc, ranks, facts)) return Way::Tree;
   if (shown <= kInlineBytes) return Way::Inline;
   if (shown <= kLinesBytes) return Way::Lines;
   if (is_from_root(desc.collective)) return shown <= kSlotMostBytes ? Way::Slot : Way::Chunks;  // the root runs ahead
@@ -122,7 +122,7 @@ Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
 }
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  if (takes_tree(desc, ranks, facts)) return tree_seconds(desc, ranks, facts);
+  if (ranks > 2 && takes_tree(desc, ranks, facts)) return tree_seconds(desc, ranks, facts);
   const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
   const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
   const bool runs_ahead = is_from_root(desc.collective) && shown_bytes(desc, ranks) <= kSlotMostBytes;

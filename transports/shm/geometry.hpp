@@ -61,10 +61,10 @@ class Geometry {
     if (collective_ == Collective::AllReduce) return wanted_by(owner).offset;
     return blocks_of(collective_, ranks_).out > 1 ? o * bytes_ : 0;
   }
-  /// Chunk c of a range, relative to it; empty behind its end.
-  Range piece(const Range& whole, std::uint64_t c) const noexcept {
+  /// So many chunks of a range from chunk c on, relative to it; empty behind its end.
+  Range piece(const Range& whole, std::uint64_t c, std::uint64_t chunks = 1) const noexcept {
     const std::uint64_t begin = std::min(c * chunk_, whole.bytes);
-    return {begin, std::min(chunk_, whole.bytes - begin)};
+    return {begin, std::min(chunks * chunk_, whole.bytes - begin)};
   }
   /// Offset of the reader's chunk in one of the owner's stages.
   std::uint64_t stage_offset(int owner, int reader) const noexcept {

@@ -6,6 +6,15 @@
 #include <sinew/transports/shm/offload.hpp>
 
 namespace sinew::shm {
+namespace {
+
+/// The table of pieces, and short ones themselves: all at once, not what the one says after the other.
+void fetch_first(const Slot& slot) noexcept {
+  constexpr std::size_t kLines = 4;
+  for (std::size_t i = 0; i < kLines; ++i) prefetch_line(slot.payload.data() + i * kCacheLine);
+}
+
+}  // namespace
 ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
     : members_(host, areas, context),
       facts_(decode_facts(context.facts)),
@@ -181,6 +190,7 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
+    if (call.way == Way::Pieces) fetch_first(members_.slot_of(met_, call.sequence));
     if (!agrees(call, line)) {
       abort(mismatch(call, met_));
       fail_all();

@@ -6,6 +6,11 @@
 #include <sinew/transports/shm/transport.hpp>
 
 namespace sinew::shm {
+namespace {
+
+constexpr std::uint64_t kMessagesReach = 4;
+
+}  // namespace
 
 ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
     : hub_{.host = host, .rank = rank, .generation = generation, .salt = random_id()} {
@@ -26,7 +31,8 @@ void ShmTransport::use(const Facts& facts) noexcept {
   const bool reads = facts.exchange_direct_from_bytes < facts.exchange_direct_to_bytes;
   const std::uint64_t shortest = 2 * ShmEndpoint::kEagerBytes;
   hub_.read_from_bytes = crowded ? 0 : (reads ? shortest : facts.exchange_direct_from_bytes);
-  hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : facts.exchange_direct_to_bytes;
+  // Towards the other end, one core reads where two do in an exchange, and the memory bears longer messages.
+  hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : kMessagesReach * facts.exchange_direct_to_bytes;
 }
 
 const Capabilities& ShmTransport::capabilities() const noexcept {

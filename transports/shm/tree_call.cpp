@@ -44,7 +44,7 @@ bool ShmOffload::subtree_agrees(const PendingCall& call) {
 /// The last call that this rank, and for a call that goes up its whole subtree, has finished reading.
 std::uint64_t ShmOffload::done_in_subtree(const PendingCall& call) {
   std::uint64_t least = head_ - 1;
-  if (call.way != Way::Tree || !goes_up(call.collective)) return least;
+  if (!goes_up(call.collective)) return least;
   for (const int child : tree_of(call).children)
     least = std::min(least, members_.line_of(child, call.sequence).done_before(call.sequence));
   return least;
