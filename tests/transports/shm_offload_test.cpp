@@ -148,6 +148,29 @@ TEST(ShmOffload, FinishesManyCallsInOrder_WhenAllAreLaunchedAtOnce) {
   test::run_as_processes(2, body);
 }
 
+/// Who has nothing to do must say so, or it would keep its core from the one that it waits for.
+TEST(ShmOffload, ReportsNoProgress_WhileAnotherRankStandsStill) {
+  test::run_as_threads(2, [](const Exchange& world) {
+    ShmRank rank(world);
+    std::vector<float> data(1 << 20, 1.0f);
+    const CollectiveDesc d{.collective = Collective::AllReduce, .dtype = DType::F32, .count = data.size()};
+    ASSERT_EQ(shm::way_of(d, 2, {}), shm::Way::Chunks);
+    auto* memory = reinterpret_cast<std::byte*>(data.data());
+    Fired done;
+    rank.launch(d, memory, memory, done);
+    static_cast<void>(world.all_gather({}));
+    if (world.rank == 0) {
+      for (int i = 0; i < 1000; ++i) rank.offload().progress();  // all that can be done alone
+      int moved = 0;
+      for (int i = 0; i < 1000; ++i) moved += rank.offload().progress();
+      EXPECT_EQ(moved, 0);
+    }
+    static_cast<void>(world.all_gather({}));
+    rank.wait(done);
+    EXPECT_EQ(data, std::vector<float>(data.size(), 2.0f));
+  });
+}
+
 /// Rank 1 makes another call than the rest: everybody must hear of both, nobody's result may be taken for one.
 void disagree(const Exchange& world, CollectiveDesc usual, CollectiveDesc other) {
   ShmRank rank(world);

@@ -143,6 +143,7 @@ bool ShmOffload::can_advance() noexcept {
 /// One step of the oldest call.
 int ShmOffload::advance() noexcept {
   PendingCall& call = call_at(head_);
+  int begun = 0;
   if (stage_ == Stage::Meeting) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
     if (call.way == Way::Tree) return advance_tree(call);
@@ -156,6 +157,7 @@ int ShmOffload::advance() noexcept {
     }
     call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(call, pieces_of(call));
     stage_ = Stage::Moving;
+    begun = 1;
   }
   if (stage_ == Stage::Moving) {
     const int steps = call.way == Way::Pieces ? piece_reader_.step() : chunks_.step();
@@ -166,7 +168,7 @@ int ShmOffload::advance() noexcept {
       fail_all();
     };
     call.way == Way::Pieces ? look(piece_reader_) : look(chunks_);
-    return steps + 1;
+    return begun + steps;
   }
   if (!members_.all_done(head_)) return 0;
   complete(call, {});
