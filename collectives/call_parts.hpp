@@ -19,9 +19,8 @@ struct CallParts {
 };
 
 /// Keeps a call's parts; empty for the other forms.
-/// Thread: where the parts are shared, the one that makes calls and the one that runs them may hold copies of their
-/// own.
-///         Where not, nothing is locked: a locked instruction behind an announcement waits until that has reached the
+/// Thread: shared parts may be held by two threads, the one that makes calls and the one that runs them.
+///         Elsewhere nothing is locked: a locked instruction behind an announcement waits until that has reached the
 ///         other core.
 class CallPartsRef {
  public:
