@@ -1,5 +1,4 @@
 #include <array>
-#include <numeric>
 #include <set>
 #include <transports/shm_rank.hpp>
 #include <vector>

@@ -54,10 +54,20 @@ Seconds interpolate(const Facts& facts, double bytes) noexcept {
   return y[i - 1] * std::pow(y[i] / y[i - 1], t);
 }
 
+/// Straight between the knots: each launch asks, and logarithms would cost it more than the difference matters.
+Seconds step_seconds(const Facts& facts, double bytes) noexcept {
+  const auto& x = Facts::kKnotBytes;
+  const auto& y = facts.knot_seconds;
+  if (bytes <= x[0]) return y[0];
+  std::size_t i = 1;
+  while (i + 1 < Facts::kKnots && bytes > x[i]) ++i;
+  return y[i - 1] + (y[i] - y[i - 1]) * (bytes - x[i - 1]) / (x[i] - x[i - 1]);
+}
+
 /// Up to the root, where something is reduced, and down again.
 Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   const auto bytes = static_cast<double>(shown_bytes(desc, 1));
-  const Seconds step = interpolate(facts, bytes);
+  const Seconds step = step_seconds(facts, bytes);
   const Seconds up =
       desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
   const Seconds down = desc.collective == Collective::Reduce ? 0 : step + (kFanIn - 1) * kPerRank;
@@ -68,7 +78,7 @@ Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) 
 Seconds flat_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   const auto bytes = static_cast<double>(shown_bytes(desc, 1));
   const Seconds each = kPerRank + (desc.collective == Collective::Broadcast ? 0 : bytes / kLinesPerS);
-  return interpolate(facts, bytes) + (ranks - 2) * each;
+  return step_seconds(facts, bytes) + (ranks - 2) * each;
 }
 
 bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
