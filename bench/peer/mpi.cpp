@@ -27,7 +27,8 @@ struct State {
   bool in_place = false;
   std::vector<int> counts;  // of the v-forms
   std::vector<int> starts;
-  std::vector<MPI_Request> window;
+  std::vector<MPI_Request> window = std::vector<MPI_Request>(kWindow, MPI_REQUEST_NULL);
+  std::size_t oldest = 0;
 };
 
 State& state() {
@@ -151,17 +152,13 @@ void ping_pong(const State& s, const void* in, void* out) {
   }
 }
 
-void drain(State& s) {
-  MPI_Waitall(static_cast<int>(s.window.size()), s.window.data(), MPI_STATUSES_IGNORE);
-  s.window.clear();
-}
 
 void stream(State& s, const void* in, void* out) {
   if (s.rank > 1) return;
-  if (s.window.size() == kWindow) drain(s);
-  s.window.push_back(MPI_REQUEST_NULL);
-  if (s.rank == 0) MPI_Isend(in, s.count, s.dtype, 1, kTag, MPI_COMM_WORLD, &s.window.back());
-  if (s.rank == 1) MPI_Irecv(out, s.count, s.dtype, 0, kTag, MPI_COMM_WORLD, &s.window.back());
+  MPI_Request& next = s.window[s.oldest++ % kWindow];
+  MPI_Wait(&next, MPI_STATUS_IGNORE);
+  if (s.rank == 0) MPI_Isend(in, s.count, s.dtype, 1, kTag, MPI_COMM_WORLD, &next);
+  if (s.rank == 1) MPI_Irecv(out, s.count, s.dtype, 0, kTag, MPI_COMM_WORLD, &next);
 }
 
 void run(const void* in, void* out) {
@@ -201,7 +198,7 @@ void run(const void* in, void* out) {
 void finish() {
   State& s = state();
   if (s.call != PeerCall::Bandwidth || s.rank > 1) return;
-  drain(s);
+  MPI_Waitall(static_cast<int>(kWindow), s.window.data(), MPI_STATUSES_IGNORE);
   char nothing = 0;
   if (s.rank == 1) MPI_Send(&nothing, 0, MPI_BYTE, 0, kTag + 1, MPI_COMM_WORLD);
   if (s.rank == 0) MPI_Recv(&nothing, 0, MPI_BYTE, 1, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

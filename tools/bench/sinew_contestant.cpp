@@ -84,16 +84,13 @@ void SinewContestant::ping_pong(std::size_t slot) {
 void SinewContestant::stream(std::size_t first_slot, std::size_t calls) {
   const int rank = communicator_.rank();
   if (rank > 1) return;
-  std::vector<Work> window;
-  for (std::size_t done = 0; done < calls; done += kWindow) {
-    const std::size_t end = std::min(calls, done + kWindow);
-    for (std::size_t c = done; c < end; ++c) {
-      window.push_back(rank == 0 ? communicator_.send(ring_.in(first_slot + c), 1)
-                                 : communicator_.recv(ring_.out(first_slot + c), 0));
-    }
-    for (Work& work : window) work.get();
-    window.clear();
+  std::vector<Work> window(std::min(calls, kWindow));
+  for (std::size_t c = 0; c < calls; ++c) {
+    Work& oldest = window[c % kWindow];
+    if (c >= kWindow) oldest.get();
+    oldest = rank == 0 ? communicator_.send(ring_.in(first_slot + c), 1) : communicator_.recv(ring_.out(first_slot + c), 0);
   }
+  for (Work& work : window) work.get();
   (rank == 0 ? communicator_.recv({}, 1, kAcknowledge) : communicator_.send({}, 0, kAcknowledge)).get();
 }
 
