@@ -83,6 +83,65 @@ void pass_on(const Exchange& world) {
   EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
 }
 
+/// Rank 1 waits to read a message of rank 0's that is taken back; its ticket goes to one for rank 2, of the same id.
+void lend_ticket_again(const Exchange& world) {
+  constexpr std::size_t kLong = 12 << 20;  // more than is read in one turn
+  constexpr std::size_t kShort = 100'000;
+  Rank me(world, make);
+  const int peer = me.rank() == 0 ? 1 : 0;
+  static_cast<void>(me.peer(peer));
+  if (me.rank() == 0) static_cast<void>(me.peer(2));
+  const auto first = pattern(kLong, 1);
+  auto second = pattern(kShort, 2);
+  const auto other = pattern(kShort, 3);
+  std::vector<std::byte> in(kLong);
+  std::vector<std::byte> late(kShort);
+  std::vector<Watched> w(4);
+  if (me.rank() == 0) {
+    me.peer(2).send(view(other), nullptr, user(1), 0, w[2]);
+    me.peer(1).send(view(first), nullptr, user(1), 0, w[0]);
+    me.peer(1).send(view(second), nullptr, user(2), 0, w[1]);
+  }
+  me.barrier();
+  if (me.rank() == 1) {
+    me.peer(0).recv({view(in)}, nullptr, user(1), w[0]);
+    me.peer(0).recv({view(late)}, nullptr, user(2), w[1]);
+    me.progress();
+    ASSERT_FALSE(w[0].fired);
+  }
+  me.barrier();
+  if (me.rank() == 0) {
+    EXPECT_TRUE(me.peer(1).cancel(w[1]));
+    me.peer(2).send(view(other), nullptr, user(2), 0, w[3]);
+    second.assign(kShort, std::byte{0});  // its owner's again
+  }
+  me.barrier();
+  if (me.rank() == 1) {
+    if (!me.wait(w[0])) return;
+    for (int i = 0; i < 100; ++i) me.progress();
+    EXPECT_FALSE(w[1].fired) << "a message was received that its sender had taken back";
+    EXPECT_TRUE(in == first);
+  }
+  me.barrier();
+  Watched again;
+  if (me.rank() == 0) {
+    me.wait(w);
+    me.peer(1).send(view(other), nullptr, user(2), 0, again);
+    me.wait(again);
+  } else if (me.rank() == 1) {
+    me.wait(w[1]);
+    EXPECT_TRUE(late == other);
+  } else {
+    me.peer(0).recv({view(late)}, nullptr, user(1), w[0]);
+    me.wait(w[0]);
+    me.peer(0).recv({view(late)}, nullptr, user(2), w[1]);
+    me.wait(w[1]);
+    EXPECT_TRUE(late == other);
+  }
+}
+
+TEST(ShmTransport, ReadsNothingThatWasTakenBack_WhenItsTicketHasAnotherMessage) { run_as_threads(3, lend_ticket_again); }
+
 /// More ranks than cores: long messages are read through the kernel.
 TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) { run_as_processes(5, pass_on); }
 

@@ -138,8 +138,8 @@ bool ShmEndpoint::claim(Pull& p) noexcept {
   mine_.claimed.value.store(claim_word(p.offer.id), std::memory_order_relaxed);
   full_fence();
   const std::uint64_t standing = their_port_.tickets[p.offer.ticket].load(std::memory_order_acquire);
-  claimed_ = standing == ticket_word(p.offer.id, Standing::Offered);
-  if (claimed_ || standing == ticket_word(p.offer.id, Standing::Trying)) return claimed_;
+  claimed_ = standing == ticket_word(hub_.rank, p.offer.id, Standing::Offered);
+  if (claimed_ || standing == ticket_word(hub_.rank, p.offer.id, Standing::Trying)) return claimed_;
   Completion& receive = *p.receive;
   mine_.claimed.value.store(0, std::memory_order_release);
   pulls_.pop_front();
@@ -197,8 +197,8 @@ bool ShmEndpoint::read_through_kernel(Pull& p, Completion& receive, std::uint64_
 Status ShmEndpoint::still_offered(const Offer& offer) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::uint64_t standing = their_port_.tickets[offer.ticket].load(std::memory_order_relaxed);
-  if (standing == ticket_word(offer.id, Standing::Offered) || standing == ticket_word(offer.id, Standing::Trying))
-    return {};
+  const auto word = [&](Standing s) { return ticket_word(hub_.rank, offer.id, s); };
+  if (standing == word(Standing::Offered) || standing == word(Standing::Trying)) return {};
   return {Code::PeerLost, fmt::format("rank {} ended while its message was read", peer_), peer_};
 }
 

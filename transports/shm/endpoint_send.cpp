@@ -89,7 +89,7 @@ void ShmEndpoint::announce(Completion& send, Frame& frame) {
   if (send.bytes > 0 && !hub_.free_tickets.empty()) {
     s.ticket = frame.more.ticket = hub_.free_tickets.back();
     hub_.free_tickets.pop_back();
-    hub_.port->tickets[s.ticket].store(ticket_word(s.handle, Standing::Offered), std::memory_order_relaxed);
+    hub_.port->tickets[s.ticket].store(ticket_word(peer_, s.handle, Standing::Offered), std::memory_order_relaxed);
     frame.access = registered ? Access::Heap : Access::Address;
     frame.more.place = registered ? heap.offset_of(s.data) : reinterpret_cast<std::uint64_t>(s.data);
   }
@@ -128,7 +128,7 @@ void ShmEndpoint::end_send(std::uint32_t id, Status status) noexcept {
   Completion* send = announced_.erase(id);
   if (send == nullptr) return;
   if (const std::uint32_t ticket = send_of(*send).ticket; ticket != kNoTicket) {
-    hub_.port->tickets[ticket].store(ticket_word(id, Standing::Withdrawn), std::memory_order_release);
+    hub_.port->tickets[ticket].store(ticket_word(peer_, id, Standing::Withdrawn), std::memory_order_release);
     hub_.free_tickets.push_back(ticket);
   }
   hub_.finished.add(*send, std::move(status));
@@ -155,14 +155,14 @@ bool ShmEndpoint::take_back(Completion& done) {
   if (s.granted) return false;
   if (s.ticket != kNoTicket) {
     Word& standing = hub_.port->tickets[s.ticket];
-    standing.store(ticket_word(id, Standing::Trying), std::memory_order_relaxed);
+    standing.store(ticket_word(peer_, id, Standing::Trying), std::memory_order_relaxed);
     full_fence();
     if (being_read(id)) {
-      standing.store(ticket_word(id, Standing::Offered), std::memory_order_release);
+      standing.store(ticket_word(peer_, id, Standing::Offered), std::memory_order_release);
       return false;
     }
     // Not being read: not yet, or not any more, and then the ring says so.
-    standing.store(ticket_word(id, Standing::Withdrawn), std::memory_order_release);
+    standing.store(ticket_word(peer_, id, Standing::Withdrawn), std::memory_order_release);
   }
   while (handle_frames() > 0) {  // all there are: the last may say that the message was taken
   }
@@ -177,7 +177,7 @@ bool ShmEndpoint::take_back(Completion& done) {
 void ShmEndpoint::take_all_back(const Status& reason) noexcept {
   const auto stand = [this](Completion& send, std::uint32_t id, Standing s) {
     const std::uint32_t ticket = send_of(send).ticket;
-    if (ticket != kNoTicket) hub_.port->tickets[ticket].store(ticket_word(id, s), std::memory_order_release);
+    if (ticket != kNoTicket) hub_.port->tickets[ticket].store(ticket_word(peer_, id, s), std::memory_order_release);
   };
   announced_.for_each([&](Completion& send, std::uint32_t id) { stand(send, id, Standing::Trying); });
   full_fence();

@@ -19,7 +19,8 @@ struct Box {
   RingLines ring;     ///< to the peer
 };
 
-/// One word per message that peers may read in place: its id and how it stands. Before it reads, a receiver writes
+/// One word per message that a peer may read in place: whom it is for (a rank of 24 bits), its id there and how it
+/// stands. A ticket goes from message to message, and ids of two peers may be equal. Before it reads, a receiver writes
 /// `claimed`, fences and looks here; before it takes a message back, the sender writes Trying here, fences and looks
 /// at `claimed`: one of them sees the other.
 enum class Standing : std::uint8_t { Offered, Trying, Withdrawn };
@@ -27,8 +28,8 @@ enum class Standing : std::uint8_t { Offered, Trying, Withdrawn };
 inline constexpr std::size_t kTickets = 4096;  // not a page
 inline constexpr std::uint32_t kNoTicket = kTickets;
 
-constexpr std::uint64_t ticket_word(std::uint32_t id, Standing s) noexcept {
-  return std::uint64_t{id} << 8 | static_cast<std::uint8_t>(s);
+constexpr std::uint64_t ticket_word(int reader, std::uint32_t id, Standing s) noexcept {
+  return static_cast<std::uint64_t>(reader) << 40 | std::uint64_t{id} << 8 | static_cast<std::uint8_t>(s);
 }
 
 /// What a receiver writes into `claimed` for the message of that id; never 0.

@@ -65,8 +65,9 @@ std::unique_ptr<Endpoint> ShmTransport::connect(const Address& peer) {
 Region ShmTransport::register_memory(Buffer memory) { return {memory, {}, nullptr}; }
 
 int ShmTransport::progress() noexcept {
-  for (ShmEndpoint* e : hub_.endpoints) e->progress();
-  return hub_.finished.fire();
+  int moved = 0;
+  for (ShmEndpoint* e : hub_.endpoints) moved += e->progress();
+  return moved + hub_.finished.fire();
 }
 
 bool ShmTransport::active() const noexcept {
