@@ -12,7 +12,7 @@ Status prove(const Algorithm& algorithm, const CollectiveDesc& desc, int ranks) 
   if (ranks > kMostRanks) return {};
   for (const bool in_place : {false, true}) {
     const std::vector<bool> each(static_cast<std::size_t>(ranks), in_place);
-    const Verdict verdict = verify(build_schedule(algorithm, desc, each));
+    const ScheduleVerdict verdict = verify(build_schedule(algorithm, desc, each));
     if (verdict) continue;
     return {Code::Aborted, fmt::format("{} for {} on {} ranks{} is not a right schedule: {} (rank {}, step {})",
                                        algorithm.name, desc.to_string(), ranks, in_place ? ", in place" : "",

@@ -3,14 +3,14 @@
 
 namespace sinew {
 
-Verdict verify(const Schedule& schedule) {
+ScheduleVerdict verify(const Schedule& schedule) {
   using namespace verifier;
-  if (Verdict v = check_shape(schedule); !v) return v;
+  if (ScheduleVerdict v = check_shape(schedule); !v) return v;
   Partners partners;
-  if (Verdict v = match_messages(schedule, partners); !v) return v;
-  if (Verdict v = check_races(schedule); !v) return v;
+  if (ScheduleVerdict v = match_messages(schedule, partners); !v) return v;
+  if (ScheduleVerdict v = check_races(schedule); !v) return v;
   Memory memory(schedule);
-  if (Verdict v = execute(schedule, partners, memory); !v) return v;
+  if (ScheduleVerdict v = execute(schedule, partners, memory); !v) return v;
   return check_results(schedule, memory);
 }
 

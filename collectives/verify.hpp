@@ -8,7 +8,7 @@
 namespace sinew {
 
 /// Whether a schedule is right, or the first thing found that is not: one sentence that names rank and step.
-struct [[nodiscard]] Verdict {
+struct [[nodiscard]] ScheduleVerdict {
   bool ok = true;
   int rank = -1;  ///< -1: not about one rank
   int step = -1;  ///< index into its Program::steps; -1: not about one step
@@ -30,6 +30,6 @@ struct [[nodiscard]] Verdict {
 /// What holds for one instance of the programs holds for all: instances share nothing but the user's buffers, each its
 /// own part.
 /// Cost: 0.1 to 2 us per step (measured on up to 512 ranks).
-SINEW_API Verdict verify(const Schedule& schedule);
+SINEW_API ScheduleVerdict verify(const Schedule& schedule);
 
 }  // namespace sinew

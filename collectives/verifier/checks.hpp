@@ -27,14 +27,14 @@ struct Memory {
   std::vector<std::vector<Value>> held;    ///< by rank and cell
 };
 
-Verdict check_shape(const Schedule& schedule);
-Verdict match_messages(const Schedule& schedule, Partners& partners);
-Verdict check_races(const Schedule& schedule);
-Verdict execute(const Schedule& schedule, const Partners& partners, Memory& memory);
-Verdict check_results(const Schedule& schedule, Memory& memory);
+ScheduleVerdict check_shape(const Schedule& schedule);
+ScheduleVerdict match_messages(const Schedule& schedule, Partners& partners);
+ScheduleVerdict check_races(const Schedule& schedule);
+ScheduleVerdict execute(const Schedule& schedule, const Partners& partners, Memory& memory);
+ScheduleVerdict check_results(const Schedule& schedule, Memory& memory);
 
 /// "rank 2, step 5 (send out[1] as message 0 to rank 3): " + what; step -1: "rank 2: " + what.
-Verdict reject(const Schedule& schedule, std::size_t rank, int step, const std::string& what);
+ScheduleVerdict reject(const Schedule& schedule, std::size_t rank, int step, const std::string& what);
 /// "step 5 (send out[1] as message 0 to rank 3)"
 std::string name_of(const Program& program, std::uint32_t step);
 std::string chunk_name(Space space, std::uint32_t chunk);

@@ -42,7 +42,7 @@ class Execution {
     for (const Program& p : schedule.programs) ranks_.emplace_back(p);
   }
 
-  Verdict run() {
+  ScheduleVerdict run() {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       for (Index i = 0; i < ranks_[r].done.size(); ++i) {
         if (ranks_[r].waits_for[i] == 0) started_.emplace_back(r, i);
@@ -51,17 +51,17 @@ class Execution {
     while (!started_.empty()) {
       const auto [rank, step] = started_.back();
       started_.pop_back();
-      if (Verdict v = advance(rank, step); !v) return v;
+      if (ScheduleVerdict v = advance(rank, step); !v) return v;
     }
     return check_all_done();
   }
 
  private:
   /// A step has started: local ones are done at once, messages when the other end has started too.
-  Verdict advance(std::size_t rank, Index step) {
+  ScheduleVerdict advance(std::size_t rank, Index step) {
     const Step& s = schedule_.programs[rank].steps[step];
     if (s.op == Op::Copy || s.op == Op::Reduce) {
-      if (Verdict v = store(rank, step, rank, s.a, s.b); !v) return v;
+      if (ScheduleVerdict v = store(rank, step, rank, s.a, s.b); !v) return v;
       finish(rank, step);
       return {};
     }
@@ -74,14 +74,14 @@ class Execution {
     const Index recv = sends ? other : step;
     const std::size_t from = sends ? rank : peer;
     const Step& send = schedule_.programs[from].steps[sends ? step : other];
-    if (Verdict v = store(to, recv, from, send.a, schedule_.programs[to].steps[recv].a); !v) return v;
+    if (ScheduleVerdict v = store(to, recv, from, send.a, schedule_.programs[to].steps[recv].a); !v) return v;
     finish(rank, step);
     finish(peer, other);
     return {};
   }
 
   /// dst of the step = what `from` holds in `a`, plus its own `b` where there is one.
-  Verdict store(std::size_t rank, Index step, std::size_t from, Slice a, Slice b) {
+  ScheduleVerdict store(std::size_t rank, Index step, std::size_t from, Slice a, Slice b) {
     const Step& s = schedule_.programs[rank].steps[step];
     for (Index k = 0; k < s.dst.count; ++k) {
       Value value = memory_.at(from, a.space, a.first + k);
@@ -97,7 +97,7 @@ class Execution {
     return {};
   }
 
-  Verdict undefined(std::size_t rank, Index step, std::size_t from, Space space, Index chunk) const {
+  ScheduleVerdict undefined(std::size_t rank, Index step, std::size_t from, Space space, Index chunk) const {
     return reject(schedule_, rank, static_cast<int>(step),
                   fmt::format("takes {} of rank {}, where nothing was written", chunk_name(space, chunk), from));
   }
@@ -112,7 +112,7 @@ class Execution {
   }
 
   /// If anything is left, some message has started at one end only, and the other end waits for another such message.
-  Verdict check_all_done() const {
+  ScheduleVerdict check_all_done() const {
     std::size_t steps = 0;
     for (const Program& p : schedule_.programs) steps += p.steps.size();
     if (finished_ == steps) return {};
@@ -150,7 +150,7 @@ Memory::Memory(const Schedule& schedule) {
   }
 }
 
-Verdict execute(const Schedule& schedule, const Partners& partners, Memory& memory) {
+ScheduleVerdict execute(const Schedule& schedule, const Partners& partners, Memory& memory) {
   return Execution(schedule, partners, memory).run();
 }
 

@@ -49,13 +49,13 @@ bool equal_classes(const Program& from, Slice a, const Program& to, Slice dst) {
   return a.count == dst.count && std::equal(sent, sent + a.count, taken);
 }
 
-Verdict misnumbered(const Schedule& schedule, std::size_t rank, std::uint32_t step, std::uint32_t k) {
+ScheduleVerdict misnumbered(const Schedule& schedule, std::size_t rank, std::uint32_t step, std::uint32_t k) {
   return reject(schedule, rank, static_cast<int>(step), fmt::format("is message {} of the two ranks", k));
 }
 
 /// All messages from one rank to another.
-Verdict match_pair(const Schedule& schedule, std::size_t from, std::size_t to, const Ends& sends, const Ends& recvs,
-                   Partners& partners) {
+ScheduleVerdict match_pair(const Schedule& schedule, std::size_t from, std::size_t to, const Ends& sends,
+                           const Ends& recvs, Partners& partners) {
   const std::uint32_t count = sends.count(from, to);
   if (count != recvs.count(from, to)) {
     return reject(schedule, to, -1,
@@ -80,7 +80,7 @@ Verdict match_pair(const Schedule& schedule, std::size_t from, std::size_t to, c
 
 }  // namespace
 
-Verdict match_messages(const Schedule& schedule, Partners& partners) {
+ScheduleVerdict match_messages(const Schedule& schedule, Partners& partners) {
   const std::size_t ranks = schedule.programs.size();
   partners.clear();
   for (const Program& p : schedule.programs) partners.emplace_back(p.steps.size());
@@ -88,7 +88,7 @@ Verdict match_messages(const Schedule& schedule, Partners& partners) {
   const Ends recvs(schedule, Op::Recv);
   for (std::size_t from = 0; from < ranks; ++from) {
     for (std::size_t to = 0; to < ranks; ++to) {
-      if (Verdict v = match_pair(schedule, from, to, sends, recvs, partners); !v) return v;
+      if (ScheduleVerdict v = match_pair(schedule, from, to, sends, recvs, partners); !v) return v;
     }
   }
   return {};

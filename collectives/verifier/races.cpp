@@ -55,7 +55,7 @@ struct Cell {
 
 /// Dependencies point backwards, so steps that are ordered at all are ordered as they are numbered: it is enough to
 /// compare each access with the last write, and each write with the reads since then.
-Verdict check_rank(const Schedule& schedule, std::size_t rank) {
+ScheduleVerdict check_rank(const Schedule& schedule, std::size_t rank) {
   const Program& p = schedule.programs[rank];
   const Cells cells(schedule.desc.collective, p);
   std::vector<Cell> touched(cells.first_scratch() + p.scratch_class.size());
@@ -88,9 +88,9 @@ Verdict check_rank(const Schedule& schedule, std::size_t rank) {
 
 }  // namespace
 
-Verdict check_races(const Schedule& schedule) {
+ScheduleVerdict check_races(const Schedule& schedule) {
   for (std::size_t rank = 0; rank < schedule.programs.size(); ++rank) {
-    if (Verdict v = check_rank(schedule, rank); !v) return v;
+    if (ScheduleVerdict v = check_rank(schedule, rank); !v) return v;
   }
   return {};
 }

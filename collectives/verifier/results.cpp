@@ -17,7 +17,7 @@ class Results {
   Results(const Schedule& schedule, Memory& memory)
       : schedule_(schedule), memory_(memory), ranks_(static_cast<Index>(schedule.programs.size())) {}
 
-  Verdict check() {
+  ScheduleVerdict check() {
     for (std::size_t rank = 0; rank < schedule_.programs.size(); ++rank) {
       const auto chunks = static_cast<Index>(schedule_.programs[rank].out_class.size());
       std::unordered_set<Value> tokens;
@@ -114,7 +114,7 @@ class Results {
 
 }  // namespace
 
-Verdict check_results(const Schedule& schedule, Memory& memory) { return Results(schedule, memory).check(); }
+ScheduleVerdict check_results(const Schedule& schedule, Memory& memory) { return Results(schedule, memory).check(); }
 
 std::string name_of(const Program& p, Index step) { return fmt::format("step {} ({})", step, to_text(p.steps[step])); }
 
@@ -123,7 +123,7 @@ std::string chunk_name(Space space, Index chunk) {
   return fmt::format("{}[{}]", name, chunk);
 }
 
-Verdict reject(const Schedule& schedule, std::size_t rank, int step, const std::string& what) {
+ScheduleVerdict reject(const Schedule& schedule, std::size_t rank, int step, const std::string& what) {
   const std::string where = step < 0 ? "" : ", " + name_of(schedule.programs[rank], static_cast<std::uint32_t>(step));
   return {false, static_cast<int>(rank), step, fmt::format("rank {}{}: {}", rank, where, what)};
 }

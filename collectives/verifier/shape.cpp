@@ -79,7 +79,7 @@ const std::vector<std::uint32_t>& classes_of(const Program& p, Space space) noex
   return space == Space::In ? p.in_class : space == Space::Out ? p.out_class : p.scratch_class;
 }
 
-Verdict check_shape(const Schedule& schedule) {
+ScheduleVerdict check_shape(const Schedule& schedule) {
   const auto ranks = static_cast<int>(schedule.programs.size());
   const CollectiveDesc& desc = schedule.desc;
   if (ranks == 0) return {false, -1, -1, "the schedule has no programs"};

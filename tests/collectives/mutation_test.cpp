@@ -20,7 +20,7 @@ TEST_P(MutationOn, VerifierRejectsEveryMutant) {
     const Schedule schedule = build_schedule(a, desc, testing::in_place(placing, ranks));
     testing::Mutants(schedule, [&](const Schedule& mutant, const std::string& what) {
       ++mutants;
-      const Verdict verdict = verify(mutant);
+      const ScheduleVerdict verdict = verify(mutant);
       if (!verdict.ok && !verdict.reason.empty()) return;
       if (++survivors <= 40) ADD_FAILURE() << testing::label(a, desc, ranks, placing) << ", " << what;
     }).each();

@@ -19,7 +19,7 @@ TEST_P(VerifierAtScaleOn, AcceptsEveryAlgorithm) {
     const CollectiveDesc desc = testing::desc_of(a.collective, op, has_root(a.collective) ? ranks / 3 : 0);
     if (a.collective != plain_form(a.collective) || !a.supports(desc, ranks).ok) continue;
     for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
-      const Verdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
+      const ScheduleVerdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
       EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
     }
   }

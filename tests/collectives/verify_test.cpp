@@ -22,7 +22,7 @@ Schedule schedule_of(std::string_view name, Collective collective, int ranks, Re
 
 /// The verdict is no, about this rank and step (-1: none), and its reason says why.
 void expect_rejected(const Schedule& schedule, int rank, int step, const std::string& why) {
-  const Verdict verdict = verify(schedule);
+  const ScheduleVerdict verdict = verify(schedule);
   EXPECT_FALSE(verdict.ok);
   EXPECT_EQ(verdict.rank, rank) << verdict.reason;
   EXPECT_EQ(verdict.step, step) << verdict.reason;
@@ -34,7 +34,7 @@ class VerifierOn : public ::testing::TestWithParam<int> {};
 TEST_P(VerifierOn, AcceptsEveryAlgorithm_OutOfPlaceInPlaceAndMixed) {
   const int ranks = GetParam();
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
-    const Verdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
+    const ScheduleVerdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
     EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
   });
 }
