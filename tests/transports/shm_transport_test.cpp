@@ -140,7 +140,9 @@ void lend_ticket_again(const Exchange& world) {
   }
 }
 
-TEST(ShmTransport, ReadsNothingThatWasTakenBack_WhenItsTicketHasAnotherMessage) { run_as_threads(3, lend_ticket_again); }
+TEST(ShmTransport, ReadsNothingThatWasTakenBack_WhenItsTicketHasAnotherMessage) {
+  run_as_threads(3, lend_ticket_again);
+}
 
 /// More ranks than cores: long messages are read through the kernel.
 TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) { run_as_processes(5, pass_on); }

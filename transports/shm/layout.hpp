@@ -67,10 +67,11 @@ struct alignas(kFalseSharing) LoneWord {
 
 struct Area {
   std::array<Slot, kRing> ring;
-  LoneWord done;    ///< salt and the last call that this rank has finished reading; kClosed: reads no more, ever
-  LoneWord staged;  ///< chunks staged, over all calls
-  LoneWord taken;   ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
-  LoneWord pulled;  ///< chunks of everybody's results copied, over all calls
+  LoneWord done;     ///< salt and the last call that this rank has finished reading; kClosed: reads no more, ever
+  LoneWord staged;   ///< chunks staged, over all calls
+  LoneWord taken;    ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
+  LoneWord pulled;   ///< chunks of everybody's results copied, over all calls
+  LoneWord reading;  ///< threads of one process: 1 while it reads buffers of the others
   std::array<Slot, kRing> results;  ///< Way::Tree: what comes down to this rank's children
 };
 

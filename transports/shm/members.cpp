@@ -130,6 +130,15 @@ std::string Members::try_direct_reads(const std::vector<Bytes>& cards) const {
   return {};
 }
 
+bool Members::read_by_others() const noexcept {
+  if (!one_process_) return false;
+  full_fence();
+  for (int r = 0; r < count(); ++r) {
+    if (r != rank_ && (*this)[r].area->reading.value.load(std::memory_order_acquire) != 0) return true;
+  }
+  return false;
+}
+
 bool Members::refresh_done(std::uint64_t sequence) noexcept {
   std::uint64_t least = kSequenceMask;
   for (int r = 0; r < count(); ++r) {

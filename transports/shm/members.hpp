@@ -85,6 +85,15 @@ class Members {
   /// From now on this rank reads nobody's memory.
   void close() noexcept { store_done(kClosed); }
 
+  /// Threads of one process read each other's buffers where they lie, which their owners may free once a call has
+  /// failed: a reader says so before it looks whether an owner has closed, an owner closes before it looks for readers.
+  void set_reading(bool on) noexcept {
+    if (!one_process_) return;
+    area_->reading.value.store(on ? 1 : 0, std::memory_order_release);
+    if (on) full_fence();
+  }
+  bool read_by_others() const noexcept;
+
   void notify_all() const noexcept {
     for (const HostWaker& w : wakers_) w.notify();
   }

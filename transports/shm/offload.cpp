@@ -112,7 +112,7 @@ int ShmOffload::progress() noexcept {
   if (head_ == next_) return 0;
   if (!end_.ok()) {
     fail_all();
-    return 1;
+    return head_ == next_ ? 1 : 0;
   }
   const int announced = announce_waiting();
   return announced + (head_ < announced_ ? advance() : 0);
@@ -148,10 +148,12 @@ int ShmOffload::advance() noexcept {
     if (!meet(call)) return end_.ok() ? 0 : 1;
     if (call.way == Way::Tree) return advance_tree(call);
     if (call.way < Way::Chunks) {
+      if (!begin_reading(call)) return 1;
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
       }
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
+      members_.set_reading(false);
       finish_reading(call);
       return 1;
     }
@@ -160,7 +162,9 @@ int ShmOffload::advance() noexcept {
     begun = 1;
   }
   if (stage_ == Stage::Moving) {
+    if (!begin_reading(call)) return 1;
     const int steps = call.way == Way::Pieces ? piece_reader_.step() : chunks_.step();
+    members_.set_reading(false);
     const auto look = [&](const auto& work) {
       if (!work.finished()) return;
       if (work.status().ok()) return finish_reading(call);
@@ -233,12 +237,25 @@ int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
   return -1;
 }
 
+/// false: the call has failed.
+bool ShmOffload::nobody_left(const PendingCall& call) noexcept {
+  const int r = left_while_read(call);
+  if (r < 0) return true;
+  abort({Code::Aborted, fmt::format("rank {} ended this communicator during the call", r), r});
+  fail_all();
+  return false;
+}
+
+bool ShmOffload::begin_reading(const PendingCall& call) noexcept {
+  members_.set_reading(true);
+  if (!members_.one_process() || nobody_left(call)) return true;
+  members_.set_reading(false);
+  return false;
+}
+
 /// This rank has all it needs of the oldest call.
 void ShmOffload::finish_reading(PendingCall& call) noexcept {
-  if (const int r = left_while_read(call); r >= 0) {
-    abort({Code::Aborted, fmt::format("rank {} ended this communicator during the call", r), r});
-    return fail_all();
-  }
+  if (!nobody_left(call)) return;
   members_.store_done(call.sequence);
   if (call.exposed && !members_.all_done(call.sequence)) {
     stage_ = Stage::Draining;
@@ -257,7 +274,9 @@ void ShmOffload::complete(PendingCall& call, Status status) noexcept {
   done.finish(std::move(status));  // may launch
 }
 
+/// Not while another rank reads this one's buffers: then in the next turn.
 void ShmOffload::fail_all() noexcept {
+  if (members_.read_by_others()) return;
   for (const std::uint64_t launched = next_; head_ != launched;) complete(call_at(head_), end_);
   announced_ = std::max(announced_, head_);
 }

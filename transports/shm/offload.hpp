@@ -83,6 +83,8 @@ class ShmOffload final : public CollectiveOffload {
   bool meet(const PendingCall& call) noexcept;
   const void* shown_by(const PendingCall& call, int rank) const noexcept;
   int left_while_read(const PendingCall& call) const noexcept;
+  bool nobody_left(const PendingCall& call) noexcept;
+  bool begin_reading(const PendingCall& call) noexcept;
   void finish_reading(PendingCall& call) noexcept;
   void complete(PendingCall& call, Status status) noexcept;
   void fail_all() noexcept;
