@@ -32,7 +32,7 @@ void Dialer::dial() {
   socket_ = std::move(socket);
   state_ = State::Connecting;
   until_ = Clock::now() + kConnectPatience;
-  poller_.add(socket_.get(), *this, true);
+  if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) next_candidate(unwatched);
 }
 
 void Dialer::ready(bool, bool) {

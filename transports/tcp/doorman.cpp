@@ -18,17 +18,21 @@ Doorman::Doorman(Poller& poller, FileDescriptor listener, Bytes secret, AuthClai
       expected_(expected),
       admit_(std::move(admit)) {
   listen(true);
+  if (!listening_) throw Error(Code::System, "tcp: the kernel does not let this process watch its listener");
 }
 
 Doorman::~Doorman() {
   for (Guest& g : guests_) poller_.remove(g.socket.get(), g);
   listen(false);
-  if (!guests_.empty()) poller_.remove_timed(*this);
+  poller_.remove_timed(*this);
 }
 
 void Doorman::listen(bool on) {
   if (std::exchange(listening_, on) == on) return;
-  on ? poller_.add(listener_.get(), *this, false) : poller_.remove(listener_.get(), *this);
+  if (!on) return poller_.remove(listener_.get(), *this);
+  const int error = poller_.add(listener_.get(), *this, false);
+  listening_ = error == 0;
+  if (!listening_) log::debug("tcp: watching the listener: {}", std::generic_category().message(error));
 }
 
 void Doorman::ready(bool, bool) {
@@ -42,8 +46,8 @@ void Doorman::ready(bool, bool) {
     }
     if (guests_.empty()) poller_.add_timed(*this);
     Guest& guest = guests_.emplace_back(*this, std::move(socket));
-    poller_.add(guest.socket.get(), guest, false);
-    hear(guest);
+    const int unwatched = poller_.add(guest.socket.get(), guest, false);
+    unwatched == 0 ? hear(guest) : drop(guest, std::generic_category().message(unwatched));
   }
   if (guests_.empty()) poller_.add_timed(*this);
   listen(false);  // until the next tick
@@ -56,7 +60,7 @@ void Doorman::tick(Clock::time_point now) {
     if (now >= guest.leaves) drop(guest, "it did not prove the job's secret in time");
   }
   listen(true);
-  if (guests_.empty()) poller_.remove_timed(*this);
+  if (guests_.empty() && listening_) poller_.remove_timed(*this);
 }
 
 void Doorman::hear(Guest& guest) {

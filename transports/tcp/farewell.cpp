@@ -32,7 +32,7 @@ void Farewells::add(FileDescriptor socket) {
   ::shutdown(socket.get(), SHUT_WR);
   if (leaving_.empty()) poller_.add_timed(*this);
   Leaving& l = leaving_.emplace_back(*this, std::move(socket));
-  poller_.add(l.socket.get(), l, false);
+  l.gone = poller_.add(l.socket.get(), l, false) != 0;
 }
 
 void Farewells::Leaving::ready(bool, bool) {

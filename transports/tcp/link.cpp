@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +43,10 @@ void TcpEndpoint::attach(Channel channel, FileDescriptor socket) {
   Port& p = port(channel);
   p.where = peer_text(socket.get());
   p.socket = std::move(socket);
-  shared_.poller.add(p.socket.get(), p, false);
+  if (const int error = shared_.poller.add(p.socket.get(), p, false); error != 0) {
+    p.ended = true;
+    return lose("cannot be watched: " + std::generic_category().message(error));
+  }
   channel == Channel::Control ? control_.attach(p.socket.get()) : data_.attach(p.socket.get());
   write(p);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include <sinew/core/error.hpp>
@@ -29,14 +30,14 @@ Poller::Poller()
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &e) != 0) throw_errno("tcp: watching the timer");
 }
 
-void Poller::add(int socket, Handler& handler, bool want_write) {
+int Poller::add(int socket, Handler& handler, bool want_write) noexcept {
   epoll_event e = interest(&handler, want_write);
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &e) != 0) throw_errno("tcp: watching a socket");
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &e) == 0 ? 0 : errno;
 }
 
-void Poller::want_write(int socket, Handler& handler, bool want) {
+void Poller::want_write(int socket, Handler& handler, bool want) noexcept {
   epoll_event e = interest(&handler, want);
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &e) != 0) throw_errno("tcp: watching a socket");
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &e);
 }
 
 void Poller::remove(int socket, Handler& handler) noexcept {

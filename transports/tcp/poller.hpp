@@ -36,8 +36,10 @@ class Poller {
  public:
   Poller();
 
-  void add(int socket, Handler& handler, bool want_write);
-  void want_write(int socket, Handler& handler, bool want);
+  /// Returns 0, or errno: the kernel may be out of memory or watches (max_user_watches).
+  [[nodiscard]] int add(int socket, Handler& handler, bool want_write) noexcept;
+  /// Of a socket that was added: needs no memory.
+  void want_write(int socket, Handler& handler, bool want) noexcept;
   /// No event of this handler is delivered after it returns, of the batch at work neither.
   void remove(int socket, Handler& handler) noexcept;
 
