@@ -18,7 +18,7 @@ void StoreService::handle(StoreConnection& from, const Bytes& request) {
   try {
     dispatch(from, request);
   } catch (const Error& e) {
-    from.send(framed_reply(Status(e.code(), e.what(), e.rank())));
+    from.send(framed_reply(status_of(e)));
     if (!from.identity) from.close_after_flush();
   }
 }
@@ -70,10 +70,12 @@ void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
   if (from.identity) throw Error(Code::Mismatch, "store: a client said twice who it is");
   if (id.rank >= 0) {
     if (ranks_ != 0 && id.ranks != ranks_) {
-      throw Error(Code::Mismatch,
-                  fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}", id.rank,
-                              id.pid, id.host, id.ranks, ranks_),
-                  id.rank);
+      const Status why(Code::Mismatch,
+                       fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}", id.rank,
+                                   id.pid, id.host, id.ranks, ranks_),
+                       id.rank);
+      if (id.rank < ranks_ && !present_.contains({id.group, id.rank})) turn_away(id, why);
+      why.require();
     }
     if (id.rank >= id.ranks) {
       throw Error(Code::InvalidArgument, fmt::format("store: rank {} of a job of {} ranks", id.rank, id.ranks),
@@ -113,7 +115,7 @@ void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uin
       if (rank < r.ranks() && !r.has(rank)) return Status(Code::PeerLost, why, rank);
     }
     for (const auto& [who, why] : left_) {
-      if (who.first == waiter.identity->group && !r.has(who.second)) return Status(Code::PeerLost, why, who.second);
+      if (who.first == waiter.identity->group && !r.has(who.second)) return why;
     }
     return std::nullopt;
   });
@@ -165,12 +167,17 @@ void StoreService::forget(StoreConnection& gone) {
   if (!gone.identity || gone.identity->rank < 0) return;
   const StoreIdentity& id = *gone.identity;
   present_.erase({id.group, id.rank});
-  const std::string why =
-      fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host);
+  turn_away(id, {Code::PeerLost,
+                 fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host),
+                 id.rank});
+}
+
+/// Nobody waits for it any more, unless it comes again.
+void StoreService::turn_away(const StoreIdentity& id, const Status& why) {
   left_.emplace(std::pair(id.group, id.rank), why);
   fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
     if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
-    return Status(Code::PeerLost, why, id.rank);
+    return why;
   });
 }
 

@@ -33,6 +33,7 @@ class StoreService {
   void park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds);
   void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
               std::span<const std::byte> mine);
+  void turn_away(const StoreIdentity& id, const Status& why);
   void deliver(const Gathering& round);
   /// Answers those who wait for keys that are all there now.
   void wake();
@@ -45,7 +46,7 @@ class StoreService {
   StoreTable table_;
   std::set<StoreConnection*> parked_;
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
-  std::map<std::pair<std::string, int>, std::string> left_;       // and why
+  std::map<std::pair<std::string, int>, Status> left_;            // and why
   std::map<int, std::string> lost_;
 };
 

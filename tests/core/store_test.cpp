@@ -251,6 +251,25 @@ TEST_F(ServedStore, AllGather_EndsWithMismatch_WhenRanksDisagreeOnTheirNumber) {
   EXPECT_THAT(e.what(), AllOf(HasSubstr("rank 1 says there are 3 ranks"), HasSubstr("others say 2")));
 }
 
+TEST(StoreServer, TurnsAwayARankThatWasToldAnotherNumber_AndTellsThoseWhoWaitForIt) {
+  const SocketAddress address = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
+  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret(), .ranks = 2});
+  server->listen(listen_on(address));
+  const StoreServerThread thread(std::move(server));
+  StoreClient::Options options{.addresses = {address}, .group = "world", .rank = 0, .ranks = 2, .timeout = kLong};
+  StoreClient first(options, Deadline::after(kLong));
+  Error told(Code::Ok, "");
+  std::thread waiter([&] { told = error_of([&] { first.all_gather("g", 0, 2, {}, Deadline::after(kLong)); }); });
+  options.rank = 1;
+  options.ranks = 3;
+  const Error e = error_of([&] { StoreClient(options, Deadline::after(kLong)); });
+  waiter.join();
+  for (const Error& each : {e, told}) {
+    EXPECT_EQ(each.code(), Code::Mismatch);
+    EXPECT_THAT(each.what(), HasSubstr("was told that the job has 3 ranks, but it has 2"));
+  }
+}
+
 TEST_F(ServedStore, Wait_EndsWithPeerLost_WhenTheServersOwnerSaysThatARankIsLost) {
   const auto a = local.handle(0, 2);
   std::thread owner([&] {
