@@ -28,8 +28,8 @@ Work CommunicatorState::start_message(const Message& message, const CallOptions&
     world->thread->post([this, &op, message, after = options.after] {
       try {
         launch_message(message, after, op);
-      } catch (const Error& e) {
-        op.finish(Status(e.code(), e.what(), e.rank()));
+      } catch (const std::exception& e) {
+        op.finish(status_of(e));
       }
     });
   }

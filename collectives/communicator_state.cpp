@@ -246,11 +246,14 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
   } else {
     std::shared_ptr<ReadyPlan> kept;
     if (extras.plan != nullptr) kept = extras.plan->shared_from_this();
-    world->thread->post([this, &op, desc, in, out, in_place, options, extras, kept, h = history] {
+    const Reducer user = desc.user == nullptr ? Reducer{} : *desc.user;
+    world->thread->post([this, &op, desc, in, out, in_place, options, extras, kept, user, h = history] {
+      CollectiveDesc own = desc;
+      if (own.user != nullptr) own.user = &user;
       try {
-        launch(op, desc, in, out, in_place, options, extras, h);
-      } catch (const Error& e) {
-        op.finish(Status(e.code(), e.what(), e.rank()));
+        launch(op, own, in, out, in_place, options, extras, h);
+      } catch (const std::exception& e) {
+        op.finish(status_of(e));
       }
     });
   }

@@ -32,7 +32,6 @@ struct Executor::Instance {
 
 struct Executor::Run {
   Executor* executor = nullptr;
-  const Executable* shape = nullptr;  // what the instances were made for
   RunArguments args;
   const ChunkTable* chunks = nullptr;
   Completion* done = nullptr;  // null: idle
@@ -80,12 +79,12 @@ Executor::Executor() = default;
 Executor::~Executor() = default;
 
 Executor::Run& Executor::take_run(const Executable& e) {
-  for (auto& run : runs_) {
-    if (run->done == nullptr && run->shape == &e) return *run;
+  auto& runs = runs_[&e];
+  for (auto& run : runs) {
+    if (run->done == nullptr) return *run;
   }
   auto run = std::make_unique<Run>();
   run->executor = this;
-  run->shape = &e;
   run->instances.resize(e.depth);
   for (Instance& i : run->instances) {
     i.run = run.get();
@@ -99,8 +98,8 @@ Executor::Run& Executor::take_run(const Executable& e) {
       m.step = s;
     }
   }
-  runs_.push_back(std::move(run));
-  return *runs_.back();
+  runs.push_back(std::move(run));
+  return *runs.back();
 }
 
 void Executor::take_local_chunks(Run& run) {
@@ -264,25 +263,30 @@ void Executor::fail(Run& run, const Status& reason) noexcept {
 }
 
 void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept {
-  for (auto& run : runs_) {
-    if (run->done == nullptr || run->args.communicator != communicator || run->failed) continue;
-    if (std::ranges::find(finished_, run.get()) != finished_.end()) continue;
-    fail(*run, reason);
-    for (Instance& i : run->instances) {
-      if (i.running && i.posted == 0) instance_over(i);
+  for (auto& [executable, runs] : runs_) {
+    for (auto& run : runs) {
+      if (run->done == nullptr || run->args.communicator != communicator || run->failed) continue;
+      if (std::ranges::find(finished_, run.get()) != finished_.end()) continue;
+      fail(*run, reason);
+      for (Instance& i : run->instances) {
+        if (i.running && i.posted == 0) instance_over(i);
+      }
     }
   }
 }
 
 void Executor::forget(const Executable& executable) noexcept {
-  std::erase_if(runs_,
-                [&](const std::unique_ptr<Run>& run) { return run->shape == &executable && run->done == nullptr; });
+  const auto at = runs_.find(&executable);
+  if (at == runs_.end()) return;
+  std::erase_if(at->second, [](const std::unique_ptr<Run>& run) { return run->done == nullptr; });
+  if (at->second.empty()) runs_.erase(at);
 }
 
 std::size_t Executor::memory_bytes(const Executable& executable) const noexcept {
+  const auto at = runs_.find(&executable);
+  if (at == runs_.end()) return 0;
   std::size_t bytes = 0;
-  for (const auto& run : runs_) {
-    if (run->shape != &executable) continue;
+  for (const auto& run : at->second) {
     for (const Instance& i : run->instances) bytes += i.scratch.bytes + executable.messages * sizeof(Message);
   }
   return bytes;

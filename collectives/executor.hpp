@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include <sinew/collectives/call_parts.hpp>
@@ -70,7 +71,7 @@ class SINEW_API Executor : public ProgressSource {
   static void message_fired(Completion& completion) noexcept;
 
   ScratchPool scratch_;
-  std::vector<std::unique_ptr<Run>> runs_;  // every run ever made; an idle one serves its executable again
+  std::unordered_map<const Executable*, std::vector<std::unique_ptr<Run>>> runs_;  // an idle one serves again
   std::vector<Run*> finished_;
 };
 

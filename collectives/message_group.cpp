@@ -35,10 +35,8 @@ void MessageGroups::start(PendingCall& call, std::span<const Message> messages, 
     Part& part = group.parts[i];
     try {
       post(messages[i], part);
-    } catch (const Error& e) {  // others are on their way already
-      part.finish(Status(e.code(), e.what(), e.rank()));
-    } catch (const std::exception& e) {
-      part.finish(Status(Code::System, e.what()));
+    } catch (const std::exception& e) {  // others are on their way already
+      part.finish(status_of(e));
     }
   }
 }

@@ -26,6 +26,11 @@ std::string_view name_of(Code code) noexcept {
 
 void Status::throw_error() const { throw Error(code_, std::string(message()), rank_); }
 
+Status status_of(const std::exception& e) {
+  if (const auto* error = dynamic_cast<const Error*>(&e)) return {error->code(), error->what(), error->rank()};
+  return {Code::System, e.what()};
+}
+
 void throw_errno(std::string_view what, int error_number) {
   throw Error(Code::System, fmt::format("{}: {}", what, std::generic_category().message(error_number)));
 }

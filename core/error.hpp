@@ -70,6 +70,9 @@ class [[nodiscard]] Status {
   std::shared_ptr<const std::string> message_;
 };
 
+/// What an operation ends with that such an exception stopped: an Error's code, text and rank; of any other, System.
+SINEW_API Status status_of(const std::exception& e);
+
 /// Error{System} with errno's text: "what: No such file or directory".
 [[noreturn]] SINEW_API void throw_errno(std::string_view what, int error_number);
 [[noreturn]] SINEW_API void throw_errno(std::string_view what);

@@ -103,8 +103,8 @@ void StagedCalls::start(const CollectiveDesc& desc, const CallPartsRef& local, C
     make_slots();
     if (after.device >= 0) call->after = runtime_.record(after);
     call->waits = after.device >= 0;
-  } catch (const Error& e) {  // the call ends in its turn, on all ranks
-    call->status = Status(e.code(), e.what(), e.rank());
+  } catch (const std::exception& e) {  // the call ends in its turn, on all ranks
+    call->status = status_of(e);
   }
   calls_.push_back(std::move(call));
 }
@@ -279,8 +279,8 @@ int StagedCalls::progress() noexcept {
   int steps = 0;
   try {
     if (call.status.ok()) steps = advance(call);
-  } catch (const Error& e) {
-    call.status = Status(e.code(), e.what(), e.rank());
+  } catch (const std::exception& e) {
+    call.status = status_of(e);
     mark_rest();
     call.landed = call.started;
   }

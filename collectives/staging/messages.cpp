@@ -11,8 +11,6 @@ namespace {
 /// Shorter pieces are not worth telling apart.
 constexpr std::size_t kShortestBytes = 64 << 10;
 
-Status status_of(const Error& e) { return {e.code(), e.what(), e.rank()}; }
-
 }  // namespace
 
 StagedMessages::~StagedMessages() {

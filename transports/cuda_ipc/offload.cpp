@@ -347,7 +347,7 @@ int IpcOffload::progress() noexcept {
       try {
         if (!step(r)) return steps;
       } catch (const Error& e) {
-        abort(Status(e.code(), e.what(), e.rank()));
+        abort(status_of(e));
         try {
           mark_event();
         } catch (const Error&) {

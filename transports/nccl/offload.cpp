@@ -145,7 +145,7 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
     return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, features, call, op),
                      way_of(call.collective, features));
   } catch (const Error& e) {
-    end(Status(e.code(), e.what()));
+    end(status_of(e));
     return Answer::Failed;
   }
 }
@@ -186,7 +186,7 @@ void NcclOffload::started(Launch& launch) noexcept {
     launch.event = order.runtime().record(order.stream());
     launch.mark->set(order.runtime(), launch.event);  // it takes the event over, and keeps it beyond the completion
   } catch (const Error& e) {
-    end(Status(e.code(), e.what()));
+    end(status_of(e));
   }
 }
 
@@ -234,7 +234,7 @@ int NcclOffload::finish_reached() noexcept {
       ++count;
     }
   } catch (const Error& e) {
-    end(Status(e.code(), e.what()));
+    end(status_of(e));
   }
   return count;
 }
