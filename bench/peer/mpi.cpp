@@ -152,7 +152,6 @@ void ping_pong(const State& s, const void* in, void* out) {
   }
 }
 
-
 void stream(State& s, const void* in, void* out) {
   if (s.rank > 1) return;
   MPI_Request& next = s.window[s.oldest++ % kWindow];

@@ -22,6 +22,7 @@
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
+#include "enough_memory.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
 #include "progress.hpp"
@@ -150,6 +151,21 @@ class Bench {
   }
 
   const RunFacts& facts() const noexcept { return facts_; }
+
+  /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
+  void require_memory() {
+    const BenchCase& what = *options_.what;
+    const std::uint64_t count = options_.max_bytes / unit_bytes(what, options_.dtype, world_.size());
+    std::uint64_t elements = 0;
+    for (const int r : cluster_.ranks_on_host(world_.rank())) {
+      const RankData data = data_of(what, r, world_.size(), count);
+      elements += data.in_elements + data.out_elements;
+    }
+    const std::string lack = lack_of_memory(elements * size_of(options_.dtype), available_memory());
+    if (ranks_.largest(lack.empty() ? 0 : 1) == 0) return;
+    throw UsageError(fmt::format("-e {}: {}", format_bytes(options_.max_bytes),
+                                 lack.empty() ? "another host has too little memory for it" : lack));
+  }
 
   Line measure_size(std::uint64_t bytes) {
     const std::size_t element = size_of(options_.dtype);
@@ -282,6 +298,7 @@ int run_bench(const BenchOptions& options) {
     sizes = sweep(options.min_bytes, options.max_bytes, options.factor,
                   unit_bytes(*options.what, options.dtype, world.size()));
   }
+  bench.require_memory();
   output.table(table_header(options, bench.facts()));
   Totals totals;
   Progress progress(world.rank() == 0 ? sizes.size() : 0);

@@ -118,7 +118,7 @@ void add_ways(CLI::App& app, BenchOptions& o) {
       });
   add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
       [&o](const std::string& t) {
-        if (t.empty()) reject("--json", t, "the name of a file, or - for stdout");
+        if (t.empty() || (t.starts_with('-') && t != "-")) reject("--json", t, "the name of a file, or - for stdout");
         o.json = t;
       });
 }
@@ -133,6 +133,9 @@ void check_together(const BenchOptions& o) {
     throw CLI::ValidationError("-o", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats",
                                                  name_of(o.op), name_of(o.dtype), name_of(ReduceOp::PreMulSum)));
   }
+  const bool has_registered = o.transports.empty() || std::ranges::find(o.transports, "shm") != o.transports.end();
+  if (o.registered && !has_registered)
+    throw CLI::ValidationError("--registered", "expected shm among --transport: no other has registered host memory");
   if (o.in_place && !o.what->may_be_in_place) {
     throw CLI::ValidationError("--in-place", fmt::format("{} has no input beside its output", o.what->name));
   }

@@ -88,7 +88,8 @@ void SinewContestant::stream(std::size_t first_slot, std::size_t calls) {
   for (std::size_t c = 0; c < calls; ++c) {
     Work& oldest = window[c % kWindow];
     if (c >= kWindow) oldest.get();
-    oldest = rank == 0 ? communicator_.send(ring_.in(first_slot + c), 1) : communicator_.recv(ring_.out(first_slot + c), 0);
+    oldest =
+        rank == 0 ? communicator_.send(ring_.in(first_slot + c), 1) : communicator_.recv(ring_.out(first_slot + c), 0);
   }
   for (Work& work : window) work.get();
   (rank == 0 ? communicator_.recv({}, 1, kAcknowledge) : communicator_.send({}, 0, kAcknowledge)).get();

@@ -109,8 +109,8 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   CLI::App* command = app.add_subcommand("plan", "What would run for a call, every loser with its time, every reject");
   command->add_option("COLLECTIVE", plan.collective, "all_reduce, all_gather, ...")->required();
   command->add_option("BYTES", plan.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
-  command->add_option("--dtype", plan.dtype, "element type");
-  command->add_option("--op", plan.op, "operator");
+  command->add_option("--dtype", plan.dtype, "element type, such as f32 (default) or bf16");
+  command->add_option("--op", plan.op, "operator, such as sum (default) or max");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
   command->callback([&options, command] {

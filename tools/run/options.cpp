@@ -96,7 +96,7 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("-n,--ranks", line.ranks, "How many ranks; default: as many as --hosts has places for")
       ->transform(tools::whole_number(1, kMostRanks));
   app.add_option("--hosts", line.hosts, "Where: HOST:RANKS,..., through ssh or SINEW_RSH");
-  app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others, or let them continue")
+  app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
       ->transform(tools::whole_number(0, kMostRestarts));
