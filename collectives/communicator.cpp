@@ -120,6 +120,12 @@ Plan Communicator::plan(const CollectiveDesc& desc) const {
   return plan;
 }
 
+void Communicator::require_dtype(const Plan& plan, const char* which, DType given) {
+  const ReadyPlan* ready = plan.ready_.get();
+  if (ready == nullptr || ready->desc.collective == Collective::Barrier || ready->desc.dtype == given) return;
+  reject_plan(fmt::format("is for {} and {} is a range of {}", name_of(ready->desc.dtype), which, name_of(given)));
+}
+
 Work Communicator::run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& options) {
   CommunicatorState& s = state();
   ReadyPlan* ready = plan.ready_.get();

@@ -101,75 +101,75 @@ class SINEW_API Communicator {
   /// Buffers as the call of that name takes them; `out` alone for a broadcast. Several may be in flight. What the plan
   /// says (operator, dtype, determinism) holds, whatever the options.
   /// Errors: InvalidArgument where the plan is another communicator's, or of one that has gone, or of messages or
-  ///         local counts, which belong to each call.
+  ///         local counts, which belong to each call; or of another dtype than a range's elements (std::byte: any).
   Work run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& = {});
 
-  template <ElementRange R>
+  template <WritableElements R>
   Work all_reduce(R&& data, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
     const Buffer b = buffer_of(data);
     return all_reduce(b, b, dtype_of<R>(), op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work all_reduce(const I& in, O&& out, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
     return all_reduce(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work all_gather(const I& in, O&& out, const CallOptions& options = {}) {
     return all_gather(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work reduce_scatter(const I& in, O&& out, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
     return reduce_scatter(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work all_to_all(const I& in, O&& out, const CallOptions& options = {}) {
     return all_to_all(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), options);
   }
-  template <ElementRange R>
+  template <WritableElements R>
   Work broadcast(R&& data, int root, const CallOptions& options = {}) {
     return broadcast(buffer_of(data), dtype_of<R>(), root, options);
   }
   /// In place at the root.
-  template <ElementRange R>
+  template <WritableElements R>
   Work reduce(R&& data, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
     const Buffer b = buffer_of(data);
     return reduce(b, b, dtype_of<R>(), root, op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work reduce(const I& in, O&& out, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& options = {}) {
     return reduce(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work gather(const I& in, O&& out, int root, const CallOptions& options = {}) {
     return gather(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work scatter(const I& in, O&& out, int root, const CallOptions& options = {}) {
     return scatter(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work all_gather_v(const I& in, O&& out, const Parts& out_parts, const CallOptions& options = {}) {
     return all_gather_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), out_parts, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work reduce_scatter_v(const I& in, O&& out, const Parts& in_parts, ReduceOp op = ReduceOp::Sum,
                         const CallOptions& options = {}) {
     return reduce_scatter_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), in_parts, op, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work all_to_all_v(const I& in, O&& out, const Parts& in_parts, const Parts& out_parts,
                     const CallOptions& options = {}) {
     return all_to_all_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), in_parts, out_parts, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work gather_v(const I& in, O&& out, int root, const Parts& out_parts, const CallOptions& options = {}) {
     return gather_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, out_parts, options);
   }
-  template <ElementRange I, ElementRange O>
+  template <ElementRange I, WritableElements O>
   Work scatter_v(const I& in, O&& out, int root, const Parts& in_parts, const CallOptions& options = {}) {
     return scatter_v(const_buffer_of(in), buffer_of(out), same_dtype<I, O>(), root, in_parts, options);
   }
-  template <PlainRange I, PlainRange O>
+  template <PlainRange I, WritableRange O>
   Work sendrecv(const I& from, int to_rank, O&& to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& options = {}) {
     return sendrecv(const_buffer_of(from), to_rank, buffer_of(to), from_rank, send_tag, recv_tag, options);
@@ -178,12 +178,14 @@ class SINEW_API Communicator {
   Work send(const R& from, int to_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return send(const_buffer_of(from), to_rank, tag, options);
   }
-  template <PlainRange R>
+  template <WritableRange R>
   Work recv(R&& to, int from_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return recv(buffer_of(to), from_rank, tag, options);
   }
-  template <PlainRange I, PlainRange O>
+  template <PlainRange I, WritableRange O>
   Work run(const Plan& plan, const I& in, O&& out, const CallOptions& options = {}) {
+    require_element<I>(plan, "in");
+    require_element<O>(plan, "out");
     return run(plan, const_buffer_of(in), buffer_of(out), options);
   }
 
@@ -219,6 +221,12 @@ class SINEW_API Communicator {
  private:
   /// Errors: InvalidArgument where this one is empty, or the process a fork of the one that made it.
   CommunicatorState& state() const;
+  template <class R>
+  static void require_element(const Plan& plan, const char* which) {
+    using Element = std::remove_cv_t<std::ranges::range_value_t<R>>;
+    if constexpr (ElementRange<R> && !std::same_as<Element, std::byte>) require_dtype(plan, which, kDTypeOf<Element>);
+  }
+  static void require_dtype(const Plan& plan, const char* which, DType given);
   template <class R>
   static constexpr DType dtype_of() noexcept {
     return kDTypeOf<std::ranges::range_value_t<R>>;

@@ -13,11 +13,18 @@ template <class R>
 concept PlainRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
 
+/// One that may be written.
+template <class R>
+concept WritableRange = PlainRange<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+
 /// A contiguous range of elements of a known dtype.
 template <class R>
 concept ElementRange = PlainRange<R> && requires { DTypeOf<std::remove_cv_t<std::ranges::range_value_t<R>>>::value; };
 
-template <PlainRange R>
+template <class R>
+concept WritableElements = ElementRange<R> && WritableRange<R>;
+
+template <WritableRange R>
 Buffer buffer_of(R&& r) noexcept {
   return {reinterpret_cast<std::byte*>(std::ranges::data(r)),
           std::ranges::size(r) * sizeof(std::ranges::range_value_t<R>)};

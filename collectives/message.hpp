@@ -22,7 +22,7 @@ struct Message {
   static Message send(const R& from, int to_rank, std::uint32_t tag = 0) noexcept {
     return send(const_buffer_of(from), to_rank, tag);
   }
-  template <PlainRange R>
+  template <WritableRange R>
   static Message recv(R&& to, int from_rank, std::uint32_t tag = 0) noexcept {
     return recv(buffer_of(to), from_rank, tag);
   }

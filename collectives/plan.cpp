@@ -3,6 +3,7 @@
 
 #include <sinew/collectives/plan.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
 
 namespace sinew {
 namespace {
@@ -20,7 +21,13 @@ Plan::Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, st
       reason_(std::move(reason)),
       facts_(std::move(facts)) {}
 
+const Candidate& Plan::chosen() const {
+  if (candidates_.empty()) throw Error(Code::InvalidArgument, "this plan is empty: expected one of Communicator::plan");
+  return candidates_.front();
+}
+
 std::string Plan::explain() const {
+  static_cast<void>(chosen());
   std::string text = call_ + (bytes_ == 0 ? "\n" : fmt::format(", {}\n", format_bytes(bytes_)));
   bool first = true;
   for (const Candidate& c : candidates_) {
@@ -38,6 +45,7 @@ std::string Plan::explain() const {
 }
 
 std::string Plan::to_json() const {
+  static_cast<void>(chosen());
   nlohmann::json rows = nlohmann::json::array();
   for (const Candidate& c : candidates_) {
     nlohmann::json row = {{"algorithm", c.algorithm}, {"transport", c.transport}};

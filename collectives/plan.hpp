@@ -13,7 +13,7 @@ namespace sinew {
 
 /// One way that was considered for a call: taken, beaten, or rejected with its reason.
 struct Candidate {
-  std::string algorithm;  ///< "ring", "recursive_doubling", or the name of an offload such as "shared_memory"
+  std::string algorithm;  ///< "ring", "recursive_doubling", or the name of an offload such as "shm"
   std::string transport;  ///< "shm", "tcp", or "shm+tcp" where pairs differ
   std::string way;        ///< what it would do, in words; may be empty
   Seconds predicted = 0;
@@ -29,7 +29,8 @@ class SINEW_API Plan {
   Plan() = default;
   Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, std::string reason, std::string facts);
 
-  const Candidate& chosen() const noexcept { return candidates_.front(); }
+  /// Errors: InvalidArgument for a Plan that no Communicator::plan has made, as explain() and to_json().
+  const Candidate& chosen() const;
   /// The chosen one first, then the others by predicted time, then the rejected.
   const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
   /// The winner, every loser with its predicted time, every reject with its reason, and where the numbers come from.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <sinew/collectives/measure.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world_state.hpp>
+#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -87,7 +89,11 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
   for (OpenFabric& f : inside().state->fabrics) {
     if (auto region = f.fabric->allocate(bytes, huge_pages)) return {std::move(*region), "shared memory of " + f.name};
   }
-  throw Error(Code::Unavailable, "no open transport offers registered memory; shm would");
+  auto* ordinary = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kFalseSharing}, std::nothrow));
+  if (ordinary == nullptr) throw Error(Code::System, fmt::format("allocate: no memory for {} bytes", bytes));
+  const auto release = [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t{kFalseSharing}); };
+  return {Region{{ordinary, bytes}, {}, std::shared_ptr<const void>(ordinary, release)},
+          "ordinary memory: no open transport has memory that peers read without copies; shm would"};
 }
 
 void World::abort(const std::string& reason) {

@@ -69,7 +69,8 @@ class SINEW_API World {
   std::string facts() const;
 
   /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.
-  /// Errors: Unavailable where no transport offers registered memory, with the reason.
+  /// Where no transport that is open has such memory (shm has) it is memory like any other; Memory::known_as() says
+  /// which. Lifetime: ends before its World.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.

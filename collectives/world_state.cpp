@@ -26,6 +26,13 @@ bool wanted(const Config& config, std::string_view name) {
   return config.transports.empty() || std::ranges::find(config.transports, name) != config.transports.end();
 }
 
+/// Has the user said what this transport is to use? Then he expects it.
+bool is_set_up(const Config& config, const std::string& transport) {
+  if (transport == "nccl") return !config.nccl_library.empty();
+  if (transport == "ofi") return !config.ofi_provider.empty() || !config.interface.empty();
+  return transport == "tcp" && !config.interface.empty();
+}
+
 void require_known(const Config& config) {
   for (const std::string& name : config.transports) {
     const std::vector<std::string> known = module_names(config);
@@ -208,11 +215,13 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     fabrics.push_back({status.name, std::move(fabric)});
   } catch (const std::exception& e) {  // also what a module from elsewhere throws
     status.reason = e.what();
+    if (const std::string speaker = status.name + ": "; status.reason.starts_with(speaker))
+      status.reason.erase(0, speaker.size());
     const std::vector<std::string>& wanted_here = options.config.transports;
     const bool named = std::ranges::find(wanted_here, status.name) != wanted_here.end();
     const bool all_are =
         wanted_here.size() >= module_names(options.config).size();  // who names all wants what there is
-    if (named && !all_are && host->ranks().front() == rank) {
+    if (((named && !all_are) || is_set_up(options.config, status.name)) && host->ranks().front() == rank) {
       log::warning("transport {}, which was asked for, is left out: {}", status.name, status.reason);
     } else {
       log::info("transport {}: {}", status.name, status.reason);

@@ -78,6 +78,8 @@ class SINEW_API CallSlab {
   }
   /// Waits for the end; false when the deadline came first. Errors: InvalidArgument in a fork's child.
   bool wait(PendingCall& op, Deadline deadline);
+  /// One turn of progress, unless another thread makes it; did the call end?
+  bool test(PendingCall& op);
   /// Waits until streams can wait for it, or it has ended; false when the deadline came first.
   bool wait_for_mark(PendingCall& op, Deadline deadline);
   /// Its deadline has come: the watch ends it, and its communicator.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -17,7 +18,10 @@ std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
-    if (const auto item = text.substr(0, comma); !item.empty()) items.emplace_back(item);
+    std::string_view item = text.substr(0, comma);
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    item = item.substr(0, item.find_last_not_of(' ') + 1);
+    if (!item.empty()) items.emplace_back(item);
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
   return items;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,32 +29,26 @@ SINEW_API std::string_view name_of(DType t) noexcept;
 SINEW_API std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 SINEW_API std::span<const DType> all_dtypes() noexcept;
 
-/// DType of a C++ element type, for the typed overloads.
+/// DType of a C++ element type, for the typed overloads: integers by size and sign (char and long long, too; bool and
+/// 16 bits have none), std::byte as u8.
 template <class T>
 struct DTypeOf;
-template <>
-struct DTypeOf<std::int8_t> {
-  static constexpr DType value = DType::I8;
+template <class T>
+  requires(std::integral<T> && !std::same_as<T, bool> && sizeof(T) != 2)
+struct DTypeOf<T> {
+ private:
+  static constexpr DType pick(DType if_signed, DType if_unsigned) noexcept {
+    return std::signed_integral<T> ? if_signed : if_unsigned;
+  }
+
+ public:
+  static constexpr DType value = sizeof(T) == 1   ? pick(DType::I8, DType::U8)
+                                 : sizeof(T) == 4 ? pick(DType::I32, DType::U32)
+                                                  : pick(DType::I64, DType::U64);
 };
 template <>
-struct DTypeOf<std::uint8_t> {
+struct DTypeOf<std::byte> {
   static constexpr DType value = DType::U8;
-};
-template <>
-struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::I32;
-};
-template <>
-struct DTypeOf<std::uint32_t> {
-  static constexpr DType value = DType::U32;
-};
-template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::I64;
-};
-template <>
-struct DTypeOf<std::uint64_t> {
-  static constexpr DType value = DType::U64;
 };
 template <>
 struct DTypeOf<Half> {

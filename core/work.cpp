@@ -99,6 +99,8 @@ bool CallSlab::wait(PendingCall& op, Deadline deadline) {
   return threaded_ ? sleep(op, deadline) : engine_.wait(done, deadline, default_timeout_);
 }
 
+bool CallSlab::test(PendingCall& op) { return !threaded_ && wait(op, Deadline(Clock::now())); }
+
 bool CallSlab::wait_for_mark(PendingCall& op, Deadline deadline) {
   require_own_process();
   const auto marked = [&op] { return op.mark.set() || op.done.load(std::memory_order_acquire); };
@@ -131,6 +133,8 @@ std::size_t CallSlab::pending_of(const void* owner) {
 }
 
 bool Work::done() const noexcept { return call_ == nullptr || call_->done.load(std::memory_order_acquire); }
+
+bool Work::test() { return done() || call_->slab->test(*call_); }
 
 Status Work::wait(Deadline deadline) {
   if (call_ == nullptr) return {};

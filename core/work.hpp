@@ -28,8 +28,11 @@ class [[nodiscard]] SINEW_API Work {
     if (call_) abandon();
   }
 
-  /// Never makes progress by itself; poll the World or wait.
+  /// Never makes progress by itself: with Drive::Caller a loop that only looks here does not end. See test().
   bool done() const noexcept;
+  /// Makes what progress there is, without waiting, and says whether the call has ended: get() then returns or throws
+  /// at once. With Drive::Thread as done().
+  bool test();
   /// Pending when the deadline passes first: the operation goes on and may be waited for again.
   Status wait(Deadline deadline = {});
   /// Waits for the end and throws Error unless it is Ok. After the configured timeout the call ends with its

@@ -76,6 +76,32 @@ TEST(Arguments, AreRefused_WhenAUsersOperatorIsForOtherElements) {
   });
 }
 
+TEST(Arguments, AreRefused_WhenAPlanIsForOtherElements) {
+  on_threads(2, only("shm"), [](World& world) {
+    Communicator& all = world.communicator();
+    const Plan plan = all.plan({.collective = Collective::AllReduce, .dtype = DType::F32, .count = 4});
+    std::vector<std::int32_t> integers(4);
+    std::vector<float> floats(4, 1);
+    EXPECT_THAT(complaint([&] { all.run(plan, integers, integers).get(); }),
+                HasSubstr("is for f32 and in is a range of i32"));
+    EXPECT_THAT(complaint([&] { all.run(plan, floats, integers).get(); }),
+                HasSubstr("is for f32 and out is a range of i32"));
+    std::vector<std::byte> bytes(16);
+    all.run(plan, bytes, bytes).get();
+    all.run(plan, floats, floats).get();
+    EXPECT_EQ(floats, std::vector<float>(4, 2));
+    EXPECT_THAT(complaint([] { (void)Plan().chosen(); }), HasSubstr("this plan is empty"));
+    EXPECT_THAT(complaint([] { (void)Plan().explain(); }), HasSubstr("this plan is empty"));
+  });
+}
+
+TEST(Arguments, MayNotBeWritten_WhereARangeIsConst) {
+  EXPECT_TRUE(WritableElements<std::vector<float>&>);
+  EXPECT_FALSE(WritableElements<const std::vector<float>&>);
+  EXPECT_FALSE(WritableElements<std::span<const float>>);
+  EXPECT_TRUE(ElementRange<std::span<const float>>);
+}
+
 TEST(Arguments, AreRefused_WhenAMessageGoesWhereAnotherComes) {
   on_threads(2, only("shm"), [](World& world) {
     Communicator& all = world.communicator();
@@ -133,6 +159,18 @@ TEST(Arguments, AreRefused_WhenMoreMemoryIsAskedThanThereCanBe) {
     EXPECT_THROW((void)world.allocate(std::size_t{1} << 60, huge), Error);
     EXPECT_EQ(world.allocate(100, huge).buffer().bytes, 100U);
   }
+}
+
+TEST(World, AllocatesOrdinaryMemory_WhereNoTransportHasAnyOther) {
+  on_threads(2, only("inproc"), [](World& world) {
+    const Memory memory = world.allocate(4000);
+    EXPECT_THAT(memory.known_as(), HasSubstr("ordinary memory: no open transport"));
+    EXPECT_EQ(memory.buffer().bytes, 4000U);
+    std::ranges::fill(memory.as<float>(), 1.0F);
+    world.communicator().all_reduce(memory.as<float>()).get();
+    EXPECT_EQ(memory.as<float>()[999], 2.0F);
+    EXPECT_THROW((void)world.allocate(std::size_t{1} << 62), Error);
+  });
 }
 
 TEST(World, IsOfNoUseToAForksChild_AndGoesOnInTheParent) {

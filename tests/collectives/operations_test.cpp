@@ -322,6 +322,42 @@ TEST_P(Operations, CombineByTheUsersOperator_WhereverTheyReduce) {
   });
 }
 
+TEST_P(Operations, EndWhereTheyAreTested_AgainAndAgain) {
+  const auto tested = [](World& world) {
+    std::vector<float> values(50'000, 1.0F);
+    Work work = world.communicator().all_reduce(values);
+    while (!work.test()) {
+    }
+    work.get();
+    EXPECT_EQ(std::ranges::count(values, 3.0F), 50'000);
+    EXPECT_TRUE(Work().test());
+  };
+  for (const Drive drive : {Drive::Caller, Drive::Thread}) run(3, tested, drive);
+}
+
+TEST_P(Operations, CopyTheUsersOperator_WhichMayEndBeforeTheCall) {
+  const auto with = [](World& world) {
+    Communicator& all = world.communicator();
+    const ReduceFn larger = [](void* dst, const void* a, const void* b, std::size_t count, const void*) noexcept {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<std::int32_t*>(dst)[i] =
+            std::max(static_cast<const std::int32_t*>(a)[i], static_cast<const std::int32_t*>(b)[i]);
+    };
+    const ReduceFn nothing = [](void*, const void*, const void*, std::size_t, const void*) noexcept {};
+    for (std::size_t count = 1; count <= 50; ++count) {  // each a plan of its own
+      Reducer mine{larger, nullptr, sizeof(std::int32_t)};
+      CallOptions options;
+      options.user = &mine;
+      std::vector<std::int32_t> values(count, all.rank());
+      Work work = all.all_reduce(values, ReduceOp::User, options);
+      mine.fn = nothing;
+      work.get();
+      require(std::ranges::count(values, 2) == static_cast<std::ptrdiff_t>(count), fmt::format("{} values", count));
+    }
+  };
+  for (const Drive drive : {Drive::Caller, Drive::Thread}) run(3, with, drive);
+}
+
 TEST_P(Operations, RefuseParts_NamingTheArgumentAndBothValues) {
   run(2, [](World& world) {
     Communicator& all = world.communicator();

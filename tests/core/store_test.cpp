@@ -393,26 +393,6 @@ TEST_F(ServedStore, Lose_EndsRoundsThatNeedTheRank) {
   const Error e = error_of([&] { client.all_gather("g", 0, 2, {}); });
   EXPECT_EQ(e.code(), Code::PeerLost);
   EXPECT_STREQ(e.what(), "rank 1 was killed by SIGSEGV");
-  options.rank = 1;
-  options.ranks = 5;
-  EXPECT_THAT(error_of([&] { StoreClient(options, Deadline::after(kLong)); }).what(),
-              HasSubstr("the job has 5 ranks, but it has 2"));
-}
-
-TEST(SocketAddress, Parse_ReadsWhatTextWrites) {
-  for (const char* text : {"127.0.0.1:80", "[::1]:65535", "@sinew"}) EXPECT_EQ(SocketAddress::parse(text).text(), text);
-  for (const char* bad : {"", "host:80", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:8x", ":80"}) {
-    EXPECT_EQ(error_of([&] { SocketAddress::parse(bad); }).code(), Code::InvalidArgument) << bad;
-  }
-  const std::string longest(300, 'a');
-  EXPECT_EQ(SocketAddress::abstract(longest).text().size(), 108u);
-  EXPECT_NE(SocketAddress::abstract(longest).text(), SocketAddress::abstract(longest + "b").text());
-}
-
-TEST(SocketAddress, IsOwn_KnowsLoopbackAndInterfaces) {
-  EXPECT_TRUE(SocketAddress::parse("127.1.2.3:0").is_own());
-  EXPECT_FALSE(SocketAddress::parse("203.0.113.9:0").is_own());
-  for (const SocketAddress& a : SocketAddress::own("", 7)) EXPECT_TRUE(a.is_own() && !a.is_loopback() && a.port() == 7);
 }
 
 }  // namespace
