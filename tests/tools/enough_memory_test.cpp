@@ -1,4 +1,4 @@
-#include "bench/enough_memory.hpp"
+#include "../../tools/bench/enough_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
