@@ -28,7 +28,6 @@ class SINEW_API Failures {
   /// The latest of that rank, and whether there is one.
   std::optional<Notice> proposal_of(int leader) const { return latest(proposals_, leader); }
   std::optional<Notice> vote_of(int rank) const { return latest(votes_, rank); }
-  bool world_ended() const noexcept { return world_.has_value(); }
   /// Everything known, for somebody who knows nothing.
   std::vector<Notice> all() const;
 

@@ -90,7 +90,6 @@ class HostLinks {
   HostLink* link_to(const Host& host) const;
   bool linked(const Host& host) const;
   Host* host_of(int world_rank) noexcept;
-  void lost_link(Host& host, int rank);
   void drop(HostLink* link);
   void schedule();
 
