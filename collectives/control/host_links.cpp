@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +27,7 @@ constexpr auto kDeaf = seconds(1);
 constexpr auto kLastWords = milliseconds(150);  // between a refusal and the verdict: a goodbye may be on its way
 constexpr auto kLeaveWithin = seconds(3);       // where the other side is slow to answer
 constexpr std::size_t kMostUnproven = 64;
+constexpr auto kPatience = seconds(5);  // with one that has not proved the secret
 
 /// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
 std::string machine_of(const std::string& address) {
@@ -51,14 +54,13 @@ HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, B
     host.name = p->host_name;
     host.ranks.push_back(p);
   }
-  thread_.watch(listener_.socket.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
   schedule();
   maintain();
 }
 
 HostLinks::~HostLinks() {
   thread_.forget(this);
-  thread_.unwatch(listener_.socket.get());
+  listen(false);
   for (const auto& l : links_) thread_.unwatch(l->descriptor());
   for (const auto& l : unproven_) thread_.unwatch(l->descriptor());
   for (const Host& h : hosts_) {
@@ -90,15 +92,37 @@ void HostLinks::watch(HostLink& link, bool fresh) {
   }
 }
 
+void HostLinks::listen(bool on) {
+  if (std::exchange(listening_, on) == on) return;
+  const int socket = listener_.socket.get();
+  on ? thread_.watch(socket, EPOLLIN, [this](std::uint32_t) { accept(); }) : thread_.unwatch(socket);
+}
+
 void HostLinks::accept() {
-  for (;;) {
+  while (unproven_.size() < kMostUnproven) {
     FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    if (unproven_.size() >= kMostUnproven) continue;  // strangers
+    if (!socket) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      log::debug("accepting a control connection: {}", std::generic_category().message(errno));
+      break;
+    }
     const AuthClaim expected{.service = kService, .to_rank = self_.rank, .instance = self_.token};
     unproven_.push_back(HostLink::accept(std::move(socket), secret_, expected));
     watch(*unproven_.back(), true);
   }
+  listen(false);  // until a place is free, or the next look
+}
+
+void HostLinks::dismiss_strangers() {
+  const auto now = Clock::now();
+  std::erase_if(unproven_, [&](const auto& l) {
+    // One that has proved it this moment is Open, and at work.
+    const bool late = l->state() == HostLink::State::Proving && now - l->since() > kPatience;
+    if (!late) return false;
+    log::debug("a control connection from {} was dropped: it did not prove the job's secret in time", l->address());
+    thread_.unwatch(l->descriptor());
+    return true;
+  });
 }
 
 void HostLinks::serve(HostLink* link) {
@@ -119,6 +143,7 @@ void HostLinks::serve(HostLink* link) {
   if (const auto at = std::ranges::find_if(unproven_, is_it); at != unproven_.end()) {
     std::unique_ptr<HostLink> taken = std::move(*at);
     unproven_.erase(at);
+    listen(true);
     if (open) return opened(std::move(taken));
     log::debug("a control connection was refused: {}", taken->reason());
     return;
@@ -246,6 +271,8 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
 }
 
 void HostLinks::maintain() {
+  dismiss_strangers();
+  listen(true);
   if (user_.speaks()) {
     const auto now = Clock::now();
     for (Host& h : hosts_) keep(h, now);

@@ -32,8 +32,9 @@ class LinkUser {
 
 /// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
 /// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
-/// had a link and cannot be reached for six seconds is lost.
-/// Thread: the control thread.
+/// had a link and cannot be reached for six seconds is lost. Whoever connects has five seconds to prove the job's
+/// secret and one of 64 places; while all are taken, or this process may open no more descriptors, the rest wait in the
+/// kernel. Thread: the control thread.
 class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
@@ -74,7 +75,9 @@ class HostLinks {
     SocketAddress address;
   };
 
+  void listen(bool on);
   void accept();
+  void dismiss_strangers();
   std::unique_ptr<HostLink> connect(const Candidate& to) const;
   HostLink::Take taker(HostLink& link);
   bool has_said_goodbye() const;
@@ -96,6 +99,7 @@ class HostLinks {
   ControlThread& thread_;
   LinkUser& user_;
   Listener listener_;
+  bool listening_ = false;
   Bytes secret_;
   const ControlPeer& self_;
   int own_first_;

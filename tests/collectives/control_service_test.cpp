@@ -1,7 +1,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -282,6 +284,80 @@ TEST(ControlServiceOnTwoHosts, EndsNothing_WhenAStrangerConnects) {
       rank.service.announce(Notice::of(NoticeKind::WorldEnded, 0, {Code::Aborted, "done"}));
     }
     EXPECT_EQ(rank.expect(NoticeKind::WorldEnded).message(), "done");
+    meet(exchange);
+  });
+}
+
+FileDescriptor stranger_at(const ControlPeer& peer) {
+  auto [socket, error] = try_connect(SocketAddress::parse(peer.addresses.back()), Deadline::after(seconds(5)));
+  EXPECT_EQ(error, 0);
+  return std::move(socket);
+}
+
+TEST(ControlServiceOnTwoHosts, LosesNobody_WhenIdleStrangersTakeAllPlaces) {
+  const std::vector<int> ends = fork_ranks(3, [](const Exchange& exchange) {
+    Rank rank(exchange, exchange.rank == 0 ? "a" : "b");
+    meet(exchange);
+    if (exchange.rank == 1) {  // the hosts' link is this rank's
+      meet(exchange);
+      ::kill(::getpid(), SIGKILL);
+    }
+    std::vector<FileDescriptor> strangers;
+    for (int i = 0; i < 70; ++i) strangers.push_back(stranger_at(rank.service.peers()[exchange.rank == 0 ? 2 : 0]));
+    meet(exchange);
+    EXPECT_EQ(rank.expect(NoticeKind::RankLost).world_rank, 1);
+    rank.service.announce(Notice::of(NoticeKind::Vote, exchange.rank, {}, 1));
+    for (int i = 0; i < 2; ++i) rank.expect(NoticeKind::Vote);
+    EXPECT_TRUE(rank.service.end_of(5, {0, 2}).ok());
+  });
+  EXPECT_TRUE(WIFSIGNALED(ends[1]));
+  EXPECT_EQ(ends[0] + ends[2], 0);
+}
+
+std::chrono::microseconds cpu_time() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& t) { return seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec); };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
+/// No descriptor can be opened any more while it lives.
+class FullTable {
+ public:
+  FullTable() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit full = before_;
+    full.rlim_cur = static_cast<rlim_t>(FileDescriptor(::dup(0)).get());
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+  }
+  ~FullTable() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(ControlServiceOnTwoHosts, LetsNewcomersWait_WhileNoDescriptorIsFree) {
+  run_as_processes(2, [](const Exchange& exchange) {
+    Rank rank(exchange, exchange.rank == 0 ? "a" : "b");
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the link is made
+    if (exchange.rank == 1) {
+      const FullTable full;
+      meet(exchange);
+      meet(exchange);
+      const auto before = cpu_time();
+      std::this_thread::sleep_for(seconds(1));
+      EXPECT_LT(cpu_time() - before, std::chrono::milliseconds(100));
+      meet(exchange);
+    } else {
+      meet(exchange);
+      const FileDescriptor stranger = stranger_at(rank.service.peers()[1]);
+      const Bytes noise(1000, std::byte{0xff});
+      EXPECT_GT(::send(stranger.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 0);
+      meet(exchange);
+      meet(exchange);
+      pollfd closed{stranger.get(), POLLIN, 0};
+      EXPECT_EQ(::poll(&closed, 1, 4000), 1) << "nobody has looked at it since";
+    }
     meet(exchange);
   });
 }
