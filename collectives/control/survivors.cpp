@@ -8,7 +8,6 @@
 #include <sinew/core/log.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
-#include <sinew/topology/cpu_list.hpp>
 
 namespace sinew {
 namespace {
@@ -58,7 +57,7 @@ std::vector<int> Survivors::living() const {
   return ranks;
 }
 
-Survivors::Ballot Survivors::next_ballot() {
+Ballot Survivors::next_ballot() {
   for (;; pause()) {
     const std::vector<int> members = living();
     if (members.front() == service_.rank()) return propose(members);
@@ -76,7 +75,7 @@ Survivors::Ballot Survivors::next_ballot() {
 }
 
 /// Ballots have numbers of their own: of two leaders, the later one has the higher rank.
-Survivors::Ballot Survivors::propose(const std::vector<int>& members) {
+Ballot Survivors::propose(const std::vector<int>& members) {
   const std::uint64_t ranks = service_.peers().size();
   std::uint64_t latest = last_;
   for (std::uint64_t r = 0; r < ranks; ++r) {
@@ -102,22 +101,15 @@ Survivors::Ballot Survivors::propose(const std::vector<int>& members) {
   for (const int r : members) {
     if (!service_.living(r)) lose(r);
   }
-  const std::string text = fmt::format("{} {}", format_cpu_list(members), format_addresses(ballot.addresses));
-  if (text.size() > Notice{}.text.size()) {
-    throw Error(Code::Unavailable,
-                fmt::format("who survives does not fit into a notice of {} bytes: {}", Notice{}.text.size(), text));
-  }
-  service_.announce(Notice::of(NoticeKind::Proposal, service_.rank(), {Code::Ok, text}, ballot.number));
+  const Status proposal{Code::Ok, message_of(ballot, service_.peers().size())};
+  service_.announce(Notice::of(NoticeKind::Proposal, service_.rank(), proposal, ballot.number));
   return ballot;
 }
 
-std::optional<Survivors::Ballot> Survivors::proposal_of(int leader) const {
+std::optional<Ballot> Survivors::proposal_of(int leader) const {
   const auto notice = service_.proposal_of(leader);
   if (!notice || notice->communicator <= last_) return std::nullopt;
-  const std::string_view text = notice->message();
-  const std::size_t space = text.find(' ');
-  if (space == std::string_view::npos) throw Error(Code::Mismatch, fmt::format("no proposal: '{}'", text), leader);
-  return Ballot{notice->communicator, parse_cpu_list(text.substr(0, space)), parse_addresses(text.substr(space + 1))};
+  return parse_ballot(notice->communicator, notice->message(), service_.peers().size());
 }
 
 Exchange Survivors::exchange_for(const Ballot& ballot) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/collectives/control/ballot.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/config.hpp>
@@ -32,12 +33,6 @@ class Survivors {
   void agree(const std::function<void(const Exchange&)>& make);
 
  private:
-  struct Ballot {
-    std::uint64_t number = 0;
-    std::vector<int> members;
-    std::vector<SocketAddress> addresses;
-  };
-
   std::string name_of(int world_rank) const;
   std::vector<int> living() const;
   Ballot next_ballot();
