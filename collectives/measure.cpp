@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,7 +17,8 @@
 #include <sinew/collectives/selector.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/cpu.hpp>
-#include <sinew/core/log.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/wire.hpp>
 
 namespace sinew {
 namespace {
@@ -31,9 +33,10 @@ constexpr Sample kSamples[] = {{8, 40},        {256, 20},    {4 << 10 /* not a p
 /// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
 constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
-/// Together with what the processors alone take, some 200 ms on an idle machine.
-constexpr auto kLinkBudget = std::chrono::milliseconds(80);
-constexpr auto kOffloadBudget = std::chrono::milliseconds(120);
+constexpr auto kLinkBudget = std::chrono::milliseconds(80);      // of one transport
+constexpr auto kOffloadBudget = std::chrono::milliseconds(120);  // of one offload
+/// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
+constexpr auto kClosing = std::chrono::seconds(1);
 /// Until what a busy machine left unmeasured is tried again.
 constexpr std::int64_t kAgainAfterSeconds = 600;
 
@@ -42,32 +45,49 @@ struct Posted : Completion {
   Posted() noexcept : Completion([](Completion& c) noexcept { static_cast<Posted&>(c).done = true; }) {}
 };
 
+/// A completion must fire before it ends: what is posted comes back before this throws Timeout naming the peer.
+void wait_for(const Posted& posted, WorldState& world, int peer) {
+  const auto back = [&] { return posted.done; };
+  // Half of the configured timeout: the others wait in the exchange, and should still hear of it.
+  const Duration patience = world.options.config.timeout / 2;
+  if (!world.engine->wait(back, {}, patience)) {
+    const Status late(Code::Timeout,
+                      fmt::format("rank {} did not answer within {} ms", peer,
+                                  std::chrono::duration_cast<std::chrono::milliseconds>(patience).count()),
+                      peer);
+    world.executor.abort(0, late);  // nothing but this runs yet; and its messages know the endpoints
+    world.close_endpoints(peer);
+    if (!world.engine->wait(back, Deadline::after(kClosing), {})) {
+      world.end_endpoints(peer);
+      world.engine->wait(back, Deadline::never(), {});
+    }
+    late.require();
+  }
+  posted.status.require();
+}
+
 /// Messages between this rank and another over one transport, one at a time.
 class Link {
  public:
   Link(WorldState& world, int peer, const std::string& transport)
-      : world_(world), endpoint_(world.endpoint(peer, transport)) {}
+      : world_(world), peer_(peer), endpoint_(world.endpoint(peer, transport)) {}
 
   void send(ConstBuffer from) {
     Posted posted;
     endpoint_.send(from, nullptr, tag(), 0, posted);
-    wait(posted);
+    wait_for(posted, world_, peer_);
   }
   void recv(Buffer to) {
     Posted posted;
     endpoint_.recv({to, nullptr, {}}, nullptr, tag(), posted);
-    wait(posted);
+    wait_for(posted, world_, peer_);
   }
 
  private:
   Tag tag() const { return Tag::user(world_.generation, 1, 0); }
-  /// A completion must fire before it ends: a peer that never comes is the timeout of the World's creation.
-  void wait(Posted& posted) {
-    world_.engine->wait([&] { return posted.done; }, Deadline::never(), {});
-    posted.status.require();
-  }
 
   WorldState& world_;
+  int peer_;
   Endpoint& endpoint_;
 };
 
@@ -101,6 +121,7 @@ class Rounds {
  public:
   Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes)
       : world_(world),
+        peer_(peer),
         link_(world, peer, transport),
         rank_(world.rank < peer ? 0 : 1),
         bytes_(bytes),
@@ -146,8 +167,7 @@ class Rounds {
                              .history = fingerprint_,
                              .generation = world_.generation},
                             done);
-      world_.engine->wait([&] { return done.done; }, Deadline::never(), {});
-      done.status.require();
+      wait_for(done, world_, peer_);
     }
     return std::chrono::duration<Seconds>(Clock::now() - start).count() / static_cast<double>(calls_);
   }
@@ -162,6 +182,7 @@ class Rounds {
   }
 
   WorldState& world_;
+  int peer_;
   Link link_;
   int rank_;
   std::size_t bytes_;
@@ -254,6 +275,39 @@ MeasuredCosts measure(WorldState& world, int peer) {
   return costs;
 }
 
+/// What a rank of the pair tells all others: what it has measured, or why it could not. A Code comes first.
+Bytes outcome_of_measuring(WorldState& world, int peer) {
+  const auto failed = [&](Code code, const char* why, int rank) {
+    world.end_endpoints(peer);  // so that it does not wait for this one
+    const std::string text = fmt::format("measuring this machine: rank {} with rank {}: {}", world.rank, peer, why);
+    return WireWriter().value(code).value(rank).text(text).take();
+  };
+  try {
+    return WireWriter().value(Code::Ok).rest(to_bytes(measure(world, peer))).take();
+  } catch (const Error& e) {
+    return failed(e.code(), e.what(), e.rank());
+  } catch (const std::exception& e) {
+    return failed(Code::System, e.what(), world.rank);
+  }
+}
+
+/// What the lower of the pair has measured. Throws on all ranks alike where one of them could not: its reason, not that
+/// the other has lost it since.
+MeasuredCosts measured_by(std::pair<int, int> pair, const std::vector<Bytes>& outcomes) {
+  std::optional<Error> reason;
+  for (const int r : {pair.first, pair.second}) {
+    WireReader outcome(outcomes[static_cast<std::size_t>(r)]);
+    const auto code = outcome.value<Code>();
+    if (code == Code::Ok) continue;
+    const int rank = outcome.value<int>();
+    if (!reason || reason->code() == Code::PeerLost) reason.emplace(code, outcome.text(), rank);
+  }
+  if (reason) throw Error(*reason);
+  WireReader found(outcomes[static_cast<std::size_t>(pair.first)]);
+  static_cast<void>(found.value<Code>());
+  return costs_from_bytes(found.rest());
+}
+
 /// The transports between these two ranks of which the table does not know everything.
 std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world, std::pair<int, int> pair) {
   std::set<std::string> missing;
@@ -291,11 +345,11 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     return;
   }
   const auto [a, b] = pair;
-  Bytes measured;
-  if (world.rank == a || world.rank == b) measured = to_bytes(measure(world, world.rank == a ? b : a));
-  const std::vector<Bytes> all = exchange.all_gather(measured);
+  Bytes outcome;
+  if (world.rank == a || world.rank == b) outcome = outcome_of_measuring(world, world.rank == a ? b : a);
+  const std::vector<Bytes> outcomes = exchange.all_gather(outcome);
   if (a < 0) return;
-  MeasuredCosts costs = costs_from_bytes(all[static_cast<std::size_t>(a)]);
+  const MeasuredCosts costs = measured_by(pair, outcomes);
   if (world.rank == 0) {
     MeasuredCosts merged = cached.value_or(MeasuredCosts{});
     merged.copy_bytes_per_s = costs.copy_bytes_per_s;

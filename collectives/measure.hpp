@@ -7,7 +7,11 @@
 namespace sinew {
 
 /// Replaces the default costs in world.facts by this machine's: from the cache file of rank 0, else measured once
-/// between one pair of ranks of one host (at most 200 ms) and written there. Collective: two rounds.
+/// between one pair of ranks of one host and written there. Collective: two rounds, whatever goes wrong.
+/// Cost:   of the measurement: at most 80 ms for each transport between the two, 120 ms for each offload, and ten
+/// passes
+///         over 8 MiB.
+/// Errors: the same on all ranks: what went wrong between the two, such as Timeout naming who did not answer.
 void settle_costs(WorldState& world, const Exchange& exchange);
 
 }  // namespace sinew

@@ -137,6 +137,10 @@ void WorldState::close_endpoints(int world_rank) {
   }
 }
 
+void WorldState::end_endpoints(int world_rank) {
+  for (auto& endpoint : endpoints_[static_cast<std::size_t>(world_rank)]) endpoint.reset();
+}
+
 WorldState::~WorldState() {
   thread.reset();
   if (control) {

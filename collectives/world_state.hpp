@@ -66,6 +66,11 @@ struct WorldState {
   bool is_forked() const noexcept { return fork_.in_child(); }
   /// The connection to a rank over a transport, made on first use.
   Endpoint& endpoint(int world_rank, const std::string& transport);
+  /// A lost rank takes and gives nothing any more: what is posted to it comes back, at the latest when it has finished
+  /// reading.
+  void close_endpoints(int world_rank);
+  /// The same at the next progress, whatever the rank does. The connections cannot be used or made again.
+  void end_endpoints(int world_rank);
   /// Runs on the thread that drives the engine, and waits for the end.
   void on_driver(const std::function<void()>& call);
   /// Of a transport that was opened here.
@@ -79,8 +84,6 @@ struct WorldState {
   void open_fabrics();
   void open_fabric(Module& module, TransportStatus& status);
   void open_control(const Exchange& exchange);
-  /// A lost rank takes and gives nothing any more: what is posted to it comes back.
-  void close_endpoints(int world_rank);
 
   ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
