@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -86,6 +87,7 @@ bool send_sets(int socket, std::uint32_t index, std::span<const DescriptorSet> s
 
 struct Received {
   bool ok = false;
+  bool table_full = false;  ///< this process can hold no more descriptors
   std::uint32_t index = 0;
   std::vector<DescriptorSet> sets;
 };
@@ -113,8 +115,9 @@ Received receive_sets(int socket) {
       fds.emplace_back(fd);
     }
   }
-  if (got != static_cast<ssize_t>(sizeof envelope) || (message.msg_flags & MSG_CTRUNC) != 0 ||
-      fds.size() != envelope.ranks * kDescriptorsPerRank)
+  const bool cut = (message.msg_flags & MSG_CTRUNC) != 0;
+  received.table_full = cut && fds.size() < kMostDescriptors;
+  if (got != static_cast<ssize_t>(sizeof envelope) || cut || fds.size() != envelope.ranks * kDescriptorsPerRank)
     return received;
   received.ok = true;
   received.index = envelope.index;
@@ -148,7 +151,7 @@ class Leader {
   void take(std::size_t index, const DescriptorSet& set) {
     for (std::size_t i = 0; i < kDescriptorsPerRank; ++i) {
       sets_[index][i] = FileDescriptor(::dup(set[i].get()));
-      if (!sets_[index][i]) throw_errno("dup");
+      if (!sets_[index][i]) refused(errno);
     }
   }
 
@@ -158,11 +161,14 @@ class Leader {
     for (const FileDescriptor& s : silent_) entries.push_back({s.get(), POLLIN, 0});
     const int ready = poll(entries.data(), entries.size(), deadline_.left_ms(check_ ? kCheckEveryMs : 60'000));
     if (ready < 0 && errno != EINTR) throw_errno("poll on the descriptor socket");
-    if (ready <= 0) {
-      if (check_) check_();
-      if (deadline_.passed()) throw Error(Code::Timeout, absent());
-      return 0;
-    }
+    const std::size_t came = ready > 0 ? serve(entries) : 0;
+    if (came > 0) return came;
+    if (check_) check_();
+    if (deadline_.passed()) throw Error(Code::Timeout, absent());
+    return 0;
+  }
+
+  std::size_t serve(std::span<const pollfd> entries) {
     std::size_t came = 0;
     std::vector<FileDescriptor> still_silent;
     for (std::size_t i = 1; i < entries.size(); ++i) {
@@ -175,13 +181,28 @@ class Leader {
     silent_ = std::move(still_silent);
     if (entries[0].revents != 0) {
       FileDescriptor s(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!s && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) refused(errno);
       if (s && same_user(s.get())) silent_.push_back(std::move(s));
     }
     return came;
   }
 
+  [[noreturn]] void refused(int error) const {
+    if (error != EMFILE && error != ENFILE) throw_errno("meeting the ranks of this host", error);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    throw Error(
+        Code::System,
+        fmt::format("meeting the ranks of this host: rank {} can open no more descriptors ({}): {} ranks need {} "
+                    "besides those it has, {} each while they meet, and RLIMIT_NOFILE is {}; see ulimit -n",
+                    ranks_[0], std::strerror(error), ranks_.size(), ranks_.size() * (kDescriptorsPerRank + 1),
+                    kDescriptorsPerRank + 1, limit.rlim_cur),
+        ranks_[0]);
+  }
+
   std::size_t meet(FileDescriptor socket) {
     Received hello = receive_sets(socket.get());
+    if (hello.table_full) refused(EMFILE);
     if (!hello.ok || hello.sets.size() != 1 || hello.index >= members_.size() || hello.index == 0 ||
         members_[hello.index])
       return 0;  // a stranger: forget it
@@ -233,7 +254,8 @@ DescriptorExchange::DescriptorExchange() : name_(random_name()), listener_(unix_
 
 std::vector<DescriptorSet> DescriptorExchange::lead(std::span<const int> ranks, const DescriptorSet& mine,
                                                     Deadline deadline, const std::function<void()>& check) {
-  return Leader(listener_.get(), ranks, deadline, check).run(mine);
+  const FileDescriptor listener = std::move(listener_);  // ends with this, however: nobody is left in its queue
+  return Leader(listener.get(), ranks, deadline, check).run(mine);
 }
 
 std::vector<DescriptorSet> DescriptorExchange::follow(const std::string& leader_name, std::span<const int> ranks,

@@ -27,7 +27,8 @@ class DescriptorExchange {
   const std::string& name() const noexcept { return name_; }
 
   /// The sets of all `ranks` (world ranks of this host, for messages), in that order; this rank leads and is the first.
-  /// Errors: Timeout naming the ranks that did not come; System; what `check` throws while it waits for them.
+  /// Once: it listens no more then. Errors: Timeout naming the ranks that did not come; System, also where this process
+  /// may open too few descriptors; what `check` throws while it waits for them.
   std::vector<DescriptorSet> lead(std::span<const int> ranks, const DescriptorSet& mine, Deadline deadline,
                                   const std::function<void()>& check);
   /// The same on the others. Errors: Timeout or System naming the leader.

@@ -1,5 +1,6 @@
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/host_peers.hpp>
 #include <support/ranks.hpp>
 
@@ -163,6 +166,45 @@ TEST(HostPeers, NameTheRankThatDoesNotCome_OnAllRanks) {
       EXPECT_NE(std::string(e.what()).find("waited for rank(s) 2"), std::string::npos) << e.what();
     }
   });
+}
+
+/// From now on this process can open only so many descriptors more; returns the limit that makes it so.
+rlim_t leave_descriptors(int count) {
+  std::vector<FileDescriptor> free;
+  while (free.size() <= static_cast<std::size_t>(count)) free.emplace_back(dup(0));
+  rlimit limit{};
+  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = static_cast<rlim_t>(free.back().get());
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  return limit.rlim_cur;
+}
+
+TEST(HostPeers, SayHowManyDescriptorsTheyNeed_WhereTheLeaderMayOpenTooFew) {
+  // Of the six for its own rank on: some end at a connection, some at the descriptors that come over it.
+  for (int left = 5; left <= 12; ++left) {
+    SCOPED_TRACE(left);
+    test::run_as_processes(4, [left](const Exchange& world) {
+      Exchange limited = world;
+      rlim_t limit = 0;
+      limited.all_gather = [&](const Bytes& mine) {
+        auto all = world.all_gather(mine);
+        if (world.rank == 0 && limit == 0) limit = leave_descriptors(left);
+        return all;
+      };
+      const auto before = Clock::now();
+      try {
+        HostPeers peers(limited, "here", Deadline::after(20s));
+        ADD_FAILURE() << "rank " << world.rank;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), Code::System);
+        const std::string what = e.what();
+        EXPECT_NE(what.find("4 ranks need 16 "), std::string::npos) << what;
+        if (world.rank == 0)
+          EXPECT_NE(what.find(fmt::format("RLIMIT_NOFILE is {};", limit)), std::string::npos) << what;
+      }
+      EXPECT_LT(Clock::now() - before, 10s) << "rank " << world.rank;
+    });
+  }
 }
 
 std::multiset<std::string> shared_memory_files() {
