@@ -20,6 +20,7 @@ namespace sinew {
 using Bytes = std::vector<std::byte>;
 /// Opaque to everybody but the transport that made it; reaches the peers through the exchange of World::create.
 using Address = Bytes;
+/// Says to peers where registered memory is. Means nothing once its Region has ended: nobody may use it after that.
 struct RemoteKey {
   Bytes bytes;
 };
@@ -33,7 +34,8 @@ struct Capabilities {
   std::size_t eager_bytes = 0;  ///< longest message that may be buffered at the receiver
 };
 
-/// Memory a transport knows; ends its registration when the last copy goes. `key` may be sent to peers.
+/// Memory a transport knows; ends its registration when the last copy goes. `key` may be sent to peers; it is empty
+/// where the transport is not OneSided. Lifetime: within that of the memory and of the transport.
 struct Region {
   Buffer memory;
   RemoteKey key;
@@ -49,6 +51,9 @@ struct Sink {
 };
 
 /// The connection to one peer. Nothing completes inside send, recv, cancel or close, only in Transport::progress().
+/// `region`: null, or one of this transport that holds the whole buffer, which nobody checks; it may be ignored.
+/// Lifetime: what is pending when it ends fires at the transport's next progress; close() first, and wait, where
+/// buffers must be at rest.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -67,12 +72,17 @@ class Endpoint {
 };
 
 /// An optional ability: remote memory read and written without the peer's help.
+/// Lifetime: ends with its transport. The peer's Region and the memory here live until `done` fires.
+/// Errors:   throws InvalidArgument where offset and length leave the region that the key names, and an Error where the
+///           key is seen to be none. Nobody checks that `peer` leads to its owner. What fails later ends `done`.
 class OneSided {
  public:
   virtual ~OneSided() = default;
   virtual void get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) = 0;
+  /// Done: the bytes are in the peer's memory.
   virtual void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) = 0;
-  /// The peer's memory in this process's address space, or nullptr where that cannot be.
+  /// The peer's memory in this process's address space, all of its region, to be read only; or nullptr where that
+  /// cannot be, or not before there is a connection. Lifetime: until the peer's Region or this transport ends.
   virtual const std::byte* map(const RemoteKey& key) = 0;
 };
 
@@ -82,11 +92,16 @@ class Transport : public ProgressSource {
  public:
   virtual std::string_view name() const noexcept = 0;
   virtual const Capabilities& capabilities() const noexcept = 0;
+  /// Where peers find this rank: the same bytes as long as it lives.
   virtual Address address() const = 0;
   /// Can this transport reach the peer? Pure: no connection is made. Asked once per distinct host.
   virtual Reach probe(const Address& peer) = 0;
-  /// Lazily on first use; both sides call it; what a peer sent before is kept until then.
+  /// Lazily on first use, once per peer; both sides call it; what a peer sent before is kept until then. Never waits: a
+  /// peer that is not there shows as the end of operations.
+  /// Errors: Unavailable with probe's reason; InvalidArgument where a second one is asked for and noticed.
   virtual std::unique_ptr<Endpoint> connect(const Address& peer) = 0;
+  /// Any memory, of any length, overlapping what is registered or not. A transport without use for it gives back the
+  /// memory alone. Errors: Unavailable with the reason of whoever refuses.
   virtual Region register_memory(Buffer memory) = 0;
   virtual OneSided* one_sided() noexcept { return nullptr; }
 };

@@ -222,6 +222,34 @@ TEST_P(Conformance, Close_EndsWhatIsPendingAndThenTouchesNothing) {
   });
 }
 
+/// Whatever the peer does, or does not.
+TEST_P(Conformance, EndedEndpoint_GivesBackWhatIsPending) {
+  ranks(2, [](Rank& me) {
+    if (me.rank() == 1) {
+      me.peer(0);
+      me.barrier_with_progress();
+      me.barrier();
+      me.barrier_with_progress();
+      return;
+    }
+    auto data = pattern(2 << 20, 1);
+    std::vector<std::byte> in(100);
+    Watched receive, send;
+    me.peer(1).recv({view(in)}, nullptr, user(1), receive);
+    me.peer(1).send(view(data), nullptr, user(2), 0, send);
+    me.barrier_with_progress();
+    me.drop_endpoint(1);
+    for (Watched* w : {&receive, &send}) {
+      EXPECT_EQ(w->fired, 0) << "outside of progress";
+      if (!me.wait(*w)) return;
+      EXPECT_EQ(w->status.code(), Code::Cancelled) << w->status.message();
+      EXPECT_FALSE(w->outside);
+    }
+    me.barrier();
+    me.barrier_with_progress();
+  });
+}
+
 TEST_P(Conformance, ClosedPeer_EndsPendingAndLaterOperationsWithPeerLost) {
   ranks(2, [](Rank& me) {
     if (me.rank() == 1) {
