@@ -77,7 +77,8 @@ class SINEW_API HostPeers {
 
   /// Maps the rank's memory if need be; same errors as memory_of.
   HostWaker waker_of(int world_rank);
-  /// After storing something for `world_rank`: wakes it if it sleeps. Costs one load if it does not.
+  /// After storing something for `world_rank`: wakes it if it sleeps. Cost: a lock, and one load while it is awake; hot
+  /// paths keep its waker.
   void notify(int world_rank) noexcept;
   /// This rank's own eventfd, and its sleep word: arm() sets the word and orders it against all peers' loads.
   int wake_descriptor() const noexcept;

@@ -89,7 +89,8 @@ inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
 inline constexpr std::size_t kAreaBytes = kResultsAt + kStages * kResultBytes;
 static_assert(kAreaBytes <= std::size_t{4} << 20);
 
-/// The upper 16 bits of a stamp belong to the group, so that memory that has found another owner is never mistaken.
+/// The upper 16 bits of a stamp belong to the group: 15 random ones above a one, which memory that is new has not.
+/// Memory that has found another owner is mistaken only where two groups drew the same, one time in 32,768.
 inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 48) - 1;
 inline constexpr std::uint64_t kClosed = kSequenceMask;
 
