@@ -102,7 +102,7 @@ Cache read_cache(const std::string& file) {
 }
 
 void report(const std::string& file, const std::string& problem) {
-  log::warning("cost cache {} is left alone, and what it should hold is measured by every job: {}", file, problem);
+  log::info("cost cache {} is left alone, and what it should hold is measured by every job: {}", file, problem);
 }
 
 }  // namespace

@@ -148,12 +148,12 @@ int ShmOffload::advance() noexcept {
     if (!meet(call)) return end_.ok() ? 0 : 1;
     if (call.way == Way::Tree) return advance_tree(call);
     if (call.way < Way::Chunks) {
-      if (!begin_reading(call)) return 1;
+      if (call.way == Way::Slot && !begin_reading(call)) return 1;
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
       }
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
-      members_.set_reading(false);
+      if (call.way == Way::Slot) members_.set_reading(false);
       finish_reading(call);
       return 1;
     }
@@ -226,7 +226,6 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 
 /// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
 int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
-  if (call.way <= Way::Tree) return -1;
   for (int r = 0; r < members_.count(); ++r) {
     if (!awaits(call, r)) continue;
     Places places;
@@ -255,7 +254,7 @@ bool ShmOffload::begin_reading(const PendingCall& call) noexcept {
 
 /// This rank has all it needs of the oldest call.
 void ShmOffload::finish_reading(PendingCall& call) noexcept {
-  if (!nobody_left(call)) return;
+  if (call.way > Way::Tree && !nobody_left(call)) return;
   members_.store_done(call.sequence);
   if (call.exposed && !members_.all_done(call.sequence)) {
     stage_ = Stage::Draining;
