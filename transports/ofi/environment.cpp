@@ -1,12 +1,19 @@
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include <sinew/transports/ofi/environment.hpp>
 
 namespace sinew::ofi {
 namespace {
 
-const bool kIsSet = ::setenv("FI_OFI_RXM_USE_RNDV_WRITE", "1", 0) == 0 &&
-                    ::setenv("FI_OFI_RXM_EAGER_LIMIT", "131072", 0) == 0 &&
+/// There ofi_rxm may run over verbs, where it makes buffers of the limit's length.
+bool has_rdma() {
+  std::error_code error;
+  return !std::filesystem::is_empty("/sys/class/infiniband", error) && !error;
+}
+
+const bool kIsSet = (has_rdma() || ::setenv("FI_OFI_RXM_EAGER_LIMIT", "1073741824", 0) == 0) &&
                     ::setenv("FI_AV_REMOVE_CLEANUP", "1", 0) == 0;
 
 }  // namespace

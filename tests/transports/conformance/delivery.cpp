@@ -28,6 +28,38 @@ TEST_P(Conformance, EverySize_ArrivesInBothDirectionsAtOnce) {
   });
 }
 
+/// Each receive is looked at as soon as it says that it is over.
+TEST_P(Conformance, SeveralSenders_ToOneReceiver_AreNotMistaken) {
+  ranks(4, [](Rank& me) {
+    constexpr int kRounds = 25;
+    const auto mark = [](int round, int rank) { return static_cast<unsigned>(round * 8 + rank); };
+    for (int round = 0; round < kRounds; ++round) {
+      const std::size_t bytes = round % 5 == 0 ? 3'000'000 : 200'000;
+      std::vector<Watched> w(4);
+      if (me.rank() != 0) {
+        const auto out = pattern(bytes, mark(round, me.rank()));
+        me.peer(0).send(view(out), nullptr, step(1), 0, w[0]);
+        if (!me.wait(w[0], "a send")) return;
+        continue;
+      }
+      std::vector<std::vector<std::byte>> in(4, std::vector<std::byte>(bytes));
+      for (int r = 1; r < 4; ++r)
+        me.peer(r).recv({view(in[static_cast<std::size_t>(r)])}, nullptr, step(1), w[static_cast<std::size_t>(r)]);
+      std::vector<bool> seen(4);
+      const auto look = [&] {
+        for (std::size_t r = 1; r < 4; ++r) {
+          if (seen[r] || !w[r].fired) continue;
+          seen[r] = true;
+          EXPECT_TRUE(w[r].status.ok()) << w[r].status.message();
+          EXPECT_TRUE(in[r] == pattern(bytes, mark(round, static_cast<int>(r)))) << "round " << round << ", rank " << r;
+        }
+        return std::ranges::count(seen, true) == 3;
+      };
+      if (!me.until(look, "what the others send")) return;
+    }
+  });
+}
+
 TEST_P(Conformance, ShortMessage_FillsPartOfALongerReceive) {
   ranks(2, [](Rank& me) {
     for (const std::size_t bytes : {std::size_t{10}, std::size_t{400000}}) {
