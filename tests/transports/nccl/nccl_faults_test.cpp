@@ -38,7 +38,7 @@ TEST(NcclFaults, EndsTheCallOnAllRanks_WhenARankIsLate) {
     Communicator& all = world.communicator();
     Communicator other = all.split(0, all.rank());
     require_sum(other, where);
-    if (world.rank() == 1) fake_nccl_inject(kFakeNcclLate, 1, 1);
+    inject_on(1, kFakeNcclLate, other);
     const Status end = end_of_call(all, where, Deadline::after(milliseconds(500)));
     require(end.code() == Code::Timeout, text_of(end));
     require_sum(other, where);
@@ -65,7 +65,7 @@ TEST(NcclFaults, EndsTheCallOnAllRanks_WhenNcclHasAnAsynchronousError) {
     Communicator other = all.split(0, all.rank());
     require_sum(other, where);
     require_sum(all, where);
-    if (world.rank() == 2) fake_nccl_inject(kFakeNcclAsyncError, 2, 1);
+    inject_on(2, kFakeNcclAsyncError, other);
     const Status end = end_of_call(all, where);
     require(end.code() == Code::System, text_of(end));
     require_text(end, "remote process exited or there was a network error: a planted asynchronous error");
@@ -77,8 +77,9 @@ TEST(NcclFaults, EndsTheCallOnAllRanks_WhenNcclHasAnAsynchronousError) {
 TEST(NcclFaults, EndsTheCallOnAllRanks_WhenNcclRefusesIt) {
   on_nccl(2, [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();
+    Communicator other = all.split(0, all.rank());
     require_sum(all, where);
-    if (world.rank() == 0) fake_nccl_inject(kFakeNcclCallFails, 0, 1);
+    inject_on(0, kFakeNcclCallFails, other);
     require_text(end_of_call(all, where), "ncclAllReduce: unhandled cuda error: a planted failure of a call");
   });
 }
@@ -104,7 +105,7 @@ TEST(NcclFaults, TouchesNothingAfterAnAbort) {
     Communicator& all = world.communicator();
     Communicator other = all.split(0, all.rank());
     require_sum(all, where);
-    if (world.rank() == 1) fake_nccl_inject(kFakeNcclLingers, 1, 1);
+    inject_on(1, kFakeNcclLingers, other);
     std::vector<std::int32_t> data(300'000, 1);  // so long that none of the later ones begins at its place
     const Buffer b = write(where, data);
     Work w = all.all_reduce(b, b, DType::I32, ReduceOp::Sum, {.after = where.stream});
@@ -131,9 +132,9 @@ TEST(NcclFaults, GivesUpACommunicator_ThatIsNotMadeInTime) {
 
 TEST(NcclFaults, GoesOnWithTheSurvivors) {
   on_nccl(3, [](World& world, const OnDevice& where) {
+    Communicator other = world.communicator().split(0, world.rank());
     require_sum(world.communicator(), where);
-    world.communicator().barrier().get();  // the error meets all in the same call
-    if (world.rank() == 0) fake_nccl_inject(kFakeNcclAsyncError, 0, 1);
+    inject_on(0, kFakeNcclAsyncError, other);
     require(!end_of_call(world.communicator(), where).ok(), "the call must fail");
     World next = world.shrink();
     require(next.size() == 3, "all are alive");

@@ -113,7 +113,7 @@ TEST(NcclMemoryOf, ACommunicator_OutlivesItsFailure) {
     Communicator part = world.communicator().split(0, world.rank());
     const Memory memory = part.allocate(kBytes);
     require(sum_in(part, memory, where).ok(), "a sum of the part");
-    if (world.rank() == 1) fake_nccl_inject(kFakeNcclAsyncError, 1, 1);
+    inject_on(1, kFakeNcclAsyncError, world.communicator());
     require(sum_in(part, memory, where).code() == Code::System, "a planted error");
     require_part(refusal(part, kBytes), "a planted asynchronous error");
     require(sum_in(world.communicator(), memory, where).ok(), "memory like any other");
@@ -168,7 +168,7 @@ TEST_P(NcclRegistering, EndsTheCommunicator_WhereItFailsOnARank) {
   on_nccl(3, [function = std::string(function)](World& world, const OnDevice& where) {
     Communicator part = world.communicator().split(0, world.rank());
     require_sum(part, where);
-    if (world.rank() == 1) fake_nccl_inject(kFakeNcclRegisterFails, 1, 1);
+    inject_on(1, kFakeNcclRegisterFails, world.communicator());
     const std::string why = refusal(part, kBytes);
     // Where registering is local the others have theirs, and hear of it in the next call.
     if (world.rank() == 1) require_part(why, function + ": unhandled system error: a planted failure");
@@ -186,7 +186,7 @@ TEST(NcclRegistering, EndsTheCommunicator_WhereARankHangs) {
     Communicator part = world.communicator().split(0, world.rank());
     require_sum(part, where);
     require_sum(world.communicator(), where);
-    if (world.rank() == 2) fake_nccl_inject(kFakeNcclWindowHangs, 2, 1);
+    inject_on(2, kFakeNcclWindowHangs, world.communicator());
     require_part(refusal(part, kBytes, {.deadline = Deadline::after(milliseconds(500))}), "Timeout");
     require_sum(world.communicator(), where);
   });

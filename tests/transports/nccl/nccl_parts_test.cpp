@@ -178,8 +178,7 @@ TEST_P(NcclPartsFaults, EndTheCallOnAllRanks) {
     Communicator other = all.split(0, all.rank());
     require(end_of_exchange(all, where, even(3)).ok(), "nothing is wrong yet");
     require_sum(other, where);
-    all.barrier().get();
-    if (world.rank() == 1) fake_nccl_inject(fault, 1, 1);
+    inject_on(1, fault, other);
     const Deadline deadline = Deadline::after(std::chrono::milliseconds(fault == kFakeNcclLate ? 500 : 30'000));
     const Status end = end_of_exchange(all, where, even(3), deadline);
     require_part(text_of(end), words);

@@ -150,8 +150,7 @@ TEST(NcclSplits, EndWithTheirParent_WhereNcclRefuses) {
     Communicator& all = world.communicator();
     Communicator parent = all.split(0, world.rank());
     require_sum(parent, where);
-    all.barrier().get();
-    if (world.rank() == 1) fake_nccl_inject(kFakeNcclSplitFails, 1, 1);
+    inject_on(1, kFakeNcclSplitFails, all);
     const std::string expected = "ncclCommSplit: unhandled system error: a planted failure of a split";
     try {
       Communicator child = parent.split(0, world.rank());
@@ -172,7 +171,7 @@ TEST(NcclSplits, EndWithTheirParent_WhereARankDoesNotCome) {
     Communicator parent = all.split(0, world.rank());
     require_sum(parent, where);
     require_sum(all, where);
-    if (world.rank() == 2) fake_nccl_inject(kFakeNcclSplitHangs, 2, 1);
+    inject_on(2, kFakeNcclSplitHangs, all);
     Communicator child = parent.split(0, world.rank());
     const Status end = end_of_sum(child, where);
     require(end.code() == Code::Timeout, text_of(end));

@@ -55,6 +55,11 @@ void require_sum(Communicator& among, const OnDevice& where, std::size_t count) 
   where.runtime.release(b);
 }
 
+void inject_on(int rank, FakeNcclFault fault, Communicator& other) {
+  other.barrier().get();
+  if (other.rank() == rank) fake_nccl_inject(fault, rank, 1);
+}
+
 std::string text_of(const Status& status) { return fmt::format("{}: {}", name_of(status.code()), status.message()); }
 
 }  // namespace sinew::test

@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/world.hpp>
 
+#include "fakes/fake_nccl.hpp"
 #include "support/collective_case.hpp"
 
 namespace sinew::test {
@@ -27,6 +28,10 @@ TransportStatus status_of(const World& world, const std::string& transport);
 
 /// All-reduce of `count` times its rank + 1, in place: throws unless the sum arrives.
 void require_sum(Communicator& among, const OnDevice& where, std::size_t count = 1000);
+
+/// Plants the fault in one rank once all are through with what they did before: a communicator that ends takes along the
+/// calls that slower ranks still wait for. `other`: one that the fault does not end.
+void inject_on(int rank, FakeNcclFault fault, Communicator& other);
 
 /// How a call ended, with what it said.
 std::string text_of(const Status& status);
