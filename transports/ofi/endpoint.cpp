@@ -139,8 +139,16 @@ void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
   shared_.flows.start(f);
 }
 
-void OfiEndpoint::receive_posted(Flow& f) {
-  control({.kind = FrameKind::Clear, .id = f.theirs, .note = f.number, .bytes = f.piece_bytes});
+/// A sender is told while it still has some to send, so that it does not stop, and not of each.
+void OfiEndpoint::receives_posted(Flow& f) {
+  if (f.granted == 0) {
+    control({.kind = FrameKind::Clear, .id = f.theirs, .tag = f.posted, .note = f.number, .bytes = f.piece_bytes});
+  } else if (f.granted - f.retired <= Flow::kWindow / 2) {
+    control({.kind = FrameKind::Next, .id = f.number, .bytes = f.posted});
+  } else {
+    return;
+  }
+  f.granted = f.posted;
 }
 
 void OfiEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
@@ -185,6 +193,7 @@ void OfiEndpoint::handle(const FrameHeader& h, const std::byte* payload) {
     case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
     case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
     case FrameKind::Clear: return cleared(h);
+    case FrameKind::Next: return granted(h);
     case FrameKind::Refuse: return refused(h);
     case FrameKind::Withdraw: return withdrawn(h.id);
     case FrameKind::Credit: return credit_.give(h.bytes);
@@ -205,7 +214,14 @@ void OfiEndpoint::cleared(const FrameHeader& h) {
   f.total = s.bytes;
   f.piece_bytes = h.bytes;
   f.theirs = static_cast<std::uint32_t>(h.note);
+  f.granted = h.tag;
   shared_.flows.start(f);
+}
+
+void OfiEndpoint::granted(const FrameHeader& h) {
+  flows_.for_each([&](Flow& f, std::uint32_t) {
+    if (f.way == Way::Send && f.theirs == h.id && f.granted < f.pieces()) shared_.flows.grant(f, h.bytes);
+  });
 }
 
 void OfiEndpoint::refused(const FrameHeader& h) {

@@ -48,13 +48,14 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   void refuse(std::uint64_t id, Code why, std::uint64_t note) override;
   void return_credit(std::size_t charge) override;
   // FlowOwner
-  void receive_posted(Flow& flow) override;
+  void receives_posted(Flow& flow) override;
   void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) override;
   void flow_ended(Flow& flow, const Status& why) override;
 
   void control(const FrameHeader& header, ConstBuffer payload = {}, Completion* done = nullptr);
   void handle(const FrameHeader& header, const std::byte* payload);
   void cleared(const FrameHeader& header);
+  void granted(const FrameHeader& header);
   void refused(const FrameHeader& header);
   void withdrawn(std::uint32_t number);
   Status about_peer(const Status& why) const;

@@ -71,6 +71,12 @@ void Flows::start(Flow& f) {
   settle(f);
 }
 
+void Flows::grant(Flow& f, std::uint64_t pieces) {
+  f.granted = std::max(f.granted, pieces);
+  post(f);
+  settle(f);
+}
+
 void Flows::stop(Flow& f, Status why) {
   if (!f.stopping) halt(f, std::move(why));
   settle(f);
@@ -98,11 +104,10 @@ void Flows::post(Flow& f) {
       p.posted = true;
       ++f.posted;
       ++f.in_flight;
-      if (f.way != Way::Receive) continue;
-      ++receives_;
-      if (f.posted == 1 && f.owner != nullptr) f.owner->receive_posted(f);
+      if (f.way == Way::Receive) ++receives_;
     }
   }
+  if (f.way == Way::Receive && f.granted < f.posted && !f.stopping && f.owner != nullptr) f.owner->receives_posted(f);
 }
 
 ssize_t Flows::post(Flow& f, Piece& p) {
@@ -187,7 +192,7 @@ void Flows::settle(Flow& f) {
   f.through_scratch = f.withdrawn = f.stopping = f.broken = f.stalled = false;
   f.base = nullptr;
   f.descriptor = nullptr;
-  f.posted = f.retired = 0;
+  f.posted = f.granted = f.retired = 0;
   f.why = {};
   free_.push_back(&f);
 }

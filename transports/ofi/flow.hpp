@@ -30,8 +30,8 @@ struct Piece : Request {
 
 class FlowOwner {
  public:
-  /// Of a receive: the first piece may come.
-  virtual void receive_posted(Flow& flow) = 0;
+  /// Of a receive: `flow.posted` pieces may come by now.
+  virtual void receives_posted(Flow& flow) = 0;
   /// Of a receive, the next piece in order: it lies in `scratch`, or (null) where it belongs.
   virtual void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) = 0;
   /// The provider has nothing of it any more; Ok: all of it was carried.
@@ -44,7 +44,6 @@ class FlowOwner {
 /// One message or remote access, cut into pieces of which a few at a time are with the provider.
 struct Flow {
   static constexpr std::size_t kWindow = 4;
-  /// A sender that is not ahead of what its receiver has posted.
   static constexpr std::size_t kSendWindow = 2;
 
   explicit Flow(Request::Completed c) : window{Piece(c), Piece(c), Piece(c), Piece(c)} {}
@@ -71,6 +70,7 @@ struct Flow {
   bool broken = false;  ///< the provider failed it
   bool stalled = false;
   std::uint64_t posted = 0;
+  std::uint64_t granted = 0;  ///< of a receive: what the owner has told the sender; of a send: what it was told
   std::uint64_t retired = 0;
   std::uint32_t in_flight = 0;
   Status why{};
@@ -80,7 +80,10 @@ struct Flow {
 
   /// At least one: an empty message is an empty piece.
   std::uint64_t pieces() const noexcept { return total == 0 ? 1 : (total + piece_bytes - 1) / piece_bytes; }
-  bool has_room() const noexcept { return posted - retired < (way == Way::Send ? kSendWindow : kWindow); }
+  bool has_room() const noexcept {
+    if (way == Way::Send) return posted < granted && posted - retired < kSendWindow;
+    return posted - retired < kWindow;
+  }
 };
 
 /// The flows of one transport.
@@ -96,6 +99,8 @@ class Flows {
   Flow& take();
   /// Posts what the provider takes. Ends in flow_ended, perhaps before the return.
   void start(Flow& flow);
+  /// Of a send: its receiver has posted so many pieces.
+  void grant(Flow& flow, std::uint64_t pieces);
   /// Takes back what the provider gives back; flow_ended(why) when it has nothing of it any more.
   void stop(Flow& flow, Status why);
   /// What the provider would not take when it was asked.

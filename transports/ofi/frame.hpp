@@ -12,7 +12,8 @@ enum class FrameKind : std::uint32_t {
   Hello = 1,  ///< makes the provider connect
   Eager,      ///< tag, note, bytes of payload follow
   Request,    ///< tag, note, bytes; id: the sender's number
-  Clear,      ///< id: the sender's number; note: the receiver's number for it; bytes: of a piece
+  Clear,      ///< id: the sender's number; note: the receiver's number for it; bytes: of a piece; tag: pieces posted
+  Next,       ///< id: the receiver's number; bytes: pieces posted since the first
   Refuse,     ///< id: the sender's number; bytes: a Code; note: what was expected
   Withdraw,   ///< id: the sender's number
   Credit,     ///< bytes: charge returned

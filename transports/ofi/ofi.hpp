@@ -39,9 +39,10 @@ struct Options {
   bool sleeps = true;
   std::size_t eager_bytes = 16 * 1024 - 64;  ///< with its header within what ofi_rxm sends in one piece
   std::size_t eager_credit_bytes = 256 * 1024;
-  /// Announced messages are cut into pieces of this, or of what the provider takes. Shorter ones would be faster over
-  /// loopback (docs/performance.md), but a sender that was stopped pours them out when its peer has long given up.
-  std::size_t largest_piece = std::size_t{4} << 20;
+  /// Announced messages are cut into pieces of this, or of what the provider takes: what a socket holds, so that
+  /// neither side waits for the other in the middle of one (docs/performance.md). The receiver grants a few at a time:
+  /// a sender that was stopped while its peer gave up has little left to pour out.
+  std::size_t largest_piece = std::size_t{512} << 10;
 };
 
 /// What the module's fabric opens, without a World.
