@@ -11,13 +11,4 @@ Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, in
   return premultiplied(desc.collective, std::move(program));
 }
 
-Schedule build_schedule(const Algorithm& algorithm, const CollectiveDesc& desc, const std::vector<bool>& in_place) {
-  Schedule schedule{desc, {}};
-  const int ranks = static_cast<int>(in_place.size());
-  for (int rank = 0; rank < ranks; ++rank) {
-    schedule.programs.push_back(build_program(algorithm, desc, rank, ranks, in_place[static_cast<std::size_t>(rank)]));
-  }
-  return schedule;
-}
-
 }  // namespace sinew

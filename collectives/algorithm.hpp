@@ -39,9 +39,6 @@ struct Algorithm {
 /// PreMulSum.
 SINEW_API Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, int rank, int ranks,
                                 bool in_place);
-/// Every rank's program. in_place: one per rank; its length is the number of ranks.
-SINEW_API Schedule build_schedule(const Algorithm& algorithm, const CollectiveDesc& desc,
-                                  const std::vector<bool>& in_place);
 
 SINEW_API std::span<const Algorithm> all_algorithms() noexcept;
 /// nullptr where there is none of that name for that collective.

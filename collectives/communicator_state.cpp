@@ -48,7 +48,7 @@ CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group membe
       group(std::move(members)),
       parts_(world->options.drive == Drive::Thread) {
   world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
-  selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
+  selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
   endpoints_.resize(group.world_ranks.size());
   world->on_driver([this] { world->control->add(*this); });
 }
@@ -119,7 +119,7 @@ void CommunicatorState::adopt(std::vector<NamedOffload> made) {
     drop_plans(true);
     offloads = std::move(made);
     for (NamedOffload& o : offloads) world->engine->add(*o.offload);
-    selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads);
+    selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
   });
 }
 
@@ -167,8 +167,8 @@ std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& de
   plan->desc.counts = plan->counts;
   plan->desc.displacements = plan->displacements;
   plan->selection = selector->select(desc);
-  if (world->options.config.verify_plans && plan->selection.algorithm != nullptr && group.rank == 0) {
-    if (Status proof = prove(*plan->selection.algorithm, desc, group.size()); !proof.ok()) {
+  if (world->options.config.verify_plans && plan->selection.recipe && group.rank == 0) {
+    if (Status proof = prove(*plan->selection.recipe, desc, group.size()); !proof.ok()) {
       world->control->end(*this, proof);
       throw Error(proof.code(), std::string(proof.message()));
     }
@@ -189,7 +189,7 @@ std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& de
 Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
   auto& made = plan.executable[in_place ? 1 : 0];
   if (!made) {
-    Program program = build_program(*plan.selection.algorithm, plan.desc, group.rank, group.size(), in_place);
+    Program program = plan.selection.recipe->build(plan.desc, group.rank, group.size(), in_place);
     made = Executable::make(plan.desc, std::move(program), plan.selection.cutting, [&](int peer) {
       const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
       return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
@@ -247,8 +247,7 @@ Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer
     std::shared_ptr<ReadyPlan> kept;
     if (extras.plan != nullptr) kept = extras.plan->shared_from_this();
     const Reducer user = desc.user == nullptr ? Reducer{} : *desc.user;
-    world->thread->post([this, &op, desc, in, out, in_place, options, extras, kept, user, h = history] {
-      CollectiveDesc own = desc;
+    world->thread->post([this, &op, own = desc, in, out, in_place, options, extras, kept, user, h = history]() mutable {
       if (own.user != nullptr) own.user = &user;
       try {
         launch(op, own, in, out, in_place, options, extras, h);

@@ -54,12 +54,17 @@ LinkClass Facts::class_of(int rank_a, int rank_b) const noexcept {
   return {std::min(a.host, b.host), std::max(a.host, b.host), a.process == b.process};
 }
 
+const Reach* Facts::link(const LinkClass& where, const std::string& transport) const noexcept {
+  const auto row = links.find(where);
+  if (row == links.end()) return nullptr;
+  const auto link = std::ranges::find(row->second, transport, &Link::transport);
+  return link == row->second.end() ? nullptr : &link->reach;
+}
+
 const Reach& Facts::reach(int rank_a, int rank_b, const std::string& transport) const {
   static const Reach kNotProbed{false, "was not opened", {}, {}};
-  const auto row = links.find(class_of(rank_a, rank_b));
-  if (row == links.end()) return kNotProbed;
-  const auto link = std::ranges::find(row->second, transport, &Link::transport);
-  return link == row->second.end() ? kNotProbed : link->reach;
+  const Reach* found = link(class_of(rank_a, rank_b), transport);
+  return found == nullptr ? kNotProbed : *found;
 }
 
 std::vector<std::string> Facts::with_offload() const {

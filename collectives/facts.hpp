@@ -68,6 +68,8 @@ struct SINEW_API Facts {
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;
+  /// What a transport offers on links of a class; nullptr: it was not opened there.
+  const Reach* link(const LinkClass& where, const std::string& transport) const noexcept;
   /// The reach between two ranks over one transport; a reason where there is none.
   const Reach& reach(int rank_a, int rank_b, const std::string& transport) const;
   /// The transports whose own collectives every rank can have, in order of name.

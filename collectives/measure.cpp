@@ -277,17 +277,14 @@ MeasuredCosts measure(WorldState& world, int peer) {
 
 /// What a rank of the pair tells all others: what it has measured, or why it could not. A Code comes first.
 Bytes outcome_of_measuring(WorldState& world, int peer) {
-  const auto failed = [&](Code code, const char* why, int rank) {
-    world.end_endpoints(peer);  // so that it does not wait for this one
-    const std::string text = fmt::format("measuring this machine: rank {} with rank {}: {}", world.rank, peer, why);
-    return WireWriter().value(code).value(rank).text(text).take();
-  };
   try {
     return WireWriter().value(Code::Ok).rest(to_bytes(measure(world, peer))).take();
-  } catch (const Error& e) {
-    return failed(e.code(), e.what(), e.rank());
   } catch (const std::exception& e) {
-    return failed(Code::System, e.what(), world.rank);
+    world.end_endpoints(peer);  // so that it does not wait for this one
+    const Status why = status_of(e);
+    const std::string text =
+        fmt::format("measuring this machine: rank {} with rank {}: {}", world.rank, peer, why.message());
+    return WireWriter().value(why.code()).value(why.rank()).text(text).take();
   }
 }
 

@@ -14,12 +14,6 @@ namespace {
 
 /// Predictions this close to each other are a tie: measurements of one machine differ by as much from day to day.
 constexpr double kResolution = 1.15;
-/// A curve is that of a round in which both ranks send and wait. Who takes part in a broadcast or scatter does one of
-/// the two, and messages that are sent without asking wait for nobody: such calls follow each other so much faster.
-constexpr double kAheadMessages = 8 << 10;
-constexpr double kAheadStart = 0.6;
-constexpr double kAheadBytes = 0.4;
-
 /// Enqueueing a copy and seeing that it is over.
 constexpr Seconds kDeviceTurn = 10e-6;
 
@@ -30,27 +24,9 @@ bool has_unknown_size(const CollectiveDesc& desc) {
   return has_local_counts(desc.collective) && desc.largest_bytes == 0;
 }
 
-/// What choices and rules go by.
-std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
-  return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
-}
-
-std::uint64_t scratch_of(const CollectiveDesc& desc, const Algorithm& algorithm, int ranks) {
-  double scratch = algorithm.cost(desc, ranks).scratch;
-  if (reduces(desc.collective) && desc.op == ReduceOp::PreMulSum) scratch += 1;
-  return static_cast<std::uint64_t>(scratch * static_cast<double>(size_to_select_by(desc, ranks)));
-}
-
-const Reach* find_reach(const Facts& facts, const LinkClass& where, const std::string& transport) {
-  const auto row = facts.links.find(where);
-  if (row == facts.links.end()) return nullptr;
-  const auto link = std::ranges::find(row->second, transport, &Facts::Link::transport);
-  return link == row->second.end() ? nullptr : &link->reach;
-}
-
 std::string first_obstacle(const Facts& facts, const std::vector<LinkClass>& classes, const std::string& transport) {
   for (const LinkClass& c : classes) {
-    const Reach* reach = find_reach(facts, c, transport);
+    const Reach* reach = facts.link(c, transport);
     if (reach == nullptr) return "was not opened";
     if (!reach->ok) return reach->reason;
   }
@@ -59,7 +35,8 @@ std::string first_obstacle(const Facts& facts, const std::vector<LinkClass>& cla
 
 }  // namespace
 
-Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads)
+Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads,
+                   const std::vector<int>& numa_nodes)
     : facts_(facts), world_ranks_(std::move(world_ranks)), offloads_(offloads) {
   std::set<LinkClass> classes;
   for (std::size_t i = 0; i < world_ranks_.size(); ++i) {
@@ -80,6 +57,7 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
     sets_.push_back({"none", {}});
     return;
   }
+  find_levels(numa_nodes);
   for (const std::string& t : facts_.transports) {
     if (const std::string why = first_obstacle(facts_, classes_, t); !why.empty()) {
       unusable_sets_.push_back({"*", t, "", 0, why});
@@ -92,6 +70,10 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
   cheapest_ = cheapest_set(4096);  // not a page: a message between small and large
   const bool mixed = std::ranges::none_of(sets_, [&](const TransportSet& s) { return s.label == cheapest_.label; });
   if (mixed && cheapest_.by_class.size() == classes_.size()) sets_.push_back(cheapest_);
+}
+
+std::uint64_t Selector::size_to_select_by(const CollectiveDesc& desc) const {
+  return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(static_cast<int>(world_ranks_.size()));
 }
 
 TransportSet Selector::cheapest_set(double bytes) const {
@@ -117,32 +99,13 @@ const std::string& Selector::transport_between(const TransportSet& set, int a, i
   return entry == set.by_class.end() ? kNone : entry->second;
 }
 
-Seconds Selector::predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const {
-  const int ranks = static_cast<int>(world_ranks_.size());
-  const AlgorithmCost cost = algorithm.cost(desc, ranks);
-  const auto bytes = static_cast<double>(size_to_select_by(desc, ranks));
-  if (cost.rounds == 0) return bytes / facts_.copy_bytes_per_s;
-  // A rank that sends to many at once, or receives from many, pays for each of them.
-  const double message = bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds;
-  Seconds slowest = 0;
-  for (const auto& [where, transport] : set.by_class) {
-    const CostCurve& curve = find_reach(facts_, where, transport)->cost;
-    const Seconds start = curve.seconds(0);
-    const Seconds moving = curve.seconds(message) - start;
-    const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
-    slowest = std::max(slowest, ahead ? kAheadStart * start + kAheadBytes * moving : start + moving);
-  }
-  const Seconds alone = cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
-  return turns_ * alone + cost.rounds * crowd_ * kSchedulerTurn;
-}
-
 /// Device memory by what is best on host memory, in pieces; copies and exchanges overlap.
 Selector::Option Selector::staged_option(const CollectiveDesc& desc) const {
-  Option option{{"staged", "*", "", 0, facts_.no_device}, nullptr, nullptr, nullptr, true};
+  Option option{.candidate = {"staged", "*", "", 0, facts_.no_device}, .staged = true};
   if (!facts_.no_device.empty()) return option;
   const int ranks = static_cast<int>(world_ranks_.size());
   const bool agrees = has_local_counts(desc.collective);
-  const std::uint64_t known = size_to_select_by(desc, ranks);
+  const std::uint64_t known = size_to_select_by(desc);
   const StagedCut cut = agrees ? StagedCut::of(kStagedPieceBytes, known) : staged_cut(desc, ranks);
   std::vector<std::uint64_t> counts;
   const CollectiveDesc piece = staged_piece(desc, cut, 0, counts);
@@ -167,7 +130,7 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
   CollectiveDesc sized = desc;
   if (has_unknown_size(desc)) sized.largest_bytes = kUnknownBytes;
   for (NamedOffload& o : offloads_) {
-    Option option{{std::string(o.offload->name()), o.transport, "", 0, ""}, &o, nullptr, nullptr};
+    Option option{.candidate = {std::string(o.offload->name()), o.transport, "", 0, ""}, .offload = &o};
     if (const Availability can = o.offload->supports(desc); can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
       option.candidate.way = o.offload->describe(desc);
@@ -184,22 +147,25 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
     if (a.collective != desc.collective) continue;
     const Availability can = a.supports(desc, ranks);
     if (!can.ok) {
-      all.push_back({{std::string(a.name), "*", "", 0, can.reason}, nullptr, &a, nullptr});
+      all.push_back({.candidate = {std::string(a.name), "*", "", 0, can.reason}});
       continue;
     }
-    const std::string way = ranks == 1 ? "nothing goes anywhere" : "";
-    for (const TransportSet& s : sets_) {
-      all.push_back({{std::string(a.name), s.label, way, predict(desc, a, s), ""}, nullptr, &a, &s});
+    add_options(desc, a, all);
+    if (ranks == 1) {  // one copies as well as another
+      all.back().candidate.way = "nothing goes anywhere";
+      return all;
     }
-    if (ranks == 1) return all;  // one copies as well as another
   }
-  for (const Candidate& c : unusable_sets_) all.push_back({c, nullptr, nullptr, nullptr});
+  for (const TransportSet& s : sets_) {
+    if (hosts_ > 1) all.push_back(composed_option(desc, s));
+  }
+  for (const Candidate& c : unusable_sets_) all.push_back({.candidate = c});
   return all;
 }
 
 bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
   if (world_ranks_.size() == 1) return false;  // nothing goes anywhere: no rule is for that
-  const std::uint64_t bytes = size_to_select_by(desc, static_cast<int>(world_ranks_.size()));
+  const std::uint64_t bytes = size_to_select_by(desc);
   for (const Rule& rule : facts_.rules) {
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc.collective)) &&
                          bytes >= rule.min_bytes && bytes <= rule.max_bytes;
@@ -219,14 +185,11 @@ bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
   return false;
 }
 
-void Selector::keep_scratch_short(const CollectiveDesc& desc, std::vector<Option>& options) const {
-  const int ranks = static_cast<int>(world_ranks_.size());
+void Selector::keep_scratch_short(std::vector<Option>& options) {
   for (Option& o : options) {
-    if (o.algorithm == nullptr || !o.candidate.rejected.empty() || !o.algorithm->cost(desc, ranks).whole) continue;
-    const std::uint64_t held = scratch_of(desc, *o.algorithm, ranks);
-    if (held <= kScratchBytes) continue;
-    o.candidate.rejected =
-        fmt::format("would hold {} beside the buffers, more than {}", format_bytes(held), format_bytes(kScratchBytes));
+    if (!o.whole || !o.candidate.rejected.empty() || o.scratch <= kScratchBytes) continue;
+    o.candidate.rejected = fmt::format("would hold {} beside the buffers, more than {}", format_bytes(o.scratch),
+                                       format_bytes(kScratchBytes));
   }
 }
 
@@ -239,7 +202,7 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
   }
   Candidate message{"message", cheapest_.label, "", 0, ""};
   for (const auto& [where, transport] : cheapest_.by_class) {
-    const CostCurve& cost = find_reach(facts_, where, transport)->cost;
+    const CostCurve& cost = facts_.link(where, transport)->cost;
     message.predicted = std::max(message.predicted, cost.seconds(static_cast<double>(desc.bytes(ranks))));
   }
   if (desc.place.kind == MemoryKind::Device) message.way = "device memory through pinned memory, where need be";
@@ -253,7 +216,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   if (is_message(desc.collective)) return select_message(desc);
   std::vector<Option> all = options(desc);
   std::string reason = "the least predicted time";
-  if (!apply_rules(desc, all, reason)) keep_scratch_short(desc, all);
+  if (!apply_rules(desc, all, reason)) keep_scratch_short(all);
   std::ranges::stable_sort(all, [](const Option& a, const Option& b) {
     const Candidate& x = a.candidate;
     const Candidate& y = b.candidate;
@@ -282,12 +245,11 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   if (has_unknown_size(desc)) reason += fmt::format(", for {} as no bound was given", format_bytes(kUnknownBytes));
   Selection selection;
   selection.offload = all.front().offload;
-  selection.algorithm = all.front().algorithm;
+  selection.recipe = all.front().recipe;
   selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
   selection.cutting = kCutting;
-  if (selection.algorithm != nullptr)
-    selection.cutting.scratch_bytes = scratch_of(desc, *selection.algorithm, static_cast<int>(world_ranks_.size()));
+  selection.cutting.scratch_bytes = all.front().scratch;
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/facts.hpp>
 #include <sinew/collectives/plan.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/offload.hpp>
 
@@ -33,8 +34,8 @@ struct TransportSet {
 struct Selection {
   Plan plan;
   NamedOffload* offload = nullptr;
-  const Algorithm* algorithm = nullptr;  ///< where no offload was taken
-  bool staged = false;                   ///< device memory that goes through the host: neither of the two above
+  std::optional<Recipe> recipe;  ///< where no offload was taken
+  bool staged = false;           ///< device memory that goes through the host: neither of the two above
   TransportSet transports;
   Cutting cutting;
 };
@@ -42,7 +43,9 @@ struct Selection {
 /// Chooses for one group: a pure function of the call and of the shared table, so that all ranks choose alike.
 class SINEW_API Selector {
  public:
-  Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads);
+  /// `numa_nodes`: of each rank on its host, below 0: bound to none; empty: nobody knows.
+  Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads,
+           const std::vector<int>& numa_nodes = {});
 
   /// Errors: Error{InvalidArgument} where nothing can run the call or a user's rule leaves nothing, with every reason.
   Selection select(const CollectiveDesc& desc) const;
@@ -55,25 +58,44 @@ class SINEW_API Selector {
   struct Option {
     Candidate candidate;
     NamedOffload* offload = nullptr;
-    const Algorithm* algorithm = nullptr;
+    std::optional<Recipe> recipe{};
     const TransportSet* transports = nullptr;
     bool staged = false;
+    bool whole = false;         ///< its chunks cannot be cut
+    std::uint64_t scratch = 0;  ///< bytes beside the user's buffers, if not cut
   };
+  /// Which links of a set.
+  enum class Links : std::uint8_t { All, InsideHosts, AcrossHosts };
 
+  /// What choices and rules go by.
+  std::uint64_t size_to_select_by(const CollectiveDesc& desc) const;
+  void find_levels(const std::vector<int>& numa_nodes);
   Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
   /// true: the user wants a certain algorithm for this call.
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
   /// Rejects what cannot be cut and would hold too much; there is always one that can be.
-  void keep_scratch_short(const CollectiveDesc& desc, std::vector<Option>& options) const;
-  Seconds predict(const CollectiveDesc& desc, const Algorithm& algorithm, const TransportSet& set) const;
+  static void keep_scratch_short(std::vector<Option>& options);
+  /// `cost` of a collective on `bytes`, over the slowest of these links.
+  Seconds on_links(Collective collective, const AlgorithmCost& cost, double bytes, const TransportSet& set,
+                   Links links) const;
+  /// At least as long: what its host takes to send what leaves it, however many of its ranks send at a time.
+  Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
+  /// One for each set.
+  void add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const;
+  /// The best composition on these transports; rejected where there is none.
+  Option composed_option(const CollectiveDesc& desc, const TransportSet& set) const;
+  Seconds predict(const CollectiveDesc& desc, const Composition& how, double pieces, const TransportSet& set) const;
   TransportSet cheapest_set(double bytes) const;
 
   const Facts& facts_;
   std::vector<int> world_ranks_;
   std::span<NamedOffload> offloads_;
   std::vector<LinkClass> classes_;
+  Levels levels_;                  ///< of several hosts only
+  std::vector<int> largest_host_;  ///< places of the ranks on the host with most of them
+  int hosts_ = 1;
   int crowd_ = 0;     ///< ranks of the group on the host where most of them share a core
   double turns_ = 1;  ///< how many of them share one there
   std::vector<TransportSet> sets_;

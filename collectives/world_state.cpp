@@ -29,7 +29,7 @@ bool wanted(const Config& config, std::string_view name) {
 /// Has the user said what this transport is to use? Then he expects it.
 bool is_set_up(const Config& config, const std::string& transport) {
   if (transport == "nccl") return !config.nccl_library.empty();
-  if (transport == "ofi") return !config.ofi_provider.empty() || !config.interface.empty();
+  if (transport == "ofi") return !config.ofi_provider.empty();
   return transport == "tcp" && !config.interface.empty();
 }
 
@@ -47,10 +47,11 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
   const Rule rule = Rule::parse(text);
   const auto known = [&](const std::string& name) { return std::ranges::find(transports, name) != transports.end(); };
   const auto algorithms = all_algorithms();
-  if (rule.algorithm != "*" && !known(rule.algorithm) &&
+  if (rule.algorithm != "*" && rule.algorithm != kHierarchical && !known(rule.algorithm) &&
       std::ranges::find(algorithms, rule.algorithm, &Algorithm::name) == algorithms.end()) {
     std::set<std::string_view> names;
     for (const Algorithm& a : algorithms) names.insert(a.name);
+    names.insert(kHierarchical);
     throw Error(Code::InvalidArgument,
                 fmt::format("rule '{}': no algorithm is called '{}'; there are {}, and the transports' own: {}", text,
                             rule.algorithm, fmt::join(names, ", "), fmt::join(transports, ", ")));
@@ -212,24 +213,30 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
     auto fabric =
         module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device});
+    if (!fabric) throw Error(Code::System, "its open() returned no fabric");
     const Availability offload = fabric->has_offload();
-    status.ok = true;
     status.no_device = fabric->takes_device_memory().reason;
     status.offload = offload.ok ? "" : offload.reason;
+    status.ok = true;
     fabrics.push_back({status.name, std::move(fabric)});
-  } catch (const std::exception& e) {  // also what a module from elsewhere throws
-    status.reason = e.what();
-    if (const std::string speaker = status.name + ": "; status.reason.starts_with(speaker))
-      status.reason.erase(0, speaker.size());
-    const std::vector<std::string>& wanted_here = options.config.transports;
-    const bool named = std::ranges::find(wanted_here, status.name) != wanted_here.end();
-    const bool all_are =
-        wanted_here.size() >= module_names(options.config).size();  // who names all wants what there is
-    if (((named && !all_are) || is_set_up(options.config, status.name)) && host->ranks().front() == rank) {
-      log::warning("transport {}, which was asked for, is left out: {}", status.name, status.reason);
-    } else {
-      log::info("transport {}: {}", status.name, status.reason);
-    }
+  } catch (const std::exception& e) {
+    leave_out(status, e.what());
+  } catch (...) {  // of a module from elsewhere
+    leave_out(status, "its open() threw something that is no std::exception");
+  }
+}
+
+void WorldState::leave_out(TransportStatus& status, std::string reason) const {
+  const std::string speaker = status.name + ": ";
+  if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
+  status.reason = std::move(reason);
+  const std::vector<std::string>& wanted_here = options.config.transports;
+  const bool named = std::ranges::find(wanted_here, status.name) != wanted_here.end();
+  const bool all_are = wanted_here.size() >= module_names(options.config).size();  // who names all wants what there is
+  if (((named && !all_are) || is_set_up(options.config, status.name)) && host->ranks().front() == rank) {
+    log::warning("transport {}, which was asked for, is left out: {}", status.name, status.reason);
+  } else {
+    log::info("transport {}: {}", status.name, status.reason);
   }
 }
 

@@ -83,6 +83,7 @@ struct WorldState {
   void warn_of_shared_device() const;
   void open_fabrics();
   void open_fabric(Module& module, TransportStatus& status);
+  void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
 
   ForkMark fork_;

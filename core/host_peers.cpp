@@ -231,8 +231,8 @@ struct HostPeers::State {
 
   int event_of(const Peer& p) const noexcept { return p.local ? p.local->event.get() : p.descriptors[1].get(); }
 
-  Card make_card(const DescriptorExchange& socket, int ranks) {
-    local = std::make_shared<Local>(ranks);
+  Card make_card(const DescriptorExchange& socket, int world_size) {
+    local = std::make_shared<Local>(world_size);
     fill_random(std::as_writable_bytes(std::span(token)));
     LocalRanks::of_process().add(token, local);
     Card card;

@@ -4,6 +4,7 @@
 
 #include <fakes/interpreter.hpp>
 #include <sinew/collectives/cells.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <support/schedules.hpp>
 
 namespace sinew {
@@ -101,7 +102,7 @@ TEST_P(AlgorithmsOn, GiveExactResults_InAnyOrderOfSteps) {
   std::size_t elements_seen = 0;
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
     SCOPED_TRACE(testing::label(a, desc, ranks, placing));
-    const Schedule schedule = build_schedule(a, desc, testing::in_place(placing, ranks));
+    const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, ranks));
     for (unsigned seed = 0; seed < 3; ++seed) {
       Interpreter run(
           schedule, [&](std::uint32_t c) { return elements(desc, ranks, placing, c); },

@@ -112,7 +112,7 @@ TEST(Arguments, AreRefused_WhenAMessageGoesWhereAnotherComes) {
               }),
               "sendrecv: from and to overlap");
     all.sendrecv({m.data(), 7}, other, {m.data() + 9, 7}, other).get();
-    all.barrier().wait();
+    all.barrier().get();
   });
 }
 

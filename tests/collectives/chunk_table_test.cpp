@@ -10,6 +10,7 @@
 #include <sinew/collectives/chunk_table.hpp>
 #include <sinew/collectives/executable.hpp>
 #include <sinew/collectives/frame.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/core/error.hpp>
 #include <support/schedules.hpp>
 
@@ -157,7 +158,7 @@ TEST(LocalCounts, HaveAlgorithmsThatPassNothingOn_OnAnyNumberOfRanks) {
 TEST(VForms, TouchOneChunkPerStep) {
   testing::for_each_schedule(8, [](const Algorithm& a, const CollectiveDesc& desc, testing::Placing placing) {
     if (!is_v_form(a.collective)) return;
-    const Schedule schedule = build_schedule(a, desc, testing::in_place(placing, 8));
+    const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, 8));
     for (const Program& p : schedule.programs) {
       for (const Step& s : p.steps) EXPECT_LE(std::max({s.a.count, s.b.count, s.dst.count}), 1u) << a.name;
     }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sinew/collectives/recipe.hpp>
 #include <support/schedules.hpp>
 
 namespace sinew {
@@ -115,7 +116,7 @@ TEST_P(CostOn, IsWhatTheScheduleDoes) {
     if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
     SCOPED_TRACE(testing::label(a, desc, ranks, placing));
     const AlgorithmCost stated = a.cost(desc, ranks);
-    const AlgorithmCost found = Measured(build_schedule(a, desc, testing::in_place(placing, ranks))).cost();
+    const AlgorithmCost found = Measured(Recipe(a).build_all(desc, testing::in_place(placing, ranks))).cost();
     EXPECT_DOUBLE_EQ(stated.rounds, found.rounds);
     EXPECT_NEAR(stated.sent, found.sent, 1e-9);
     EXPECT_NEAR(stated.received, found.received, 1e-9);
@@ -134,14 +135,16 @@ TEST_P(CostOn, IsNoIdleBound_OfScratch) {
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
     if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
     auto& [stated, found] = all[std::string(a.name) + " of " + std::string(name_of(a.collective))];
-    const AlgorithmCost cost = Measured(build_schedule(a, desc, testing::in_place(placing, ranks))).cost();
+    const AlgorithmCost cost = Measured(Recipe(a).build_all(desc, testing::in_place(placing, ranks))).cost();
     stated = a.cost(desc, ranks);
     found.scratch = std::max(found.scratch, cost.scratch);
     found.whole = found.whole || cost.whole;
   });
   for (const auto& [name, both] : all) {
     EXPECT_LE(both.first.scratch, 2 * both.second.scratch + 1e-9) << name;
-    if (ranks > 1) EXPECT_EQ(both.first.whole, both.second.whole) << name;
+    if (ranks > 1) {
+      EXPECT_EQ(both.first.whole, both.second.whole) << name;
+    }
   }
 }
 

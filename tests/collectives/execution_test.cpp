@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/cells.hpp>
 #include <sinew/collectives/executor.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <support/schedules.hpp>
 
@@ -76,7 +77,7 @@ class Group {
 
   /// Runs one call on every rank and expects its results.
   void expect_right(const Algorithm& algorithm, const CollectiveDesc& desc, Placing placing, std::uint64_t segment) {
-    const Schedule schedule = build_schedule(algorithm, desc, testing::in_place(placing, size()));
+    const Schedule schedule = Recipe(algorithm).build_all(desc, testing::in_place(placing, size()));
     ++sequence_;
     std::vector<std::unique_ptr<Executable>> executables;
     std::vector<Memory> memory;

@@ -142,7 +142,7 @@ TEST_P(LaunchOf, Mpich_BringsAllRanksTogether) {
 }
 
 /// Worlds before and after MPI_Init in one process, and an exchange over MPI itself.
-void meet_beside_mpi(const Strings& launcher, const std::string& probe, const std::string& kind) {
+[[maybe_unused]] void meet_beside_mpi(const Strings& launcher, const std::string& probe, const std::string& kind) {
   for (const std::string order : {"before", "after"}) {
     Strings command = launcher;
     command.insert(command.end(), {probe, "2", "100", order});
@@ -203,7 +203,8 @@ bool has_programs() { return ::access(PROGRAMS "/survivors", X_OK) == 0; }
 
 /// Ranks 0 and 1 on one host, 2 and 3 on the other; the programs are those of the scorecard.
 Outcome job_on_two_hosts(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> all{TWO_HOSTS, "run", std::string(PROGRAMS) + "/" + program, SINEW_RUN};
+  std::vector<std::string> all{ON_HOSTS,  "--launcher", SINEW_RUN,
+                               "--ranks", "2,2",        std::string(PROGRAMS) + "/" + program};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return run_program(all, {"ASAN_OPTIONS=detect_leaks=0"});
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/schedule_mutants.hpp>
 #include <support/schedules.hpp>
@@ -17,7 +18,7 @@ TEST_P(MutationOn, VerifierRejectsEveryMutant) {
   int survivors = 0;
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
     if (a.collective != plain_form(a.collective)) return;
-    const Schedule schedule = build_schedule(a, desc, testing::in_place(placing, ranks));
+    const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, ranks));
     testing::Mutants(schedule, [&](const Schedule& mutant, const std::string& what) {
       ++mutants;
       const ScheduleVerdict verdict = verify(mutant);

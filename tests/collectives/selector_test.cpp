@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,23 @@ CollectiveDesc sum_of(std::uint64_t count) {
   return {.collective = Collective::AllReduce, .dtype = DType::F32, .count = count};
 }
 
+/// As many hosts, and ranks on each; messages inside hosts as in one_host, between them a tenth of the rate.
+Facts hosts_of(int hosts, int ranks_each) {
+  Facts facts;
+  for (int r = 0; r < hosts * ranks_each; ++r) facts.ranks.push_back({r / ranks_each, r});
+  facts.cores_of_host.assign(static_cast<std::size_t>(hosts), ranks_each);
+  facts.transports = {"wire"};
+  CostCurve near = one_host(2, 2).links.begin()->second.front().reach.cost;
+  CostCurve far = near;
+  far.latency_s = 10 * kLatency;
+  far.knots.clear();
+  far.knots.push_back({4096.0, kBytesPerSecond / 10});  // not a page
+  for (int a = 0; a < hosts; ++a) {
+    for (int b = a; b < hosts; ++b) facts.links[{a, b, false}] = {{"wire", {true, {}, a == b ? near : far, "wire"}}};
+  }
+  return facts;
+}
+
 /// What is chosen beside an offload that predicts so much.
 Candidate chosen(const Facts& facts, const CollectiveDesc& desc, Seconds offload_predicts) {
   std::vector<NamedOffload> offloads;
@@ -54,6 +72,41 @@ TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   const Selector selector(facts, ranks_of(facts), {});
   EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "direct");
   EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "bidirectional_ring");
+}
+
+TEST(Selector, ComposesWhatCrossesHosts) {
+  const Facts facts = hosts_of(2, 4);
+  const Selector selector(facts, ranks_of(facts), {});
+  const Plan plan = selector.select(sum_of(16 << 20)).plan;
+  EXPECT_EQ(plan.chosen().algorithm, "hierarchical");
+  EXPECT_THAT(plan.chosen().way, HasSubstr("across 2 of them"));
+  // Every byte must leave its host once, at a tenth of the rate.
+  const Seconds least = (64 << 20) / (kBytesPerSecond / 10);
+  EXPECT_GE(plan.chosen().predicted, least);
+  EXPECT_LE(plan.chosen().predicted, 1.2 * least);
+  EXPECT_EQ(selector.select({.collective = Collective::AllGather, .dtype = DType::F32, .count = 1 << 20})
+                .plan.chosen()
+                .algorithm,
+            "hierarchical");
+}
+
+TEST(Selector, ChargesForWhatLeavesAHost_HoweverManyRanksSendIt) {
+  const Facts facts = hosts_of(2, 4);
+  const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;
+  const auto halving = std::ranges::find(plan.candidates(), "recursive_doubling", &Candidate::algorithm);
+  ASSERT_NE(halving, plan.candidates().end());
+  // In its last round each of the four ranks sends the whole message to the other host.
+  EXPECT_GE(halving->predicted, 4 * (64 << 20) / (kBytesPerSecond / 10));
+}
+
+TEST(Selector, ComposesNothing_WhereAllRanksAreEquallyNear) {
+  for (const Facts& facts : {one_host(4, 4), hosts_of(4, 1)}) {
+    const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;
+    for (const Candidate& c : plan.candidates()) {
+      if (c.algorithm != "hierarchical") continue;
+      EXPECT_THAT(c.rejected, HasSubstr("equally near"));
+    }
+  }
 }
 
 TEST(Selector, PredictsFromTheCurve) {

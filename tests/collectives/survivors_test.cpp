@@ -55,9 +55,8 @@ class Survivors : public testing::TestWithParam<Way> {
   }
 
   /// Four ranks, of which the first and the last die in their turn; `start`: the command before the program.
-  void expect_named(Strings start, const Strings& between = {}) const {
+  void expect_named(Strings start) const {
     start.insert(start.end(), {PROGRAMS "/survivors"});
-    start.insert(start.end(), between.begin(), between.end());
     Strings environment{std::string("SINEW_TRANSPORTS=") + GetParam().transports, "ASAN_OPTIONS=detect_leaks=0"};
     if (*GetParam().ofi_provider != 0)
       environment.push_back(std::string("SINEW_OFI_PROVIDER=") + GetParam().ofi_provider);
@@ -85,7 +84,9 @@ INSTANTIATE_TEST_SUITE_P(OneHost, Survivors, testing::ValuesIn(ways_of_one_host(
 /// Ranks 0 and 1 on one host, 2 and 3 on the other.
 class SurvivorsOfTwoHosts : public Survivors {};
 
-TEST_P(SurvivorsOfTwoHosts, NameTheDeadRankAndGoOn) { expect_named({TWO_HOSTS, "run"}, {SINEW_RUN}); }
+TEST_P(SurvivorsOfTwoHosts, NameTheDeadRankAndGoOn) {
+  expect_named({ON_HOSTS, "--launcher", SINEW_RUN, "--ranks", "2,2"});
+}
 
 INSTANTIATE_TEST_SUITE_P(TwoHosts, SurvivorsOfTwoHosts, testing::ValuesIn(ways_between_hosts()),
                          [](const auto& way) { return way.param.name; });

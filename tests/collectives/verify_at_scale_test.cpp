@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/cells.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/schedules.hpp>
 
@@ -19,7 +20,7 @@ TEST_P(VerifierAtScaleOn, AcceptsEveryAlgorithm) {
     const CollectiveDesc desc = testing::desc_of(a.collective, op, has_root(a.collective) ? ranks / 3 : 0);
     if (a.collective != plain_form(a.collective) || !a.supports(desc, ranks).ok) continue;
     for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
-      const ScheduleVerdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
+      const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, testing::in_place(placing, ranks)));
       EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/builder.hpp>
 #include <sinew/collectives/dependencies.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/schedules.hpp>
 
@@ -17,7 +18,8 @@ using testing::Placing;
 
 Schedule schedule_of(std::string_view name, Collective collective, int ranks, ReduceOp op = ReduceOp::Sum,
                      Placing placing = Placing::OutOfPlace) {
-  return build_schedule(*find_algorithm(collective, name), desc_of(collective, op), testing::in_place(placing, ranks));
+  return Recipe(*find_algorithm(collective, name))
+      .build_all(desc_of(collective, op), testing::in_place(placing, ranks));
 }
 
 /// The verdict is no, about this rank and step (-1: none), and its reason says why.
@@ -34,7 +36,7 @@ class VerifierOn : public ::testing::TestWithParam<int> {};
 TEST_P(VerifierOn, AcceptsEveryAlgorithm_OutOfPlaceInPlaceAndMixed) {
   const int ranks = GetParam();
   testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
-    const ScheduleVerdict verdict = verify(build_schedule(a, desc, testing::in_place(placing, ranks)));
+    const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, testing::in_place(placing, ranks)));
     EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
   });
 }

@@ -199,8 +199,9 @@ TEST(HostPeers, SayHowManyDescriptorsTheyNeed_WhereTheLeaderMayOpenTooFew) {
         EXPECT_EQ(e.code(), Code::System);
         const std::string what = e.what();
         EXPECT_NE(what.find("4 ranks need 16 "), std::string::npos) << what;
-        if (world.rank == 0)
+        if (world.rank == 0) {
           EXPECT_NE(what.find(fmt::format("RLIMIT_NOFILE is {};", limit)), std::string::npos) << what;
+        }
       }
       EXPECT_LT(Clock::now() - before, 10s) << "rank " << world.rank;
     });

@@ -346,7 +346,7 @@ int IpcOffload::progress() noexcept {
     if (r.status.ok()) {
       try {
         if (!step(r)) return steps;
-      } catch (const Error& e) {
+      } catch (const std::exception& e) {
         abort(status_of(e));
         try {
           mark_event();

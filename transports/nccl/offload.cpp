@@ -144,7 +144,7 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
     const Features& features = abilities_.features;
     return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, features, call, op),
                      way_of(call.collective, features));
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     end(status_of(e));
     return Answer::Failed;
   }
@@ -185,7 +185,7 @@ void NcclOffload::started(Launch& launch) noexcept {
   try {
     launch.event = order.runtime().record(order.stream());
     launch.mark->set(order.runtime(), launch.event);  // it takes the event over, and keeps it beyond the completion
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     end(status_of(e));
   }
 }
@@ -233,7 +233,7 @@ int NcclOffload::finish_reached() noexcept {
       finish(started_.pop(), {});
       ++count;
     }
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     end(status_of(e));
   }
   return count;

@@ -1,6 +1,6 @@
 // A module without rails. PLANTED_NAME: what it calls itself; PLANTED_REASON: why it is not available, if it is not;
-// PLANTED_THROW: what its open() throws, if anything. PLANTED_SIGNAL: what it handles as soon as it is loaded, if
-// anything.
+// PLANTED_THROW: what its open() throws, if anything; PLANTED_EMPTY: it returns nothing. PLANTED_SIGNAL: what it
+// handles as soon as it is loaded, if anything.
 #include <csignal>
 #include <memory>
 #include <span>
@@ -33,7 +33,9 @@ class PlantedModule final : public sinew::Module {
   }
   std::unique_ptr<sinew::Fabric> open(const sinew::FabricContext&) override {
 #ifdef PLANTED_THROW
-    throw std::runtime_error(PLANTED_THROW);
+    throw PLANTED_THROW;
+#elif defined PLANTED_EMPTY
+    return nullptr;
 #else
     return std::make_unique<PlantedFabric>();
 #endif

@@ -1,0 +1,77 @@
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/hierarchy/composer.hpp>
+#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/premultiply.hpp>
+
+namespace sinew {
+namespace {
+
+/// What a collective needs of an algorithm inside, and across.
+std::vector<Collective> needs(Collective collective, bool inside) {
+  if (collective == Collective::AllReduce && inside) return {Collective::ReduceScatter, Collective::AllGather};
+  return {collective};
+}
+
+}  // namespace
+
+Availability Composition::supports(const CollectiveDesc& desc, int ranks) const {
+  switch (desc.collective) {
+    case Collective::AllReduce:
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::Broadcast:
+    case Collective::Reduce: break;
+    default: return Availability::no(fmt::format("no composition for {}", name_of(desc.collective)));
+  }
+  if (levels.without_idle().part_of.empty()) return Availability::no("all ranks are equally near each other");
+  for (const bool in : {true, false}) {
+    const std::string_view name = in ? inside : across;
+    for (const Collective c : needs(desc.collective, in)) {
+      CollectiveDesc part = desc;
+      part.collective = c;
+      const Algorithm* a = find_algorithm(c, name);
+      if (a == nullptr) return Availability::no(fmt::format("there is no {} for {}", name, name_of(c)));
+      if (const Availability can = a->supports(part, ranks); !can.ok) return can;
+      if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
+      const bool one_chunk = c == Collective::Broadcast || c == Collective::Reduce;
+      if (one_chunk && a->build(part, part.root, ranks, false).out_class.size() > 1)
+        return Availability::no(fmt::format("{} cuts the message into chunks of its own", name));
+    }
+  }
+  return Availability::yes();
+}
+
+Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const {
+  Ranks all;
+  for (int r = 0; r < ranks; ++r) all.push_back(r);
+  const bool cut = desc.collective == Collective::AllReduce;
+  const int chunks = cut ? Composer::chunks(*this, desc, all, 0) : 1;
+  ProgramBuilder b(desc, rank, ranks, in_place, chunks);
+  Composer composer(*this, desc, rank, b);
+  const auto each = [](int n, auto chunk) {
+    Slices slices;
+    for (int i = 0; i < n; ++i) slices.push_back(chunk(i));
+    return slices;
+  };
+  const auto in = [&](int i) { return b.in(i); };
+  const auto out = [&](int i) { return b.out(i); };
+  const bool root = rank == desc.root;
+  switch (desc.collective) {
+    case Collective::AllReduce: composer.all_reduce(all, 0, each(chunks, in), each(chunks, out)); break;
+    case Collective::AllGather: composer.all_gather(all, 0, b.in(), each(ranks, out)); break;
+    case Collective::ReduceScatter: composer.reduce_scatter(all, 0, each(ranks, in), b.out()); break;
+    case Collective::Broadcast: composer.broadcast(all, 0, desc.root, root ? b.in() : Slice{}, b.out()); break;
+    case Collective::Reduce: composer.reduce(all, 0, desc.root, b.in(), root ? b.out() : Slice{}); break;
+    default: assert(!"supports() says no");
+  }
+  Program program = b.build();
+  if (!reduces(desc.collective) || desc.op != ReduceOp::PreMulSum) return program;
+  return premultiplied(desc.collective, std::move(program));
+}
+
+}  // namespace sinew

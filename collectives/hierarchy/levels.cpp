@@ -1,0 +1,35 @@
+#include <algorithm>
+#include <set>
+
+#include <sinew/collectives/hierarchy/levels.hpp>
+
+namespace sinew {
+
+std::vector<std::vector<int>> Levels::parts(std::size_t level, std::span<const int> ranks) const {
+  std::vector<std::vector<int>> parts;
+  std::vector<int> numbers;
+  for (const int r : ranks) {
+    const int number = part_of[level][static_cast<std::size_t>(r)];
+    const auto at = std::ranges::find(numbers, number);
+    if (at == numbers.end()) {
+      numbers.push_back(number);
+      parts.push_back({r});
+    } else {
+      parts[static_cast<std::size_t>(at - numbers.begin())].push_back(r);
+    }
+  }
+  return parts;
+}
+
+Levels Levels::without_idle() const {
+  Levels kept;
+  for (const std::vector<int>& numbers : part_of) {
+    const std::size_t parts = std::set<int>(numbers.begin(), numbers.end()).size();
+    const bool as_before =
+        !kept.part_of.empty() && parts == std::set<int>(kept.part_of.back().begin(), kept.part_of.back().end()).size();
+    if (parts > 1 && parts < numbers.size() && !as_before) kept.part_of.push_back(numbers);
+  }
+  return kept;
+}
+
+}  // namespace sinew

@@ -1,0 +1,176 @@
+// What Selector expects each way of running a call to take.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/selector.hpp>
+
+namespace sinew {
+namespace {
+
+/// A curve is that of a round in which both ranks send and wait. Who takes part in a broadcast or scatter does one of
+/// the two, and messages that are sent without asking wait for nobody: such calls follow each other so much faster.
+constexpr double kAheadMessages = 8 << 10;
+constexpr double kAheadStart = 0.6;
+constexpr double kAheadBytes = 0.4;
+
+/// Of one host's ranks, counted in their programs.
+struct Footprint {
+  std::uint64_t leaving = 0;  ///< bytes that they send to other hosts
+  std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
+};
+
+std::uint64_t elements(const std::vector<ChunkTable::Extent>& row, Slice s) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t k = 0; k < s.count; ++k) sum += row[s.first + k].count;
+  return sum;
+}
+
+/// `host`: places of its ranks, ascending.
+Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const std::vector<int>& host, int ranks) {
+  Footprint found;
+  if (has_local_counts(desc.collective)) return found;  // known to each call only
+  for (const int rank : host) {
+    const Program program = recipe.build(desc, rank, ranks, false);
+    const ChunkTable chunks = chunk_table(desc, program);
+    for (const Step& s : program.steps) {
+      if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
+      const auto& row = s.a.space == Space::In ? chunks.in : s.a.space == Space::Out ? chunks.out : chunks.scratch;
+      found.leaving += elements(row, s.a) * size_of(desc.dtype);
+    }
+    const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
+    found.scratch = std::max(found.scratch, elements(chunks.scratch, {Space::Scratch, 0, all}) * size_of(desc.dtype));
+  }
+  return found;
+}
+
+}  // namespace
+
+Seconds Selector::on_links(Collective collective, const AlgorithmCost& cost, double bytes, const TransportSet& set,
+                           Links links) const {
+  if (cost.rounds == 0) return 0;
+  // A rank that sends to many at once, or receives from many, pays for each of them.
+  const double message = bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds;
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    const bool inside = where.host_a == where.host_b;
+    if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
+    const CostCurve& curve = facts_.link(where, transport)->cost;
+    const Seconds start = curve.seconds(0);
+    const Seconds moving = curve.seconds(message) - start;
+    const bool ahead = is_from_root(collective) && message <= kAheadMessages;
+    slowest = std::max(slowest, ahead ? kAheadStart * start + kAheadBytes * moving : start + moving);
+  }
+  return cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
+}
+
+Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const {
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a == where.host_b) continue;
+    const CostCurve& curve = facts_.link(where, transport)->cost;
+    slowest = std::max(slowest, curve.seconds(static_cast<double>(leaving)) - curve.seconds(0));
+  }
+  return slowest;
+}
+
+void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  const AlgorithmCost cost = algorithm.cost(desc, ranks);
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  const std::uint64_t leaving = hosts_ > 1 ? footprint_of(algorithm, desc, largest_host_, ranks).leaving : 0;
+  double scratch = cost.scratch;
+  if (reduces(desc.collective) && desc.op == ReduceOp::PreMulSum) scratch += 1;
+  for (const TransportSet& set : sets_) {
+    const Seconds busy = turns_ * on_links(desc.collective, cost, bytes, set, Links::All);
+    const Seconds predicted = cost.rounds == 0
+                                  ? bytes / facts_.copy_bytes_per_s
+                                  : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(leaving, set));
+    options.push_back({.candidate = {std::string(algorithm.name), set.label, "", predicted, ""},
+                       .recipe = algorithm,
+                       .transports = &set,
+                       .whole = cost.whole,
+                       .scratch = static_cast<std::uint64_t>(scratch * bytes)});
+  }
+}
+
+void Selector::find_levels(const std::vector<int>& numa_nodes) {
+  std::vector<int> hosts;
+  for (const int r : world_ranks_) hosts.push_back(facts_.ranks[static_cast<std::size_t>(r)].host);
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < numa_nodes.size(); ++i) nodes.push_back(hosts[i] << 16 | (numa_nodes[i] + 1));
+  if (!nodes.empty()) levels_.part_of.push_back(nodes);
+  levels_.part_of.push_back(hosts);
+  const std::set<int> distinct(hosts.begin(), hosts.end());
+  hosts_ = static_cast<int>(distinct.size());
+  for (const int host : distinct) {
+    std::vector<int> places;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (hosts[i] == host) places.push_back(static_cast<int>(i));
+    }
+    if (places.size() > largest_host_.size()) largest_host_ = std::move(places);
+  }
+}
+
+/// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
+/// of it overlaps.
+Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, double pieces,
+                          const TransportSet& set) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  Seconds all = 0, longest = 0;
+  double rounds = 0;
+  const auto add = [&](Collective collective, std::string_view name, int ranks, Links links) {
+    CollectiveDesc stage = desc;
+    stage.collective = collective;
+    const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
+    const Seconds once = on_links(collective, cost, bytes, set, links);
+    all += once;
+    longest = std::max(longest, once);
+    rounds += cost.rounds;
+  };
+  const int here = static_cast<int>(largest_host_.size());
+  if (desc.collective == Collective::AllReduce) {
+    add(Collective::ReduceScatter, how.inside, here, Links::InsideHosts);
+    add(Collective::AllGather, how.inside, here, Links::InsideHosts);
+  } else {
+    add(desc.collective, how.inside, here, Links::InsideHosts);
+  }
+  add(desc.collective, how.across, hosts_, Links::AcrossHosts);
+  return turns_ * (longest + (all - longest) / pieces) + rounds * crowd_ * kSchedulerTurn;
+}
+
+Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, ""}, .transports = &set};
+  std::string reason = "there is no composition of this collective";
+  for (const Algorithm& inside : all_algorithms()) {
+    if (inside.collective != first_inside(desc.collective)) continue;
+    for (const Algorithm& across : all_algorithms()) {
+      if (across.collective != desc.collective) continue;
+      const Composition how{levels_, inside.name, across.name};
+      if (const Availability can = how.supports(desc, ranks); !can.ok) {
+        if (!best.recipe) reason = can.reason;
+        continue;
+      }
+      const double pieces = std::max(
+          1.0, static_cast<double>(size_to_select_by(desc)) / ranks / static_cast<double>(kCutting.segment_bytes));
+      const Seconds time = predict(desc, how, pieces, set);
+      if (best.recipe && time >= best.candidate.predicted) continue;
+      best.recipe = how;
+      best.candidate.predicted = time;
+      best.candidate.way = fmt::format("{} inside hosts, {} across {} of them", inside.name, across.name, hosts_);
+    }
+  }
+  if (!best.recipe) {
+    best.candidate.rejected = reason;
+    return best;
+  }
+  const Footprint held = footprint_of(*best.recipe, desc, largest_host_, ranks);
+  best.scratch = held.scratch;
+  best.candidate.predicted = std::max(best.candidate.predicted, crossing(held.leaving, set));
+  return best;
+}
+
+}  // namespace sinew

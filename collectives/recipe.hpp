@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// What programs are built by: one algorithm for all ranks alike, or a composition.
+class SINEW_API Recipe {
+ public:
+  Recipe(const Algorithm& algorithm) noexcept : how_(&algorithm) {}  // an algorithm is a recipe
+  Recipe(Composition composition) noexcept : how_(std::move(composition)) {}
+
+  std::string_view name() const noexcept;
+  /// What a rank runs; of a v-form chunk by chunk; contributions are scaled first where the operator is PreMulSum.
+  Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
+  /// Every rank's program. in_place: one per rank; its length is the number of ranks.
+  Schedule build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const;
+
+ private:
+  std::variant<const Algorithm*, Composition> how_;
+};
+
+}  // namespace sinew
