@@ -19,7 +19,7 @@ late_row() {
 sinew_run -n $ranks "${late[@]}" >"$scratch/late" || true
 late_row late "one host"
 status=0
-tests/programs/two_hosts.sh run "$PWD/${late[0]}" "$PWD/$bin/sinew-run" "${late[@]:1}" >"$scratch/prefixed" || status=$?
+tests/hosts/run.sh --launcher "$PWD/$bin/sinew-run" --ranks 2,2 "$PWD/${late[0]}" "${late[@]:1}" >"$scratch/prefixed" || status=$?
 if [ $status -eq 77 ]; then
   row late_two_hosts "two hosts: the same" "$ranks and $ranks of $ranks" "not measured: $(cat "$scratch/prefixed")" false
 else

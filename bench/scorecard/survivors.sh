@@ -36,11 +36,11 @@ fi
 survivors_row survivors_openmpi "Open MPI's --enable-recovery" \
   open_mpi --enable-recovery --oversubscribe -n $ranks "$bin/survivors"
 if unshare -n true 2>/dev/null; then
-  survivors_row survivors_two_hosts "two hosts" tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
+  survivors_row survivors_two_hosts "two hosts" tests/hosts/run.sh --launcher "$PWD/$bin/sinew-run" --ranks 2,2 "$PWD/$bin/survivors"
   for transport in tcp ucx ofi; do
     [ -e "build/release/lib/sinew-modules/sinew_$transport.so" ] || [ $transport = tcp ] || continue
     SINEW_TRANSPORTS=$transport SINEW_OFI_PROVIDER=tcp survivors_row "survivors_two_hosts_$transport" \
-      "two hosts, $transport" tests/programs/two_hosts.sh run "$PWD/$bin/survivors" "$PWD/$bin/sinew-run"
+      "two hosts, $transport" tests/hosts/run.sh --launcher "$PWD/$bin/sinew-run" --ranks 2,2 "$PWD/$bin/survivors"
   done
 else
   row survivors_two_hosts "two hosts: $what" "$must" "not measured: no network namespaces here" false

@@ -37,13 +37,15 @@ TEST(Modules, BadOnesAreShownWithTheReason) {
   for (const char* row :
        {"shm +ok ", "fine +ok ", "impostor +no .* calls itself 'fine'", "lonely +no .*libplanted_answer.so",
         "no_entry +no .*no sinew_module_entry", "other_abi +no .*has ABI sinew-of-another-time, expected sinew-",
-        "text +no +cannot be loaded: ", "thrower +no +thrown for a test", "unwilling +no +made for a test"}) {
+        "text +no +cannot be loaded: ", "thrower +no +thrown for a test",
+        "number +no +.*threw something that is no std::exception", "empty +no +.*returned no fabric",
+        "unwilling +no +made for a test"}) {
     EXPECT_THAT(outcome.out, ContainsRegex(std::string("\n") + row));
   }
 }
 
 TEST(Modules, JobGoesOnWithTheOthers) {
-  for (const Words& only : {Words{}, {"--transport", "shm,text,thrower,other_abi"}}) {
+  for (const Words& only : {Words{}, {"--transport", "shm,text,thrower,number,empty,other_abi"}}) {
     Words command = {SINEW_CONFORMANCE, "--largest", "4KiB"};
     command.insert(command.end(), only.begin(), only.end());
     const Outcome outcome = two_ranks(command);

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# two_hosts.sh JOB PROBE SINEW_RUN: lets four ranks on two hosts meet in one of the ways that there are; the hosts are network namespaces
+# of this machine, joined by one link. Needs root. Exit code 77: no namespaces here.
+set -euo pipefail
+job=$1 probe=$2 run=$3
+# shellcheck source=tests/hosts/namespaces.sh
+source "$(dirname -- "$0")/namespaces.sh"
+make_hosts 2
+one=$(address 0) two=$(address 1)
+timeout=60s
+
+# By hand: RANK LOCAL_RANK HOST SECRET-FILE
+rank() {
+  on "$3" env RANK="$1" LOCAL_RANK="$2" WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 MASTER_ADDR="$one" MASTER_PORT=29600 \
+    SINEW_TIMEOUT="$timeout" SINEW_SECRET_FILE="$folder/$4" "$probe" 2
+}
+
+case $job in
+  variables)
+    head -c 32 /dev/urandom >"$folder/secret"
+    rank 1 1 0 secret & first=$!
+    rank 2 0 1 secret & second=$!
+    rank 3 1 1 secret & third=$!
+    rank 0 0 0 secret
+    wait $first
+    wait $second
+    wait $third
+    ;;
+  wrong_secret)
+    head -c 32 /dev/urandom >"$folder/secret"
+    head -c 32 /dev/urandom >"$folder/other"
+    timeout=2s
+    rank 0 0 0 secret & first=$!
+    rank 2 0 1 other || true
+    wait $first || true
+    ;;
+  sinew_run) SINEW_RSH=$rsh on 0 "$run" --hosts "localhost:2,$two:2" "$probe" 2 ;;
+  openmpi)
+    on 0 mpirun.openmpi --allow-run-as-root --oversubscribe -mca plm_rsh_agent "$rsh" -mca oob_tcp_if_include "$one/24" \
+      --host "localhost:2,$two:2" -n 4 "$probe" 2
+    ;;
+  mpich)
+    on 0 mpirun.mpich -launcher ssh -launcher-exec "$rsh" -iface link0 -hosts "$one:2,$two:2" -n 4 "$probe" 2
+    ;;
+  *) echo "two_hosts.sh: no job '$job'" >&2; exit 2 ;;
+esac

@@ -1,0 +1,146 @@
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <support/scratch_folder.hpp>
+
+#include "run_job.hpp"
+
+namespace sinew::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// SINEW_RSH that stays on this machine: forgets the host's name and runs the command as a remote shell would.
+class FakeRsh {
+ public:
+  FakeRsh() {
+    const std::string path = folder_ / "rsh";
+    std::ofstream(path) << "#!/bin/sh\necho 'Welcome to this machine'\necho \"$*\" >> " << log()
+                        << "\nshift\nexec sh -c \"$*\"\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  std::string variable() const { return "SINEW_RSH=" + folder_ / "rsh"; }
+  std::string log() const { return folder_ / "log"; }
+
+ private:
+  ScratchFolder folder_;
+};
+
+TEST(SinewRunHosts, MeetOverTheLaunchersStore) {
+  const FakeRsh rsh;
+  const Outcome o = sinew_run({"--hosts", "a:2,localhost:1,b:2", EXCHANGE_PROBE, "2"}, {rsh.variable()});
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_EQ(lines(o.out).size(), 10u);
+  EXPECT_THAT(o.out, AllOf(HasSubstr("[4] world 1 rank 4 of 5"), HasSubstr("local 1 of 2"), HasSubstr("local 0 of 1")));
+  const Strings commands = lines_of(rsh.log());
+  EXPECT_EQ(commands.size(), 2u);
+  for (const std::string& c : commands)
+    EXPECT_TRUE(c.ends_with("sinew-run' --agent")) << "no secret, no more words: " << c;
+}
+
+TEST(SinewRunHosts, ForwardVariablesFolderAndInputs) {
+  const FakeRsh rsh;
+  const Outcome o = sinew_run(
+      {"--hosts", "a:1", "--env", "COLOUR=it's blue", "-n", "1", "sh", "-c", "echo \"$COLOUR $SINEW_LOG $PWD\""},
+      {rsh.variable(), "SINEW_LOG=error"});
+  EXPECT_EQ(o.out, fmt::format("[0] it's blue error {}\n", std::filesystem::current_path().string())) << o.err;
+}
+
+TEST(SinewRunHosts, EndTogether) {
+  const FakeRsh rsh;
+  const ScratchFolder folder;
+  const Outcome o = run_script(
+      4,
+      fmt::format(
+          "echo $$ >> {0}; [ $RANK = 3 ] && while [ $(wc -l < {0}) -lt 4 ]; do :; done && kill -SEGV $$; sleep 1000",
+          folder / "pids"),
+      {"--hosts", "a:2,b:2"}, {rsh.variable()});
+  EXPECT_EQ(o.exit_code, 128 + SIGSEGV);
+  EXPECT_THAT(o.err, HasSubstr("rank 3 was killed by SIGSEGV"));
+  for (const std::string& pid : lines_of(folder / "pids")) EXPECT_TRUE(gone(pid));
+}
+
+TEST(SinewRunHosts, SaySo_WhenAHostCannotBeReached) {
+  const Outcome o = sinew_run({"--hosts", "a:2,b:1", "sleep", "1000"}, {"SINEW_RSH=false"});
+  EXPECT_EQ(o.exit_code, 255);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("host a: "), HasSubstr("ranks 0, 1 lost")));
+  const FakeRsh rsh;
+  const Outcome none = sinew_run({"--hosts", "a:2", "/no/such/program"}, {rsh.variable()});
+  EXPECT_EQ(none.exit_code, 255);
+  EXPECT_THAT(none.err, HasSubstr("/no/such/program: No such file"));
+}
+
+/// A remote shell that never gets anywhere; says so in a file.
+struct HungRsh {
+  explicit HungRsh(const std::string& before = "") {
+    const std::string path = folder / "rsh";
+    std::ofstream(path) << "#!/bin/sh\n" << before << "\necho $$ >> " << (folder / "pids") << "\nsleep 1000\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  /// Of a job on two hosts, once both shells run.
+  Strings pids() const { return wait_for_lines(folder / "pids", 2); }
+  std::string variable() const { return "SINEW_RSH=" + folder / "rsh"; }
+  ScratchFolder folder;
+};
+
+TEST(SinewRunHosts, NameTheHost_WhenItDoesNotAnswerInTime) {
+  const HungRsh rsh;
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome o = sinew_run({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable(), "SINEW_TIMEOUT=500ms"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+  EXPECT_EQ(o.exit_code, 255);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("host a: no answer within 0.5 s (SINEW_TIMEOUT)"), HasSubstr("rank 0 lost")));
+  for (const std::string& pid : rsh.pids()) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, EndTheRemoteShell_WhenTheJobIsEndedBeforeItAnswers) {
+  const HungRsh rsh;
+  const std::string large = "LARGE=" + std::string(100'000, 'x');  // more than a pipe holds by itself
+  Running job({"--hosts", "a:1,b:1", "--env", large, "sleep", "1000"}, {rsh.variable()});
+  const Strings pids = rsh.pids();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, KillTheRemoteShell_WhenItIgnoresSigterm) {
+  const HungRsh rsh("trap '' TERM");
+  Running job({"--hosts", "a:1,b:1", "sleep", "1000"}, {rsh.variable()});
+  const Strings pids = rsh.pids();
+  ::kill(job.pid(), SIGTERM);
+  std::this_thread::sleep_for(200ms);  // two signals, not one
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, EndAfterSigkill_WhenTheAgentReportsNoMore) {
+  const FakeRsh rsh;
+  const ScratchFolder folder;
+  Running job({"--hosts", "a:1", "sh", "-c", fmt::format("echo $PPID >> {}; exec sleep 1000", folder / "agent")},
+              {rsh.variable()});
+  const Strings agent = wait_for_lines(folder / "agent", 1);
+  ASSERT_EQ(agent.size(), 1u);
+  ::kill(std::stoi(agent[0]), SIGSTOP);
+  ::kill(job.pid(), SIGTERM);
+  std::this_thread::sleep_for(200ms);
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_TRUE(gone(agent[0]));
+}
+
+}  // namespace
+}  // namespace sinew::test
