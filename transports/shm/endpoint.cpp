@@ -9,9 +9,11 @@
 namespace sinew::shm {
 namespace {
 
-std::size_t index_on_host(const HostPeers& host, int rank) {
+/// What the owner of the port writes for `rank`.
+template <class PortType>
+auto& box_for(PortType& port, const HostPeers& host, int rank) {
   const auto ranks = host.ranks();
-  return static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  return port.box(static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin()), ranks.size());
 }
 
 const Port& port_of(HostPeers& host, const PortAddress& a) {
@@ -23,14 +25,14 @@ const Port& port_of(HostPeers& host, const PortAddress& a) {
 ShmEndpoint::ShmEndpoint(Hub& hub, const PortAddress& peer)
     : hub_(hub),
       peer_(static_cast<int>(peer.rank)),
-      mine_(hub.port->boxes()[index_on_host(hub.host, peer_)]),
-      theirs_(port_of(hub.host, peer).boxes()[index_on_host(hub.host, hub.rank)]),
+      mine_(box_for(*hub.port, hub.host, peer_)),
+      theirs_(box_for(port_of(hub.host, peer), hub.host, hub.rank)),
       their_port_(port_of(hub.host, peer)),
       their_heap_(hub.host.memory_of(peer_)),
       waker_(hub.host.waker_of(peer_)),
       same_process_(hub.host.same_process(peer_)),
-      out_(mine_.ring, hub.salt, theirs_.consumed.value),
-      in_(theirs_.ring, peer.salt, mine_.consumed.value),
+      out_(Port::ring_of(mine_, hub.host.ranks().size()), hub.salt, theirs_.consumed.value),
+      in_(Port::ring_of(theirs_, hub.host.ranks().size()), peer.salt, mine_.consumed.value),
       matcher_(*this, hub.pool, hub.finished, hub.generation) {
   hub_.endpoints.push_back(this);
 }

@@ -10,13 +10,12 @@
 
 namespace sinew::shm {
 
-/// What one rank writes for one peer, in its own heap.
+/// What one rank writes for one peer, in its own heap. Behind it lies the ring to the peer.
 struct Box {
   LoneWord consumed;  ///< lines of the peer's ring that are free again
   LoneWord returned;  ///< eager credit that is the peer's again, in all
   LoneWord claimed;   ///< the peer's message that this rank is reading in place; 0: none
   LoneWord ended;     ///< 1 + the position at which the ring to the peer ends for good; 0: open
-  RingLines ring;     ///< to the peer
 };
 
 /// One word per message that a peer may read in place: whom it is for (a rank of 24 bits), its id there and how it
@@ -35,17 +34,31 @@ constexpr std::uint64_t ticket_word(int reader, std::uint32_t id, Standing s) no
 /// What a receiver writes into `claimed` for the message of that id; never 0.
 constexpr std::uint64_t claim_word(std::uint32_t id) noexcept { return std::uint64_t{id} << 8 | 0xff; }
 
-/// Start of a rank's port; its boxes follow, one per rank of the host, in that order.
+/// Start of a rank's port; its boxes follow, one per rank of the host, in that order, each with its ring.
 struct Port {
   std::uint64_t proof;     ///< random, and written into ordinary memory, too:
   std::uint64_t proof_at;  ///< whoever finds it here by the process id reads the right process
   alignas(kFalseSharing) std::array<Word, kTickets> tickets;
 
-  Box* boxes() noexcept { return reinterpret_cast<Box*>(this + 1); }
-  const Box* boxes() const noexcept { return reinterpret_cast<const Box*>(this + 1); }
-  static std::size_t bytes_for(std::size_t ranks) noexcept { return sizeof(Port) + ranks * sizeof(Box); }
+  /// For the rank at `index` of `ranks`.
+  Box& box(std::size_t index, std::size_t ranks) noexcept {
+    return *reinterpret_cast<Box*>(reinterpret_cast<std::byte*>(this + 1) + index * stride(ranks));
+  }
+  const Box& box(std::size_t index, std::size_t ranks) const noexcept {
+    return const_cast<Port*>(this)->box(index, ranks);
+  }
+  static std::span<Frame> ring_of(Box& box, std::size_t ranks) noexcept {
+    return {reinterpret_cast<Frame*>(&box + 1), ring_lines(ranks)};
+  }
+  static std::span<const Frame> ring_of(const Box& box, std::size_t ranks) noexcept {
+    return {reinterpret_cast<const Frame*>(&box + 1), ring_lines(ranks)};
+  }
+  static std::size_t bytes_for(std::size_t ranks) noexcept { return sizeof(Port) + ranks * stride(ranks); }
+
+ private:
+  static std::size_t stride(std::size_t ranks) noexcept { return sizeof(Box) + ring_lines(ranks) * sizeof(Frame); }
 };
-static_assert(sizeof(Port) % kFalseSharing == 0);
+static_assert(sizeof(Port) % kFalseSharing == 0 && sizeof(Box) % kFalseSharing == 0);
 
 /// An address as it travels.
 struct PortAddress {

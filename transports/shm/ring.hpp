@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
@@ -17,7 +20,10 @@
 /// but by a chance of 2^-64.
 namespace sinew::shm {
 
-inline constexpr std::size_t kRingLines = 2048;
+inline constexpr std::size_t kFewestRingLines = 2048;
+inline constexpr std::size_t kMostRingLines = 8192;
+/// What one rank's rings to all others of its host take together, where they are longer than the shortest.
+inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
 inline constexpr std::size_t kPieceBytes = 8 << 10;
@@ -76,25 +82,31 @@ struct alignas(kCacheLine) Frame {
 };
 static_assert(sizeof(Frame) == kCacheLine);
 
-using RingLines = std::array<Frame, kRingLines>;
+/// Of each ring on a host with so many ranks, a power of two. The longer a ring, the longer ago the other core has read
+/// the line that is written next: where two cores share a cache that keeps it from both being slow.
+constexpr std::size_t ring_lines(std::size_t ranks) noexcept {
+  const std::size_t peers = ranks > 1 ? ranks - 1 : 1;
+  return std::bit_floor(std::clamp(kRingsBytes / sizeof(Frame) / peers, kFewestRingLines, kMostRingLines));
+}
 
 /// The sender's end.
 class RingWriter {
  public:
-  RingWriter(RingLines& lines, std::uint64_t salt, const Word& consumed) noexcept
+  /// `lines`: a power of two of them.
+  RingWriter(std::span<Frame> lines, std::uint64_t salt, const Word& consumed) noexcept
       : lines_(lines), salt_(salt), consumed_word_(consumed) {}
 
   /// Room for a frame; nullptr: not now. Nothing is sent before publish().
   Frame* claim(std::uint16_t lines) noexcept {
-    const std::uint64_t at = position_ % kRingLines;
-    const std::uint64_t skipped = at + lines > kRingLines ? kRingLines - at : 0;
+    const std::uint64_t at = place(position_);
+    const std::uint64_t skipped = at + lines > lines_.size() ? lines_.size() - at : 0;
     if (!has_room(skipped + lines)) return nullptr;
     if (skipped > 0) {
       Frame& skip = lines_[at];
       skip.kind = FrameKind::Skip;
       publish(skip, static_cast<std::uint16_t>(skipped));
     }
-    return &lines_[position_ % kRingLines];
+    return &lines_[place(position_)];
   }
   void publish(Frame& frame, std::uint16_t lines) noexcept {
     frame.lines = lines;
@@ -102,14 +114,16 @@ class RingWriter {
     position_ += lines;
   }
   bool has_room(std::uint64_t lines) noexcept {
-    if (position_ + lines - consumed_ <= kRingLines) return true;
+    if (position_ + lines - consumed_ <= lines_.size()) return true;
     consumed_ = consumed_word_.load(std::memory_order_acquire);
-    return position_ + lines - consumed_ <= kRingLines;
+    return position_ + lines - consumed_ <= lines_.size();
   }
   std::uint64_t position() const noexcept { return position_; }
 
  private:
-  RingLines& lines_;
+  std::uint64_t place(std::uint64_t position) const noexcept { return position & (lines_.size() - 1); }
+
+  std::span<Frame> lines_;
   std::uint64_t salt_;
   const Word& consumed_word_;
   std::uint64_t position_ = 0;
@@ -119,25 +133,26 @@ class RingWriter {
 /// The receiver's end.
 class RingReader {
  public:
-  RingReader(const RingLines& lines, std::uint64_t salt, Word& consumed) noexcept
+  /// `lines`: a power of two of them.
+  RingReader(std::span<const Frame> lines, std::uint64_t salt, Word& consumed) noexcept
       : lines_(lines), salt_(salt), consumed_word_(consumed) {}
 
   /// nullptr: nothing there.
   const Frame* next() const noexcept {
-    const Frame& f = lines_[position_ % kRingLines];
+    const Frame& f = lines_[place(position_)];
     return f.stamp.load(std::memory_order_acquire) == salt_ + position_ + 1 ? &f : nullptr;
   }
   /// To be called as soon as next() has found a frame: its first lines come while it is matched, and the line of the
   /// frame behind, which is looked at next anyway, while its bytes are copied.
   void fetch_ahead(const Frame& found) const noexcept {
-    const Frame* const behind = &lines_[(position_ + found.lines) % kRingLines];
+    const Frame* const behind = &lines_[place(position_ + found.lines)];
     for (std::size_t i = 1; i < found.lines && i <= kLinesAhead; ++i) prefetch_line(&found + i);
     prefetch_line(behind);
   }
   /// The frame is done with. The sender is told in quarters of the ring; true: now, it may wait for that.
   bool release(std::uint16_t lines) noexcept {
     position_ += lines;
-    if (position_ - told_ < kRingLines / 4) return false;
+    if (position_ - told_ < lines_.size() / 4) return false;
     told_ = position_;
     consumed_word_.store(told_, std::memory_order_release);
     return true;
@@ -147,7 +162,9 @@ class RingReader {
  private:
   static constexpr std::size_t kLinesAhead = 12;  // as many as a core fetches at once
 
-  const RingLines& lines_;
+  std::uint64_t place(std::uint64_t position) const noexcept { return position & (lines_.size() - 1); }
+
+  std::span<const Frame> lines_;
   std::uint64_t salt_;
   Word& consumed_word_;
   std::uint64_t position_ = 0;
