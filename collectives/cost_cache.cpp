@@ -23,21 +23,6 @@ using Json = nlohmann::json;
 constexpr const char* kFolder = "sinew";  // in the user's cache folder; the one folder that is made
 constexpr int kFormat = 3;                // raised where what is measured changes its meaning
 
-/// Costs hold for this: another kernel, processor or number of cores is measured anew.
-std::string machine_key(int cores) {
-  utsname name{};
-  ::uname(&name);
-  std::string model = "unknown processor";
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (line.starts_with("model name") || line.starts_with("CPU part")) {
-      model = line.substr(line.find(':') + 1);
-      break;
-    }
-  }
-  return fmt::format("{} |{} | {} cores | {} | sinew {}", name.release, model, cores, kernel_target(), version());
-}
-
 Json to_json(const MeasuredCosts& costs) {
   Json links = Json::object();
   for (const auto& [name, curve] : costs.links) {
@@ -107,6 +92,20 @@ void report(const std::string& file, const std::string& problem) {
 
 }  // namespace
 
+std::string machine_identity(int cores) {
+  utsname name{};
+  ::uname(&name);
+  std::string model = "unknown processor";
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name") || line.starts_with("CPU part")) {
+      model = line.substr(line.find(':') + 1);
+      break;
+    }
+  }
+  return fmt::format("{} |{} | {} cores | {} | sinew {}", name.release, model, cores, kernel_target(), version());
+}
+
 std::string cost_cache_file(const Config& config) {
   if (!config.cache_file.empty()) return config.cache_file;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
@@ -119,7 +118,7 @@ std::string cost_cache_file(const Config& config) {
 std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
   const Cache cache = read_cache(file);
   if (!cache.problem.empty()) report(file, cache.problem);
-  const auto known = cache.machines.find(machine_key(cores));
+  const auto known = cache.machines.find(machine_identity(cores));
   if (known == cache.machines.end()) return std::nullopt;
   try {
     return from_json(*known);
@@ -135,7 +134,7 @@ void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) 
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
-  cache.machines[machine_key(cores)] = to_json(costs);
+  cache.machines[machine_identity(cores)] = to_json(costs);
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
   std::ofstream out(beside);
   out << Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) << '\n';

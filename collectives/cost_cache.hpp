@@ -24,6 +24,9 @@ struct MeasuredCosts {
   std::int64_t again_at_s = 0;  ///< since the epoch
 };
 
+/// What costs hold for: the processor, how many of its cores the job has, the kernel and this version.
+SINEW_API std::string machine_identity(int cores);
+
 /// The file costs are kept in between jobs: SINEW_CACHE, else sinew/costs.json in the user's cache folder; empty where
 /// there is no home either.
 SINEW_API std::string cost_cache_file(const Config& config);

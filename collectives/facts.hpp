@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include <sinew/collectives/tuned_times.hpp>
 #include <sinew/core/cost.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/transport.hpp>
@@ -65,6 +66,7 @@ struct SINEW_API Facts {
   double copy_bytes_per_s = 8e9;          ///< one core, memory to memory
   double device_copy_bytes_per_s = 12e9;  ///< between a device and pinned memory, one way
   double reduce_bytes_per_s = 6e9;        ///< one core, `dst = a + b`, counted in bytes of dst
+  TunedTimes tuned;                       ///< of no ways: there is no file
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;

@@ -322,6 +322,23 @@ std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world, 
   return missing;
 }
 
+/// The file of rank 0, or why there is none that can be used. A Code comes first.
+Bytes tune_file_as_message(const std::string& file, const std::string& machine) {
+  try {
+    const std::optional<TunedTimes> times = load_tuned_times(file, machine);
+    return WireWriter().value(Code::Ok).text(times ? to_text(*times) : "").take();
+  } catch (const Error& e) {
+    return WireWriter().value(e.code()).text(e.what()).take();
+  }
+}
+
+TunedTimes tuned_times_in(WireReader& message) {
+  const auto code = message.value<Code>();
+  const std::string text = message.text();
+  if (code != Code::Ok) throw Error(code, text);
+  return text.empty() ? TunedTimes{} : tuned_times_from(text, "rank 0's file");
+}
+
 std::int64_t now_s() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1); }
 
 }  // namespace
@@ -336,7 +353,20 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     return now_s() < cached->again_at_s && cached->unfinished.contains(t);
   };
   const bool covers = cached && std::ranges::all_of(missing(*cached), waits);
-  const Bytes table = exchange.all_gather(covers ? to_bytes(*cached) : Bytes{})[0];
+  const std::string& tuned = world.options.config.tune_file;
+  Bytes given;
+  if (world.rank == 0 && (covers || !tuned.empty())) {
+    given = WireWriter()
+                .rest(tune_file_as_message(tuned, machine_identity(cores)))
+                .bytes(covers ? to_bytes(*cached) : Bytes{})
+                .take();
+  }
+  Bytes table;
+  if (const Bytes known = exchange.all_gather(given)[0]; !known.empty()) {
+    WireReader reader(known);
+    world.facts.tuned = tuned_times_in(reader);
+    table = reader.owned_bytes();
+  }
   if (!table.empty()) {
     apply(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);
     return;

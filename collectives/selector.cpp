@@ -47,12 +47,15 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
   classes_.assign(classes.begin(), classes.end());
   std::map<int, int> ranks_on;
   for (const int r : world_ranks_) ++ranks_on[facts_.ranks[static_cast<std::size_t>(r)].host];
+  std::vector<int> shape;
   for (const auto& [host, here] : ranks_on) {
+    shape.push_back(here);
     const double turns = static_cast<double>(here) / facts_.cores_of_host[static_cast<std::size_t>(host)];
     if (turns <= turns_) continue;
     turns_ = turns;
     crowd_ = here;
   }
+  tuned_ = !facts_.tuned.ways.empty() && facts_.tuned.ranks_on == shape;
   if (world_ranks_.size() == 1) {
     sets_.push_back({"none", {}});
     return;
@@ -163,6 +166,19 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
   return all;
 }
 
+void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const {
+  if (!tuned_ || desc.determinism != Determinism::Fast || desc.place.kind == MemoryKind::Device) return;
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  for (Option& o : options) {
+    Candidate& c = o.candidate;
+    if (!c.rejected.empty()) continue;
+    const auto known = facts_.tuned.seconds(name_of(desc.collective), c.algorithm, c.transport, bytes);
+    if (!known) continue;
+    c.predicted = *known;
+    c.way += c.way.empty() ? "timed by tune" : ", timed by tune";
+  }
+}
+
 bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
   if (world_ranks_.size() == 1) return false;  // nothing goes anywhere: no rule is for that
   const std::uint64_t bytes = size_to_select_by(desc);
@@ -215,6 +231,7 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
 Selection Selector::select(const CollectiveDesc& desc) const {
   if (is_message(desc.collective)) return select_message(desc);
   std::vector<Option> all = options(desc);
+  use_tuned(desc, all);
   std::string reason = "the least predicted time";
   if (!apply_rules(desc, all, reason)) keep_scratch_short(all);
   std::ranges::stable_sort(all, [](const Option& a, const Option& b) {

@@ -73,6 +73,8 @@ class SINEW_API Selector {
   Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
+  /// Puts measured times in the place of predicted ones, where there are any for groups of this shape.
+  void use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const;
   /// true: the user wants a certain algorithm for this call.
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
   /// Rejects what cannot be cut and would hold too much; there is always one that can be.
@@ -96,8 +98,9 @@ class SINEW_API Selector {
   Levels levels_;                  ///< of several hosts only
   std::vector<int> largest_host_;  ///< places of the ranks on the host with most of them
   int hosts_ = 1;
-  int crowd_ = 0;     ///< ranks of the group on the host where most of them share a core
-  double turns_ = 1;  ///< how many of them share one there
+  bool tuned_ = false;  ///< Facts::tuned is of groups of this shape
+  int crowd_ = 0;       ///< ranks of the group on the host where most of them share a core
+  double turns_ = 1;    ///< how many of them share one there
   std::vector<TransportSet> sets_;
   std::vector<Candidate> unusable_sets_;
   TransportSet cheapest_;

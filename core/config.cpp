@@ -86,6 +86,8 @@ const std::vector<Row>& rows() {
       list_row("SINEW_TRANSPORTS", "names such as shm,tcp", "use only these transports", &Config::transports),
       list_row("SINEW_TUNE", "rules such as all_reduce:0-4KiB:recursive_doubling", "choices made by the user",
                &Config::tune),
+      text_row("SINEW_TUNE_FILE", "a file that sinew-bench tune has written", "measured times that choices go by",
+               &Config::tune_file),
       text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
       text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
       text_row("SINEW_NCCL_LIBRARY", "a file name", "the libnccl.so.2 to use, where it shall not be looked for",

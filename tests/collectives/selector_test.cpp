@@ -74,6 +74,20 @@ TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "bidirectional_ring");
 }
 
+TEST(Selector, GoesByMeasuredTimes_OnGroupsOfThatShape) {
+  Facts facts = one_host(4, 4);
+  facts.tuned.ranks_on = {4};
+  facts.tuned.ways = {{"all_reduce", "direct", "wire", {{8, 1e-6}, {64 << 20, 2e-6}}}};
+  const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;
+  EXPECT_EQ(plan.chosen().algorithm, "direct");
+  EXPECT_DOUBLE_EQ(plan.chosen().predicted, 2e-6);
+  EXPECT_THAT(plan.explain(), HasSubstr("timed by tune"));
+
+  const Plan of_three = Selector(facts, {0, 1, 2}, {}).select(sum_of(16 << 20)).plan;
+  EXPECT_NE(of_three.chosen().algorithm, "direct");
+  EXPECT_THAT(of_three.explain(), Not(HasSubstr("timed by tune")));
+}
+
 TEST(Selector, ComposesWhatCrossesHosts) {
   const Facts facts = hosts_of(2, 4);
   const Selector selector(facts, ranks_of(facts), {});

@@ -62,6 +62,7 @@ TEST(Config, Takes_EveryVariable) {
   const Variable v[] = {{"SINEW_TIMEOUT", "1500us"},
                         {"SINEW_TRANSPORTS", "shm,,tcp"},
                         {"SINEW_TUNE", "a,b"},
+                        {"SINEW_TUNE_FILE", "/tmp/tuned"},
                         {"SINEW_CACHE", "/tmp/x"},
                         {"SINEW_HOST_ID", "left"},
                         {"SINEW_NCCL_LIBRARY", "/n/libnccl.so.2"},
@@ -77,6 +78,7 @@ TEST(Config, Takes_EveryVariable) {
   EXPECT_EQ(c.timeout, 1500us);
   EXPECT_THAT(c.transports, ElementsAre("shm", "tcp"));
   EXPECT_THAT(c.tune, ElementsAre("a", "b"));
+  EXPECT_EQ(c.tune_file, "/tmp/tuned");
   EXPECT_EQ(c.cache_file, "/tmp/x");
   EXPECT_EQ(c.host_id, "left");
   EXPECT_EQ(c.nccl_library, "/n/libnccl.so.2");

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -90,6 +91,33 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--json", "/nowhere/file"}), HasSubstr("expected a file that can be written"));
   EXPECT_THAT(complaint({"all_reduce", "--json", ""}), HasSubstr("--json: '': expected the name of a file"));
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
+  EXPECT_THAT(complaint({"tune"}), HasSubstr("tune: expected at least 2 ranks, found 1"));
+  EXPECT_THAT(complaint({"tune", "--registered"}), HasSubstr("tune: expected no options but -b, -e"));
+}
+
+TEST(SinewBench, PredictsWhatTuneHasTimed) {
+  const std::string file = std::filesystem::temp_directory_path() / ("sinew-tune-" + std::to_string(getpid()));
+  const Outcome tune = run_program({SINEW_RUN, "-n", "2", SINEW_BENCH, "tune", "-b", "64", "-e", "1KiB", "-f", "16",
+                                    "-n", "3", "--transport", "tcp", "--output", file});
+  ASSERT_EQ(tune.exit_code, 0) << tune.err;
+  std::ifstream stream(file);
+  const json timed = json::parse(stream);
+  std::map<std::string, double> best;
+  for (const json& way : timed.at("ways")) {
+    if (way.at("points").back().at(0) != 1024) continue;
+    const double seconds = way.at("points").back().at(1);
+    const auto [at, fresh] = best.try_emplace(way.at("collective"), seconds);
+    at->second = std::min(at->second, seconds);
+  }
+  ASSERT_TRUE(best.contains("all_reduce"));
+  const Job job = job_of({SINEW_RUN, "-n", "2"}, {"all_reduce", "-b", "1KiB", "-e", "1KiB", "--transport", "tcp"},
+                         {"SINEW_TUNE_FILE=" + file});
+  ASSERT_EQ(job.lines.size(), 1U) << job.outcome.err;
+  EXPECT_NEAR(job.lines[0].at("predicted_us"), best["all_reduce"] * 1e6, best["all_reduce"] * 1e3);
+  std::filesystem::remove(file);
+  const Outcome gone = run_program({SINEW_RUN, "-n", "2", SINEW_BENCH, "all_reduce"}, {"SINEW_TUNE_FILE=" + file});
+  EXPECT_NE(gone.exit_code, 0);
+  EXPECT_THAT(gone.err, HasSubstr("it cannot be read: expected a file that sinew-bench tune has written"));
 }
 
 TEST(SinewBench, SaysWhatIsWrong_OnWhicheverRankItIs) {

@@ -1,7 +1,6 @@
 #include "bench_run.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -9,7 +8,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <random>
 #include <set>
 
 #include <fmt/format.h>
@@ -17,62 +15,20 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/topology/cluster.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
-#include "enough_memory.hpp"
+#include "bench.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
 #include "progress.hpp"
 #include "sinew_contestant.hpp"
 #include "sweep.hpp"
+#include "tune.hpp"
+#include "world_ranks.hpp"
 
 namespace sinew::tools {
 namespace {
-
-constexpr std::size_t kMostSlots = 4096;  // not a page: calls in a batch
-constexpr std::size_t kMostRingBytes = 256u << 20;
-constexpr std::size_t kMostRegisteredBytes = 128u << 20;
-constexpr std::size_t kSecretBytes = 32;
-
-/// The world's ranks agreeing over a communicator of their own.
-class WorldRanks : public Ranks {
- public:
-  explicit WorldRanks(Communicator& all) : communicator_(all.split(0)) {}
-  int rank() const noexcept override { return communicator_.rank(); }
-  int size() const noexcept override { return communicator_.size(); }
-  void meet() override { communicator_.barrier().get(); }
-  std::vector<double> gather(std::span<const double> mine) override {
-    std::vector<double> all(mine.size() * static_cast<std::size_t>(size()));
-    communicator_.all_gather(mine, all).get();
-    return all;
-  }
-  Exchange exchange() {
-    return {rank(), size(), [this](const Bytes& mine) { return gather_bytes(mine); }};
-  }
-
- private:
-  std::vector<Bytes> gather_bytes(const Bytes& mine) {
-    const double length = static_cast<double>(mine.size());
-    const std::vector<double> lengths = gather({&length, 1});
-    const auto longest = static_cast<std::size_t>(std::ranges::max(lengths));
-    std::vector<std::uint8_t> padded(longest);
-    std::transform(mine.begin(), mine.end(), padded.begin(),
-                   [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
-    std::vector<std::uint8_t> all(longest * lengths.size());
-    communicator_.all_gather(padded, all).get();
-    std::vector<Bytes> result;
-    for (std::size_t r = 0; r < lengths.size(); ++r) {
-      const auto* first = reinterpret_cast<const std::byte*>(all.data()) + r * longest;
-      result.emplace_back(first, first + static_cast<std::size_t>(lengths[r]));
-    }
-    return result;
-  }
-
-  Communicator communicator_;
-};
 
 WorldOptions world_options(const BenchOptions& options) {
   WorldOptions world;
@@ -87,22 +43,7 @@ WorldOptions world_options(const BenchOptions& options) {
 World make_world(const BenchOptions& options, const LoadedPeer* peer) {
   WorldOptions world = world_options(options);
   if (peer == nullptr) return World::from_environment(std::move(world));
-  const Exchange exchange = peer->exchange();
-  Bytes secret(kSecretBytes);
-  std::random_device device;
-  std::ranges::generate(secret, [&] { return static_cast<std::byte>(device()); });
-  world.secret = exchange.all_gather(exchange.rank == 0 ? secret : Bytes{}).front();
-  return World::create(exchange, std::move(world));
-}
-
-/// The plan of a size, where there is one.
-void add_plan(const BenchOptions& options, World& world, Line& line) {
-  const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), line.count);
-  const Plan plan = world.communicator().plan(desc_of(options, line.count, counts, world.size()));
-  const Candidate& chosen = plan.chosen();
-  line.algorithm = chosen.algorithm;
-  line.transport = chosen.transport.empty() ? "none" : chosen.transport;
-  line.predicted_s = chosen.predicted;
+  return world_over(peer->exchange(), std::move(world));
 }
 
 UsageError unknown_algorithm(const BenchOptions& options) {
@@ -137,94 +78,6 @@ void require_algorithm(const BenchOptions& options, World& world) {
     throw unknown_algorithm(options);
   }
 }
-
-class Bench {
- public:
-  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer)
-      : options_(options),
-        world_(world),
-        peer_(peer),
-        ranks_(world.communicator()),
-        cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
-        noise_(ranks_, cluster_.ranks_on_host(world.rank()), ranks_fit()) {
-    facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name()};
-  }
-
-  const RunFacts& facts() const noexcept { return facts_; }
-
-  /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
-  void require_memory() {
-    const BenchCase& what = *options_.what;
-    const std::uint64_t count = options_.max_bytes / unit_bytes(what, options_.dtype, world_.size());
-    std::uint64_t elements = 0;
-    for (const int r : cluster_.ranks_on_host(world_.rank())) {
-      const RankData data = data_of(what, r, world_.size(), count);
-      elements += data.in_elements + data.out_elements;
-    }
-    const std::string lack = lack_of_memory(elements * size_of(options_.dtype), available_memory());
-    if (ranks_.largest(lack.empty() ? 0 : 1) == 0) return;
-    throw UsageError(fmt::format("-e {}: {}", format_bytes(options_.max_bytes),
-                                 lack.empty() ? "another host has too little memory for it" : lack));
-  }
-
-  Line measure_size(std::uint64_t bytes) {
-    const std::size_t element = size_of(options_.dtype);
-    Line line;
-    line.bytes = bytes;
-    line.count = bytes / unit_bytes(*options_.what, options_.dtype, world_.size());
-    add_plan(options_, world_, line);
-    const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count);
-    const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
-    const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
-                          budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()), allocator());
-    const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
-    check::ExactRows rows(options_.dtype, options_.op, reduces(options_.what->collective), world_.size());
-    Workload work(data, element, ring, rows, options_.check);
-    SinewContestant ours(options_, world_.communicator(), ring, line.count);
-    std::unique_ptr<PeerContestant> peer;
-    if (peer_ != nullptr) peer = std::make_unique<PeerContestant>(*peer_, options_, line.count, ring);
-    ProtocolOptions protocol;
-    protocol.iterations = options_.iterations;
-    protocol.warmup = options_.warmup;
-    protocol.batch_s = options_.batch_s;
-    protocol.warm_buffers = options_.warm_buffers;
-    line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
-    if (options_.what->exercise == Exercise::Latency) halve(line.measured);
-    return line;
-  }
-
- private:
-  /// A latency is one way; a call went there and back.
-  static void halve(Measurement& m) {
-    m.ours.seconds /= 2;
-    m.ours.p99_seconds /= 2;
-    if (m.peer) m.peer->seconds /= 2;
-  }
-
-  bool ranks_fit() const {
-    for (const std::vector<int>& host : cluster_.groups_by_host()) {
-      const auto cores = cluster_.ranks[static_cast<std::size_t>(host.front())].usable_cores;
-      if (host.size() > static_cast<std::size_t>(cores)) return false;
-    }
-    return true;
-  }
-
-  RingAllocator allocator() {
-    if (!options_.registered) return ordinary_memory;
-    return [this](std::size_t bytes) {
-      auto memory = std::make_shared<Memory>(world_.allocate(bytes));
-      return RingMemory{memory->buffer().data, memory};
-    };
-  }
-
-  const BenchOptions& options_;
-  World& world_;
-  const LoadedPeer* peer_;
-  WorldRanks ranks_;
-  Cluster cluster_;
-  NoiseGauge noise_;
-  RunFacts facts_;
-};
 
 /// 0 if it is none, or not positive.
 int number_in(std::string_view text) noexcept {
@@ -281,6 +134,7 @@ bool another_rank_speaks() noexcept {
 }
 
 int run_bench(const BenchOptions& options) {
+  if (options.tunes) return run_tune(options);
   require_known_algorithm(options);
   const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
   World world = make_world(options, peer.get());

@@ -116,11 +116,20 @@ void add_ways(CLI::App& app, BenchOptions& o) {
         if (t != "mpi") reject("--peer", t, "mpi");
         o.peer = t;
       });
+  app.add_option("--output", o.output, "Of tune: the file to write (sinew-tune.json)")->type_name("FILE");
   add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
       [&o](const std::string& t) {
         if (t.empty() || (t.starts_with('-') && t != "-")) reject("--json", t, "the name of a file, or - for stdout");
         o.json = t;
       });
+}
+
+/// What has no say in a tune is an error there.
+void check_tune(const BenchOptions& o) {
+  const BenchOptions none;
+  const bool other = o.dtype != none.dtype || o.op != none.op || o.in_place || o.registered || o.warm_buffers ||
+                     !o.algorithm.empty() || !o.peer.empty() || !o.json.empty();
+  if (other) throw CLI::ValidationError("tune", "expected no options but -b, -e, -f, -n, -w, --transport and --output");
 }
 
 /// What two options say together.
@@ -129,6 +138,7 @@ void check_together(const BenchOptions& o) {
     throw CLI::ValidationError("-e", fmt::format("{}: expected at least -b, which is {}", format_bytes(o.max_bytes),
                                                  format_bytes(o.min_bytes)));
   }
+  if (o.tunes) return check_tune(o);
   if (reduces(o.what->collective) && !is_defined(o.op, o.dtype)) {
     throw CLI::ValidationError("-o", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats",
                                                  name_of(o.op), name_of(o.dtype), name_of(ReduceOp::PreMulSum)));
@@ -144,12 +154,14 @@ void check_together(const BenchOptions& o) {
 }  // namespace
 
 void add_bench_options(CLI::App& app, BenchOptions& options) {
-  const std::string cases = names(all_cases(), [](const BenchCase& c) { return c.name; });
+  const std::string cases = names(all_cases(), [](const BenchCase& c) { return c.name; }) + ", tune";
   app.add_option_function<std::string>(
          "what",
          [&options, cases](const std::string& t) {
            options.what = find_case(t);
-           if (options.what == nullptr) throw CLI::ValidationError(fmt::format("'{}': expected one of {}", t, cases));
+           options.tunes = t == "tune";
+           if (options.what == nullptr && !options.tunes)
+             throw CLI::ValidationError(fmt::format("'{}': expected one of {}", t, cases));
          },
          "What to measure: " + cases)
       ->type_name("");
@@ -158,7 +170,8 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
   add_measuring(app, options);
   add_ways(app, options);
   app.final_callback([&options, cases] {
-    if (options.what == nullptr) throw CLI::ValidationError("expected what to measure, one of " + cases);
+    if (options.what == nullptr && !options.tunes)
+      throw CLI::ValidationError("expected what to measure, one of " + cases);
     check_together(options);
   });
 }

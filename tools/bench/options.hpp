@@ -19,22 +19,25 @@ namespace sinew::tools {
 /// What the command line asks for.
 struct BenchOptions {
   const BenchCase* what = nullptr;
+  bool tunes = false;  ///< instead: every collective by every way, into `output`
   std::uint64_t min_bytes = 8;
   std::uint64_t max_bytes = 64 << 20;
   std::uint64_t factor = 2;
   std::size_t iterations = 20;
   std::size_t warmup = 5;
   double batch_s = 200e-6;
+  double least_s = 0.1;  ///< all batches of a size together
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
   bool check = true;
   bool in_place = false;
   bool registered = false;
   bool warm_buffers = false;
-  std::vector<std::string> transports;  ///< empty: all
-  std::string algorithm;                ///< empty: as selected
-  std::string peer;                     ///< empty: none
-  std::string json;                     ///< empty: none; "-": stdout, instead of the table
+  std::vector<std::string> transports;     ///< empty: all
+  std::string algorithm;                   ///< empty: as selected
+  std::string peer;                        ///< empty: none
+  std::string output = "sinew-tune.json";  ///< of tune
+  std::string json;                        ///< empty: none; "-": stdout, instead of the table
 };
 
 /// Adds arguments and options that fill `options`.

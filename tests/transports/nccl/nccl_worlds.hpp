@@ -29,8 +29,8 @@ TransportStatus status_of(const World& world, const std::string& transport);
 /// All-reduce of `count` times its rank + 1, in place: throws unless the sum arrives.
 void require_sum(Communicator& among, const OnDevice& where, std::size_t count = 1000);
 
-/// Plants the fault in one rank once all are through with what they did before: a communicator that ends takes along the
-/// calls that slower ranks still wait for. `other`: one that the fault does not end.
+/// Plants the fault in one rank once all are through with what they did before: a communicator that ends takes along
+/// the calls that slower ranks still wait for. `other`: one that the fault does not end.
 void inject_on(int rank, FakeNcclFault fault, Communicator& other);
 
 /// How a call ended, with what it said.

@@ -1,0 +1,109 @@
+#include "bench.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "../command_line.hpp"
+#include "enough_memory.hpp"
+#include "sinew_contestant.hpp"
+
+namespace sinew::tools {
+namespace {
+
+constexpr std::size_t kMostSlots = 4096;  // not a page: calls in a batch
+constexpr std::size_t kMostRingBytes = 256u << 20;
+constexpr std::size_t kMostRegisteredBytes = 128u << 20;
+
+/// A latency is one way; a call went there and back.
+void halve(Measurement& m) {
+  m.ours.seconds /= 2;
+  m.ours.p99_seconds /= 2;
+  if (m.peer) m.peer->seconds /= 2;
+}
+
+}  // namespace
+
+Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count) {
+  const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), count);
+  return world.communicator().plan(desc_of(options, count, counts, world.size()));
+}
+
+Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer)
+    : options_(options),
+      world_(world),
+      peer_(peer),
+      ranks_(world.communicator()),
+      cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
+      noise_(ranks_, cluster_.ranks_on_host(world.rank()), ranks_fit()) {
+  facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name()};
+}
+
+void Bench::require_memory() {
+  const BenchCase& what = *options_.what;
+  const std::uint64_t count = options_.max_bytes / unit_bytes(what, options_.dtype, world_.size());
+  std::uint64_t elements = 0;
+  for (const int r : cluster_.ranks_on_host(world_.rank())) {
+    const RankData data = data_of(what, r, world_.size(), count);
+    elements += data.in_elements + data.out_elements;
+  }
+  const std::string lack = lack_of_memory(elements * size_of(options_.dtype), available_memory());
+  if (ranks_.largest(lack.empty() ? 0 : 1) == 0) return;
+  throw UsageError(fmt::format("-e {}: {}", format_bytes(options_.max_bytes),
+                               lack.empty() ? "another host has too little memory for it" : lack));
+}
+
+Line Bench::measure_size(std::uint64_t bytes) {
+  const std::size_t element = size_of(options_.dtype);
+  Line line;
+  line.bytes = bytes;
+  line.count = bytes / unit_bytes(*options_.what, options_.dtype, world_.size());
+  add_plan(line);
+  const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count);
+  const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
+  const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
+                        budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()), allocator());
+  const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
+  check::ExactRows rows(options_.dtype, options_.op, reduces(options_.what->collective), world_.size());
+  Workload work(data, element, ring, rows, options_.check);
+  SinewContestant ours(options_, world_.communicator(), ring, line.count);
+  std::unique_ptr<PeerContestant> peer;
+  if (peer_ != nullptr) peer = std::make_unique<PeerContestant>(*peer_, options_, line.count, ring);
+  ProtocolOptions protocol;
+  protocol.iterations = options_.iterations;
+  protocol.warmup = options_.warmup;
+  protocol.batch_s = options_.batch_s;
+  protocol.least_s = options_.least_s;
+  protocol.warm_buffers = options_.warm_buffers;
+  line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
+  if (options_.what->exercise == Exercise::Latency) halve(line.measured);
+  return line;
+}
+
+void Bench::add_plan(Line& line) {
+  const Plan plan = plan_of(options_, world_, line.count);
+  const Candidate& chosen = plan.chosen();
+  line.algorithm = chosen.algorithm;
+  line.transport = chosen.transport.empty() ? "none" : chosen.transport;
+  line.predicted_s = chosen.predicted;
+}
+
+bool Bench::ranks_fit() const {
+  for (const std::vector<int>& host : cluster_.groups_by_host()) {
+    const auto cores = cluster_.ranks[static_cast<std::size_t>(host.front())].usable_cores;
+    if (host.size() > static_cast<std::size_t>(cores)) return false;
+  }
+  return true;
+}
+
+RingAllocator Bench::allocator() {
+  if (!options_.registered) return ordinary_memory;
+  return [this](std::size_t bytes) {
+    auto memory = std::make_shared<Memory>(world_.allocate(bytes));
+    return RingMemory{memory->buffer().data, memory};
+  };
+}
+
+}  // namespace sinew::tools

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/topology/cluster.hpp>
+
+#include "line.hpp"
+#include "noise.hpp"
+#include "options.hpp"
+#include "peer_contestant.hpp"
+#include "world_ranks.hpp"
+
+namespace sinew::tools {
+
+/// One case measured in one World, size by size. All ranks call the same.
+class Bench {
+ public:
+  /// `options`, `world` and `peer` live as long; `peer` null: none.
+  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer);
+
+  const RunFacts& facts() const noexcept { return facts_; }
+  /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
+  void require_memory();
+  Line measure_size(std::uint64_t bytes);
+
+ private:
+  /// The plan of a size, where there is one.
+  void add_plan(Line& line);
+  bool ranks_fit() const;
+  RingAllocator allocator();
+
+  const BenchOptions& options_;
+  World& world_;
+  const LoadedPeer* peer_;
+  WorldRanks ranks_;
+  Cluster cluster_;
+  NoiseGauge noise_;
+  RunFacts facts_;
+};
+
+/// What the selector is asked for one size of a case, on this rank.
+Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count);
+
+}  // namespace sinew::tools

@@ -1,0 +1,151 @@
+#include "tune.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/cost_cache.hpp>
+#include <sinew/collectives/tuned_times.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
+
+#include "../command_line.hpp"
+#include "bench.hpp"
+#include "progress.hpp"
+#include "sweep.hpp"
+
+namespace sinew::tools {
+namespace {
+
+/// A way this much slower than the best at two sizes one after the other will not catch up.
+constexpr double kHopeless = 4;
+constexpr int kHopelessSizes = 2;
+/// Of all batches of a size: hundreds of lines are measured.
+constexpr double kLeastSeconds = 0.02;
+
+/// An algorithm on a transport, or an offload.
+struct Way {
+  std::string algorithm;
+  std::string transport;
+  friend auto operator<=>(const Way&, const Way&) = default;
+};
+
+/// A collective, and the sizes at which a way can run it.
+struct Job {
+  const BenchCase* what = nullptr;
+  std::vector<std::uint64_t> sizes;
+};
+
+bool is_tuned(const BenchCase& c) {
+  return !is_message(c.collective) && !has_local_counts(c.collective) && c.exercise != Exercise::Bandwidth;
+}
+
+class Tuning {
+ public:
+  Tuning(const BenchOptions& options, World& world) : options_(options), world_(world), ranks_(world.communicator()) {
+    options_.least_s = kLeastSeconds;
+    for (const BenchCase& c : all_cases()) {
+      if (is_tuned(c)) plan(c);
+    }
+  }
+
+  TunedTimes run() {
+    Progress progress(world_.rank() == 0 ? jobs_.size() : 0);
+    std::size_t done = 0;
+    for (const auto& [way, jobs] : jobs_) {
+      if (world_.rank() == 0) progress.show(done++, way.algorithm + "@" + way.transport);
+      WorldOptions only;
+      only.config.tune_file.clear();
+      only.config.tune.clear();
+      for (const Job& job : jobs) {
+        only.config.tune.push_back(
+            fmt::format("{}:0-:{}@{}", name_of(job.what->collective), way.algorithm, way.transport));
+      }
+      if (!options_.transports.empty()) only.config.transports = options_.transports;
+      World world = world_over(ranks_.exchange(), std::move(only));
+      for (const Job& job : jobs) follow(way, job, world);
+    }
+    progress.clear();
+    return std::move(times_);
+  }
+
+ private:
+  /// All ways of a collective, each with the sizes that it can run.
+  void plan(const BenchCase& what) {
+    options_.what = &what;
+    const std::uint64_t unit = unit_bytes(what, options_.dtype, world_.size());
+    std::vector<std::uint64_t> sizes{0};
+    if (what.exercise != Exercise::Barrier)
+      sizes = sweep(options_.min_bytes, options_.max_bytes, options_.factor, unit);
+    for (const std::uint64_t bytes : sizes) {
+      const Plan plan = plan_of(options_, world_, bytes / unit);
+      for (const Candidate& c : plan.candidates()) {
+        if (!c.rejected.empty()) continue;
+        std::vector<Job>& jobs = jobs_[{c.algorithm, c.transport}];
+        if (jobs.empty() || jobs.back().what != &what) jobs.push_back({&what, {}});
+        jobs.back().sizes.push_back(bytes);
+      }
+    }
+  }
+
+  void follow(const Way& way, const Job& job, World& world) {
+    options_.what = job.what;
+    Bench bench(options_, world, nullptr);
+    TunedTimes::Way found{std::string(name_of(job.what->collective)), way.algorithm, way.transport, {}};
+    int behind = 0;
+    for (const std::uint64_t bytes : job.sizes) {
+      const double seconds = ranks_.largest(bench.measure_size(bytes).measured.ours.seconds);
+      found.points.push_back({static_cast<double>(bytes), seconds});
+      const auto best = best_.try_emplace({job.what, bytes}, seconds).first;
+      behind = seconds > kHopeless * best->second ? behind + 1 : 0;
+      best->second = std::min(best->second, seconds);
+      if (behind == kHopelessSizes) break;
+    }
+    times_.ways.push_back(std::move(found));
+  }
+
+  BenchOptions options_;
+  World& world_;
+  WorldRanks ranks_;
+  std::map<Way, std::vector<Job>> jobs_;
+  std::map<std::pair<const BenchCase*, std::uint64_t>, double> best_;
+  TunedTimes times_;
+};
+
+}  // namespace
+
+int run_tune(const BenchOptions& options) {
+  WorldOptions everything;
+  if (!options.transports.empty()) everything.config.transports = options.transports;
+  everything.config.tune_file.clear();
+  World world = World::from_environment(std::move(everything));
+  if (world.size() < 2)
+    throw UsageError("tune: expected at least 2 ranks, found 1; start them with sinew-run or mpirun");
+  std::ofstream file;
+  if (world.rank() == 0) file.open(options.output, std::ios::app);  // not in vain
+  if (!file) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("--output: '{}': expected a file that can be written", options.output));
+  }
+  file.close();
+  TunedTimes times = Tuning(options, world).run();
+  const Cluster& cluster = world.cluster();
+  times.machine = machine_identity(cluster.ranks.front().usable_cores);
+  for (const std::vector<int>& host : cluster.groups_by_host()) times.ranks_on.push_back(static_cast<int>(host.size()));
+  if (world.rank() != 0) return 0;
+  file.open(options.output, std::ios::trunc);
+  file << to_text(times);
+  file.close();
+  if (!file) throw Error(Code::System, fmt::format("--output: '{}': a write failed", options.output));
+  std::cout << fmt::format("{} ways timed; SINEW_TUNE_FILE={} makes jobs of {} ranks on {} host{} use them\n",
+                           times.ways.size(), options.output, world.size(), times.ranks_on.size(),
+                           times.ranks_on.size() == 1 ? "" : "s");
+  return 0;
+}
+
+}  // namespace sinew::tools
