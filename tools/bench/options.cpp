@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew::tools {
@@ -106,6 +107,12 @@ void add_data(CLI::App& app, BenchOptions& o) {
     }
     o.op = *op;
   });
+  add(app, "--determinism", "What bits can be relied on: fast (default), reproducible, layout_invariant", "LEVEL",
+      [&o](const std::string& t) {
+        const auto level = determinism_from_name(t);
+        if (!level) reject("--determinism", t, "fast, reproducible or layout_invariant");
+        o.determinism = *level;
+      });
 }
 
 void add_ways(CLI::App& app, BenchOptions& o) {

@@ -27,6 +27,7 @@ struct BenchOptions {
   double batch_s = 200e-6;
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
+  Determinism determinism = Determinism::Fast;
   bool check = true;
   bool in_place = false;
   bool registered = false;
