@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Reproducible, testing::ValuesIn(settings()),
 
 TEST(Determinism, ReachesProcesses) {
   const std::vector<Sum> all = sums(4);
-  for (const char* transport : {"shm", "tcp"}) {
+  for (const char* transport : transports_between_processes()) {
     in_processes(4, options_with(transport, {}), [&](World& world) {
       for (const Sum& sum : all) check_all_calls(world.communicator(), sum, Determinism::Reproducible);
     });

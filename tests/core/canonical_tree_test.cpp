@@ -77,7 +77,9 @@ void expect_bits(DType dtype, int count, std::size_t elements, int onto) {
     EXPECT_EQ(apart.back(), std::byte{0x5a});
   }
   for (std::size_t s = 0; s < given.size(); ++s) {
-    if (static_cast<int>(s) != onto) EXPECT_EQ(sources[s], given[s]);
+    if (static_cast<int>(s) != onto) {
+      EXPECT_EQ(sources[s], given[s]);
+    }
   }
 }
 
