@@ -7,6 +7,7 @@
 #include <sinew/collectives/selector.hpp>
 #include <sinew/collectives/staging/cut.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -230,6 +231,8 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
 
 Selection Selector::select(const CollectiveDesc& desc) const {
   if (is_message(desc.collective)) return select_message(desc);
+  if (const Availability fits = fits_leaf_blocks(desc, static_cast<int>(world_ranks_.size())); !fits.ok)
+    throw Error(Code::InvalidArgument, fmt::format("{}: {}", desc.to_string(), fits.reason));
   std::vector<Option> all = options(desc);
   use_tuned(desc, all);
   std::string reason = "the least predicted time";
@@ -241,10 +244,6 @@ Selection Selector::select(const CollectiveDesc& desc) const {
     return std::tie(x.predicted, x.algorithm, x.transport) < std::tie(y.predicted, y.algorithm, y.transport);
   });
   if (all.empty() || !all.front().candidate.rejected.empty()) {
-    if (desc.determinism != Determinism::Fast && reduces(desc.collective))
-      throw Error(Code::Unavailable,
-                  fmt::format("{}: this version reduces in whatever order is fastest; expected determinism fast",
-                              desc.to_string()));
     std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc.to_string(), world_ranks_.size());
     for (const Option& o : all) {
       text += fmt::format("; {}@{}: {}", o.candidate.algorithm, o.candidate.transport, o.candidate.rejected);

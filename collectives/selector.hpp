@@ -47,7 +47,8 @@ class SINEW_API Selector {
   Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads,
            const std::vector<int>& numa_nodes = {});
 
-  /// Errors: Error{InvalidArgument} where nothing can run the call or a user's rule leaves nothing, with every reason.
+  /// Errors: Error{InvalidArgument} where nothing can run the call or a user's rule leaves nothing, with every reason,
+  ///         and where a LayoutInvariant call does not fit its leaf blocks.
   Selection select(const CollectiveDesc& desc) const;
   /// Which transport carries messages between two ranks of the group (their places in it).
   const std::string& transport_between(const TransportSet& set, int a, int b) const;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/collective.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/names.hpp>
 
 namespace sinew {
@@ -30,10 +31,6 @@ constexpr Spelling<Collective> kNames[] = {
     {"sendrecv", Collective::SendRecv},
 };
 
-constexpr Spelling<Determinism> kLevels[] = {{"fast", Determinism::Fast},
-                                             {"reproducible", Determinism::Reproducible},
-                                             {"layout_invariant", Determinism::LayoutInvariant}};
-
 /// "(f32, sum, count 16, root 1)"; `extent` is "count 16" or "counts [1, 2]" or empty.
 std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   std::string text = std::string(name_of(d.collective));
@@ -42,7 +39,7 @@ std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   if (reduces(d.collective)) text += fmt::format(", {}", name_of(d.op));
   if (!extent.empty()) text += ", " + extent;
   if (has_root(d.collective)) text += fmt::format(", root {}", d.root);
-  if (d.determinism != Determinism::Fast) text += fmt::format(", {}", find_name(kLevels, d.determinism));
+  if (d.determinism != Determinism::Fast) text += fmt::format(", {}", name_of(d.determinism));
   if (d.place.kind == MemoryKind::Device) text += ", device memory";
   return text + ")";
 }

@@ -3,12 +3,14 @@
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/builder.hpp>
 #include <sinew/collectives/cells.hpp>
+#include <sinew/core/canonical_tree.hpp>
+#include <sinew/core/determinism.hpp>
 
 namespace sinew {
 namespace {
 
-/// Receives from everyone and adds up in the order of ranks, so that every rank that does it has the same sum.
-void sum_in_rank_order(ProgramBuilder& b, Slice mine, int rank, int ranks) {
+/// Receives from everyone and adds up by the canonical tree.
+void sum_by_tree(ProgramBuilder& b, Slice mine, int ranks, Slice sum) {
   std::vector<Slice> part(static_cast<std::size_t>(ranks), mine);
   for (int s = 1; s < ranks; ++s) {
     const int peer = b.left(s);
@@ -16,34 +18,47 @@ void sum_in_rank_order(ProgramBuilder& b, Slice mine, int rank, int ranks) {
     theirs = b.scratch_like(mine);
     b.recv(peer, theirs);
   }
-  if (ranks == 1) b.copy(b.out(), mine, Sum::Complete);
-  Slice sum = part[0];
-  for (std::size_t p = 1; p < part.size(); ++p) {
-    const bool last = p + 1 == part.size();
-    const Slice to = last ? b.out() : part[rank == 0 ? 1 : 0];
-    b.reduce(to, sum, part[p], last ? Sum::Complete : Sum::Partial);
-    sum = to;
-  }
+  if (ranks == 1) b.copy(sum, mine, Sum::Complete);
+  const auto leaf = [&part](int r) { return part[static_cast<std::size_t>(r)]; };
+  int nodes = ranks - 1;
+  over_canonical_tree(0, ranks, leaf, [&](Slice left, Slice right) {
+    const bool root = --nodes == 0;
+    const Slice to = root ? sum : left.space == Space::Scratch ? left : right;  // one of the two is not this rank's
+    b.reduce(to, left, right, root ? Sum::Complete : Sum::Partial);
+    return to;
+  });
 }
 
 Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in());
-  sum_in_rank_order(b, b.in(), rank, ranks);
+  sum_by_tree(b, b.in(), ranks, b.out());
+  return b.build();
+}
+
+/// Everybody sums a chunk and gives it to all. Source: the two shots of custom all-reduce kernels on GPUs.
+Program two_shot(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
+  ProgramBuilder b(desc, rank, ranks, in_place, ranks);
+  for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in(b.right(s)));
+  sum_by_tree(b, b.in(rank), ranks, b.out(rank));
+  for (int s = 1; s < ranks; ++s) {
+    b.send(b.right(s), b.out(rank));
+    b.recv(b.left(s), b.out(b.left(s)));
+  }
   return b.build();
 }
 
 Program reduce_scatter(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   for (int s = 1; s < ranks; ++s) b.send(b.right(s), b.in(b.right(s)));
-  sum_in_rank_order(b, b.in(rank), rank, ranks);
+  sum_by_tree(b, b.in(rank), ranks, b.out());
   return b.build();
 }
 
 Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   if (rank == desc.root) {
-    sum_in_rank_order(b, b.in(), rank, ranks);
+    sum_by_tree(b, b.in(), ranks, b.out());
   } else {
     b.send(desc.root, b.in());
   }
@@ -112,13 +127,26 @@ AlgorithmCost cost_of(const CollectiveDesc& desc, int ranks, bool whole) {
 AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, true); }
 AlgorithmCost parts_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, false); }
 
-constexpr Algorithm kDirect[] = {{"direct", Collective::AllReduce, any_ranks, all_reduce, whole_cost},
+AlgorithmCost two_shot_cost(const CollectiveDesc&, int ranks) {
+  if (ranks == 1) return {};
+  const double part = (ranks - 1.0) / ranks;
+  return {.rounds = 2, .sent = 2 * part, .received = 2 * part, .serial = 2.0 / ranks, .reduced = part, .scratch = part};
+}
+
+/// A ring moves as little and has two neighbours where this has everybody, but only this keeps to the tree.
+Availability where_order_is_needed(const CollectiveDesc& desc, int ranks) {
+  if (needs_canonical_order(desc, ranks)) return Availability::yes();
+  return Availability::no("meets everybody twice, which only the canonical order of sums is worth");
+}
+
+constexpr Algorithm kDirect[] = {{"direct", Collective::AllReduce, any_ranks_in_order, all_reduce, whole_cost},
                                  {"direct", Collective::AllGather, any_ranks, all_gather, parts_cost},
-                                 {"direct", Collective::ReduceScatter, any_ranks, reduce_scatter, parts_cost},
+                                 {"direct", Collective::ReduceScatter, any_ranks_in_order, reduce_scatter, parts_cost},
                                  {"direct", Collective::Broadcast, any_ranks, broadcast, whole_cost},
-                                 {"direct", Collective::Reduce, any_ranks, reduce, whole_cost},
+                                 {"direct", Collective::Reduce, any_ranks_in_order, reduce, whole_cost},
                                  {"direct", Collective::Gather, any_ranks, gather, parts_cost},
-                                 {"direct", Collective::Scatter, any_ranks, scatter, parts_cost}};
+                                 {"direct", Collective::Scatter, any_ranks, scatter, parts_cost},
+                                 {"two_shot", Collective::AllReduce, where_order_is_needed, two_shot, two_shot_cost}};
 
 }  // namespace
 

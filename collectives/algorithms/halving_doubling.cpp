@@ -11,6 +11,8 @@ namespace {
 //         Optimization of collective communication operations in MPICH, 2005.
 // Ranks beyond a power of two are folded in: 3-2 elimination (Rabenseifner and Traeff, 2004) moves less, but needs
 // rounds of other shapes for each remainder, and `bruck` moves less still on any number of ranks.
+// Where chunks are the author's choice, neighbours exchange first, which is the canonical order of sums: the half that
+// is largest goes the shortest way.
 
 /// Leaves the sums of this place's chunks in `last`; on the way they wait in `sums`.
 void halve(ProgramBuilder& b, const FoldedCore& core, const PlacedChunks& in, const PlacedChunks& sums,
@@ -57,7 +59,7 @@ PlacedChunks scratch_sums(ProgramBuilder& b, const FoldedCore& core, const Place
 }
 
 Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
-  const FoldedCore core(rank, ranks, 0);
+  const FoldedCore core(rank, ranks, 0, true);
   ProgramBuilder b(desc, rank, ranks, in_place, core.size());
   b.keep_whole();
   const PlacedChunks in{&core, false, b.in(0, core.size()), 0};
@@ -126,7 +128,7 @@ void gather_sums(ProgramBuilder& b, const FoldedCore& core, int root, const Plac
 }
 
 Program reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
-  const FoldedCore core(rank, ranks, desc.root);
+  const FoldedCore core(rank, ranks, desc.root, true);
   ProgramBuilder b(desc, rank, ranks, in_place, core.size());
   b.keep_whole();
   const PlacedChunks in{&core, false, b.in(0, core.size()), 0};
@@ -211,25 +213,26 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
 }
 
 /// What the busiest rank with a partner receives beside its half of the halving.
-double reduce_received(int size, int extra, int root_place, double part) {
-  if (extra == 0 || root_place < extra) return part;
+double reduce_received(const FoldedCore& core, int extra, double part) {
+  if (extra == 0 || core.is_paired()) return part;
   int most = 0;
-  for (int place = 0; place < extra; ++place) {
-    const int away = place ^ root_place;
+  for (int place = 0; place < core.size(); ++place) {
+    if (!core.is_paired(place)) continue;
+    const int away = place ^ core.place();
     most = std::max(most, (away & -away) - 1);
   }
-  return most / static_cast<double>(size);
+  return most / static_cast<double>(core.size());
 }
 
 AlgorithmCost reduce_cost(const CollectiveDesc& desc, int ranks) {
   if (ranks == 1) return {};
-  const FoldedCore core(desc.root, ranks, desc.root);
+  const FoldedCore core(desc.root, ranks, desc.root, true);
   const int size = core.size();
   const double part = (size - 1.0) / size;
   const double folds = ranks > size ? 1 : 0;
   return {.rounds = 2 * floor_log2(ranks) + folds,
           .sent = part + 0.5,
-          .received = part + folds + reduce_received(size, ranks - size, core.place(), part),
+          .received = part + folds + reduce_received(core, ranks - size, part),
           .serial = 2 * part + folds / 2,
           .reduced = part + folds,
           .scratch = ranks == size ? 0.5 : 1.0,
@@ -237,10 +240,10 @@ AlgorithmCost reduce_cost(const CollectiveDesc& desc, int ranks) {
 }
 
 constexpr Algorithm kHalvingDoubling[] = {
-    {"halving_doubling", Collective::AllReduce, any_ranks, all_reduce, all_reduce_cost},
+    {"halving_doubling", Collective::AllReduce, folded_in_order, all_reduce, all_reduce_cost},
     {"halving_doubling", Collective::AllGather, parts_in_runs, all_gather, all_gather_cost},
     {"halving_doubling", Collective::ReduceScatter, parts_in_runs, reduce_scatter, reduce_scatter_cost},
-    {"halving_doubling", Collective::Reduce, any_ranks, reduce, reduce_cost}};
+    {"halving_doubling", Collective::Reduce, folded_in_order, reduce, reduce_cost}};
 
 }  // namespace
 

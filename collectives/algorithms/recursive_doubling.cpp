@@ -1,23 +1,24 @@
 #include <algorithm>
 
 #include <sinew/collectives/algorithms/families.hpp>
+#include <sinew/collectives/algorithms/folded_core.hpp>
 #include <sinew/collectives/builder.hpp>
 
 namespace sinew {
 namespace {
 
 /// Partners at distance 1, 2, 4, ... exchange what they have and both add it up. Ranks beyond the largest power of two
-/// give theirs to a partner before and take the result after.
+/// give theirs to a neighbour before and take the result after.
 /// Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, 2005.
 Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
-  const int core = 1 << floor_log2(ranks);
-  if (rank >= core) {
-    b.send(rank - core, b.in());
-    b.recv(rank - core, b.out());
+  const FoldedCore core(rank, ranks, 0);
+  if (!core.takes_part()) {
+    b.send(core.partner(), b.in());
+    b.recv(core.partner(), b.out());
     return b.build();
   }
-  const bool folds = rank + core < ranks;
+  const bool folds = core.is_paired();
   int left = floor_log2(ranks) + (folds ? 1 : 0);
   if (left == 0) b.copy(b.out(), b.in(), Sum::Complete);
   // Both partners read what they send until it has arrived, so a sum never goes where its operand is.
@@ -31,13 +32,13 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
     sum = left > 0 || aside ? next : b.out();
     b.recv_reduce(peer, sum, mine, left > 0 ? Sum::Partial : Sum::Complete);
   };
-  if (folds) add_from(rank + core, sum);
-  for (int distance = 1; distance < core; distance *= 2) {
-    b.send(rank ^ distance, sum);
-    add_from(rank ^ distance, sum);
+  if (folds) add_from(core.partner(), sum);
+  for (int distance = 1; distance < core.size(); distance *= 2) {
+    b.send(core.peer(distance), sum);
+    add_from(core.peer(distance), sum);
   }
   if (ranks > 1) b.copy(b.out(), sum);
-  if (folds) b.send(rank + core, b.out());
+  if (folds) b.send(core.partner(), b.out());
   return b.build();
 }
 
@@ -73,7 +74,7 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
 }
 
 constexpr Algorithm kRecursiveDoubling[] = {
-    {"recursive_doubling", Collective::AllReduce, any_ranks, all_reduce, all_reduce_cost},
+    {"recursive_doubling", Collective::AllReduce, folded_in_order, all_reduce, all_reduce_cost},
     {"recursive_doubling", Collective::AllGather, power_of_two_ranks, all_gather, all_gather_cost}};
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/cells.hpp>
+#include <sinew/core/determinism.hpp>
 
 namespace sinew {
 namespace {
@@ -54,16 +55,18 @@ std::vector<Algorithm> collect() {
   return all;
 }
 
-/// Integer arithmetic gives the same bits in any order.
-bool order_shows(const CollectiveDesc& desc) {
-  return reduces(desc.collective) && (!is_integer(desc.dtype) || desc.op == ReduceOp::User);
-}
-
 }  // namespace
 
-Availability any_ranks(const CollectiveDesc& desc, int) {
-  if (desc.determinism == Determinism::Fast || !order_shows(desc)) return Availability::yes();
-  return Availability::no("adds in an order of its own, so its bits differ from those of other algorithms");
+Availability any_ranks(const CollectiveDesc& desc, int ranks) {
+  if (!needs_canonical_order(desc, ranks)) return Availability::yes();
+  return Availability::no("adds in an order of its own, not by the canonical tree");
+}
+
+Availability any_ranks_in_order(const CollectiveDesc&, int) { return Availability::yes(); }
+
+Availability folded_in_order(const CollectiveDesc& desc, int ranks) {
+  if (!needs_canonical_order(desc, ranks) || is_power_of_two(ranks + (ranks & -ranks))) return Availability::yes();
+  return Availability::no(fmt::format("the pairs that {} ranks are folded into are not in the canonical tree", ranks));
 }
 
 Availability parts_in_runs(const CollectiveDesc& desc, int ranks) {
@@ -72,7 +75,7 @@ Availability parts_in_runs(const CollectiveDesc& desc, int ranks) {
 }
 
 Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks) {
-  if (floor_log2(ranks) == ceil_log2(ranks)) return parts_in_runs(desc, ranks);
+  if (is_power_of_two(ranks)) return parts_in_runs(desc, ranks);
   return Availability::no(fmt::format("needs a power of two of ranks, not {}", ranks));
 }
 

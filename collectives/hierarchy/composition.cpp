@@ -7,6 +7,7 @@
 #include <sinew/collectives/hierarchy/composer.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
 #include <sinew/collectives/premultiply.hpp>
+#include <sinew/core/determinism.hpp>
 
 namespace sinew {
 namespace {
@@ -29,6 +30,9 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
     default: return Availability::no(fmt::format("no composition for {}", name_of(desc.collective)));
   }
   if (levels.without_idle().part_of.empty()) return Availability::no("all ranks are equally near each other");
+  if (needs_canonical_order(desc, ranks) && !levels.are_aligned_blocks())
+    return Availability::no(
+        "hosts do not hold aligned powers of two of ranks, so their sums are not in the canonical tree");
   for (const bool in : {true, false}) {
     const std::string_view name = in ? inside : across;
     for (const Collective c : needs(desc.collective, in)) {

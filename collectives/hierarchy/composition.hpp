@@ -34,7 +34,8 @@ struct Composition {
   std::string_view inside = "direct";  ///< an algorithm of each collective that runs inside
   std::string_view across = "ring";    ///< and across
 
-  /// Is there such an algorithm for all that this collective needs, and are there parts at all?
+  /// Is there such an algorithm for all that this collective needs, and are there parts at all? Where the canonical
+  /// order is needed parts must be nodes of that tree.
   SINEW_API Availability supports(const CollectiveDesc& desc, int ranks) const;
   /// Pure; a rank builds only its own program. In place may change copies and dependencies, never messages.
   SINEW_API Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include <sinew/collectives/hierarchy/levels.hpp>
@@ -30,6 +31,17 @@ Levels Levels::without_idle() const {
     if (parts > 1 && parts < numbers.size() && !as_before) kept.part_of.push_back(numbers);
   }
   return kept;
+}
+
+bool Levels::are_aligned_blocks() const {
+  return std::ranges::all_of(part_of, [](const std::vector<int>& numbers) {
+    const auto width = static_cast<std::size_t>(std::ranges::count(numbers, numbers.front()));
+    if (width < numbers.size() && !std::has_single_bit(width)) return false;
+    for (std::size_t r = 1; r < numbers.size(); ++r) {
+      if ((numbers[r] == numbers[r - 1]) != (r % width != 0)) return false;
+    }
+    return std::set<int>(numbers.begin(), numbers.end()).size() == (numbers.size() + width - 1) / width;
+  });
 }
 
 }  // namespace sinew

@@ -5,6 +5,8 @@
 
 #include <sinew/collectives/schedule_text.hpp>
 #include <sinew/collectives/verifier/checks.hpp>
+#include <sinew/core/canonical_tree.hpp>
+#include <sinew/core/determinism.hpp>
 
 namespace sinew::verifier {
 namespace {
@@ -15,7 +17,10 @@ using Index = std::uint32_t;
 class Results {
  public:
   Results(const Schedule& schedule, Memory& memory)
-      : schedule_(schedule), memory_(memory), ranks_(static_cast<Index>(schedule.programs.size())) {}
+      : schedule_(schedule),
+        memory_(memory),
+        ranks_(static_cast<Index>(schedule.programs.size())),
+        ordered_(needs_canonical_order(schedule.desc, static_cast<int>(ranks_))) {}
 
   ScheduleVerdict check() {
     for (std::size_t rank = 0; rank < schedule_.programs.size(); ++rank) {
@@ -68,9 +73,23 @@ class Results {
     if (known == right_.end() || known->second != chunk) {
       std::string fault = contribution_fault(value, chunk);
       if (!fault.empty()) return fault;
+      if (ordered_ && value != canonical_sum(chunk)) return "is not summed up by the canonical tree";
       right_[value] = chunk;
     }
     return value == on_rank_0 ? "" : "is summed up in another order than on rank 0";
+  }
+
+  /// An expression that is there already, if some rank has it.
+  Value canonical_sum(Index chunk) {
+    Expressions& all = memory_.expressions;
+    const ReduceOp op = schedule_.desc.op;
+    const auto leaf = [&](int r) {
+      const Value given = memory_.inputs[static_cast<std::size_t>(r)][chunk];
+      return op == ReduceOp::PreMulSum ? all.apply(Kind::Scale, given) : given;
+    };
+    const auto sum = [&](Value left, Value right) { return all.sum(left, right); };
+    const Value whole = over_canonical_tree(0, static_cast<int>(ranks_), leaf, sum);
+    return op == ReduceOp::Average ? all.apply(Kind::Scale, whole) : whole;
   }
 
   std::string contribution_fault(Value value, Index chunk) const {
@@ -109,6 +128,7 @@ class Results {
   const Schedule& schedule_;
   Memory& memory_;
   Index ranks_;
+  bool ordered_;
   std::unordered_map<Value, Index> right_;  ///< sums that were found right, and of which chunk
 };
 

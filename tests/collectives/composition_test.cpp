@@ -140,6 +140,60 @@ TEST_P(CompositionOn, MovesEveryByteToAnotherPartOnce) {
 INSTANTIATE_TEST_SUITE_P(Layouts, CompositionOn, ::testing::ValuesIn(layouts()),
                          [](const auto& p) { return p.param.name; });
 
+CollectiveDesc ordered(Collective c, int root = 0) {
+  CollectiveDesc desc = testing::desc_of(c, ReduceOp::Sum, root);
+  desc.dtype = DType::F32;
+  desc.determinism = Determinism::Reproducible;
+  return desc;
+}
+
+TEST(Composition, KeepsTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
+  const std::vector<Levels> nodes = {{{parts_of_sizes({2, 2})}},
+                                     {{parts_of_sizes({4, 4, 4, 4})}},
+                                     {{parts_of_sizes({4, 2})}},
+                                     {{parts_of_sizes({2, 2, 2, 1})}},
+                                     {{parts_of_sizes({8, 3})}},
+                                     {{parts_of_sizes({2, 2, 2, 2}), parts_of_sizes({4, 4})}},
+                                     {{parts_of_sizes({2, 2, 2, 2, 1}), parts_of_sizes({4, 4, 1})}}};
+  for (const Levels& levels : nodes) {
+    EXPECT_TRUE(levels.are_aligned_blocks());
+    const int ranks = static_cast<int>(levels.part_of.front().size());
+    for (const Collective c : {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce}) {
+      for (const int root : testing::roots_of(c, ranks)) {
+        const CollectiveDesc desc = ordered(c, root);
+        const auto all = compositions(levels, desc);
+        EXPECT_FALSE(all.empty()) << name_of(c);
+        for (const Composition& how : all) {
+          for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
+            const ScheduleVerdict verdict = verify(Recipe(how).build_all(desc, testing::in_place(placing, ranks)));
+            EXPECT_TRUE(verdict.ok) << name_of(c) << ' ' << how.inside << '/' << how.across << " on " << ranks
+                                    << " ranks, root " << root << ": " << verdict.reason;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Composition, IsRefusedTheCanonicalOrder_WhereHostsAreNotNodesOfTheTree) {
+  const std::vector<Levels> others = {
+      {{parts_of_sizes({3, 5})}}, {{parts_of_sizes({2, 4})}}, {{parts_of_sizes({3, 3})}},
+      {{parts_in_turns(8, 2)}},   {{{0, 0, 1, 1, 0, 0}}},     {{parts_of_sizes({2, 2, 2}), parts_of_sizes({2, 4})}}};
+  for (const Levels& levels : others) {
+    EXPECT_FALSE(levels.are_aligned_blocks());
+    const int ranks = static_cast<int>(levels.part_of.front().size());
+    const Composition how{levels, "direct", "direct"};
+    EXPECT_THAT(how.supports(ordered(Collective::AllReduce), ranks).reason, HasSubstr("aligned powers of two"));
+    CollectiveDesc integers = ordered(Collective::AllReduce);
+    integers.dtype = DType::I32;
+    EXPECT_TRUE(how.supports(integers, ranks).ok);
+    // The reason holds: what is refused is in fact another tree.
+    const auto schedule =
+        Recipe(how).build_all(ordered(Collective::AllReduce), testing::in_place(Placing::OutOfPlace, ranks));
+    EXPECT_THAT(verify(schedule).reason, HasSubstr("is not summed up by the canonical tree"));
+  }
+}
+
 TEST(Composition, SaysWhyItIsNot) {
   const auto reason = [](const Composition& how, Collective c) { return how.supports(testing::desc_of(c), 4).reason; };
   const Levels two{{parts_of_sizes({2, 2})}};

@@ -104,6 +104,19 @@ TEST(Selector, ComposesWhatCrossesHosts) {
             "hierarchical");
 }
 
+TEST(Selector, ComposesInTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
+  CollectiveDesc desc = sum_of(16 << 20);
+  desc.determinism = Determinism::Reproducible;
+  const Facts fours = hosts_of(2, 4);
+  const Plan composed = Selector(fours, ranks_of(fours), {}).select(desc).plan;
+  EXPECT_EQ(composed.chosen().algorithm, "hierarchical");
+  EXPECT_THAT(composed.explain(), HasSubstr("adds in an order of its own, not by the canonical tree"));
+  const Facts threes = hosts_of(2, 3);
+  const Plan flat = Selector(threes, ranks_of(threes), {}).select(desc).plan;
+  EXPECT_NE(flat.chosen().algorithm, "hierarchical");
+  EXPECT_THAT(flat.explain(), HasSubstr("hosts do not hold aligned powers of two of ranks"));
+}
+
 TEST(Selector, ChargesForWhatLeavesAHost_HoweverManyRanksSendIt) {
   const Facts facts = hosts_of(2, 4);
   const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;

@@ -26,6 +26,19 @@ TEST_P(VerifierAtScaleOn, AcceptsEveryAlgorithm) {
   }
 }
 
+TEST_P(VerifierAtScaleOn, AcceptsTheOrderOfThoseThatSayItIsCanonical) {
+  const int ranks = GetParam();
+  for (const Algorithm& a : all_algorithms()) {
+    if (!reduces(a.collective) || a.collective != plain_form(a.collective)) continue;
+    CollectiveDesc desc = testing::desc_of(a.collective, ReduceOp::Sum, has_root(a.collective) ? ranks / 3 : 0);
+    desc.dtype = DType::F32;
+    desc.determinism = Determinism::Reproducible;
+    if (!a.supports(desc, ranks).ok) continue;
+    const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, testing::in_place(Placing::Mixed, ranks)));
+    EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, Placing::Mixed) << ": " << verdict.reason;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, VerifierAtScaleOn, ::testing::Values(65, 96, 127, 129, 191, 255, 256, 257, 384, 512));
 
 }  // namespace

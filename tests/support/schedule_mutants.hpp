@@ -16,7 +16,7 @@ namespace sinew::testing {
 ///   - a dependency goes only if its two steps touch the same memory (the others merely keep the number of messages
 ///     under way small), and no other path between them is left, since derive_dependencies leaves out implied ones;
 ///   - a slice moves only to other memory, and reads do not move between an input and its copy in the output;
-///   - the operands of a sum do not change places;
+///   - the operands of a sum do not change places, nor with those of another that lie in the same memory;
 ///   - two sends of the same data do not exchange their peers, nor two receives whose data meet in one sum or, outside
 ///     all_reduce, in one result: there every order is as good. Nor
 ///     two receives of tokens that a barrier keeps: they may lie anywhere.
@@ -168,7 +168,7 @@ class Mutants {
     });
     if (s.op != Op::Reduce || original_.desc.collective != Collective::AllReduce) return;
     for (std::uint32_t t = step_ + 1; t < program().steps.size(); ++t) {
-      if (program().steps[t].op != Op::Reduce) continue;
+      if (program().steps[t].op != Op::Reduce || cells().same(s.b, program().steps[t].b)) continue;
       make("operands exchanged with step " + std::to_string(t), [&](Program& p) {
         std::swap(p.steps[step_].b, p.steps[t].b);
         finish(p);

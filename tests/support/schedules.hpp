@@ -39,13 +39,18 @@ inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ran
          std::to_string(desc.root) + ", placing " + std::to_string(static_cast<int>(placing));
 }
 
-/// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks.
+/// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks; where they run only when
+/// the order of sums is asked for, for that.
 template <class F>
 void for_each_schedule(int ranks, F&& f) {
   for (const Algorithm& a : all_algorithms()) {
     for (const ReduceOp op : ops_of(a.collective)) {
       for (const int root : roots_of(a.collective, ranks)) {
-        const CollectiveDesc desc = desc_of(a.collective, op, root);
+        CollectiveDesc desc = desc_of(a.collective, op, root);
+        if (reduces(a.collective) && !a.supports(desc, ranks).ok) {
+          desc.dtype = DType::F32;
+          desc.determinism = Determinism::Reproducible;
+        }
         if (!a.supports(desc, ranks).ok) continue;
         for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) f(a, desc, placing);
       }

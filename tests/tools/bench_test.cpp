@@ -68,6 +68,8 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({}), HasSubstr("expected what to measure, one of all_reduce"));
   EXPECT_THAT(complaint({"all_reduce", "-d", "f33"}), HasSubstr("'f33': expected one of i8, u8, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "nix"}), HasSubstr("'nix': expected one of sum, "));
+  EXPECT_THAT(complaint({"all_reduce", "--determinism", "much"}),
+              HasSubstr("'much': expected fast, reproducible or layout_invariant"));
   EXPECT_THAT(complaint({"all_reduce", "-b", "9x"}), HasSubstr("'9x': expected a size in bytes such as 8, 4KiB"));
   EXPECT_THAT(complaint({"latency", "-e", "18446744073709551615"}), HasSubstr("65536GiB at most"));
   EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}),
@@ -118,6 +120,20 @@ TEST(SinewBench, PredictsWhatTuneHasTimed) {
   const Outcome gone = run_program({SINEW_RUN, "-n", "2", SINEW_BENCH, "all_reduce"}, {"SINEW_TUNE_FILE=" + file});
   EXPECT_NE(gone.exit_code, 0);
   EXPECT_THAT(gone.err, HasSubstr("it cannot be read: expected a file that sinew-bench tune has written"));
+}
+
+TEST(SinewBench, TakesALevelOfDeterminism_AndRecordsIt) {
+  for (const char* level : {"reproducible", "layout_invariant"}) {
+    const Job job =
+        job_of({SINEW_RUN, "-n", "4"}, {"all_reduce", "-b", "8", "-e", "8", "-n", "1", "--determinism", level});
+    EXPECT_EQ(job.outcome.exit_code, 0) << job.outcome.err;
+    ASSERT_EQ(job.lines.size(), 1u);
+    EXPECT_EQ(job.lines[0]["determinism"], level);
+    EXPECT_EQ(job.lines[0]["wrong"], 0);
+  }
+  const Job three = job_of({SINEW_RUN, "-n", "3"}, {"all_reduce", "--determinism", "layout_invariant"});
+  EXPECT_EQ(three.outcome.exit_code, 2);
+  EXPECT_THAT(three.outcome.err, HasSubstr("--determinism: 3 ranks cannot hold aligned ranges of the 64 leaf blocks"));
 }
 
 TEST(SinewBench, SaysWhatIsWrong_OnWhicheverRankItIs) {

@@ -57,6 +57,8 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_EQ(complaint({"plan", "barrier", "8"}), "sinew-info: barrier 8: expected no BYTES\n");
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--dtype", "f33"}),
               HasSubstr("'f33': expected a type, one of i8, "));
+  EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--determinism", "much"}),
+              HasSubstr("'much': expected fast, reproducible or layout_invariant"));
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--op", "nix"}), HasSubstr("expected an operator, one of sum, "));
   for (const char* ranks : {"0", "-1", "1025", "99999999999", "99999999999999999999999"}) {
     EXPECT_THAT(complaint({"plan", "all_reduce", "8", "-n", ranks}), HasSubstr("expected a whole number, 1 to 1024"))
@@ -76,6 +78,13 @@ TEST(SinewInfo, PlansForRanksThatItStarts_AsJsonThatCanBeRead) {
     EXPECT_THAT(outcome.out, StartsWith("{\"")) << what;
     EXPECT_THAT(outcome.out, HasSubstr(what == std::string("all_reduce") ? "\"shm\"" : "\"message\"")) << outcome.out;
   }
+}
+
+TEST(SinewInfo, PlansForALevelOfDeterminism) {
+  const Outcome outcome = info({"plan", "all_reduce", "64KiB", "-n", "3", "--determinism", "reproducible"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(", reproducible)"));
+  EXPECT_THAT(outcome.out, HasSubstr("adds in an order of its own, not by the canonical tree"));
 }
 
 TEST(SinewInfo, PlansABarrier_WhichHasNoBytes) {

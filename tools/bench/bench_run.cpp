@@ -15,6 +15,7 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
@@ -77,6 +78,12 @@ void require_algorithm(const BenchOptions& options, World& world) {
   } catch (const Error&) {
     throw unknown_algorithm(options);
   }
+}
+
+/// Of layout-invariant sums, which not every number of ranks can make.
+void require_layout(const BenchOptions& options, int ranks) {
+  const Availability fits = fits_leaf_blocks(desc_of(options, 1, {}, ranks), ranks);
+  if (!fits.ok) throw UsageError("--determinism: " + fits.reason);
 }
 
 /// 0 if it is none, or not positive.
@@ -142,6 +149,7 @@ int run_bench(const BenchOptions& options) {
     throw UsageError(fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
                                  options.what->name, options.what->least_ranks, world.size()));
   }
+  require_layout(options, world.size());
   require_algorithm(options, world);
   if (peer)
     PeerContestant::require(*peer, options, options.max_bytes / unit_bytes(*options.what, options.dtype, world.size()));

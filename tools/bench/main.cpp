@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       "  sinew-run -n 4 sinew-bench all_to_all -d bf16 --json out     the same for scripts, one object per line\n"
       "  mpirun -n 2 sinew-bench all_reduce --peer mpi                beside MPI, in the same processes\n"
       "  sinew-run -n 2 sinew-bench tune --output FILE                times every way; SINEW_TUNE_FILE=FILE uses it\n"
+      "  sinew-run -n 4 sinew-bench all_reduce --determinism reproducible    what the same bits everywhere cost\n"
       "  sinew-run -n 2 sinew-bench latency --transport tcp           one way, half of the round trip\n"
       "\n"
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew::tools {
@@ -106,6 +107,12 @@ void add_data(CLI::App& app, BenchOptions& o) {
     }
     o.op = *op;
   });
+  add(app, "--determinism", "What bits can be relied on: fast (default), reproducible, layout_invariant", "LEVEL",
+      [&o](const std::string& t) {
+        const auto level = determinism_from_name(t);
+        if (!level) reject("--determinism", t, "fast, reproducible or layout_invariant");
+        o.determinism = *level;
+      });
 }
 
 void add_ways(CLI::App& app, BenchOptions& o) {
@@ -128,7 +135,7 @@ void add_ways(CLI::App& app, BenchOptions& o) {
 void check_tune(const BenchOptions& o) {
   const BenchOptions none;
   const bool other = o.dtype != none.dtype || o.op != none.op || o.in_place || o.registered || o.warm_buffers ||
-                     !o.algorithm.empty() || !o.peer.empty() || !o.json.empty();
+                     o.determinism != none.determinism || !o.algorithm.empty() || !o.peer.empty() || !o.json.empty();
   if (other) throw CLI::ValidationError("tune", "expected no options but -b, -e, -f, -n, -w, --transport and --output");
 }
 

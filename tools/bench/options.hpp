@@ -29,6 +29,7 @@ struct BenchOptions {
   double least_s = 0.1;  ///< all batches of a size together
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
+  Determinism determinism = Determinism::Fast;
   bool check = true;
   bool in_place = false;
   bool registered = false;

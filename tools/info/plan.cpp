@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
 #include "../whole_number.hpp"
@@ -25,6 +26,7 @@ struct PlanOptions {
   std::string bytes;
   std::string dtype = "f32";
   std::string op = "sum";
+  std::string determinism = "fast";
   int ranks = 2;
 };
 
@@ -52,6 +54,7 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   const auto collective = collective_from_name(options.collective);
   const auto dtype = dtype_from_name(options.dtype);
   const auto op = reduce_op_from_name(options.op);
+  const auto level = determinism_from_name(options.determinism);
   if (!collective) {
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected a collective, one of {}", options.collective, collective_names()));
@@ -62,13 +65,16 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   if (!op)
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
+  if (!level)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': expected fast, reproducible or layout_invariant", options.determinism));
   if (options.bytes.empty() != (*collective == Collective::Barrier)) {
     throw Error(Code::InvalidArgument, options.bytes.empty()
                                            ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
                                            : fmt::format("barrier {}: expected no BYTES", options.bytes));
   }
   const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
-  DescribedCall call{{.collective = *collective, .dtype = *dtype, .op = *op, .count = 1}, {}};
+  DescribedCall call{{.collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .count = 1}, {}};
   const std::uint64_t one = std::max<std::uint64_t>(call.desc.bytes(ranks), 1);
   call.desc.count = bytes / one;
   if (has_local_counts(*collective)) call.desc.largest_bytes = bytes;
@@ -93,7 +99,8 @@ bool in_a_job() {
   const std::string launcher = (std::filesystem::path(self).parent_path() / "sinew-run").string();
   std::vector<std::string> words = {launcher, "--no-prefix", "-n", std::to_string(options.ranks), self};
   if (json) words.emplace_back("--json");
-  words.insert(words.end(), {"plan", options.collective, "--dtype", options.dtype, "--op", options.op});
+  words.insert(words.end(), {"plan", options.collective, "--dtype", options.dtype, "--op", options.op, "--determinism",
+                             options.determinism});
   if (!options.bytes.empty()) words.push_back(options.bytes);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
@@ -111,6 +118,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("BYTES", plan.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
   command->add_option("--dtype", plan.dtype, "element type, such as f32 (default) or bf16");
   command->add_option("--op", plan.op, "operator, such as sum (default) or max");
+  command->add_option("--determinism", plan.determinism, "fast (default), reproducible or layout_invariant");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
   command->callback([&options, command] {

@@ -98,8 +98,8 @@ Availability IpcOffload::supports(const CollectiveDesc& desc) const {
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are host memory");
   if (!reduces(desc.collective)) return Availability::yes();
   if (desc.op == ReduceOp::User) return Availability::no("a user's operator runs on the host");
-  if (desc.determinism == Determinism::LayoutInvariant)
-    return Availability::no("sums go by rank, not by the fixed tree of blocks");
+  if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))
+    return Availability::no("it adds in the order of the ranks and rounds once, not by the canonical tree");
   return cuda::kernels_available();
 }
 

@@ -94,7 +94,8 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
   }
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are not device memory");
   if (!reduces(desc.collective)) return Availability::yes();
-  if (desc.determinism != Determinism::Fast) return Availability::no("NCCL promises no order of its sums");
+  if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))  // nor what becomes of a NaN
+    return Availability::no("NCCL promises no order of its sums");
   switch (desc.op) {
     case ReduceOp::BitAnd:
     case ReduceOp::BitOr:

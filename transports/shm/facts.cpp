@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/determinism.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
 #include <sinew/transports/shm/tree.hpp>
@@ -91,6 +92,7 @@ bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
   }
   if (shown_bytes(desc, ranks) > kLinesBytes) return false;
   if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
+  if (needs_canonical_order(desc, ranks)) return false;                     // another tree
   if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
   const bool all_run = static_cast<std::uint64_t>(ranks) <= facts.cores;  // else each step waits for the scheduler
   return all_run && tree_seconds(desc, ranks, facts) < flat_seconds(desc, ranks, facts);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/determinism.hpp>
 #include <sinew/transports/shm/offload.hpp>
 
 namespace sinew::shm {
@@ -51,8 +52,6 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
     default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
   }
   if (desc.place.kind == MemoryKind::Device) return Availability::no("the buffers are device memory");
-  if (reduces(desc.collective) && desc.determinism != Determinism::Fast)
-    return Availability::no("it combines in the order of the ranks, which only fast determinism allows");
   return Availability::yes();
 }
 
@@ -84,6 +83,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.shown = shows(desc, members_.rank()) ? shown_bytes(desc, members_.count()) : 0;
   c.reducer = call.reducer;
   c.many = call.many;
+  c.by_tree = needs_canonical_order(desc, members_.count());
   c.scaler = call.scaler;
   c.exposed = false;
   if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), pieces_of(c));

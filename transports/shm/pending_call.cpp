@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include <sinew/core/canonical_tree.hpp>
 #include <sinew/transports/shm/pending_call.hpp>
 
 namespace sinew::shm {
@@ -36,6 +37,8 @@ void reduce_all(const PendingCall& call, std::byte* out, const void* const* sour
     copy_unless_there(out, sources[0], bytes);
   } else if (count == 2) {
     call.reducer(out, sources[0], sources[1], bytes);
+  } else if (call.by_tree) {
+    reduce_by_tree(call.reducer, out, {sources, static_cast<std::size_t>(count)}, bytes);
   } else if (call.many.fn != nullptr) {
     call.many(out, sources, count, bytes);
   } else {

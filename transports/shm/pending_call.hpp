@@ -24,7 +24,8 @@ struct PendingCall {
   std::uint64_t bytes = 0;  ///< of desc.count elements
   std::uint64_t shown = 0;  ///< of `in`, to the others; 0 where nobody reads it
   Reducer reducer;
-  ManyReducer many;  ///< fn null: only `reducer`
+  ManyReducer many;      ///< fn null: only `reducer`
+  bool by_tree = false;  ///< in the canonical order
   Scaler scaler;
   bool exposed = false;  ///< peers read the user's buffers themselves: not done before they are
 
@@ -36,8 +37,8 @@ struct PendingCall {
 void reduce_all(const PendingCall& call, std::byte* out, const void* const* sources, int count,
                 std::uint64_t bytes) noexcept;
 
-/// The same, always in the order of the ranks, so that all of them get the same bits, and what the operator does to the
-/// finished sum.
+/// The same for the sources of all ranks, in their order, so that all of them get the same bits; and what the operator
+/// does to the finished sum.
 void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
              std::uint64_t bytes) noexcept;
 

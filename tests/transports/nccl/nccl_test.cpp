@@ -57,6 +57,8 @@ TEST(Nccl, SaysSoInThePlan) {
     desc = {.collective = Collective::AllReduce, .dtype = DType::U8, .op = ReduceOp::BitXor, .place = kDevice};
     require(holds(explain(world, desc), "NCCL has no bitwise operators"), explain(world, desc));
     desc = {.collective = Collective::AllReduce, .determinism = Determinism::Reproducible, .place = kDevice};
+    require(holds(explain(world, desc), "takes  nccl over nccl"), "integers have the same bits in any order");
+    desc.dtype = DType::F32;
     require(holds(explain(world, desc), "NCCL promises no order of its sums"), explain(world, desc));
   });
 }
