@@ -19,6 +19,8 @@ constexpr auto kYieldBeforeSleep = microseconds(300);
 constexpr auto kIdlePoll = microseconds(50);
 constexpr auto kWatchPeriod = milliseconds(10);
 constexpr int kYieldsPerClock = 8;
+/// A yield that takes longer has let somebody else work.
+constexpr auto kYieldAlone = microseconds(5);
 
 }  // namespace
 
@@ -77,7 +79,7 @@ void Engine::after_sleep() noexcept {
 }
 
 bool Engine::Waiter::slow_turn() {
-  if (!engine_.may_spin_) {
+  if (!spins()) {
     ::sched_yield();
     if (++turns_ % kYieldsPerClock != 0) return true;
   }
@@ -87,8 +89,12 @@ bool Engine::Waiter::slow_turn() {
   if (now - polled_ >= kIdlePoll) {
     polled_ = now;
     if (engine_.progress_all() > 0) return moved();
+    if (spins()) {
+      ::sched_yield();
+      crowded_ = Clock::now() - now > kYieldAlone;
+    }
   }
-  const Duration patience = engine_.may_spin_ ? Duration(kSpinBeforeSleep) : Duration(kYieldBeforeSleep);
+  const Duration patience = spins() ? Duration(kSpinBeforeSleep) : Duration(kYieldBeforeSleep);
   if (now - idle_since_ >= patience) sleep(now);
   return true;
 }

@@ -13,9 +13,9 @@
 
 namespace sinew {
 
-/// Drives the progress of one World and decides how a wait passes its time: spin while the host's ranks fit its cores,
-/// else yield; after a while sleep on the sources' descriptors. Sources with something posted are polled at every turn,
-/// the others every 50 us of waiting.
+/// Drives the progress of one World and decides how a wait passes its time: spin while the host's ranks fit its cores
+/// and a yield now and then finds nobody else who wants this one, else yield; after a while sleep on the sources'
+/// descriptors. Sources with something posted are polled at every turn, the others every 50 us of waiting.
 /// Thread: one at a time.
 class SINEW_API Engine {
  public:
@@ -86,6 +86,7 @@ class SINEW_API Engine {
       turns_ = 0;
       idle_since_ = {};
     }
+    bool spins() const noexcept { return engine_.may_spin_ && !crowded_; }
     bool slow_turn();
     /// Lets the watch look, now and then; false when the deadline has passed.
     bool in_time(Clock::time_point now);
@@ -94,6 +95,7 @@ class SINEW_API Engine {
     Engine& engine_;
     Deadline deadline_;
     Duration default_timeout_;
+    bool crowded_ = false;  ///< somebody that we do not know of wants this core
     std::uint32_t turns_ = 0;
     std::uint32_t moves_ = 0;
     Clock::time_point idle_since_{};
