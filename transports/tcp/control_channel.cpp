@@ -33,9 +33,10 @@ void ControlChannel::attach(int socket) noexcept {
 
 void ControlChannel::push(const FrameHeader& header, ConstBuffer payload, Completion* done) {
   if (log_) {
+    const std::uint64_t from = log_->end();
     log_->append(&header, sizeof header);
     log_->append(payload.data, payload.bytes);
-    if (done != nullptr) events_.eager_written(*done);
+    if (done != nullptr) logged_.push_back({from, log_->end(), done});
     return;
   }
   if (head_ == frames_.size()) {
@@ -64,6 +65,9 @@ ChannelState ControlChannel::write_log() {
       greeting_sent_ += static_cast<std::size_t>(n);
     } else {
       log_->sent(static_cast<std::size_t>(n));
+    }
+    for (; !logged_.empty() && logged_.front().to <= log_->written(); logged_.pop_front()) {
+      events_.eager_written(*logged_.front().done);
     }
   }
   return ChannelState::Open;
@@ -103,7 +107,25 @@ void ControlChannel::written(std::size_t bytes) {
   }
 }
 
+bool ControlChannel::take_back_logged(Completion& eager) {
+  const auto at = std::ranges::find(logged_, &eager, &Logged::done);
+  if (at == logged_.end()) return false;
+  const Logged taken = *at;
+  const auto rest = logged_.erase(at);
+  if (taken.from < log_->written()) {
+    events_.eager_written(eager);
+    return false;
+  }
+  log_->remove(taken.from, taken.to);
+  for (auto later = rest; later != logged_.end(); ++later) {
+    later->from -= taken.to - taken.from;
+    later->to -= taken.to - taken.from;
+  }
+  return true;
+}
+
 bool ControlChannel::take_back(Completion& eager) {
+  if (log_) return take_back_logged(eager);
   const auto first = frames_.begin() + static_cast<std::ptrdiff_t>(head_);
   const auto at = std::find_if(first, frames_.end(), [&eager](const Frame& f) { return f.done == &eager; });
   if (at == frames_.end()) return false;

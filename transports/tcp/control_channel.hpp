@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -45,6 +46,8 @@ class ControlChannel {
   template <class Visit>
   void detach(Visit visit) {
     socket_ = -1;
+    for (const Logged& l : logged_) visit(*l.done);
+    logged_.clear();
     for (std::size_t i = head_; i < frames_.size(); ++i) {
       if (frames_[i].done != nullptr) visit(*frames_[i].done);
     }
@@ -73,7 +76,14 @@ class ControlChannel {
     std::size_t bytes() const noexcept { return sizeof header + payload.bytes; }
   };
 
+  /// An eager message in the log.
+  struct Logged {
+    std::uint64_t from, to;
+    Completion* done;
+  };
+
   void written(std::size_t bytes);
+  bool take_back_logged(Completion& eager);
   ChannelState write_log();
   std::span<const std::byte> to_write() const noexcept;
   ChannelState read_greeting();
@@ -91,6 +101,7 @@ class ControlChannel {
   std::vector<std::byte> unfinished_;  // the beginning of a frame that has not come in full
 
   std::optional<ReplayLog> log_;  // of a stream that outlives its connections, instead of frames_
+  std::deque<Logged> logged_;     // not written
   bool resumed_ = false;
   FrameHeader greeting_{};         // ours
   std::size_t greeting_sent_ = 0;  // bytes
