@@ -24,11 +24,12 @@ iovec after(const void* data, std::size_t bytes, std::size_t& skip) noexcept {
 
 }  // namespace
 
-void ControlChannel::attach(int socket) noexcept {
+void ControlChannel::attach(int socket, bool first) noexcept {
   socket_ = socket;
   greeting_ = {.kind = FrameKind::Resume, .note = received_};
-  greeting_sent_ = their_greeting_have_ = 0;
-  resumed_ = false;
+  greeting_sent_ = first ? sizeof greeting_ : 0;
+  their_greeting_have_ = 0;
+  resumed_ = first;
 }
 
 void ControlChannel::push(const FrameHeader& header, ConstBuffer payload, Completion* done) {
@@ -140,7 +141,7 @@ bool ControlChannel::take_back(Completion& eager) {
   return false;
 }
 
-/// Resumed, or Open where the peer has not said enough.
+/// resumed_, unless the peer has not said enough.
 ChannelState ControlChannel::read_greeting() {
   auto* into = reinterpret_cast<std::byte*>(&their_greeting_);
   while (their_greeting_have_ != sizeof their_greeting_) {

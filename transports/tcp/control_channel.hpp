@@ -37,7 +37,8 @@ class ControlChannel {
 
   /// Before anything else, on both sides.
   void outlive_connections() { log_.emplace(); }
-  void attach(int socket) noexcept;
+  /// `first`: both sides know where the stream begins; else each says first how much it has.
+  void attach(int socket, bool first) noexcept;
   /// Of one that outlives its connections: this one has ended.
   void pause() noexcept { socket_ = -1; }
   /// There is a connection, and the peer has said where it goes on.

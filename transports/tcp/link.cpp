@@ -63,7 +63,7 @@ void TcpEndpoint::attach(ChannelClaim claim, FileDescriptor socket) {
     p.data->attach(descriptor);
     deal();
   } else {
-    control_.attach(descriptor);
+    control_.attach(descriptor, claim.epoch == 0);
     write_control();
   }
 }

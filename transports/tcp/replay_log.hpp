@@ -28,7 +28,9 @@ class ReplayLog {
   }
   /// Takes back what has never been written.
   void remove(std::uint64_t from, std::uint64_t to) {
-    const auto at = [this](std::uint64_t where) { return bytes_.begin() + static_cast<std::ptrdiff_t>(where - begin_); };
+    const auto at = [this](std::uint64_t where) {
+      return bytes_.begin() + static_cast<std::ptrdiff_t>(where - begin_);
+    };
     bytes_.erase(at(from), at(to));
   }
 
