@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   CLI::App app("measures how soon the death of a rank is known to all others");
   int victim = 0;
   std::string stamp;
-  app.add_option("--victim", victim, "rank that kills itself")->required();
+  app.add_option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link")->required();
   app.add_option("--stamp", stamp, "file for the time of its death")->required();
   CLI11_PARSE(app, argc, argv);
 
@@ -55,13 +55,18 @@ int main(int argc, char** argv) {
   std::array<float, 1024> data{};
   constexpr int kCalls = 100000;
   try {
-    for (int call = 0; call < kCalls; ++call) {
+    for (int call = 0; call < kCalls || victim < 0; ++call) {
       if (world.rank() == victim && call == kCalls / 1000) die(stamp);
       world.communicator().all_reduce(data).get();
     }
   } catch (const sinew::Error& error) {
     const double seconds = now_s() - stamped_s(stamp);
     const int rank = world.rank();
+    if (victim < 0) {
+      std::printf("{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f, \"message\": \"%s\"}\n", rank,
+                  error.rank(), std::string(name_of(error.code())).c_str(), seconds, error.what());
+      return 0;
+    }
     const double before = now_s();
     sinew::World next = world.shrink();
     const double shrink_seconds = now_s() - before;

@@ -1,5 +1,5 @@
-// tcp against what it is made of: two processes of this host move the same buffer by a bare loop of blocking send and
-// recv calls and by our transport, in turns.
+// tcp against what it is made of: two processes, of this host or (--serve, --join) of two, move the same buffer by a
+// bare loop of blocking send and recv calls and by our transport, in turns.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -27,6 +29,12 @@
 namespace {
 
 using namespace sinew;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 /// A blocking connection.
 class Bare {
@@ -62,6 +70,7 @@ class Ours {
   Ours(int rank, Bare& out_of_band) {
     tcp::Options options;
     options.rank = rank;
+    options.host_id = host_name();
     options.secret = Bytes(32, std::byte{1});
     transport_ = tcp::make_transport(options);
     const Address mine = transport_->address();
@@ -155,34 +164,56 @@ void play(int rank, Bare bare, const Plan& plan) {
                            << '\n';
 }
 
+FileDescriptor accept_one(const Listener& listener) {
+  FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket) throw_errno("accepting the other process");
+  return socket;
+}
+
+FileDescriptor connect_to(const SocketAddress& address) {
+  const auto patience = Deadline::after(std::chrono::seconds(10));
+  for (;;) {
+    auto [socket, error] = try_connect(address, patience);
+    if (error == ECONNREFUSED && !patience.passed()) continue;
+    if (error != 0) throw_errno("connecting to " + address.text(), error);
+    ::fcntl(socket.get(), F_SETFL, 0);
+    return std::move(socket);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Compares the tcp transport with a bare blocking send/recv loop on loopback.");
+  CLI::App app("Compares the tcp transport with a bare blocking send/recv loop, on loopback or between two processes.");
   Plan plan;
-  std::string bytes = "64MiB";
+  std::string bytes = "64MiB", serve, join;
   app.add_option("--bytes", bytes, "message size, as 8 or 64MiB")->capture_default_str();
   app.add_option("--rounds", plan.rounds, "rounds of each, in turns")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--json", plan.json, "file for one line of JSON");
+  app.add_option("--serve", serve, "be one side, which listens at this ADDRESS:PORT");
+  app.add_option("--join", join, "be the other side, of that address");
   CLI11_PARSE(app, argc, argv);
   try {
     plan.bytes = parse_bytes(bytes);
-    Listener listener = listen_on(SocketAddress::parse("127.0.0.1:0"));
+    if (!join.empty()) {
+      play(1, Bare(connect_to(SocketAddress::parse(join))), plan);
+      return 0;
+    }
+    Listener listener = listen_on(SocketAddress::parse(serve.empty() ? "127.0.0.1:0" : serve));
     ::fcntl(listener.socket.get(), F_SETFL, 0);
+    if (!serve.empty()) {
+      play(0, Bare(accept_one(listener)), plan);
+      return 0;
+    }
     const pid_t child = ::fork();
     if (child < 0) throw_errno("fork");
     if (child == 0) {
-      auto [socket, error] = try_connect(listener.address, Deadline::after(std::chrono::seconds(10)));
-      if (error != 0) throw_errno("connecting to the parent", error);
-      ::fcntl(socket.get(), F_SETFL, 0);
-      play(1, Bare(std::move(socket)), plan);
+      play(1, Bare(connect_to(listener.address)), plan);
       ::_exit(0);
     }
-    FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) throw_errno("accepting the child");
-    play(0, Bare(std::move(socket)), plan);
+    play(0, Bare(accept_one(listener)), plan);
     int status = 0;
     ::waitpid(child, &status, 0);
     return status == 0 ? 0 : 1;

@@ -261,12 +261,18 @@ void Matcher::repost(Completion& receive) {
 }
 
 void Matcher::deliver(Completion& receive, const std::byte* data, std::size_t bytes) noexcept {
+  deliver_at(receive, receive.bytes - bytes_left(receive), data, bytes);
+}
+
+void Matcher::deliver_at(Completion& receive, std::size_t at, const std::byte* data, std::size_t bytes) noexcept {
   Receive& r = receive_of(receive);
-  assert(bytes <= bytes_left(receive));
+  const std::size_t so_far = receive.bytes - bytes_left(receive);
+  assert(bytes <= bytes_left(receive) && at + bytes <= receive.bytes);
+  std::byte* into = r.into + at - so_far;
   if (bytes != 0 && r.reduce) {
-    (*r.reduce)(r.into, r.with, data, bytes);
+    (*r.reduce)(into, r.with + at - so_far, data, bytes);
   } else if (bytes != 0) {
-    std::memcpy(r.into, data, bytes);
+    std::memcpy(into, data, bytes);
   }
   advance(receive, bytes);
 }

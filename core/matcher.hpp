@@ -74,6 +74,8 @@ class SINEW_API Matcher {
   static std::size_t element_bytes(Completion& receive) noexcept;
   /// The next bytes lie in the transport's memory: copies or reduces them. Pieces of a reduction are whole elements.
   void deliver(Completion& receive, const std::byte* data, std::size_t bytes) noexcept;
+  /// As deliver, of bytes from `at` of the message on: in any order, each once.
+  void deliver_at(Completion& receive, std::size_t at, const std::byte* data, std::size_t bytes) noexcept;
   /// The next bytes lie at place().
   void arrived(Completion& receive, std::size_t bytes) noexcept;
   /// Its sender took the message back before a byte came: the receive waits again, in its old place.

@@ -65,6 +65,11 @@ bool same_host(const SocketAddress& a, const SocketAddress& b) {
                      &reinterpret_cast<const sockaddr_in6*>(b.data())->sin6_addr, sizeof(in6_addr)) == 0;
 }
 
+/// Is `name` one of the names with commas between them?
+bool is_among(std::string_view names, std::string_view name) {
+  return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
+}
+
 bool is_internet(const sockaddr* a) { return a != nullptr && (a->sa_family == AF_INET || a->sa_family == AF_INET6); }
 socklen_t length_of(const sockaddr* a) { return a->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6); }
 
@@ -116,18 +121,16 @@ std::vector<SocketAddress> SocketAddress::resolve(const std::string& host, std::
   return all;
 }
 
-std::vector<SocketAddress> SocketAddress::own(const std::string& interface, std::uint16_t port) {
+std::vector<SocketAddress> SocketAddress::own(const std::string& names, std::uint16_t port) {
   std::vector<SocketAddress> all;
   const Interfaces list = interfaces();
   for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next) {
     if (!is_internet(i->ifa_addr) || (i->ifa_flags & IFF_UP) == 0) continue;
-    if (!interface.empty() && interface != i->ifa_name) continue;
-    SocketAddress a = from(i->ifa_addr, length_of(i->ifa_addr));
-    if (a.is_loopback() && interface.empty()) continue;
+    if (!names.empty() && !is_among(names, i->ifa_name)) continue;
+    const SocketAddress a = from(i->ifa_addr, length_of(i->ifa_addr));
+    if (a.is_loopback() && names.empty()) continue;
     if (a.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6(a.storage_).sin6_addr)) continue;
-    (a.family() == AF_INET ? reinterpret_cast<sockaddr_in&>(a.storage_).sin_port
-                           : reinterpret_cast<sockaddr_in6&>(a.storage_).sin6_port) = htons(port);
-    all.push_back(a);
+    all.push_back(a.with_port(port));
   }
   return all;
 }
@@ -149,6 +152,13 @@ bool SocketAddress::is_own() const {
 std::uint16_t SocketAddress::port() const noexcept {
   if (family() == AF_INET) return ntohs(v4(storage_).sin_port);
   return family() == AF_INET6 ? ntohs(v6(storage_).sin6_port) : std::uint16_t{0};
+}
+
+SocketAddress SocketAddress::with_port(std::uint16_t port) const noexcept {
+  SocketAddress a = *this;
+  (family() == AF_INET ? reinterpret_cast<sockaddr_in&>(a.storage_).sin_port
+                       : reinterpret_cast<sockaddr_in6&>(a.storage_).sin6_port) = htons(port);
+  return a;
 }
 
 std::string SocketAddress::text() const {

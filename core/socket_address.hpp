@@ -26,8 +26,9 @@ class SINEW_API SocketAddress {
   static SocketAddress parse(std::string_view text);
   /// Looks the host name up. Errors: Error{Unavailable} with the resolver's reason.
   static std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port);
-  /// Every address of this machine that another may reach (`interface` empty: of all interfaces), no loopback.
-  static std::vector<SocketAddress> own(const std::string& interface, std::uint16_t port);
+  /// Every address of this machine that another may reach, no loopback; `interfaces`: names with commas between them,
+  /// of these only, loopback too.
+  static std::vector<SocketAddress> own(const std::string& interfaces, std::uint16_t port);
   static SocketAddress from(const sockaddr* address, socklen_t length) noexcept;
 
   bool is_unix() const noexcept { return storage_.ss_family == AF_UNIX; }
@@ -35,6 +36,8 @@ class SINEW_API SocketAddress {
   /// Is it bound to an interface of this machine (or network namespace)?
   bool is_own() const;
   std::uint16_t port() const noexcept;
+  /// Of an internet address.
+  SocketAddress with_port(std::uint16_t port) const noexcept;
   std::string text() const;
 
   const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }

@@ -32,7 +32,7 @@ class LinkUser {
 
 /// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
 /// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
-/// had a link and cannot be reached for six seconds is lost. Whoever connects has five seconds to prove the job's
+/// had a link and cannot be reached for four seconds is lost. Whoever connects has five seconds to prove the job's
 /// secret and one of 64 places; while all are taken, or this process may open no more descriptors, the rest wait in the
 /// kernel. Thread: the control thread.
 class HostLinks {

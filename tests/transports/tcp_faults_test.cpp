@@ -38,7 +38,7 @@ bool drive(std::vector<Transport*> all, Duration limit, Holds holds) {
   return holds();
 }
 
-SocketAddress listener_of(const Transport& t) { return tcp::PeerAddress::decode(t.address()).addresses.back(); }
+SocketAddress listener_of(const Transport& t) { return tcp::PeerAddress::decode(t.address()).addresses.back().address; }
 
 FileDescriptor raw_connection(const Transport& t) {
   auto [socket, error] = try_connect(listener_of(t), Deadline::after(seconds(5)));
@@ -314,7 +314,7 @@ TEST(TcpSetUp, SecondEndpointToOneRank_IsRefused) {
 
 tcp::PeerAddress somebody(const std::string& host, std::vector<std::string> addresses) {
   tcp::PeerAddress p{3, 77, host, {}};
-  for (const std::string& a : addresses) p.addresses.push_back(SocketAddress::parse(a));
+  for (const std::string& a : addresses) p.addresses.push_back({SocketAddress::parse(a), 0, {}});
   return p;
 }
 
@@ -343,7 +343,7 @@ TEST(TcpRoutes, Address_SurvivesTheExchange) {
   EXPECT_EQ(q.instance, 77u);
   EXPECT_EQ(q.host_id, "h1");
   ASSERT_EQ(q.addresses.size(), 2u);
-  EXPECT_EQ(q.addresses[1].text(), "[fd00::1]:5");
+  EXPECT_EQ(q.addresses[1].address.text(), "[fd00::1]:5");
   EXPECT_THROW(tcp::PeerAddress::decode(Address(20)), Error);
 }
 

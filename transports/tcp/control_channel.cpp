@@ -12,7 +12,8 @@
 namespace sinew::tcp {
 namespace {
 
-constexpr std::size_t kGather = 32;  // pieces per system call
+constexpr std::size_t kGather = 32;            // pieces per system call
+constexpr std::size_t kTellAfter = 64 * 1024;  // what the other side keeps of a stream until it is told
 
 /// The part of [data, data + bytes) after `skip`, which is reduced by what was skipped.
 iovec after(const void* data, std::size_t bytes, std::size_t& skip) noexcept {
@@ -23,7 +24,22 @@ iovec after(const void* data, std::size_t bytes, std::size_t& skip) noexcept {
 
 }  // namespace
 
+void ControlChannel::attach(int socket, bool first) noexcept {
+  socket_ = socket;
+  greeting_ = {.kind = FrameKind::Resume, .note = received_};
+  greeting_sent_ = first ? sizeof greeting_ : 0;
+  their_greeting_have_ = 0;
+  resumed_ = first;
+}
+
 void ControlChannel::push(const FrameHeader& header, ConstBuffer payload, Completion* done) {
+  if (log_) {
+    const std::uint64_t from = log_->end();
+    log_->append(&header, sizeof header);
+    log_->append(payload.data, payload.bytes);
+    if (done != nullptr) logged_.push_back({from, log_->end(), done});
+    return;
+  }
   if (head_ == frames_.size()) {
     frames_.clear();
     head_ = 0;
@@ -31,7 +47,35 @@ void ControlChannel::push(const FrameHeader& header, ConstBuffer payload, Comple
   frames_.push_back({header, payload, done});
 }
 
+ChannelState ControlChannel::ends(int error) noexcept {
+  error_ = error;
+  return ChannelState::Ended;
+}
+
+std::span<const std::byte> ControlChannel::to_write() const noexcept {
+  if (socket_ < 0) return {};
+  if (greeting_sent_ != sizeof greeting_) return std::as_bytes(std::span(&greeting_, 1)).subspan(greeting_sent_);
+  return resumed_ ? log_->unsent() : std::span<const std::byte>{};
+}
+
+ChannelState ControlChannel::write_log() {
+  for (auto next = to_write(); !next.empty(); next = to_write()) {
+    const ssize_t n = ::send(socket_, next.data(), next.size(), MSG_NOSIGNAL);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
+    if (greeting_sent_ != sizeof greeting_) {
+      greeting_sent_ += static_cast<std::size_t>(n);
+    } else {
+      log_->sent(static_cast<std::size_t>(n));
+    }
+    for (; !logged_.empty() && logged_.front().to <= log_->written(); logged_.pop_front()) {
+      events_.eager_written(*logged_.front().done);
+    }
+  }
+  return ChannelState::Open;
+}
+
 ChannelState ControlChannel::write() {
+  if (log_) return write_log();
   while (waiting() && socket_ >= 0) {
     std::array<iovec, kGather> pieces;
     std::size_t count = 0;
@@ -45,7 +89,7 @@ ChannelState ControlChannel::write() {
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
     const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ChannelState::Ended;
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     written(static_cast<std::size_t>(n));
   }
   return ChannelState::Open;
@@ -64,7 +108,25 @@ void ControlChannel::written(std::size_t bytes) {
   }
 }
 
+bool ControlChannel::take_back_logged(Completion& eager) {
+  const auto at = std::ranges::find(logged_, &eager, &Logged::done);
+  if (at == logged_.end()) return false;
+  const Logged taken = *at;
+  const auto rest = logged_.erase(at);
+  if (taken.from < log_->written()) {
+    events_.eager_written(eager);
+    return false;
+  }
+  log_->remove(taken.from, taken.to);
+  for (auto later = rest; later != logged_.end(); ++later) {
+    later->from -= taken.to - taken.from;
+    later->to -= taken.to - taken.from;
+  }
+  return true;
+}
+
 bool ControlChannel::take_back(Completion& eager) {
+  if (log_) return take_back_logged(eager);
   const auto first = frames_.begin() + static_cast<std::ptrdiff_t>(head_);
   const auto at = std::find_if(first, frames_.end(), [&eager](const Frame& f) { return f.done == &eager; });
   if (at == frames_.end()) return false;
@@ -79,17 +141,42 @@ bool ControlChannel::take_back(Completion& eager) {
   return false;
 }
 
+/// resumed_, unless the peer has not said enough.
+ChannelState ControlChannel::read_greeting() {
+  auto* into = reinterpret_cast<std::byte*>(&their_greeting_);
+  while (their_greeting_have_ != sizeof their_greeting_) {
+    const ssize_t n = ::recv(socket_, into + their_greeting_have_, sizeof their_greeting_ - their_greeting_have_, 0);
+    if (n == 0) return ends(0);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
+    their_greeting_have_ += static_cast<std::size_t>(n);
+  }
+  resumed_ = their_greeting_.kind == FrameKind::Resume && log_->resume(their_greeting_.note);
+  if (resumed_) return ChannelState::Open;
+  log::warning("tcp: a control connection that goes on at byte {}: the peer speaks another protocol",
+               their_greeting_.note);
+  return ends(EPROTO);
+}
+
 ChannelState ControlChannel::read(std::span<std::byte> scratch) {
+  if (log_ && !resumed_) {
+    if (read_greeting() == ChannelState::Ended) return ChannelState::Ended;
+    if (!resumed_) return ChannelState::Open;
+  }
   for (;;) {
     const std::size_t kept = unfinished_.size();
     if (kept != 0) std::memcpy(scratch.data(), unfinished_.data(), kept);
     const ssize_t n = ::recv(socket_, scratch.data() + kept, scratch.size() - kept, 0);
-    if (n == 0) return ChannelState::Ended;
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ChannelState::Ended;
+    if (n == 0) return ends(0);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     const auto data = scratch.first(kept + static_cast<std::size_t>(n));
     std::size_t used = 0;
-    if (!parse(data, scratch.size(), used)) return ChannelState::Ended;
+    if (!parse(data, scratch.size(), used)) return ends(EPROTO);
     unfinished_.assign(data.begin() + static_cast<std::ptrdiff_t>(used), data.end());
+    received_ += static_cast<std::uint64_t>(n);
+    if (log_ && received_ - told_ >= kTellAfter) {
+      told_ = received_;
+      push({.kind = FrameKind::Heard, .note = received_});
+    }
     if (data.size() < scratch.size()) return ChannelState::Open;
   }
 }
@@ -99,13 +186,18 @@ bool ControlChannel::parse(std::span<const std::byte> data, std::size_t longest,
     FrameHeader header;
     std::memcpy(&header, data.data() + used, sizeof header);
     const std::uint64_t payload = header.kind == FrameKind::Eager ? header.bytes : 0;
-    if (header.kind < FrameKind::Eager || header.kind > FrameKind::Credit || payload > longest - sizeof header) {
+    const FrameKind last = log_ ? FrameKind::Heard : FrameKind::Abort;
+    if (header.kind < FrameKind::Eager || header.kind > last || payload > longest - sizeof header) {
       log::warning("tcp: a control frame of kind {} with {} bytes: the peer speaks another protocol",
                    static_cast<std::uint32_t>(header.kind), header.bytes);
       return false;
     }
     if (data.size() - used < sizeof header + payload) break;
-    events_.control_frame(header, data.data() + used + sizeof header);
+    if (header.kind == FrameKind::Heard) {
+      if (!log_->heard(header.note)) return false;
+    } else {
+      events_.control_frame(header, data.data() + used + sizeof header);
+    }
     used += sizeof header + payload;
   }
   return true;

@@ -16,64 +16,88 @@ constexpr std::size_t kReadBudget = 8 << 20;  // then the other connections have
 
 }  // namespace
 
-ChannelState DataChannel::write() {
-  while (socket_ >= 0 && (current_.active || next_frame())) {
-    const std::size_t header_left = sizeof(FrameHeader) - std::min(current_.sent, sizeof(FrameHeader));
-    const std::size_t payload_sent = current_.sent - (sizeof(FrameHeader) - header_left);
+bool DataChannel::write_frame() {
+  if (socket_ < 0) return false;
+  if (!active_) {
+    if (outgoing_.empty()) return false;
+    begin_frame();
+  }
+  const std::size_t all = sizeof(FrameHeader) + piece_.bytes;
+  while (out_sent_ != all) {
+    const std::size_t header_sent = std::min(out_sent_, sizeof(FrameHeader));
+    const std::size_t payload_sent = out_sent_ - header_sent;
     std::array<iovec, 2> pieces = {
-        iovec{reinterpret_cast<std::byte*>(&current_.header) + (sizeof(FrameHeader) - header_left), header_left},
-        iovec{const_cast<std::byte*>(current_.payload) + payload_sent, current_.header.bytes - payload_sent}};
+        iovec{reinterpret_cast<std::byte*>(&out_header_) + header_sent, sizeof(FrameHeader) - header_sent},
+        iovec{const_cast<std::byte*>(piece_.from) + payload_sent, piece_.bytes - payload_sent}};
+    const bool whole_header = header_sent == sizeof(FrameHeader);
     msghdr message{};
-    message.msg_iov = pieces.data() + (header_left == 0 ? 1 : 0);
-    message.msg_iovlen = header_left == 0 ? 1 : 2;
+    message.msg_iov = pieces.data() + (whole_header ? 1 : 0);
+    message.msg_iovlen = whole_header ? 1 : 2;
     const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ChannelState::Ended;
-    current_.sent += static_cast<std::size_t>(n);
-    if (current_.sent == sizeof(FrameHeader) + current_.header.bytes) frame_written();
+    if (n < 0) return false;  // reading will find the end of one that has ended
+    out_sent_ += static_cast<std::size_t>(n);
   }
-  return ChannelState::Open;
-}
-
-bool DataChannel::next_frame() {
-  current_ = {};
-  if (!aborts_.empty()) {
-    current_.header = {.kind = FrameKind::Abort, .id = aborts_.back()};
-    aborts_.pop_back();
-    return current_.active = true;
-  }
-  Completion* c = turns_.pop();
-  if (c == nullptr) return false;
-  const Send& s = c->as<Send>();
-  current_.send = c;
-  current_.header = {.kind = FrameKind::Data, .id = s.receiver, .bytes = std::min(s.left, kDataFrameBytes)};
-  current_.payload = s.from;
-  return current_.active = true;
-}
-
-void DataChannel::frame_written() {
-  current_.active = false;
-  Completion* c = std::exchange(current_.send, nullptr);
-  if (c == nullptr) return;
-  Send& s = c->as<Send>();
-  s.from += current_.header.bytes;
-  s.left -= current_.header.bytes;
-  s.left == 0 ? events_.data_written(*c) : turns_.push(*c);
-}
-
-bool DataChannel::take_back(Completion& send) {
-  const Send& s = send.as<Send>();
-  if (&send != current_.send) {
-    turns_.remove(send);
-    aborts_.push_back(s.receiver);
-    return true;
-  }
-  // The frame must be finished: from a copy.
-  rest_.assign(current_.payload, current_.payload + current_.header.bytes);
-  current_.payload = rest_.data();
-  current_.send = nullptr;
-  if (s.left == current_.header.bytes) return false;
-  aborts_.push_back(s.receiver);
+  active_ = false;
+  if (piece_.send != nullptr && !remembers_ && piece_.send->as<Send>().left == 0) events_.data_written(*piece_.send);
   return true;
+}
+
+void DataChannel::begin_frame() {
+  piece_ = outgoing_.next();
+  out_header_ = {.kind = FrameKind::Data, .id = piece_.receiver, .note = piece_.at, .bytes = piece_.bytes};
+  out_sent_ = 0;
+  active_ = true;
+  if (remembers_) sent_.push_back({frames_out_, piece_});
+  ++frames_out_;
+}
+
+void DataChannel::let_go(const Completion& send) {
+  if (active_ && piece_.send == &send) {
+    // The frame must be finished: from a copy.
+    rest_.assign(piece_.from, piece_.from + piece_.bytes);
+    piece_.from = rest_.data();
+    piece_.send = nullptr;
+  }
+  for (Sent& s : sent_) {
+    if (s.piece.send == &send) s.piece.send = nullptr;
+  }
+}
+
+void DataChannel::forget(std::uint32_t receiver) {
+  std::erase_if(sent_, [receiver](const Sent& s) { return s.piece.receiver == receiver; });
+}
+
+Received DataChannel::stop() {
+  socket_ = -1;
+  active_ = false;
+  Received r{frames_in_, 0};
+  if (payload_left_ != 0) {
+    r.bytes = header_.bytes - payload_left_ - carry_.size();
+    events_.incoming(number_)->left += carry_.size();
+  }
+  payload_left_ = 0;
+  carry_.clear();
+  return r;
+}
+
+std::vector<Piece> DataChannel::take_missing(const Received& there) {
+  std::vector<Piece> all;
+  for (const Sent& s : sent_) {
+    if (s.number < there.frames) continue;
+    const std::size_t had = s.number == there.frames ? std::min<std::size_t>(there.bytes, s.piece.bytes) : 0;
+    Piece p = s.piece;
+    p.at += had;
+    p.bytes -= had;
+    if (p.from != nullptr) p.from += had;
+    all.push_back(p);
+  }
+  sent_.clear();
+  return all;
+}
+
+ChannelState DataChannel::ends(int error) noexcept {
+  error_ = error;
+  return ChannelState::Ended;
 }
 
 ChannelState DataChannel::read(std::span<std::byte> scratch) {
@@ -82,12 +106,11 @@ ChannelState DataChannel::read(std::span<std::byte> scratch) {
     std::size_t count = 0;
     std::size_t payload = 0;
     if (payload_left_ != 0) {
-      Incoming& in = *events_.incoming(number_);
-      const Buffer place = in.receive ? Matcher::place(*in.receive) : Buffer{};
-      const std::size_t carry = in.carry.size();
-      if (carry != 0) std::memcpy(scratch.data(), in.carry.data(), carry);
-      payload = place.data ? payload_left_ : std::min(payload_left_, scratch.size() - carry);
-      pieces[count++] = {place.data ? place.data : scratch.data() + carry, payload};
+      const Incoming& in = *events_.incoming(number_);
+      const bool in_place = in.receive != nullptr && in.into != nullptr;
+      if (!carry_.empty()) std::memcpy(scratch.data(), carry_.data(), carry_.size());
+      payload = in_place ? payload_left_ : std::min(payload_left_, scratch.size() - carry_.size());
+      pieces[count++] = {in_place ? in.into + at_ : scratch.data() + carry_.size(), payload};
     }
     std::size_t wanted = payload;
     if (payload == payload_left_) {  // the next header may come along
@@ -98,13 +121,13 @@ ChannelState DataChannel::read(std::span<std::byte> scratch) {
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
     const ssize_t n = ::recvmsg(socket_, &message, 0);
-    if (n == 0) return ChannelState::Ended;
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ChannelState::Ended;
+    if (n == 0) return ends(0);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     const auto got = static_cast<std::size_t>(n);
     total += got;
     if (payload != 0) payload_read(std::min(got, payload), scratch);
     header_have_ += got - std::min(got, payload);
-    if (header_have_ == sizeof header_ && !header_read()) return ChannelState::Ended;
+    if (header_have_ == sizeof header_ && !header_read()) return ends(EPROTO);
     if (got < wanted) return ChannelState::Open;
   }
   return ChannelState::Open;
@@ -115,15 +138,21 @@ void DataChannel::payload_read(std::size_t bytes, std::span<std::byte> scratch) 
   in.begun = true;
   in.left -= bytes;
   payload_left_ -= bytes;
-  if (in.receive != nullptr && Matcher::place(*in.receive).data != nullptr) {
-    events_.arrived(in, nullptr, bytes);
-  } else if (in.receive != nullptr) {
-    const std::size_t have = in.carry.size() + bytes;
+  if (payload_left_ == 0) ++frames_in_;
+  if (in.receive == nullptr) {
+    carry_.clear();
+    at_ += bytes;
+  } else if (in.into != nullptr) {
+    events_.arrived(in, at_, nullptr, bytes);
+    at_ += bytes;
+  } else {
+    const std::size_t have = carry_.size() + bytes;
     const std::size_t whole = have - have % Matcher::element_bytes(*in.receive);
-    in.carry.assign(scratch.data() + whole, scratch.data() + have);
-    if (whole != 0) events_.arrived(in, scratch.data(), whole);
+    carry_.assign(scratch.data() + whole, scratch.data() + have);
+    if (whole != 0) events_.arrived(in, at_, scratch.data(), whole);
+    at_ += whole;
   }
-  if (in.left == 0) events_.ended(number_, false);
+  if (in.left == 0) events_.ended(number_);
 }
 
 /// false: not of this protocol.
@@ -131,20 +160,18 @@ bool DataChannel::header_read() {
   header_have_ = 0;
   number_ = header_.id;
   Incoming* in = events_.incoming(number_);
-  const bool data = header_.kind == FrameKind::Data && in != nullptr && header_.bytes <= in->left &&
-                    (header_.bytes != 0 || in->left == 0);
-  if (!data && (header_.kind != FrameKind::Abort || in == nullptr)) {
+  if (header_.kind != FrameKind::Data || in == nullptr || header_.bytes > in->left || header_.note > in->bytes ||
+      header_.bytes > in->bytes - header_.note || (header_.bytes == 0 && in->left != 0)) {
     log::warning("tcp: a data frame of kind {} with {} bytes for message {:#x}: the peer speaks another protocol",
                  static_cast<std::uint32_t>(header_.kind), header_.bytes, header_.id);
     return false;
   }
-  if (!data) {
-    events_.ended(number_, true);
-  } else if (header_.bytes == 0) {
-    if (in->receive != nullptr) events_.arrived(*in, nullptr, 0);
-    events_.ended(number_, false);
-  }
-  payload_left_ = data ? header_.bytes : 0;
+  at_ = header_.note;
+  payload_left_ = header_.bytes;
+  if (header_.bytes != 0) return true;
+  ++frames_in_;
+  if (in->receive != nullptr) events_.arrived(*in, 0, nullptr, 0);
+  events_.ended(number_);
   return true;
 }
 

@@ -10,12 +10,12 @@
 
 namespace sinew::tcp {
 
-Dialer::Dialer(Poller& poller, std::vector<SocketAddress> candidates, const Bytes& secret, AuthClaim claim,
-               Events events)
+Dialer::Dialer(Poller& poller, std::vector<Path> paths, const Bytes& secret, AuthClaim claim, int rounds, Events events)
     : poller_(poller),
-      candidates_(std::move(candidates)),
+      paths_(std::move(paths)),
       secret_(secret),
       claim_(claim),
+      rounds_(rounds),
       events_(std::move(events)),
       handshake_(Authentication::connector(secret, claim)) {}
 
@@ -27,7 +27,7 @@ void Dialer::start() {
 }
 
 void Dialer::dial() {
-  auto [socket, error] = start_connect(candidates_[at_]);
+  auto [socket, error] = start_connect(paths_[at_]);
   if (!socket) return next_candidate(error);
   socket_ = std::move(socket);
   state_ = State::Connecting;
@@ -56,11 +56,11 @@ void Dialer::prove() {
   switch (pump(socket_.get(), handshake_)) {
     case Proof::Underway: return;
     case Proof::Proven: state_ = State::Consent; return await_consent();
-    case Proof::Refused: return despair(fmt::format("{}: {}", candidates_[at_].text(), handshake_.reason()));
+    case Proof::Refused: return despair(fmt::format("{}: {}", paths_[at_].to.text(), handshake_.reason()));
     case Proof::Closed:
       if (++closings_ < kClosings) return pause(kPause);
       return despair(
-          fmt::format("{} closes every connection before it proves the job's secret", candidates_[at_].text()));
+          fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
   }
 }
 
@@ -80,14 +80,16 @@ void Dialer::await_consent() {
 
 void Dialer::next_candidate(int error) {
   const std::string reason = std::generic_category().message(error);
-  log::debug("tcp: connecting to {}: {}", candidates_[at_].text(), reason);
-  refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", candidates_[at_].text(), reason);
+  log::debug("tcp: connecting to {}: {}", paths_[at_].to.text(), reason);
+  refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", paths_[at_].to.text(), reason);
   late_ = late_ || error == ETIMEDOUT;
   hang_up();
-  if (++at_ < candidates_.size()) return pause({});
+  if (++at_ < paths_.size()) return pause({});
   at_ = 0;
   std::string why = std::exchange(refusals_, {});
-  std::exchange(late_, false) ? pause(kPause) : despair(std::move(why));
+  const bool again = std::exchange(late_, false) && rounds_ != 0;
+  if (rounds_ > 0) --rounds_;
+  again ? pause(kPause) : despair(std::move(why));
 }
 
 /// The next attempt starts with a tick, also where nothing is to be waited for: not inside the failure of the last.

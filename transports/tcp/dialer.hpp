@@ -11,9 +11,9 @@
 
 namespace sinew::tcp {
 
-/// Makes one connection to one peer: each of its addresses in turn, both proofs, the peer's consent. Gives up only
-/// when nobody listens at any address, or who listens is not the peer; whatever else ends an attempt is tried again,
-/// since a peer that computes answers late.
+/// Makes one connection to one peer: each path in turn, both proofs, the peer's consent. Gives up only when nobody
+/// listens at any address, or who listens is not the peer; whatever else ends an attempt is tried again, since a peer
+/// that computes answers late. Where no kernel answers it gives up after so many `rounds`.
 class Dialer final : Handler, Timed {
  public:
   static constexpr auto kConnectPatience = std::chrono::seconds(3);
@@ -26,7 +26,9 @@ class Dialer final : Handler, Timed {
     std::function<void(std::string why)> hopeless;
   };
 
-  Dialer(Poller& poller, std::vector<SocketAddress> candidates, const Bytes& secret, AuthClaim claim, Events events);
+  static constexpr int kForever = -1;
+
+  Dialer(Poller& poller, std::vector<Path> paths, const Bytes& secret, AuthClaim claim, int rounds, Events events);
   ~Dialer();
 
   /// Once; connected or hopeless come later, from the poller. Either may end this object.
@@ -49,9 +51,10 @@ class Dialer final : Handler, Timed {
   void finish() noexcept;
 
   Poller& poller_;
-  std::vector<SocketAddress> candidates_;
+  std::vector<Path> paths_;
   const Bytes& secret_;
   AuthClaim claim_;
+  int rounds_;  // left
   Events events_;
   std::size_t at_ = 0;
   State state_ = State::Pausing;

@@ -74,12 +74,13 @@ void Doorman::hear(Guest& guest) {
 
 void Doorman::admit(Guest& guest) {
   const AuthClaim claim = guest.handshake.claim();
-  if (claim.channel >= kChannels || claim.from_rank < 0)
+  const ChannelClaim channel = ChannelClaim::decode(claim.channel);
+  if (channel.channel >= kMostChannels || claim.from_rank < 0)
     return drop(guest, "it asks for a channel that does not exist");
   poller_.remove(guest.socket.get(), guest);
   FileDescriptor socket = std::move(guest.socket);
   drop(guest, {});
-  admit_(claim.from_rank, static_cast<Channel>(claim.channel), std::move(socket));
+  admit_(claim.from_rank, channel, std::move(socket));
 }
 
 void Doorman::drop(Guest& guest, const std::string& why) {

@@ -18,8 +18,8 @@ class Doorman final : Handler, Timed {
   static constexpr std::size_t kGuests = 64;
   static constexpr auto kPatience = std::chrono::seconds(5);
 
-  /// Told once per proven connection: which of the pair's two, from whom. It says its consent on the socket.
-  using Admit = std::function<void(int rank, Channel channel, FileDescriptor socket)>;
+  /// Told once per proven connection: which of the pair's, from whom. It says its consent on the socket.
+  using Admit = std::function<void(int rank, ChannelClaim channel, FileDescriptor socket)>;
 
   Doorman(Poller& poller, FileDescriptor listener, Bytes secret, AuthClaim expected, Admit admit);
   ~Doorman();

@@ -1,5 +1,4 @@
-#include <sys/socket.h>
-
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,12 +10,20 @@ namespace sinew::tcp {
 TcpEndpoint::TcpEndpoint(Shared& shared, PeerAddress peer)
     : shared_(shared),
       peer_(std::move(peer)),
+      rails_(rails_between(shared.self, peer_)),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
       credit_(shared.options.eager_credit_bytes),
       owed_credit_(shared.options.eager_credit_bytes) {
-  for (const Channel c : {Channel::Control, Channel::Data}) {
-    port(c).endpoint = this;
-    port(c).channel = c;
+  for (Channel c = 0; c <= std::max<std::size_t>(rails_.size(), 1); ++c) {
+    Port& p = ports_.emplace_back();
+    p.endpoint = this;
+    p.channel = c;
+    if (c != kControl) p.data = std::make_unique<DataChannel>(static_cast<DataEvents&>(*this), outgoing_, has_rails());
+    if (c != kControl && has_rails()) p.path = rails_[c - 1U];
+  }
+  if (has_rails()) {
+    control_.outlive_connections();
+    outgoing_.set_rails(rails_.size());
   }
   shared_.peers[peer_.rank] = this;
 }
@@ -42,7 +49,7 @@ void TcpEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t n
     return control(eager, from, &done);
   }
   s.phase = Send::Phase::Announced;
-  s.handle = announced_.insert(done);
+  s.handle = sends_.insert(done);
   FrameHeader request = header;
   request.kind = FrameKind::Request;
   request.id = s.handle;
@@ -67,25 +74,26 @@ bool TcpEndpoint::cancel(Completion& done) {
 
 bool TcpEndpoint::cancel_send(Completion& done) {
   Send& s = done.as<Send>();
-  const std::size_t bytes = s.left;
-  bool taken = false;
   switch (s.phase) {
     case Send::Phase::Eager:
-      taken = control_.take_back(done);
-      if (!taken) return false;  // written meanwhile, or just now from a copy
-      credit_.give(CreditWindow::charge_for(bytes));
+      if (!control_.take_back(done)) return false;  // written meanwhile, or just now from a copy
+      credit_.give(CreditWindow::charge_for(s.left));
       break;
     case Send::Phase::Announced:
-      announced_.erase(s.handle);
+      sends_.erase(s.handle);
       control({.kind = FrameKind::Withdraw, .id = s.handle});
       break;
     case Send::Phase::Streaming:
-      taken = data_.take_back(done);
-      if (!taken) {
+      sends_.erase(s.handle);
+      for (Port& p : ports_) {
+        if (p.data) p.data->let_go(done);
+      }
+      const std::size_t unsent = outgoing_.remove(done);
+      if (unsent == 0 && !has_rails()) {  // its last frame is on the way: it is written
         finish(done, {});
         return false;
       }
-      write(port(Channel::Data));
+      if (unsent != 0) control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = unsent});
       break;
   }
   finish(done, {Code::Cancelled, "the send was cancelled"});
@@ -97,7 +105,6 @@ bool TcpEndpoint::cancel_arriving(Completion& receive) {
   Incoming* in = incoming_.find(operation_of(receive).handle);
   if (in == nullptr || in->receive != &receive) return false;
   in->receive = nullptr;
-  in->carry.clear();
   matcher_.fail(receive, {Code::Cancelled, "the receive was cancelled while its message was on the way"});
   return true;
 }
@@ -115,14 +122,15 @@ void TcpEndpoint::grant(std::uint64_t id, Completion& receive) {
   if (free_records_.empty()) free_records_.push_back(&records_.emplace_back());
   Incoming& in = *free_records_.back();
   free_records_.pop_back();
-  in.receive = &receive;
-  in.left = Matcher::bytes_left(receive);
-  in.sender = static_cast<std::uint32_t>(id);
-  in.begun = false;
-  in.carry.clear();
+  const std::size_t bytes = Matcher::bytes_left(receive);
+  in = {.receive = &receive,
+        .into = Matcher::place(receive).data,
+        .bytes = bytes,
+        .left = bytes,
+        .sender = static_cast<std::uint32_t>(id)};
   const std::uint32_t number = incoming_.insert(in);
   operation_of(receive).handle = number;
-  control({.kind = FrameKind::Clear, .id = in.sender, .note = number});
+  control({.kind = FrameKind::Clear, .id = in.sender, .note = number, .bytes = Matcher::element_bytes(receive)});
 }
 
 void TcpEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
@@ -143,28 +151,45 @@ void TcpEndpoint::control_frame(const FrameHeader& h, const std::byte* payload) 
   switch (h.kind) {
     case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
     case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
-    case FrameKind::Clear: return cleared(h.id, static_cast<std::uint32_t>(h.note));
+    case FrameKind::Clear: return cleared(h);
     case FrameKind::Refuse: return refused(h.id, static_cast<Code>(h.bytes), h.note);
     case FrameKind::Withdraw: return withdrawn(h.id);
     case FrameKind::Credit: return credit_.give(h.bytes);
-    case FrameKind::Data:
-    case FrameKind::Abort: return;  // the channel lets none of these through
+    case FrameKind::Abort: return aborted(h.id, h.bytes);
+    case FrameKind::Arrived: return forget(h.id, static_cast<std::uint32_t>(h.note));
+    case FrameKind::RailLost: return rail_lost_there(static_cast<Channel>(h.id), {h.note, h.bytes});
+    case FrameKind::Heard:
+    case FrameKind::Resume:
+    case FrameKind::Data: return;  // the channel lets none of these through
   }
 }
 
-void TcpEndpoint::cleared(std::uint32_t number, std::uint32_t receiver) {
-  Completion* done = announced_.erase(number);
+void TcpEndpoint::cleared(const FrameHeader& h) {
+  Completion* done = sends_.find(h.id);
   if (done == nullptr) return;  // taken back meanwhile; the peer will hear of it
   Send& s = done->as<Send>();
   s.phase = Send::Phase::Streaming;
-  s.receiver = receiver;
-  const bool idle = !data_.waiting();
-  data_.push(*done);
-  if (idle) write(port(Channel::Data));
+  s.receiver = static_cast<std::uint32_t>(h.note);
+  s.granule = std::max(static_cast<std::uint32_t>(h.bytes), 1U);
+  outgoing_.push(*done);
+  deal();
+}
+
+void TcpEndpoint::data_written(Completion& send) {
+  sends_.erase(send.as<Send>().handle);
+  finish(send, {});
+}
+
+/// The message is at its receiver.
+void TcpEndpoint::forget(std::uint32_t number, std::uint32_t receiver) {
+  for (Port& p : ports_) {
+    if (p.data) p.data->forget(receiver);
+  }
+  if (Completion* done = sends_.erase(number)) finish(*done, {});
 }
 
 void TcpEndpoint::refused(std::uint32_t number, Code why, std::uint64_t expected) {
-  Completion* done = announced_.erase(number);
+  Completion* done = sends_.erase(number);
   if (done == nullptr) return;
   if (why != Code::Mismatch) return finish(*done, {});
   done->note = expected;
@@ -187,17 +212,27 @@ void TcpEndpoint::withdrawn(std::uint32_t number) {
   if (granted->receive != nullptr) matcher_.repost(*granted->receive);
 }
 
-void TcpEndpoint::arrived(Incoming& in, const std::byte* data, std::size_t bytes) {
-  Completion& receive = *in.receive;
-  data != nullptr ? matcher_.deliver(receive, data, bytes) : matcher_.arrived(receive, bytes);
+/// The sender took the message back; what has left it still comes.
+void TcpEndpoint::aborted(std::uint32_t number, std::uint64_t bytes) {
+  Incoming* in = incoming_.find(number);
+  if (in == nullptr || bytes > in->left) return;
+  in->left -= bytes;
+  in->aborted = true;
+  if (in->left == 0) ended(number);
 }
 
-void TcpEndpoint::ended(std::uint32_t number, bool aborted) {
+void TcpEndpoint::arrived(Incoming& in, std::size_t at, const std::byte* data, std::size_t bytes) {
+  Completion& receive = *in.receive;
+  data != nullptr ? matcher_.deliver_at(receive, at, data, bytes) : matcher_.arrived(receive, bytes);
+}
+
+void TcpEndpoint::ended(std::uint32_t number) {
   Incoming* in = incoming_.erase(number);
   free_records_.push_back(in);
-  if (aborted && in->receive != nullptr) {
+  if (in->aborted && in->receive != nullptr) {
     matcher_.fail(*in->receive, {Code::Cancelled, fmt::format("rank {} gave up sending the message", peer_.rank)});
   }
+  if (has_rails()) control({.kind = FrameKind::Arrived, .id = in->sender, .note = number});
 }
 
 }  // namespace sinew::tcp

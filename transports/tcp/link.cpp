@@ -1,4 +1,4 @@
-// The life of an endpoint's two connections.
+// The life of an endpoint's connections.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,70 +14,109 @@ namespace sinew::tcp {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
+constexpr int kRailRounds = 2;  // of connecting to a rail where no kernel answers
 
 }  // namespace
 
 void TcpEndpoint::dial() {
-  const Routes routes = routes_to(peer_, shared_.self);
   for (Port& p : ports_) {
-    if (p.socket || p.dialer || !end_.ok()) continue;
-    const AuthClaim claim{kService, shared_.self.rank, peer_.rank, static_cast<std::uint32_t>(p.channel),
-                          peer_.instance};
-    p.dialer.emplace(shared_.poller, routes.candidates, shared_.options.secret, claim,
-                     Dialer::Events{[this, &p](FileDescriptor socket) { attach(p.channel, std::move(socket)); },
-                                    [this](const std::string& why) { lose("cannot be reached: " + why); }});
-    p.dialer->start();
+    if (!p.socket && !p.dialer && end_.ok()) dial(p);
   }
 }
 
-bool TcpEndpoint::wants(Channel channel) {
-  Port& p = port(channel);
-  if (!end_.ok() || p.socket) return false;
+void TcpEndpoint::dial(Port& p) {
+  const ChannelClaim channel{p.channel, p.epoch};
+  const AuthClaim claim{kService, shared_.self.rank, peer_.rank, channel.encode(), peer_.instance};
+  const int rounds = has_rails() && p.data ? kRailRounds : Dialer::kForever;
+  p.dialer.emplace(shared_.poller, paths_of(p), shared_.options.secret, claim, rounds,
+                   Dialer::Events{[this, channel](FileDescriptor socket) { attach(channel, std::move(socket)); },
+                                  [this, &p](const std::string& why) { hopeless(p, why); }});
+  p.dialer->start();
+}
+
+bool TcpEndpoint::wants(ChannelClaim claim) {
+  if (!end_.ok() || claim.channel >= ports_.size()) return false;
+  Port& p = ports_[claim.channel];
+  // The peer may know before this side that a connection has ended.
+  const bool replaces = has_rails() && claim.channel == kControl && claim.epoch > p.epoch;
+  if (p.lost || (p.socket && !replaces)) return false;
   // Both sides dial: the lower rank's connection is the one, so that both decide alike.
   if (p.dialer && p.dialer->active() && shared_.self.rank < peer_.rank) return false;
   p.dialer.reset();
+  disconnect(p);
   return true;
 }
 
-void TcpEndpoint::attach(Channel channel, FileDescriptor socket) {
-  Port& p = port(channel);
-  p.where = peer_text(socket.get());
+void TcpEndpoint::attach(ChannelClaim claim, FileDescriptor socket) {
+  Port& p = ports_[claim.channel];
+  const int descriptor = socket.get();
+  p.where = peer_text(descriptor);
   p.socket = std::move(socket);
-  if (const int error = shared_.poller.add(p.socket.get(), p, false); error != 0) {
+  p.epoch = claim.epoch;
+  p.ended = false;
+  if (const int error = shared_.poller.add(descriptor, p, false); error != 0) {
     p.ended = true;
     return lose("cannot be watched: " + std::generic_category().message(error));
   }
-  channel == Channel::Control ? control_.attach(p.socket.get()) : data_.attach(p.socket.get());
-  write(p);
+  if (has_rails()) prepare(p);
+  if (p.data) {
+    p.data->attach(descriptor);
+    deal();
+  } else {
+    control_.attach(descriptor, claim.epoch == 0);
+    write_control();
+  }
 }
 
 void TcpEndpoint::control(const FrameHeader& header, ConstBuffer payload, Completion* done) {
   const bool idle = !control_.waiting();
   control_.push(header, payload, done);
-  if (idle) write(port(Channel::Control));
+  if (idle) write_control();
+  if (has_rails()) watch_rails();
 }
 
-void TcpEndpoint::write(Port& p) {
+void TcpEndpoint::write_control() {
+  Port& p = ports_[kControl];
   if (!p.socket) return;
-  const bool of_control = p.channel == Channel::Control;
-  const ChannelState state = of_control ? control_.write() : data_.write();
   // A connection that cannot be written may still have something to be read: reading will find its end.
-  const bool waits = state == ChannelState::Open && (of_control ? control_.waiting() : data_.waiting());
-  if (waits != p.wants_write) shared_.poller.want_write(p.socket.get(), p, waits);
-  p.wants_write = waits;
+  const ChannelState state = control_.write();
+  want_write(p, state == ChannelState::Open && control_.waiting());
+}
+
+/// A frame to each rail that takes one, and again: each gets what it can carry.
+void TcpEndpoint::deal() {
+  for (bool more = true; more;) {
+    more = false;
+    for (Port& p : ports_) {
+      if (p.data && !p.wants_write && p.data->write_frame() && !outgoing_.empty()) more = true;
+    }
+  }
+  for (Port& p : ports_) {
+    if (p.data && p.socket) want_write(p, p.data->waiting());
+  }
+}
+
+void TcpEndpoint::want_write(Port& p, bool wants) {
+  if (wants != p.wants_write) shared_.poller.want_write(p.socket.get(), p, wants);
+  p.wants_write = wants;
 }
 
 void TcpEndpoint::ready(Port& p, bool readable, bool writable) {
   if (readable) {
-    const bool of_control = p.channel == Channel::Control;
-    const ChannelState state = of_control ? control_.read(shared_.scratch) : data_.read(shared_.scratch);
+    const ChannelState state = p.data ? p.data->read(shared_.scratch) : control_.read(shared_.scratch);
     if (state == ChannelState::Ended) return channel_ended(p);
+    if (!p.data && !p.wants_write && control_.waiting()) write_control();
   }
-  if (writable) write(p);
+  if (!writable) return;
+  if (!p.data) return write_control();
+  while (p.data->write_frame()) {
+  }
+  want_write(p, p.data->waiting());
 }
 
 /// The other connection is given time to end by itself: it may hold the peer's last messages.
 void TcpEndpoint::channel_ended(Port& p) {
+  if (has_rails()) return rail_event(p, p.data ? p.data->error() : control_.error());
   shared_.poller.remove(p.socket.get(), p);
   p.ended = true;
   const bool all = std::ranges::all_of(ports_, [](const Port& q) { return q.ended || !q.socket; });
@@ -87,7 +126,8 @@ void TcpEndpoint::channel_ended(Port& p) {
 }
 
 void TcpEndpoint::tick(Clock::time_point now) {
-  if (now >= patience_) lose("closed one of its two connections");
+  if (now >= patience_) return lose(has_rails() ? "has no rail left" : "closed one of its two connections");
+  if (has_rails()) look_at_rails(now);
 }
 
 void TcpEndpoint::lose(const std::string& how) {
@@ -105,9 +145,12 @@ void TcpEndpoint::end_everything(const Status& reason) {
   end_ = reason;
   const auto end_send = [&](Completion& c) { finish(c, reason); };
   control_.detach(end_send);
-  data_.detach(end_send);
-  announced_.for_each([&](Completion& c, std::uint32_t key) {
-    announced_.erase(key);
+  for (Port& p : ports_) {
+    if (p.data) p.data->attach(-1);
+  }
+  outgoing_.clear();
+  sends_.for_each([&](Completion& c, std::uint32_t key) {
+    sends_.erase(key);
     finish(c, reason);
   });
   incoming_.for_each([&](Incoming& in, std::uint32_t key) {
@@ -120,6 +163,7 @@ void TcpEndpoint::end_everything(const Status& reason) {
 
 void TcpEndpoint::hang_up(bool politely) {
   shared_.poller.remove_timed(*this);
+  watching_ = false;
   for (Port& p : ports_) {
     p.dialer.reset();
     if (!p.socket) continue;

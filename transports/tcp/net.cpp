@@ -1,5 +1,7 @@
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,10 +11,17 @@
 namespace sinew::tcp {
 namespace {
 
-void set_no_delay(int socket) noexcept {
-  const int on = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+constexpr int kKeepAliveSeconds = 1;
+constexpr int kKeepAliveProbes = 4;
+constexpr int kUnsentBytes = 128 * 1024;
+constexpr unsigned kUnanswered = 3;  // attempts, each twice as long as the last
+constexpr unsigned kSilentMs = 3000;
+
+void set(int socket, int level, int option, int value) noexcept {
+  ::setsockopt(socket, level, option, &value, sizeof value);
 }
+
+void set_no_delay(int socket) noexcept { set(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 template <class Name>
 SocketAddress name_of(int socket, Name name) noexcept {
@@ -32,11 +41,16 @@ SocketAddress name_of(int socket, Name name) noexcept {
 
 }  // namespace
 
-std::pair<FileDescriptor, int> start_connect(const SocketAddress& address) {
-  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+std::pair<FileDescriptor, int> start_connect(const Path& path) {
+  FileDescriptor socket(::socket(path.to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return {FileDescriptor(), errno};
   set_no_delay(socket.get());
-  if (::connect(socket.get(), address.data(), address.length()) != 0 && errno != EINPROGRESS) {
+  if (path.from) {
+    set(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    const SocketAddress from = path.from->with_port(0);
+    if (::bind(socket.get(), from.data(), from.length()) != 0) return {FileDescriptor(), errno};
+  }
+  if (::connect(socket.get(), path.to.data(), path.to.length()) != 0 && errno != EINPROGRESS) {
     return {FileDescriptor(), errno};
   }
   return {std::move(socket), 0};
@@ -64,6 +78,30 @@ void say(int socket, Consent consent) noexcept {
 }
 
 std::string peer_text(int socket) { return name_of(socket, ::getpeername).text(); }
+std::string own_text(int socket) { return name_of(socket, ::getsockname).text(); }
+
+void keep_alive(int socket) noexcept {
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveSeconds);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+}
+
+void queue_little(int socket) noexcept { set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes); }
+
+// Not TCP_USER_TIMEOUT: it ends connections to a rank that computes for long and so takes nothing, too.
+bool is_silent(int socket) noexcept {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  const bool unanswered = info.tcpi_retransmits >= kUnanswered || info.tcpi_probes >= kUnanswered;
+  return unanswered && info.tcpi_last_ack_recv >= kSilentMs;
+}
+
+bool is_outstanding(int socket) noexcept {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes != 0;
+}
 
 Proof pump(int socket, Authentication& handshake) {
   for (;;) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,14 +13,20 @@
 
 namespace sinew::tcp {
 
+/// A way to a listener: the port of `from` counts for nothing; none: routing chooses.
+struct Path {
+  SocketAddress to;
+  std::optional<SocketAddress> from = {};
+};
 /// Begins to connect; the errno where it cannot even begin. Done when the socket can be written.
-std::pair<FileDescriptor, int> start_connect(const SocketAddress& address);
+std::pair<FileDescriptor, int> start_connect(const Path& path);
 /// 0, or the errno that ended the attempt; a socket that TCP has connected to itself counts as refused.
 int connect_result(int socket) noexcept;
 /// The next connection, ready for use; or the errno (EAGAIN: none).
 std::pair<FileDescriptor, int> accept_next(int listener) noexcept;
 /// "10.0.0.2:4711", or "?" of a socket that has gone.
 SINEW_API std::string peer_text(int socket);
+SINEW_API std::string own_text(int socket);
 
 enum class Proof { Underway, Proven, Refused, Closed };
 /// Moves a handshake on as far as the socket goes.
@@ -34,9 +41,30 @@ enum class Consent : std::uint8_t {
 void say(int socket, Consent consent) noexcept;
 
 /// The claim's service for this protocol.
-inline constexpr std::uint32_t kService = 0x31706374;  // "tcp1"
+inline constexpr std::uint32_t kService = 0x32706374;  // "tcp2"
 
-enum class Channel : std::uint8_t { Control, Data };
-inline constexpr std::size_t kChannels = 2;
+/// The connections of a pair: control, then one for the data of each rail.
+using Channel = std::uint8_t;
+inline constexpr Channel kControl = 0;
+inline constexpr std::size_t kMostRails = 8;
+inline constexpr std::size_t kMostChannels = 1 + kMostRails;
+
+/// Which connection a claim is for.
+struct ChannelClaim {
+  Channel channel = kControl;
+  std::uint32_t epoch = 0;  ///< how many times this channel has lost a connection, as who connects knows
+
+  std::uint32_t encode() const noexcept { return epoch << 8 | channel; }
+  static ChannelClaim decode(std::uint32_t c) noexcept { return {static_cast<Channel>(c & 0xff), c >> 8}; }
+};
+
+/// One of a pair with several rails: the kernel looks whether the peer's host is there while nothing is on its way.
+void keep_alive(int socket) noexcept;
+/// Takes no more than it can send soon: what waits goes by the rail that is first.
+void queue_little(int socket) noexcept;
+/// Has the peer's kernel left what was sent unanswered for seconds? One that answers and takes nothing is not silent.
+bool is_silent(int socket) noexcept;
+/// Has something been sent that the peer's kernel has not confirmed?
+bool is_outstanding(int socket) noexcept;
 
 }  // namespace sinew::tcp

@@ -1,12 +1,7 @@
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <set>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,53 +13,16 @@
 namespace sinew::tcp {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'70'63'74'77'65'6e'73;  // "snewtcp1"
+constexpr std::uint64_t kMagic = 0x32'70'63'74'77'65'6e'73;  // "snewtcp2"
 
-using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-Interfaces interfaces() {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) throw_errno("tcp: listing network interfaces");
-  return {list, &::freeifaddrs};
-}
-
-std::span<const unsigned char> ip_bytes(const sockaddr* a) {
-  if (a->sa_family == AF_INET) {
-    return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in*>(a)->sin_addr), 4};
-  }
-  return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr), 16};
-}
-
-/// Is there an interface whose network the address belongs to?
-bool is_on_link(const SocketAddress& address) {
-  const Interfaces list = interfaces();
-  for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_netmask == nullptr || i->ifa_addr->sa_family != address.family()) continue;
-    const auto own = ip_bytes(i->ifa_addr);
-    const auto mask = ip_bytes(i->ifa_netmask);
-    const auto other = ip_bytes(address.data());
-    bool same = true;
-    for (std::size_t k = 0; k < own.size(); ++k) same = same && ((own[k] ^ other[k]) & mask[k]) == 0;
-    if (same) return true;
-  }
-  return false;
-}
-
-std::string interface_names() {
-  std::set<std::string> names;
-  const Interfaces list = interfaces();
-  for (const ifaddrs* i = list.get(); i != nullptr; i = i->ifa_next) names.insert(i->ifa_name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string family_names(const std::vector<SocketAddress>& addresses) {
+std::string family_names(const std::vector<InterfaceAddress>& addresses) {
   std::set<std::string_view> names;
-  for (const SocketAddress& a : addresses) names.insert(a.family() == AF_INET ? "IPv4" : "IPv6");
+  for (const InterfaceAddress& a : addresses) names.insert(a.address.family() == AF_INET ? "IPv4" : "IPv6");
   return names.empty() ? "no" : fmt::format("{}", fmt::join(names, " and "));
 }
 
-std::vector<SocketAddress> without_loopback(std::vector<SocketAddress> all) {
-  std::erase_if(all, [](const SocketAddress& a) { return a.is_loopback(); });
+std::vector<InterfaceAddress> without_loopback(std::vector<InterfaceAddress> all) {
+  std::erase_if(all, [](const InterfaceAddress& a) { return a.address.is_loopback(); });
   return all;
 }
 
@@ -73,7 +31,7 @@ std::vector<SocketAddress> without_loopback(std::vector<SocketAddress> all) {
 Address PeerAddress::encode() const {
   WireWriter w;
   w.value(kMagic).value(rank).value(instance).text(host_id).value(static_cast<std::uint32_t>(addresses.size()));
-  for (const SocketAddress& a : addresses) w.text(a.text());
+  for (const InterfaceAddress& a : addresses) w.text(a.address.text()).value(a.prefix_bits).text(a.interface);
   return w.take();
 }
 
@@ -87,34 +45,28 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.instance = r.value<std::uint64_t>();
   p.host_id = r.text();
   const auto count = r.value<std::uint32_t>();
-  for (std::uint32_t i = 0; i < count; ++i) p.addresses.push_back(SocketAddress::parse(r.text()));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    InterfaceAddress& a = p.addresses.emplace_back();
+    a.address = SocketAddress::parse(r.text());
+    a.prefix_bits = r.value<std::uint8_t>();
+    a.interface = r.text();
+  }
   return p;
-}
-
-std::vector<SocketAddress> own_addresses(const std::string& interface, std::uint16_t port) {
-  std::vector<SocketAddress> all = SocketAddress::own(interface, port);
-  if (interface.empty()) {
-    const auto loopback = SocketAddress::own("lo", port);
-    all.insert(all.end(), loopback.begin(), loopback.end());
-  }
-  if (all.empty()) {
-    throw Error(Code::Unavailable,
-                fmt::format("tcp: {} has no address that is up; there are {}",
-                            interface.empty() ? "this machine" : "SINEW_INTERFACE=" + interface, interface_names()));
-  }
-  return all;
 }
 
 Routes routes_to(const PeerAddress& peer, const PeerAddress& self) {
   Routes routes;
   const bool same_host = peer.host_id == self.host_id;
-  const std::vector<SocketAddress> there = same_host ? peer.addresses : without_loopback(peer.addresses);
-  const std::vector<SocketAddress> here = same_host ? self.addresses : without_loopback(self.addresses);
-  for (const SocketAddress& a : there) {
-    const bool family = std::ranges::any_of(here, [&a](const SocketAddress& b) { return a.family() == b.family(); });
-    if (family) routes.candidates.push_back(a);
+  const std::vector<InterfaceAddress> there = same_host ? peer.addresses : without_loopback(peer.addresses);
+  const std::vector<InterfaceAddress> here = same_host ? self.addresses : without_loopback(self.addresses);
+  for (const InterfaceAddress& a : there) {
+    const auto same_family = [&a](const InterfaceAddress& b) { return a.address.family() == b.address.family(); };
+    if (std::ranges::any_of(here, same_family)) routes.candidates.push_back(a.address);
   }
-  const auto rank = [](const SocketAddress& a) { return a.is_loopback() ? 0 : is_on_link(a) ? 1 : 2; };
+  const auto is_on_link = [&self](const SocketAddress& a) {
+    return std::ranges::any_of(self.addresses, [&a](const InterfaceAddress& own) { return own.network_has(a); });
+  };
+  const auto rank = [&](const SocketAddress& a) { return a.is_loopback() ? 0 : is_on_link(a) ? 1 : 2; };
   std::ranges::stable_sort(routes.candidates, {}, rank);
   if (routes.candidates.empty()) {
     routes.reason = fmt::format("rank {} has {} addresses for other hosts, this rank has {}", peer.rank,

@@ -7,6 +7,7 @@
 #include <sinew/core/export.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/transports/tcp/interface_address.hpp>
 
 namespace sinew::tcp {
 
@@ -15,16 +16,12 @@ struct SINEW_API PeerAddress {
   std::int32_t rank = -1;
   std::uint64_t instance = 0;  ///< random: tells a rank from one that came back on the same port
   std::string host_id;
-  std::vector<SocketAddress> addresses;
+  std::vector<InterfaceAddress> addresses;
 
   Address encode() const;
   /// Errors: Error{Mismatch} where the bytes are not of this kind.
   static PeerAddress decode(const Address& bytes);
 };
-
-/// This machine's addresses with `port`; loopback among them for peers on this host, unless `interface` names another.
-/// Errors: Error{Unavailable} where that leaves none, naming the interfaces there are.
-std::vector<SocketAddress> own_addresses(const std::string& interface, std::uint16_t port);
 
 /// Where to try to reach the peer, best first: loopback on the same host, then networks this machine is on, then what
 /// routing may reach.

@@ -26,19 +26,25 @@ Listener open_listener(const Config& config) {
   }
 }
 
+std::vector<InterfaceAddress> addresses_of(const Options& options, std::uint16_t port) {
+  if (options.addresses.empty()) return own_addresses(options.config.interface, port);
+  std::vector<InterfaceAddress> all = options.addresses;
+  for (InterfaceAddress& a : all) a.address = a.address.with_port(port);
+  return all;
+}
+
 class TcpTransport final : public Transport {
  public:
   explicit TcpTransport(const Options& options) : shared_{.options = options} {
     if (options.secret.empty()) throw Error(Code::Unavailable, "tcp: the job has no secret to prove connections with");
     Listener listener = open_listener(options.config);
-    shared_.self = {options.rank, random_id(), options.host_id,
-                    own_addresses(options.config.interface, listener.address.port())};
+    shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, listener.address.port())};
     shared_.scratch.resize(kScratchBytes);
     capabilities_.cancels_sends = true;
     capabilities_.eager_bytes = options.eager_bytes;
     doorman_.emplace(shared_.poller, std::move(listener.socket), options.secret,
                      AuthClaim{kService, -1, options.rank, 0, shared_.self.instance},
-                     [this](int rank, Channel c, FileDescriptor s) { admit(rank, c, std::move(s)); });
+                     [this](int rank, ChannelClaim c, FileDescriptor s) { admit(rank, c, std::move(s)); });
   }
 
   std::string_view name() const noexcept override { return "tcp"; }
@@ -60,11 +66,11 @@ class TcpTransport final : public Transport {
   void disarm() noexcept override {}
 
  private:
-  void admit(int rank, Channel channel, FileDescriptor socket);
+  void admit(int rank, ChannelClaim channel, FileDescriptor socket);
 
   Shared shared_;
   Capabilities capabilities_;
-  std::map<int, std::array<FileDescriptor, kChannels>> parked_;  // of peers that this rank has not connected to yet
+  std::map<int, std::array<FileDescriptor, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
   std::optional<Doorman> doorman_;
 };
 
@@ -72,12 +78,14 @@ Reach TcpTransport::probe(const Address& peer) {
   try {
     const PeerAddress p = PeerAddress::decode(peer);
     const Routes routes = routes_to(p, shared_.self);
+    const std::size_t rails = rails_between(shared_.self, p).size();
     if (p.instance == shared_.self.instance) return {false, "a rank does not reach itself over tcp", {}, {}};
-    if (routes.candidates.empty()) return {false, routes.reason, {}, {}};
+    if (rails == 0 && routes.candidates.empty()) return {false, routes.reason, {}, {}};
     if (p.host_id == shared_.self.host_id)
       return {true, {}, {4e-6, 8e-6, {{64 << 10, 2e9}, {1 << 20, 4e9}}}, "loopback"};
     const std::string& interface = shared_.options.config.interface;
-    return {true, {}, {5e-6, 30e-6, {{1 << 20, 1.2e9}}}, interface.empty() ? "network" : interface};
+    const double bytes_per_s = 1.2e9 * static_cast<double>(std::max<std::size_t>(rails, 1));
+    return {true, {}, {5e-6, 30e-6, {{1 << 20, bytes_per_s}}}, interface.empty() ? "network" : interface};
   } catch (const Error& e) {
     return {false, e.what(), {}, {}};
   }
@@ -93,15 +101,15 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   shared_.left.erase(rank);
   auto endpoint = std::make_unique<TcpEndpoint>(shared_, std::move(p));
   if (const auto waiting = parked_.extract(rank); !waiting.empty()) {
-    for (std::size_t c = 0; c < kChannels; ++c) {
-      if (waiting.mapped()[c]) endpoint->attach(static_cast<Channel>(c), std::move(waiting.mapped()[c]));
+    for (Channel c = 0; c < kMostChannels; ++c) {
+      if (waiting.mapped()[c] && endpoint->wants({c, 0})) endpoint->attach({c, 0}, std::move(waiting.mapped()[c]));
     }
   }
   endpoint->dial();
   return endpoint;
 }
 
-void TcpTransport::admit(int rank, Channel channel, FileDescriptor socket) {
+void TcpTransport::admit(int rank, ChannelClaim channel, FileDescriptor socket) {
   const auto peer = shared_.peers.find(rank);
   const bool here = peer != shared_.peers.end();
   if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket.get(), Consent::Closed);
@@ -110,7 +118,7 @@ void TcpTransport::admit(int rank, Channel channel, FileDescriptor socket) {
   if (here) {
     peer->second->attach(channel, std::move(socket));
   } else {
-    parked_[rank][static_cast<std::size_t>(channel)] = std::move(socket);
+    parked_[rank][channel.channel] = std::move(socket);
   }
 }
 

@@ -3,13 +3,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/fabric.hpp>
+#include <sinew/transports/tcp/interface_address.hpp>
 
-/// Messages over TCP: two connections per pair, one for control and eager frames, one for the data of rendezvous in
-/// frames that take turns; large payloads go straight between the socket and the user's buffer. No thread of its own.
+/// Messages over TCP: one connection per pair for control and eager frames, one per rail (pair of interfaces on one
+/// network) for the data of rendezvous in frames that take turns; large payloads go straight between the socket and the
+/// user's buffer. No thread of its own.
 namespace sinew::tcp {
 
 SINEW_API Module& module();
@@ -22,6 +25,7 @@ struct Options {
   Config config;        ///< interface, ports
   std::size_t eager_bytes = 16 * 1024;
   std::size_t eager_credit_bytes = 256 * 1024;
+  std::vector<InterfaceAddress> addresses;  ///< where peers find it, ports aside; empty: what `config` leaves of all
 };
 
 /// What the module's fabric opens, without a World.

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/transports/tcp/peer_address.hpp>
+
+namespace sinew::tcp {
+
+/// One interface here, one of the peer's, on one network.
+struct RailPath {
+  InterfaceAddress here;
+  InterfaceAddress there;
+};
+
+/// The rails of a pair, in an order that both sides find. Fewer than two: one rail, by what routing reaches. An address
+/// that both sides have (a bridge of containers, say) is none where they could meet.
+SINEW_API std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& peer);
+
+}  // namespace sinew::tcp
