@@ -118,7 +118,7 @@ std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
   const int job = required_number(lookup, "SLURM_JOB_ID", 0);
   step.name = fmt::format("slurm-{}.{}", job, *id);
   // Above what Linux gives to connections (to 60999).
-  constexpr std::uint32_t kFirstPort = 61440, kPorts = 1 << 12, kApart = 257;
+  constexpr std::uint32_t kFirstPort = 61440, kPorts = 1 << 12, kApart = 257;  // not a page
   step.port = static_cast<std::uint16_t>(kFirstPort + (static_cast<std::uint32_t>(job) + kApart * *id) % kPorts);
   return step;
 }
