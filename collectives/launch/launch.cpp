@@ -15,6 +15,7 @@ std::string_view name_of(LaunchKind kind) noexcept {
     case LaunchKind::Variables: return "RANK and MASTER_ADDR";
     case LaunchKind::Pmix: return "PMIx";
     case LaunchKind::Pmi1: return "PMI-1";
+    case LaunchKind::Slurm: return "srun";
   }
   return "?";
 }

@@ -19,6 +19,7 @@ enum class LaunchKind : std::uint8_t {
   Variables,  ///< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: sinew-run, torchrun, or a person
   Pmix,       ///< Open MPI's mpirun, Slurm with pmix
   Pmi1,       ///< MPICH's Hydra, Slurm with pmi2
+  Slurm,      ///< srun without either: what its own variables say
 };
 SINEW_API std::string_view name_of(LaunchKind kind) noexcept;
 

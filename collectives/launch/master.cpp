@@ -33,9 +33,10 @@ Whereabouts locate(const LaunchVariables& v, bool has_secret) {
   if (v.local_ranks < 0 && loopback_said) return w;
   w.one_host = !has_secret && v.local_ranks < 0 && w.master_is_here;
   if (w.one_host || has_secret) return w;
-  const std::string evidence = v.local_ranks > 0
-                                   ? fmt::format("LOCAL_WORLD_SIZE={} of WORLD_SIZE={}", v.local_ranks, v.ranks)
-                                   : fmt::format("MASTER_ADDR={} is no address of this machine", v.master_host);
+  const std::string evidence =
+      v.kind == LaunchKind::Slurm ? fmt::format("srun has started {} of {} here", v.local_ranks, v.ranks)
+      : v.local_ranks > 0         ? fmt::format("LOCAL_WORLD_SIZE={} of WORLD_SIZE={}", v.local_ranks, v.ranks)
+                                  : fmt::format("MASTER_ADDR={} is no address of this machine", v.master_host);
   throw Error(
       Code::Unavailable,
       fmt::format("ranks are on several hosts ({}), so they need a shared secret: set SINEW_SECRET_FILE to a file "
@@ -117,8 +118,7 @@ Launch launch_from_master(const LaunchVariables& v, const Config& config) {
     if (v.rank == 0) meeting.addresses = {of_world};
   }
   Joined joined = join(meeting, std::move(hosted), config);
-  return {LaunchKind::Variables, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks,
-          joined.store};
+  return {v.kind, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks, joined.store};
 }
 
 }  // namespace sinew

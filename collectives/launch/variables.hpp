@@ -1,17 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/launch/lookup.hpp>
 
 namespace sinew {
-
-/// The value of an environment variable, nullopt if it is not set.
-using Lookup = std::function<std::optional<std::string>(const char* name)>;
-Lookup process_environment();
 
 /// What a launcher has told this process, checked.
 struct LaunchVariables {
@@ -20,14 +15,15 @@ struct LaunchVariables {
   int ranks = 1;
   int local_rank = -1;
   int local_ranks = -1;
-  std::string master_host;  ///< Variables
+  std::string master_host;  ///< Variables, Slurm
   std::uint16_t master_port = 0;
   bool port_taken = false;  ///< an agent of torchrun listens there already
-  std::string job;          ///< SINEW_JOB
+  std::string job;          ///< SINEW_JOB, or Slurm's numbers
   int pmi_descriptor = -1;  ///< Pmi1
 };
 
-/// Decides by what is set: RANK and its companions first, because whoever sets them is nearest, then PMIx, then PMI-1.
+/// Decides by what is set: RANK and its companions first, because whoever sets them is nearest, then PMIx, PMI-1 and
+/// what srun sets by itself.
 /// Errors: Error{InvalidArgument} naming the variable with its value, or which are set and which are missing.
 LaunchVariables read_launch_variables(const Lookup& lookup);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,6 +96,62 @@ class SecretFile {
 
 class LaunchOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, LaunchOf, testing::Values(1, 2, 4, 7));
+
+/// What srun sets for a task, where nodes have so many of them.
+Strings srun(int task, const std::vector<int>& nodes, int job, const Strings& more = {}) {
+  int tasks = 0, node = 0, first = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (task >= tasks) node = static_cast<int>(n), first = tasks;
+    tasks += nodes[n];
+  }
+  Strings all = {fmt::format("SLURM_JOB_ID={}", job),
+                 "SLURM_STEP_ID=0",
+                 fmt::format("SLURM_PROCID={}", task),
+                 fmt::format("SLURM_LOCALID={}", task - first),
+                 fmt::format("SLURM_NODEID={}", node),
+                 fmt::format("SLURM_STEP_NUM_TASKS={}", tasks),
+                 fmt::format("SLURM_STEP_NODELIST=node[1-{}]", nodes.size()),
+                 fmt::format("SLURM_STEP_TASKS_PER_NODE={}", fmt::join(nodes, ",")),
+                 "SINEW_TIMEOUT=60s"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST_P(LaunchOf, Srun_BringsAllTasksTogether) {
+  const int ranks = GetParam();
+  const int job = some_port();
+  std::vector<Strings> environments;
+  for (int r = 0; r < ranks; ++r) environments.push_back(srun(r, {ranks}, job));
+  std::string out;
+  for (const Outcome& o : probe_each(environments, {"2"})) {
+    EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+    out += o.out;
+  }
+  expect_all_met(out, ranks, 2, "srun");
+}
+
+TEST(Launch, Srun_MeetsOverTcpWithASecret_AndAsksForOneWithout) {
+  const SecretFile secret("sixteen bytes and more");
+  const Strings more = {"MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", some_port())};
+  Strings with_secret = more;
+  with_secret.push_back(secret.variable());
+  const int job = some_port();
+  std::vector<Strings> environments, without;
+  for (int r = 0; r < 3; ++r) {
+    environments.push_back(srun(r, {2, 1}, job, with_secret));
+    without.push_back(srun(r, {2, 1}, job, more));
+  }
+  std::string out;
+  for (const Outcome& o : probe_each(environments)) {
+    EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+    out += o.out;
+  }
+  expect_all_met(out, 3, 1, "srun");
+  for (const Outcome& o : probe_each(without)) {
+    EXPECT_EQ(o.exit_code, kError);
+    EXPECT_THAT(o.err + o.out, AllOf(HasSubstr("of 3 here"), HasSubstr("SINEW_SECRET_FILE")));
+  }
+}
 
 TEST_P(LaunchOf, Variables_BringAllRanksTogether) {
   const int ranks = GetParam();

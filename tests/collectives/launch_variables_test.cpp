@@ -37,6 +37,15 @@ const Environment kPmix = {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "job.1"}};
 const Environment kPmi1 = {
     {"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"PMI_FD", "6"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "4"}};
 
+const Environment kSrun = {{"SLURM_JOB_ID", "4100"},
+                           {"SLURM_STEP_ID", "1"},
+                           {"SLURM_PROCID", "2"},
+                           {"SLURM_LOCALID", "0"},
+                           {"SLURM_NODEID", "1"},
+                           {"SLURM_STEP_NUM_TASKS", "3"},
+                           {"SLURM_STEP_NODELIST", "gpu[08-09]"},
+                           {"SLURM_STEP_TASKS_PER_NODE", "2,1"}};
+
 Environment with(Environment base, const Environment& more) {
   for (const auto& [name, value] : more) base[name] = value;
   return base;
@@ -75,6 +84,29 @@ TEST(LaunchVariables, MasterAddress_AloneSaysNothingBeneathALauncher) {
   EXPECT_EQ(read(with(kPmi1, address)).kind, LaunchKind::Pmi1);
   EXPECT_THAT(complaint(address),
               AllOf(HasSubstr("MASTER_ADDR, MASTER_PORT set"), HasSubstr("RANK, WORLD_SIZE missing")));
+}
+
+TEST(LaunchVariables, Srun_IsReadWhole) {
+  const LaunchVariables v = read(kSrun);
+  EXPECT_EQ(v.kind, LaunchKind::Slurm);
+  EXPECT_EQ(v.rank, 2);
+  EXPECT_EQ(v.ranks, 3);
+  EXPECT_EQ(v.local_rank, 0);
+  EXPECT_EQ(v.local_ranks, 1);
+  EXPECT_EQ(v.master_host, "gpu08");
+  EXPECT_EQ(v.master_port, 61440 + (4100 + 257) % 4096);
+  EXPECT_EQ(v.job, "slurm-4100.1");
+}
+
+TEST(LaunchVariables, Srun_ComesLast_AndHearsWhatTheUserSaysOfTheMaster) {
+  EXPECT_EQ(read(with(kSrun, kMaster)).kind, LaunchKind::Variables);
+  EXPECT_EQ(read(with(kSrun, kPmix)).kind, LaunchKind::Pmix);
+  EXPECT_EQ(read(with(kSrun, kPmi1)).kind, LaunchKind::Pmi1);
+  const LaunchVariables v = read(with(kSrun, {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"SINEW_JOB", "j"}}));
+  EXPECT_EQ(v.kind, LaunchKind::Slurm);
+  EXPECT_EQ(v.master_host, "node0");
+  EXPECT_EQ(v.master_port, 29500);
+  EXPECT_EQ(v.job, "j");
 }
 
 TEST(LaunchVariables, HalfSet_NamesWhatIsSetAndWhatIsMissing) {

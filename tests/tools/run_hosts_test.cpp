@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -79,6 +80,58 @@ TEST(SinewRunHosts, SaySo_WhenAHostCannotBeReached) {
   const Outcome none = sinew_run({"--hosts", "a:2", "/no/such/program"}, {rsh.variable()});
   EXPECT_EQ(none.exit_code, 255);
   EXPECT_THAT(none.err, HasSubstr("/no/such/program: No such file"));
+}
+
+/// An allocation of two nodes that are not this host, with room for two tasks and for one.
+Strings allocation(const FakeRsh& rsh) {
+  return {"SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2,1", "SLURM_JOB_NUM_NODES=2", rsh.variable()};
+}
+
+TEST(SinewRunSlurm, StartsTheAllocationsTasks_OnItsNodes) {
+  for (const Strings& arguments : {Strings{EXCHANGE_PROBE}, Strings{"--hosts", "slurm", EXCHANGE_PROBE}}) {
+    const FakeRsh rsh;
+    const Outcome o = sinew_run(arguments, allocation(rsh));
+    EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+    EXPECT_THAT(o.out, AllOf(HasSubstr("[1] world 0 rank 1 of 3"), HasSubstr("local 1 of 2"), HasSubstr("[2] ")));
+    const Strings commands = lines_of(rsh.log());
+    ASSERT_EQ(commands.size(), 2u);
+    EXPECT_EQ((std::set{commands[0].substr(0, 3), commands[1].substr(0, 3)}), (std::set<std::string>{"n1 ", "n2 "}));
+  }
+}
+
+TEST(SinewRunSlurm, TakesTheFirstRanks_AndNoMoreThanThereAre) {
+  const FakeRsh rsh;
+  const Outcome two = sinew_run({"-n", "2", "sh", "-c", "echo $LOCAL_WORLD_SIZE"}, allocation(rsh));
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.out, AllOf(HasSubstr("[0] 2\n"), HasSubstr("[1] 2\n")));
+  EXPECT_EQ(lines_of(rsh.log()).size(), 1u) << "the second node is not asked";
+  const Outcome four = sinew_run({"-n", "4", "true"}, allocation(rsh));
+  EXPECT_EQ(four.exit_code, 2);
+  EXPECT_EQ(lines(four.err).size(), 1u) << four.err;
+  EXPECT_THAT(four.err, HasSubstr("-n 4: Slurm's allocation has places for 3 ranks only"));
+}
+
+TEST(SinewRunSlurm, StartsRanksHere_WhereTheNodeIsThisHost) {
+  const Strings here = {"SLURM_JOB_NODELIST=own", "SLURM_TASKS_PER_NODE=2", "SLURMD_NODENAME=own", "SINEW_RSH=false"};
+  const Outcome all = sinew_run({"sh", "-c", "echo $WORLD_SIZE"}, here);
+  EXPECT_THAT(all.out, AllOf(HasSubstr("[0] 2\n"), HasSubstr("[1] 2\n"))) << all.err;
+  const Outcome more = sinew_run({"-n", "3", "sh", "-c", "echo $WORLD_SIZE"}, here);
+  EXPECT_THAT(more.out, HasSubstr("[2] 3\n")) << more.err;
+}
+
+TEST(SinewRunSlurm, LeavesTheNodesAlone_WhenHostsAreNamed_OrSrunHasStartedSeveral) {
+  const FakeRsh rsh;
+  EXPECT_EQ(sinew_run({"--hosts", "localhost:2", "true"}, allocation(rsh)).exit_code, 0);
+  Strings task = allocation(rsh);
+  for (const char* v : {"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=3"}) task.emplace_back(v);
+  EXPECT_EQ(sinew_run({"-n", "5", "true"}, task).exit_code, 0);
+  EXPECT_EQ(std::filesystem::exists(rsh.log()), false) << "nobody was called";
+  for (const Strings& environment : {task, Strings{}}) {
+    const Outcome o = sinew_run({"--hosts", "slurm", "true"}, environment);
+    EXPECT_EQ(o.exit_code, 2);
+    EXPECT_EQ(lines(o.err).size(), 1u) << o.err;
+    EXPECT_THAT(o.err, HasSubstr("--hosts slurm: this is no shell of an allocation"));
+  }
 }
 
 /// A remote shell that never gets anywhere; says so in a file.

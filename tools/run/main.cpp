@@ -17,7 +17,9 @@ using namespace sinew::run;
 
 constexpr const char* kHelp =
     "sinew-run -n N [OPTIONS] PROGRAM ARGS...\n"
-    "Starts PROGRAM once per rank and looks after the ranks until all have ended.\n"
+    "Starts PROGRAM once per rank and looks after the ranks until all have ended. In an allocation of Slurm's its "
+    "nodes\n"
+    "and their tasks are the default; -n N takes the first N.\n"
     "\n"
     "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
     "that\n"

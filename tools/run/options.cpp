@@ -1,10 +1,8 @@
 #include "options.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -12,6 +10,8 @@
 #include <sinew/core/error.hpp>
 
 #include "../whole_number.hpp"
+#include "slurm_hosts.hpp"
+#include "this_host.hpp"
 
 namespace sinew::run {
 namespace {
@@ -20,31 +20,30 @@ constexpr int kMostRanks = 1 << 16;
 
 constexpr int kMostRestarts = 1000000;
 
+constexpr std::string_view kSlurm = "slurm";
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  sinew-run -n 4 build/release/bin/sinew-bench all_reduce\n"
     "  sinew-run --hosts a:8,b:8 ./train --steps 100     over ssh; SINEW_RSH names another way to a host\n"
+    "  sinew-run ./train --steps 100                     in sbatch or salloc: the allocation's tasks on its nodes\n"
     "  sinew-run -n 4 --on-failure continue ./survivor   the others go on when a rank dies";
 
 [[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
-bool is_this_host(const std::string& name) {
-  std::array<char, 256> own{};
-  ::gethostname(own.data(), own.size() - 1);
-  return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == own.data();
-}
-
-/// As many ranks as asked, host by host; without --hosts all of them here.
-void deal_out(Options& o) {
+/// As many ranks as asked, host by host; without hosts all of them here. `hosts` is where those come from.
+void deal_out(Options& o, std::string_view hosts) {
   if (o.shares.empty()) {
     if (o.ranks == 0) reject("-n: how many ranks? expected a number such as -n 4");
     o.shares = {{"", o.ranks}};
     return;
   }
-  int slots = 0;
+  std::int64_t slots = 0;
   for (const HostShare& s : o.shares) slots += s.ranks;
-  if (o.ranks == 0) o.ranks = slots;
-  if (o.ranks > slots) reject(fmt::format("-n {}: --hosts has places for {} ranks only", o.ranks, slots));
+  if (o.ranks == 0 && slots > kMostRanks)
+    reject(fmt::format("{} has places for {} ranks; expected -n {} or fewer", hosts, slots, kMostRanks));
+  if (o.ranks == 0) o.ranks = static_cast<int>(slots);
+  if (o.ranks > slots) reject(fmt::format("-n {}: {} has places for {} ranks only", o.ranks, hosts, slots));
   int left = o.ranks;
   for (HostShare& s : o.shares) {
     s.ranks = std::min(s.ranks, left);
@@ -93,9 +92,12 @@ std::vector<HostShare> parse_hosts(const std::string& text) {
 void add_options(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
   app.prefix_command();
-  app.add_option("-n,--ranks", line.ranks, "How many ranks; default: as many as --hosts has places for")
+  app.add_option("-n,--ranks", line.ranks,
+                 "How many ranks; default: as many as --hosts, or Slurm's allocation, has places for")
       ->transform(tools::whole_number(1, kMostRanks));
-  app.add_option("--hosts", line.hosts, "Where: HOST:RANKS,..., through ssh or SINEW_RSH");
+  app.add_option(
+      "--hosts", line.hosts,
+      "Where: HOST:RANKS,..., through ssh or SINEW_RSH; or slurm: the nodes of this allocation, the default in one");
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
@@ -117,8 +119,15 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   if (!o.command.empty() && o.command.front().starts_with('-')) {
     reject(fmt::format("{}: no such option; --help lists them", o.command.front()));
   }
-  if (!line.hosts.empty()) o.shares = parse_hosts(line.hosts);
-  deal_out(o);
+  o.shares = line.hosts == kSlurm || line.hosts.empty() ? slurm_hosts(process_environment()) : parse_hosts(line.hosts);
+  if (line.hosts == kSlurm && o.shares.empty()) {
+    reject(
+        "--hosts slurm: this is no shell of an allocation of Slurm's (SLURM_JOB_NODELIST is not set, or srun has "
+        "started several tasks); expected salloc, sbatch, or HOST:RANKS,...");
+  }
+  const bool all_here = o.shares.size() == 1 && o.shares.front().host.empty();
+  if (line.hosts.empty() && all_here && o.ranks != 0) o.shares.clear();  // as many as asked, allocation or not
+  deal_out(o, line.hosts.empty() || line.hosts == kSlurm ? "Slurm's allocation" : "--hosts");
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
   if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;
