@@ -61,10 +61,14 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
     e->message_of_step.push_back(message ? e->messages++ : 0);
   }
   e->cut(cutting);
+  e->codec = desc.codec;
+  e->coding = codec_kernels(desc.codec);
   // An instance's scratch holds one segment of each scratch chunk; rounding may add an element to any of them.
-  for (auto& extent : e->chunks.scratch) {
+  for (std::size_t c = 0; c < e->chunks.scratch.size(); ++c) {
+    ChunkTable::Extent& extent = e->chunks.scratch[c];
+    const std::uint64_t most = e->segments == 1 ? extent.count : extent.count / e->segments + 1;
     extent.first = e->scratch_bytes / e->element_bytes;
-    e->scratch_bytes += (e->segments == 1 ? extent.count : extent.count / e->segments + 1) * e->element_bytes;
+    e->scratch_bytes += chunk_bytes(e->program.scratch_class[c], most, e->codec, e->element_bytes);
   }
   if (reduces(desc.collective)) {
     e->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);

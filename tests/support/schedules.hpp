@@ -39,13 +39,17 @@ inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ran
          std::to_string(desc.root) + ", placing " + std::to_string(static_cast<int>(placing));
 }
 
-/// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks.
+/// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks; with a codec for what may
+/// be coded.
 template <class F>
-void for_each_schedule(int ranks, F&& f) {
+void for_each_schedule(int ranks, F&& f, Codec codec = Codec::None) {
   for (const Algorithm& a : all_algorithms()) {
+    if (codec != Codec::None && !may_be_coded(a.collective)) continue;
     for (const ReduceOp op : ops_of(a.collective)) {
       for (const int root : roots_of(a.collective, ranks)) {
-        const CollectiveDesc desc = desc_of(a.collective, op, root);
+        CollectiveDesc desc = desc_of(a.collective, op, root);
+        desc.codec = codec;
+        if (codec != Codec::None) desc.dtype = DType::F32;
         if (!a.supports(desc, ranks).ok) continue;
         for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) f(a, desc, placing);
       }
