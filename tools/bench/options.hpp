@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/reduce.hpp>
 
@@ -27,6 +28,7 @@ struct BenchOptions {
   double batch_s = 200e-6;
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
+  Codec codec = Codec::None;
   bool check = true;
   bool in_place = false;
   bool registered = false;
