@@ -38,6 +38,13 @@ bool is_coded(const Program& p, Slice s) {
   return s.space == Space::Scratch && (p.scratch_class[s.first] & kCoded) != 0;
 }
 
+bool is_mixed(const Program& p, Slice s) {
+  for (std::uint32_t k = 1; k < s.count; ++k) {
+    if (is_coded(p, s.part(static_cast<int>(k))) != is_coded(p, s)) return true;
+  }
+  return false;
+}
+
 /// Whether the coded ones among a step's slices are those that its map makes or takes. Without a map only what moves a
 /// chunk as it is may be on coded ones.
 bool codes_its_slices(const Program& p, const Step& s) {
@@ -79,6 +86,7 @@ std::string fault_of(const Program& p, const Cells& cells, std::uint32_t index) 
   if (!has_its_slices(s)) return "has a slice too many or too few";
   if (!may_have_its_map(s)) return "has an element map that a message without a sum cannot have";
   if (!inside(p, s.a) || !inside(p, s.b) || !inside(p, s.dst)) return "names a chunk that is not there";
+  if (is_mixed(p, s.a) || is_mixed(p, s.b) || is_mixed(p, s.dst)) return "moves coded chunks and others in one run";
   if (!codes_its_slices(p, s)) return "uses coded chunks otherwise than to code, or to move them";
   const bool codes = s.map == ElementMap::Encode || s.map == ElementMap::Decode;
   const bool codes_copy = codes && s.op == Op::Copy;

@@ -153,6 +153,16 @@ TEST(CodedVerifier, RejectsSumsOfCodes) {
   expect_rejected(s, "uses coded chunks otherwise than to code, or to move them");
 }
 
+TEST(CodedVerifier, RejectsRunsOfCodedChunksAndOthers) {
+  Schedule s = coded("halving_doubling", Collective::ReduceScatter, 8);
+  Program& p = s.programs[0];
+  Step& send = *std::ranges::find(p.steps, Op::Send, &Step::op);
+  ASSERT_GT(send.a.count, 1u);
+  ASSERT_FALSE(is_coded(p, {Space::Scratch, send.a.first - 1, 1}));  // where sums wait
+  --send.a.first;
+  expect_rejected(s, "moves coded chunks and others in one run");
+}
+
 TEST(Coded, RecursiveDoubling_IsRefusedWhereOthersWouldHaveOtherBits) {
   const Algorithm& a = *find_algorithm(Collective::AllReduce, "recursive_doubling");
   CollectiveDesc desc = coded_desc(Collective::AllReduce);
