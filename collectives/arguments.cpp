@@ -105,6 +105,24 @@ void reject_own_part(std::string_view call, std::string_view name, std::uint64_t
 
 void reject_plan(std::string_view why) { reject("run", fmt::format("the plan {}", why)); }
 
+void reject_coded(std::string_view call, Codec codec, std::string_view why) {
+  reject(call, fmt::format("codec {}: {}", name_of(codec), why));
+}
+
+void check_codec(const CollectiveDesc& d) {
+  const auto call = name_of(d.collective);
+  if (static_cast<std::size_t>(d.codec) >= kCodecCount)
+    reject(call, fmt::format("codec is {}, expected one of the {} of Codec", static_cast<int>(d.codec), kCodecCount));
+  if (!may_be_coded(d.collective))
+    reject_coded(call, d.codec, "expected all_reduce, reduce_scatter or all_gather, or a v-form of these");
+  if (d.dtype != DType::F32) reject_coded(call, d.codec, fmt::format("dtype is {}, expected f32", name_of(d.dtype)));
+  const bool adds = d.op == ReduceOp::Sum || d.op == ReduceOp::Average || d.op == ReduceOp::PreMulSum;
+  if (reduces(d.collective) && !adds)
+    reject_coded(call, d.codec, fmt::format("operator is {}, expected a sum: sum, avg or premulsum", name_of(d.op)));
+  if (d.determinism != Determinism::Fast)
+    reject_coded(call, d.codec, "expected determinism fast: what is rounded on the way depends on the way");
+}
+
 void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks) {
   reject(call, fmt::format("{} elements do not divide by {} ranks", total, ranks));
 }

@@ -42,6 +42,9 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_own_part(std::string_view call, std::string_view name, std::uint64_t elements,
                                             std::string_view other, std::uint64_t count);
 [[noreturn]] SINEW_API void reject_plan(std::string_view why);
+[[noreturn]] SINEW_API void reject_coded(std::string_view call, Codec codec, std::string_view why);
+/// Errors: what its codec asks of a call is not so.
+SINEW_API void check_codec(const CollectiveDesc& desc);
 [[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
 
 /// Memory that can be there.
@@ -90,6 +93,11 @@ inline void require_rank(std::string_view call, std::string_view what, int rank,
   if (rank < 0 || rank >= size) reject_rank(call, what, rank, size);
 }
 
+inline void require_codec(const CollectiveDesc& desc) {
+  if (desc.codec != Codec::None) [[unlikely]]
+    check_codec(desc);
+}
+
 inline CollectiveDesc describe(Collective c, DType dtype, Place place, std::uint64_t count,
                                const CallOptions& options) {
   CollectiveDesc d;
@@ -98,6 +106,7 @@ inline CollectiveDesc describe(Collective c, DType dtype, Place place, std::uint
   d.dtype = dtype;
   d.count = count;
   d.determinism = options.determinism;
+  d.codec = options.codec;
   return d;
 }
 

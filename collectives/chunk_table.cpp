@@ -45,7 +45,8 @@ ChunkTable chunk_table(const CollectiveDesc& desc, const Program& program) {
   next = 0;
   for (const std::uint32_t c : program.out_class) append(table.out, next, by_class(desc, c, chunks).count);
   next = 0;
-  for (const std::uint32_t c : program.scratch_class) append(table.scratch, next, by_class(desc, c, chunks).count);
+  for (const std::uint32_t c : program.scratch_class)
+    append(table.scratch, next, by_class(desc, c & ~kCoded, chunks).count);
   if (desc.collective == Collective::AllGatherV) lay_out({desc.counts, desc.displacements}, table.out);
   if (desc.collective == Collective::ReduceScatterV) lay_out({desc.counts, desc.displacements}, table.in);
   for (const auto* row : {&table.in, &table.out, &table.scratch}) {

@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/schedule.hpp>
+#include <sinew/core/codec.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/extent.hpp>
 
@@ -17,9 +18,15 @@ struct ChunkTable {
 
   std::vector<Extent> in;
   std::vector<Extent> out;
-  std::vector<Extent> scratch;  ///< first: within an instance's scratch, of whole chunks
+  std::vector<Extent> scratch;  ///< first: within an instance's scratch, of whole chunks; count: elements, coded or not
   std::uint64_t largest = 0;    ///< elements of the longest chunk
 };
+
+/// Bytes of so many elements of a chunk, coded or not. `element_bytes`: of those that are not.
+constexpr std::uint64_t chunk_bytes(std::uint32_t chunk_class, std::uint64_t elements, Codec codec,
+                                    std::size_t element_bytes) noexcept {
+  return (chunk_class & kCoded) != 0 ? wire_bytes(codec, elements) : elements * element_bytes;
+}
 
 /// Lays out `program`'s chunks for a call whose counts are equal on all ranks; those of shared counts where the
 /// displacements say.

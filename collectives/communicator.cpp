@@ -113,6 +113,7 @@ Plan Communicator::plan(const CollectiveDesc& desc) const {
   if (has_local_counts(desc.collective)) call.counts = call.displacements = {};
   if (is_v_form(desc.collective)) call.count = 0;
   static_cast<void>(call_shape(call, rank(), size()));
+  require_codec(call);
   if (reduces(desc.collective)) require_defined(name_of(desc.collective), desc.op, desc.dtype, {.user = desc.user});
   std::shared_ptr<ReadyPlan> ready = s.ready_plan(call);
   Plan plan = ready->selection.plan;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <sinew/collectives/arguments.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/core/error.hpp>
 
@@ -16,6 +17,7 @@ StagedMessages& CommunicatorState::staged_messages() {
 
 Work CommunicatorState::start_message(const Message& message, const CallOptions& options) {
   const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  arguments::require_codec({.collective = kind, .codec = options.codec});
   PendingCall& op = begin(fingerprint_of({.collective = kind, .count = message.memory.bytes}), message.peer, options);
   if (!world->thread) {
     try {
@@ -37,6 +39,7 @@ Work CommunicatorState::start_message(const Message& message, const CallOptions&
 }
 
 Work CommunicatorState::start_group(std::span<const Message> messages, const CallOptions& options) {
+  arguments::require_codec({.collective = Collective::SendRecv, .codec = options.codec});
   std::uint64_t bytes = 0;
   for (const Message& m : messages) bytes += m.memory.bytes;
   PendingCall& op =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/arguments.hpp>
 #include <sinew/collectives/call_shape.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/prove.hpp>
@@ -233,6 +234,7 @@ std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& d
 
 Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                               const CallOptions& options, const CallExtras& extras) {
+  arguments::require_codec(desc);
   const std::uint64_t extent = extent_of(desc);
   const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
   PendingCall& op = begin_next(fingerprint, extent, options);

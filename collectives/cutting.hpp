@@ -6,6 +6,9 @@ namespace sinew {
 
 /// What one call may hold beside its buffers where cutting it can see to that.
 inline constexpr std::uint64_t kScratchBytes = 512 << 10;
+/// The same where messages are coded: they lie in scratch themselves, and enough of them must be under way to fill a
+/// link.
+inline constexpr std::uint64_t kCodedScratchBytes = 2 << 20;
 
 /// How a call is cut into segments, of which some are under way at a time. Equal on all ranks.
 struct Cutting {

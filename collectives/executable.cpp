@@ -37,11 +37,12 @@ void Executable::cut(const Cutting& cutting) {
   const auto pieces = [largest = chunks.largest * element_bytes](std::uint64_t bytes) {
     return (largest + bytes - 1) / bytes;
   };
-  const std::uint64_t for_scratch = (cutting.depth * cutting.scratch_bytes + kScratchBytes - 1) / kScratchBytes;
+  const std::uint64_t most = codec == Codec::None ? kScratchBytes : kCodedScratchBytes;
+  const std::uint64_t for_scratch = (cutting.depth * cutting.scratch_bytes + most - 1) / most;
   const std::uint64_t wanted = std::max(pieces(cutting.segment_bytes), std::min(for_scratch, pieces(kShortestPiece)));
   segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
   const std::uint64_t held = std::max<std::uint64_t>(cutting.scratch_bytes / segments, 1);  // by an instance
-  depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kScratchBytes / held, 1, cutting.depth));
+  depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most / held, 1, cutting.depth));
   depth = std::min(depth, segments);
 }
 
@@ -60,11 +61,15 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
     const bool message = s.op == Op::Send || s.op == Op::Recv;
     e->message_of_step.push_back(message ? e->messages++ : 0);
   }
+  e->codec = desc.codec;
+  e->coding = codec_kernels(desc.codec);
   e->cut(cutting);
   // An instance's scratch holds one segment of each scratch chunk; rounding may add an element to any of them.
-  for (auto& extent : e->chunks.scratch) {
+  for (std::size_t c = 0; c < e->chunks.scratch.size(); ++c) {
+    ChunkTable::Extent& extent = e->chunks.scratch[c];
+    const std::uint64_t most = e->segments == 1 ? extent.count : extent.count / e->segments + 1;
     extent.first = e->scratch_bytes / e->element_bytes;
-    e->scratch_bytes += (e->segments == 1 ? extent.count : extent.count / e->segments + 1) * e->element_bytes;
+    e->scratch_bytes += chunk_bytes(e->program.scratch_class[c], most, e->codec, e->element_bytes);
   }
   if (reduces(desc.collective)) {
     e->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);

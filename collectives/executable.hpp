@@ -7,6 +7,7 @@
 #include <sinew/collectives/chunk_table.hpp>
 #include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/schedule.hpp>
+#include <sinew/core/codec.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/reduce.hpp>
 #include <sinew/core/transport.hpp>
@@ -33,6 +34,8 @@ struct SINEW_API Executable {
   std::uint32_t element_bytes = 1;
   Reducer reducer;
   Scaler scaler;
+  Codec codec = Codec::None;
+  CodecKernels coding;
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.
   template <class EndpointOf>

@@ -63,9 +63,12 @@ Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
   const auto& row = slice.space == Space::In ? chunks.in : slice.space == Space::Out ? chunks.out : chunks.scratch;
   const ChunkTable::Extent head = row[slice.first];
   const ChunkTable::Extent part = head.segment(segment, e.segments);
-  std::uint64_t count = part.count;
-  for (std::uint32_t c = 1; c < slice.count; ++c) count += row[slice.first + c].segment(segment, e.segments).count;
-  const std::size_t bytes = count * e.element_bytes;
+  const std::uint32_t chunk_class = slice.space == Space::Scratch ? e.program.scratch_class[slice.first] : 0;
+  std::size_t bytes = chunk_bytes(chunk_class, part.count, e.codec, e.element_bytes);
+  for (std::uint32_t c = 1; c < slice.count; ++c) {
+    const std::uint64_t more = row[slice.first + c].segment(segment, e.segments).count;
+    bytes += chunk_bytes(chunk_class, more, e.codec, e.element_bytes);
+  }
   switch (slice.space) {
     case Space::In:
       return {const_cast<std::byte*>(run->args.in.data) + part.first * e.element_bytes, bytes, run->args.in.place};
@@ -160,25 +163,37 @@ void Executor::execute_ready(Instance& instance) {
   if (over) instance_over(instance);
 }
 
+/// A step that needs nobody else. Elements are f32 where there is a codec.
+void Executor::compute(const Instance& instance, const Step& s) {
+  const Executable& e = *instance.run->args.executable;
+  const Buffer to = instance.memory(s.dst);
+  const Buffer from = instance.memory(s.a);
+  if (s.op == Op::Reduce) {
+    const std::byte* other = instance.memory(s.b).data;
+    if (s.map == ElementMap::Decode) {
+      e.coding.decode_add(to.data, from.data, other, to.bytes / sizeof(float));
+    } else {
+      e.reducer(to.data, from.data, other, to.bytes);
+      if (s.map == ElementMap::Scale) e.scaler(to.data, to.data, to.bytes);
+    }
+    return;
+  }
+  switch (s.map) {
+    case ElementMap::None:
+      if (to.data != from.data && to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
+      break;
+    case ElementMap::Scale: e.scaler(to.data, from.data, to.bytes); break;
+    case ElementMap::Encode: e.coding.encode(to.data, from.data, from.bytes / sizeof(float)); break;
+    case ElementMap::Decode: e.coding.decode(to.data, from.data, to.bytes / sizeof(float)); break;
+  }
+}
+
 void Executor::begin_step(Instance& instance, std::uint32_t step) {
   const RunArguments& args = instance.run->args;
   const Executable& e = *args.executable;
   const Step& s = e.program.steps[step];
-  if (s.op == Op::Copy) {
-    const Buffer from = instance.memory(s.a);
-    const Buffer to = instance.memory(s.dst);
-    if (s.map == ElementMap::Scale) {
-      e.scaler(to.data, from.data, to.bytes);
-    } else if (to.data != from.data && to.bytes > 0) {
-      std::memcpy(to.data, from.data, to.bytes);
-    }
-    step_done(instance, step);
-    return;
-  }
-  if (s.op == Op::Reduce) {
-    const Buffer to = instance.memory(s.dst);
-    e.reducer(to.data, instance.memory(s.a).data, instance.memory(s.b).data, to.bytes);
-    if (s.map == ElementMap::Scale) e.scaler(to.data, to.data, to.bytes);
+  if (s.op == Op::Copy || s.op == Op::Reduce) {
+    compute(instance, s);
     step_done(instance, step);
     return;
   }

@@ -22,9 +22,13 @@ struct Footprint {
   std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
 };
 
-std::uint64_t elements(const std::vector<ChunkTable::Extent>& row, Slice s) {
+std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const ChunkTable& chunks, Slice s) {
+  const auto& row = s.space == Space::In ? chunks.in : s.space == Space::Out ? chunks.out : chunks.scratch;
   std::uint64_t sum = 0;
-  for (std::uint32_t k = 0; k < s.count; ++k) sum += row[s.first + k].count;
+  for (std::uint32_t c = s.first; c < s.first + s.count; ++c) {
+    const std::uint32_t its_class = s.space == Space::Scratch ? program.scratch_class[c] : 0;
+    sum += chunk_bytes(its_class, row[c].count, desc.codec, size_of(desc.dtype));
+  }
   return sum;
 }
 
@@ -37,22 +41,27 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     const ChunkTable chunks = chunk_table(desc, program);
     for (const Step& s : program.steps) {
       if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
-      const auto& row = s.a.space == Space::In ? chunks.in : s.a.space == Space::Out ? chunks.out : chunks.scratch;
-      found.leaving += elements(row, s.a) * size_of(desc.dtype);
+      found.leaving += bytes_of(desc, program, chunks, s.a);
     }
     const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
-    found.scratch = std::max(found.scratch, elements(chunks.scratch, {Space::Scratch, 0, all}) * size_of(desc.dtype));
+    found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
   }
   return found;
 }
 
+/// Of a message, what its elements are on the way.
+double on_wire(Codec codec, double bytes) {
+  if (codec == Codec::None) return bytes;
+  return static_cast<double>(wire_bytes(codec, static_cast<std::uint64_t>(bytes / sizeof(float))));
+}
+
 }  // namespace
 
-Seconds Selector::on_links(Collective collective, const AlgorithmCost& cost, double bytes, const TransportSet& set,
+Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
                            Links links) const {
   if (cost.rounds == 0) return 0;
   // A rank that sends to many at once, or receives from many, pays for each of them.
-  const double message = bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds;
+  const double message = on_wire(desc.codec, bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds);
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     const bool inside = where.host_a == where.host_b;
@@ -60,10 +69,12 @@ Seconds Selector::on_links(Collective collective, const AlgorithmCost& cost, dou
     const CostCurve& curve = facts_.link(where, transport)->cost;
     const Seconds start = curve.seconds(0);
     const Seconds moving = curve.seconds(message) - start;
-    const bool ahead = is_from_root(collective) && message <= kAheadMessages;
+    const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
     slowest = std::max(slowest, ahead ? kAheadStart * start + kAheadBytes * moving : start + moving);
   }
-  return cost.rounds * slowest + cost.reduced * bytes / facts_.reduce_bytes_per_s;
+  // To encode or decode is to go through the elements once, as to add them.
+  const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
+  return cost.rounds * slowest + (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
 }
 
 Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const {
@@ -80,19 +91,21 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const int ranks = static_cast<int>(world_ranks_.size());
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
   const auto bytes = static_cast<double>(size_to_select_by(desc));
-  const std::uint64_t leaving = hosts_ > 1 ? footprint_of(algorithm, desc, largest_host_, ranks).leaving : 0;
+  const bool coded = desc.codec != Codec::None;
+  const Footprint found = hosts_ > 1 || coded ? footprint_of(algorithm, desc, largest_host_, ranks) : Footprint{};
   double scratch = cost.scratch;
   if (reduces(desc.collective) && desc.op == ReduceOp::PreMulSum) scratch += 1;
+  const std::string way = coded ? fmt::format("messages in {}", name_of(desc.codec)) : "";
   for (const TransportSet& set : sets_) {
-    const Seconds busy = turns_ * on_links(desc.collective, cost, bytes, set, Links::All);
-    const Seconds predicted = cost.rounds == 0
-                                  ? bytes / facts_.copy_bytes_per_s
-                                  : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(leaving, set));
-    options.push_back({.candidate = {std::string(algorithm.name), set.label, "", predicted, ""},
+    const Seconds busy = turns_ * on_links(desc, cost, bytes, set, Links::All);
+    const Seconds predicted =
+        cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
+                         : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(found.leaving, set));
+    options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
                        .recipe = algorithm,
                        .transports = &set,
                        .whole = cost.whole,
-                       .scratch = static_cast<std::uint64_t>(scratch * bytes)});
+                       .scratch = coded ? found.scratch : static_cast<std::uint64_t>(scratch * bytes)});
   }
 }
 
@@ -124,8 +137,9 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, do
   const auto add = [&](Collective collective, std::string_view name, int ranks, Links links) {
     CollectiveDesc stage = desc;
     stage.collective = collective;
+    if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
-    const Seconds once = on_links(collective, cost, bytes, set, links);
+    const Seconds once = on_links(stage, cost, bytes, set, links);
     all += once;
     longest = std::max(longest, once);
     rounds += cost.rounds;
@@ -160,7 +174,8 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
       if (best.recipe && time >= best.candidate.predicted) continue;
       best.recipe = how;
       best.candidate.predicted = time;
-      best.candidate.way = fmt::format("{} inside hosts, {} across {} of them", inside.name, across.name, hosts_);
+      best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", inside.name, across.name, hosts_,
+                                       desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
     }
   }
   if (!best.recipe) {

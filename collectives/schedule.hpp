@@ -11,7 +11,8 @@ namespace sinew {
 /// What one step of a program does. Recv with a.count > 0 reduces: dst = a (op) message.
 enum class Op : std::uint8_t { Send, Recv, Copy, Reduce };
 
-/// Applied to each element on its way into dst. Scale: the one multiplication of Average or PreMulSum.
+/// Applied to each element on its way into dst. Scale: the one multiplication of Average or PreMulSum. Encode, Decode:
+/// to and from a coded chunk; Decode of a Reduce is applied to b alone.
 enum class ElementMap : std::uint8_t { None, Scale, Encode, Decode };
 
 /// The user's input, the user's output, and memory that lives as long as one instance of the program.
@@ -36,10 +37,10 @@ struct DepRange {
 };
 
 /// Send: a goes to peer.        Recv: dst = message, or map(a (op) message); dst may be a.
-/// Copy: dst = map(a).          Reduce: dst = map(a (op) b); dst may be a or b.
-/// Slices of one step have the same chunk classes. A step starts when all its predecessors are done; these come before
-/// it in Program::steps. `match` numbers the messages of an ordered pair of ranks, from 0, in program order on both
-/// sides: the k-th Send to q meets the k-th Recv from p.
+/// Copy: dst = map(a).          Reduce: dst = map(a (op) b), or a (op) decoded b; dst may be a or b.
+/// Slices of one step have the same chunk classes, up to kCoded where the step encodes or decodes. A step starts when
+/// all its predecessors are done; these come before it in Program::steps. `match` numbers the messages of an ordered
+/// pair of ranks, from 0, in program order on both sides: the k-th Send to q meets the k-th Recv from p.
 struct Step {
   Op op = Op::Copy;
   ElementMap map = ElementMap::None;
@@ -50,6 +51,10 @@ struct Step {
   std::uint32_t match = 0;
   DepRange deps{};
 };
+
+/// Added to the class of a Scratch chunk: it holds the coded form of a chunk of that class (core/codec.hpp). It may
+/// only be sent, received, copied, encoded into and decoded from.
+inline constexpr std::uint32_t kCoded = std::uint32_t{1} << 31;
 
 /// One rank's part of an algorithm: data over chunks, independent of sizes. What bytes a chunk has comes from the
 /// call: chunks of equal class have equal size on every rank.

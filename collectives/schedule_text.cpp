@@ -37,6 +37,8 @@ std::string to_text(const Step& s) {
     }
     case Op::Copy: return fmt::format("copy {} = {}", text(s.dst), mapped(s.map, text(s.a)));
     case Op::Reduce:
+      if (s.map == ElementMap::Decode)
+        return fmt::format("reduce {} = {} + {}", text(s.dst), text(s.a), mapped(s.map, text(s.b)));
       return fmt::format("reduce {} = {}", text(s.dst), mapped(s.map, fmt::format("{} + {}", text(s.a), text(s.b))));
   }
   return {};

@@ -168,7 +168,9 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
 }
 
 void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const {
-  if (!tuned_ || desc.determinism != Determinism::Fast || desc.place.kind == MemoryKind::Device) return;
+  if (!tuned_ || desc.determinism != Determinism::Fast || desc.codec != Codec::None ||
+      desc.place.kind == MemoryKind::Device)
+    return;
   const auto bytes = static_cast<double>(size_to_select_by(desc));
   for (Option& o : options) {
     Candidate& c = o.candidate;

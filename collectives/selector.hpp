@@ -80,8 +80,8 @@ class SINEW_API Selector {
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
   /// Rejects what cannot be cut and would hold too much; there is always one that can be.
   static void keep_scratch_short(std::vector<Option>& options);
-  /// `cost` of a collective on `bytes`, over the slowest of these links.
-  Seconds on_links(Collective collective, const AlgorithmCost& cost, double bytes, const TransportSet& set,
+  /// `cost` of a call on `bytes`, over the slowest of these links.
+  Seconds on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
                    Links links) const;
   /// At least as long: what its host takes to send what leaves it, however many of its ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;

@@ -19,6 +19,7 @@ struct CallOptions {
   StreamRef after{};    ///< device buffers: start after what this stream holds now
   Deadline deadline{};  ///< when it passes the communicator ends with Timeout on all its ranks; not given: config
   Determinism determinism = Determinism::Fast;
+  Codec codec = Codec::None;      ///< f32 sums and gathers: how elements travel; equal on all ranks
   std::size_t largest_bytes = 0;  ///< v-forms with local counts: a bound on any rank's buffer, equal on all ranks
   double pre_multiply = 1.0;      ///< ReduceOp::PreMulSum
   /// ReduceOp::User: associative and commutative, as any algorithm may apply it to any two partial results; equal on

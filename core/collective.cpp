@@ -39,6 +39,7 @@ std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   if (reduces(d.collective)) text += fmt::format(", {}", name_of(d.op));
   if (!extent.empty()) text += ", " + extent;
   if (has_root(d.collective)) text += fmt::format(", root {}", d.root);
+  if (d.codec != Codec::None) text += fmt::format(", codec {}", name_of(d.codec));
   if (d.determinism != Determinism::Fast) text += fmt::format(", {}", name_of(d.determinism));
   if (d.place.kind == MemoryKind::Device) text += ", device memory";
   return text + ")";
@@ -117,7 +118,11 @@ std::string describe_fingerprint(Fingerprint f) {
   d.dtype = static_cast<DType>(f >> 5 & 0xf);
   d.op = static_cast<ReduceOp>(f >> 9 & 0xf);
   d.determinism = static_cast<Determinism>(f >> 13 & 0x3);
-  d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
+  if (has_root(d.collective)) {
+    d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
+  } else {
+    d.codec = static_cast<Codec>(f >> 15 & 0xff);
+  }
   if (f >> 63 != 0) d.place.kind = MemoryKind::Device;
   const std::uint64_t extent = f >> 32 & 0x7fffffff;
   if (has_shared_counts(d.collective)) return call_text(d, fmt::format("counts with hash {:#x}", extent));

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <sinew/core/buffer.hpp>
+#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/reduce.hpp>
@@ -74,6 +75,8 @@ constexpr Blocks blocks_of(Collective c, std::uint64_t ranks) noexcept {
   const bool gathers = c == Collective::AllGather || c == Collective::Gather || c == Collective::AllToAll;
   return {spreads ? ranks : 1, gathers ? ranks : 1};
 }
+/// Collectives whose messages a codec may carry.
+constexpr bool may_be_coded(Collective c) noexcept { return c <= Collective::ReduceScatterV; }
 
 /// What bits the caller may rely on (docs/design.md, Numbers).
 enum class Determinism : std::uint8_t { Fast, Reproducible, LayoutInvariant };
@@ -88,6 +91,7 @@ struct CollectiveDesc {
   DType dtype = DType::U8;
   ReduceOp op = ReduceOp::Sum;
   Determinism determinism = Determinism::Fast;
+  Codec codec = Codec::None;  ///< of messages; of the composition of a hierarchy those that leave a host
   Place place{};
   std::int32_t root = 0;
   std::uint64_t count = 0;
@@ -105,8 +109,9 @@ struct CollectiveDesc {
 };
 
 /// 64 bits that say which call a message belongs to, packed so that the receiver of a stranger can print it:
-/// collective 5, dtype 4, operator 4, determinism 2, root 17, extent 31 (what is above them xored in), device memory 1.
-/// The extent is the count; of shared counts their hash, of local ones the bound for selection.
+/// collective 5, dtype 4, operator 4, determinism 2, root or where there is none codec 17, extent 31 (what is above
+/// them xored in), device memory 1. The extent is the count; of shared counts their hash, of local ones the bound for
+/// selection.
 using Fingerprint = std::uint64_t;
 
 /// Spreads every bit of a and b over 64 bits; the same on every machine.
@@ -134,8 +139,9 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent)
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
          static_cast<std::uint64_t>(reduces(d.collective) ? d.op : ReduceOp::Sum) << 9 |
          static_cast<std::uint64_t>(d.determinism) << 13 |
-         (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : 0) << 15 | folded << 32 |
-         device << 63;
+         (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : static_cast<std::uint64_t>(d.codec))
+             << 15 |
+         folded << 32 | device << 63;
 }
 inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept { return fingerprint_of(d, extent_of(d)); }
 

@@ -155,8 +155,7 @@ struct BFloat16Codec : NarrowScalar<BFloat16> {
     hn::StoreU(v, d, p);
   }
 
- private:
-  /// The upper halves are the results.
+  /// f32: the upper halves are the results.
   template <class D, class V = hn::Vec<hn::RebindToUnsigned<D>>>
   static HWY_INLINE V rounded(D d, hn::Vec<D> v) {
     const hn::RebindToUnsigned<D> wide;

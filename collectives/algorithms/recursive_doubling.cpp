@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/algorithms/folded_core.hpp>
 #include <sinew/collectives/builder.hpp>
@@ -42,6 +44,13 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
   return b.build();
 }
 
+/// Who gives the result to a rank beyond the core keeps it as that decodes it, but others have not given it to anybody.
+Availability all_reduce_ranks(const CollectiveDesc& desc, int ranks) {
+  if (desc.codec == Codec::None || is_power_of_two(ranks)) return folded_in_order(desc, ranks);
+  return Availability::no(fmt::format(
+      "would leave other bits on some ranks when coded: that needs a power of two of ranks, not {}", ranks));
+}
+
 /// Partners exchange all the chunks they have: blocks of 1, 2, 4, ...
 Program all_gather(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
@@ -74,7 +83,7 @@ AlgorithmCost all_gather_cost(const CollectiveDesc&, int ranks) {
 }
 
 constexpr Algorithm kRecursiveDoubling[] = {
-    {"recursive_doubling", Collective::AllReduce, folded_in_order, all_reduce, all_reduce_cost},
+    {"recursive_doubling", Collective::AllReduce, all_reduce_ranks, all_reduce, all_reduce_cost},
     {"recursive_doubling", Collective::AllGather, power_of_two_ranks, all_gather, all_gather_cost}};
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,12 @@ std::vector<Collective> needs(Collective collective, bool inside) {
   return {collective};
 }
 
+Ranks ascending(int ranks) {
+  Ranks all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 }  // namespace
 
 Availability Composition::supports(const CollectiveDesc& desc, int ranks) const {
@@ -33,14 +40,17 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
   if (needs_canonical_order(desc, ranks) && !levels.are_aligned_blocks())
     return Availability::no(
         "hosts do not hold aligned powers of two of ranks, so their sums are not in the canonical tree");
+  const Ranks all = ascending(ranks);
   for (const bool in : {true, false}) {
     const std::string_view name = in ? inside : across;
     for (const Collective c : needs(desc.collective, in)) {
       CollectiveDesc part = desc;
       part.collective = c;
+      if (in) part.codec = Codec::None;
       const Algorithm* a = find_algorithm(c, name);
       if (a == nullptr) return Availability::no(fmt::format("there is no {} for {}", name, name_of(c)));
-      if (const Availability can = a->supports(part, ranks); !can.ok) return can;
+      const int among = part.codec == Codec::None ? ranks : count(levels.parts(levels.part_of.size() - 1, all));
+      if (const Availability can = a->supports(part, among); !can.ok) return can;
       if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
       const bool one_chunk = c == Collective::Broadcast || c == Collective::Reduce;
       if (one_chunk && a->build(part, part.root, ranks, false).out_class.size() > 1)
@@ -51,8 +61,7 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
 }
 
 Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const {
-  Ranks all;
-  for (int r = 0; r < ranks; ++r) all.push_back(r);
+  const Ranks all = ascending(ranks);
   const bool cut = desc.collective == Collective::AllReduce;
   const int chunks = cut ? Composer::chunks(*this, desc, all, 0) : 1;
   ProgramBuilder b(desc, rank, ranks, in_place, chunks);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include <sinew/collectives/hierarchy/levels.hpp>
 #include <sinew/collectives/schedule.hpp>
@@ -39,6 +41,11 @@ struct Composition {
   SINEW_API Availability supports(const CollectiveDesc& desc, int ranks) const;
   /// Pure; a rank builds only its own program. In place may change copies and dependencies, never messages.
   SINEW_API Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
+  /// Whether messages between two ranks leave their part on the last level.
+  bool crosses(int rank, int peer) const noexcept {
+    const std::vector<int>& part = levels.part_of.back();
+    return part[static_cast<std::size_t>(rank)] != part[static_cast<std::size_t>(peer)];
+  }
 };
 
 }  // namespace sinew

@@ -87,11 +87,14 @@ class Execution {
       Value value = memory_.at(from, a.space, a.first + k);
       if (value == kUndefined) return undefined(rank, step, from, a.space, a.first + k);
       if (b.count > 0) {
-        const Value own = memory_.at(rank, b.space, b.first + k);
+        Value own = memory_.at(rank, b.space, b.first + k);
         if (own == kUndefined) return undefined(rank, step, rank, b.space, b.first + k);
+        if (s.map == ElementMap::Decode) own = memory_.expressions.apply(Kind::Decode, own);
         value = memory_.expressions.sum(value, own);
+        if (s.map == ElementMap::Scale) value = memory_.expressions.apply(Kind::Scale, value);
+      } else if (s.map != ElementMap::None) {
+        value = memory_.expressions.apply(kind_of(s.map), value);
       }
-      if (s.map != ElementMap::None) value = memory_.expressions.apply(kind_of(s.map), value);
       memory_.at(rank, s.dst.space, s.dst.first + k) = value;
     }
     return {};

@@ -52,10 +52,20 @@ class Results {
       case Collective::Broadcast: return input_fault(value, memory_.inputs[root][chunk]);
       case Collective::Scatter: return input_fault(value, memory_.inputs[root][r]);
       case Collective::AllGather:
+        if (value != memory_.at(0, Space::Out, chunk)) return "is coded otherwise than on rank 0";
+        return input_fault(uncoded(value), memory_.inputs[chunk][0]);
       case Collective::Gather: return input_fault(value, memory_.inputs[chunk][0]);
       case Collective::AllToAll: return input_fault(value, memory_.inputs[chunk][r]);
       default: return memory_.expressions[value].kind == Kind::Input ? "" : "is not a token";
     }
+  }
+
+  /// What was coded once, if the value is what that decodes to; else the value.
+  Value uncoded(Value value) const {
+    const Expression& decoded = memory_.expressions[value];
+    if (decoded.kind != Kind::Decode) return value;
+    const Expression& encoded = memory_.expressions[decoded.a];
+    return encoded.kind == Kind::Encode ? encoded.a : value;
   }
 
   std::string input_fault(Value value, Value expected) const {
@@ -94,11 +104,12 @@ class Results {
 
   std::string contribution_fault(Value value, Index chunk) const {
     const ReduceOp op = schedule_.desc.op;
-    const Expression* top = &memory_.expressions[value];
     if (op == ReduceOp::Average) {
-      if (top->kind != Kind::Scale) return "is not scaled at the end";
-      value = top->a;
+      value = uncoded(value);  // the average is what was coded last
+      if (memory_.expressions[value].kind != Kind::Scale) return "is not scaled at the end";
+      value = memory_.expressions[value].a;
     }
+    const Expression* top = &memory_.expressions[value];
     if (top->inputs != ranks_) return fmt::format("holds {} contributions of {} ranks", top->inputs, ranks_);
     std::vector<bool> given(ranks_);
     for (std::vector<Value> left{value}; !left.empty();) {
@@ -109,8 +120,11 @@ class Results {
         left.push_back(e->b);
         continue;
       }
-      if (e->kind == Kind::Decode && memory_.expressions[e->a].kind == Kind::Encode) {
-        left.push_back(memory_.expressions[e->a].a);
+      if (e->kind == Kind::Decode) {
+        const Value before = memory_.expressions[e->a].a;
+        if (memory_.expressions[e->a].kind != Kind::Encode) return "holds what was decoded, but never encoded";
+        if (memory_.expressions[before].kind == Kind::Decode) return "was coded twice on its way";
+        left.push_back(before);
         continue;
       }
       if (op == ReduceOp::PreMulSum) {

@@ -23,19 +23,51 @@ bool has_its_slices(const Step& s) {
   return false;
 }
 
+/// Encoding is a copy of one chunk, decoding that or a sum with one; scaling is of whatever is no message.
 bool may_have_its_map(const Step& s) {
-  return s.map == ElementMap::None || (s.op != Op::Send && !(s.op == Op::Recv && s.a.count == 0));
+  switch (s.map) {
+    case ElementMap::None: return true;
+    case ElementMap::Scale: return s.op != Op::Send && !(s.op == Op::Recv && s.a.count == 0);
+    case ElementMap::Encode: return s.op == Op::Copy && s.dst.count == 1;
+    case ElementMap::Decode: return (s.op == Op::Copy || s.op == Op::Reduce) && s.dst.count == 1;
+  }
+  return false;
+}
+
+bool is_coded(const Program& p, Slice s) {
+  return s.space == Space::Scratch && (p.scratch_class[s.first] & kCoded) != 0;
+}
+
+bool is_mixed(const Program& p, Slice s) {
+  for (std::uint32_t k = 1; k < s.count; ++k) {
+    if (is_coded(p, s.part(static_cast<int>(k))) != is_coded(p, s)) return true;
+  }
+  return false;
+}
+
+/// Whether the coded ones among a step's slices are those that its map makes or takes. Without a map only what moves a
+/// chunk as it is may be on coded ones.
+bool codes_its_slices(const Program& p, const Step& s) {
+  const bool a = s.a.count > 0 && is_coded(p, s.a);
+  const bool b = s.b.count > 0 && is_coded(p, s.b);
+  const bool dst = s.dst.count > 0 && is_coded(p, s.dst);
+  if (s.map == ElementMap::Encode) return !a && dst;
+  if (s.map == ElementMap::Decode) return a == (s.op == Op::Copy) && b == (s.op == Op::Reduce) && !dst;
+  const bool sums = s.op == Op::Reduce || (s.op == Op::Recv && s.a.count > 0) || s.map == ElementMap::Scale;
+  return !sums || (!a && !b && !dst);
 }
 
 bool inside(const Program& p, Slice s) {
   return s.count == 0 || std::uint64_t{s.first} + s.count <= classes_of(p, s.space).size();
 }
 
-bool equal_classes(const Program& p, Slice x, Slice y) {
+/// `coding`: one of the two is the coded form of the other.
+bool equal_classes(const Program& p, Slice x, Slice y, bool coding = false) {
   if (x.count == 0 || y.count == 0) return true;
   const auto xs = classes_of(p, x.space).begin() + x.first;
   const auto ys = classes_of(p, y.space).begin() + y.first;
-  return x.count == y.count && std::equal(xs, xs + x.count, ys);
+  const std::uint32_t differ = coding ? kCoded : 0;
+  return x.count == y.count && std::equal(xs, xs + x.count, ys, [&](auto a, auto b) { return (a ^ b) == differ; });
 }
 
 /// A result may go where an operand is, chunk for chunk, but not beside it.
@@ -54,7 +86,12 @@ std::string fault_of(const Program& p, const Cells& cells, std::uint32_t index) 
   if (!has_its_slices(s)) return "has a slice too many or too few";
   if (!may_have_its_map(s)) return "has an element map that a message without a sum cannot have";
   if (!inside(p, s.a) || !inside(p, s.b) || !inside(p, s.dst)) return "names a chunk that is not there";
-  if (!equal_classes(p, s.a, s.b) || !equal_classes(p, s.a, s.dst)) return "mixes chunks of different classes";
+  if (is_mixed(p, s.a) || is_mixed(p, s.b) || is_mixed(p, s.dst)) return "moves coded chunks and others in one run";
+  if (!codes_its_slices(p, s)) return "uses coded chunks otherwise than to code, or to move them";
+  const bool codes = s.map == ElementMap::Encode || s.map == ElementMap::Decode;
+  const bool codes_copy = codes && s.op == Op::Copy;
+  if (!equal_classes(p, s.a, s.b, codes) || !equal_classes(p, s.a, s.dst, codes_copy))
+    return "mixes chunks of different classes";
   if (!p.whole && std::max({s.a.count, s.b.count, s.dst.count}) > 1) return "moves a run of chunks that may be cut";
   const bool message = s.op == Op::Send || s.op == Op::Recv;
   if (message && (s.peer < 0 || s.peer >= p.ranks || s.peer == p.rank)) return "has no such peer";
@@ -99,6 +136,10 @@ ScheduleVerdict check_shape(const Schedule& schedule) {
     const Program expected = frame(desc, p.rank, ranks, p.in_place, chunks);
     if (p.in_class != expected.in_class || p.out_class != expected.out_class) {
       return reject(schedule, rank, -1, "the chunks are not those of the collective");
+    }
+    const auto coded = [](std::uint32_t c) { return (c & kCoded) != 0; };
+    if (desc.codec == Codec::None && std::ranges::any_of(p.scratch_class, coded)) {
+      return reject(schedule, rank, -1, "there are coded chunks, but the call has no codec");
     }
     const Cells cells(desc.collective, p);
     for (std::uint32_t i = 0; i < p.steps.size(); ++i) {

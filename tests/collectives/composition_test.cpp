@@ -96,6 +96,46 @@ TEST_P(CompositionOn, IsRight_OutOfPlaceInPlaceAndMixed) {
   }
 }
 
+CollectiveDesc coded_desc(Collective c, ReduceOp op = ReduceOp::Sum) {
+  CollectiveDesc desc = testing::desc_of(c, op);
+  desc.dtype = DType::F32;
+  desc.codec = Codec::Int8;
+  return desc;
+}
+
+bool is_coded(const Program& p, Slice s) {
+  return s.space == Space::Scratch && (p.scratch_class[s.first] & kCoded) != 0;
+}
+
+TEST_P(CompositionOn, IsRightAndCodesWhatCrossesAlone_WithACodec) {
+  const Layout& layout = GetParam();
+  const std::vector<int>& hosts = layout.levels.part_of.back();
+  for (const Collective c : kComposed) {
+    if (!may_be_coded(c)) continue;
+    const auto all = compositions(layout.levels, coded_desc(c));
+    EXPECT_GE(all.size(), 4u) << name_of(c);
+    for (const Composition& how : all) {
+      for (const ReduceOp op : testing::ops_of(c)) {
+        for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) {
+          const CollectiveDesc desc = coded_desc(c, op);
+          const Schedule schedule = Recipe(how).build_all(desc, testing::in_place(placing, layout.ranks()));
+          const ScheduleVerdict verdict = verify(schedule);
+          EXPECT_TRUE(verdict.ok) << name_of(c) << ' ' << how.inside << '/' << how.across << " operator "
+                                  << static_cast<int>(op) << " placing " << static_cast<int>(placing) << ": "
+                                  << verdict.reason << " (rank " << verdict.rank << ", step " << verdict.step << ")";
+          for (const Program& p : schedule.programs) {
+            for (const Step& s : p.steps) {
+              if (s.op != Op::Send && s.op != Op::Recv) continue;
+              const bool crosses = hosts[static_cast<std::size_t>(p.rank)] != hosts[static_cast<std::size_t>(s.peer)];
+              EXPECT_EQ(is_coded(p, s.op == Op::Send ? s.a : s.dst), crosses);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Elements that cross from part to part, counted where they leave or where they arrive.
 std::vector<std::uint64_t> crossing(const Schedule& schedule, const std::vector<int>& part_of, Op end) {
   std::vector<std::uint64_t> all(schedule.programs.size());

@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/selector.hpp>
 
 namespace sinew {
@@ -36,6 +37,19 @@ TEST(Cutting, HoldsNoMoreThanAllowed_WhateverTheSize) {
       EXPECT_EQ(e->depth, made(desc, "direct", 0, 8, scratch)->depth);
     }
   }
+}
+
+/// 64 pieces of 512 KiB, each with three codes of 260 bytes for 256 elements.
+TEST(Cutting, KeepsSegmentsAndDepth_WhereMessagesAreCoded) {
+  const CollectiveDesc desc{
+      .collective = Collective::AllReduce, .dtype = DType::F32, .codec = Codec::Int8, .count = 16 << 20};
+  Cutting cutting = kCutting;
+  cutting.scratch_bytes = std::uint64_t{3} * (8 << 20) / 256 * 260;
+  const auto e = Executable::make(desc, Recipe(*find_algorithm(desc.collective, "ring")).build(desc, 0, 2, false),
+                                  cutting, [](int) -> Endpoint* { return nullptr; });
+  EXPECT_EQ(e->segments, 64U);
+  EXPECT_EQ(e->depth, kCutting.depth);
+  EXPECT_LE(e->depth * e->scratch_bytes, kCodedScratchBytes);
 }
 
 TEST(Cutting, MakesNoPieceTooShortToBeWorthItsMessages) {

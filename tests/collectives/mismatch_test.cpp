@@ -41,6 +41,8 @@ std::vector<Variant> variants() {
       {"all_reduce(f32, max, count 6)", [](C c, S in, S) { return c.all_reduce(in.first(kFew), ReduceOp::Max); }},
       {"all_reduce(i32, sum, count 6)",
        [as_integers](C c, S in, S) { return c.all_reduce(as_integers(in.first(kFew))); }},
+      {"all_reduce(f32, sum, count 6, codec int8)",
+       [](C c, S in, S) { return c.all_reduce(in.first(kFew), ReduceOp::Sum, {.codec = Codec::Int8}); }},
       {"all_reduce(f32, sum, count 5)", [](C c, S in, S) { return c.all_reduce(in.first(kFew - 1)); }},
       {"all_reduce(f32, sum, count 196608)", [](C c, S in, S out) { return c.all_reduce(in, out); }},
       {"all_gather(f32, count 2)", [](C c, S in, S out) { return c.all_gather(in.first(2), out.first(kFew)); }},

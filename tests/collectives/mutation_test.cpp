@@ -12,11 +12,10 @@ using testing::Placing;
 
 class MutationOn : public ::testing::TestWithParam<int> {};
 
-TEST_P(MutationOn, VerifierRejectsEveryMutant) {
-  const int ranks = GetParam();
+void expect_none_survives(int ranks, Codec codec) {
   int mutants = 0;
   int survivors = 0;
-  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+  const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
     if (a.collective != plain_form(a.collective)) return;
     const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, ranks));
     testing::Mutants(schedule, [&](const Schedule& mutant, const std::string& what) {
@@ -25,11 +24,16 @@ TEST_P(MutationOn, VerifierRejectsEveryMutant) {
       if (!verdict.ok && !verdict.reason.empty()) return;
       if (++survivors <= 40) ADD_FAILURE() << testing::label(a, desc, ranks, placing) << ", " << what;
     }).each();
-  });
+  };
+  testing::for_each_schedule(ranks, judge, codec);
   EXPECT_EQ(survivors, 0);
   EXPECT_GT(mutants, 1000);
-  RecordProperty("mutants", mutants);
+  ::testing::Test::RecordProperty("mutants", mutants);
 }
+
+TEST_P(MutationOn, VerifierRejectsEveryMutant) { expect_none_survives(GetParam(), Codec::None); }
+
+TEST_P(MutationOn, VerifierRejectsEveryMutant_OfCodedSchedules) { expect_none_survives(GetParam(), Codec::Int8); }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, 8));
 

@@ -126,6 +126,23 @@ TEST(Selector, ChargesForWhatLeavesAHost_HoweverManyRanksSendIt) {
   EXPECT_GE(halving->predicted, 4 * (64 << 20) / (kBytesPerSecond / 10));
 }
 
+TEST(Selector, CountsCodedBytes_WhereTheyLeaveAHost) {
+  const Facts facts = hosts_of(2, 4);
+  CollectiveDesc desc = sum_of(16 << 20);
+  desc.codec = Codec::Int8;
+  const Plan plan = Selector(facts, ranks_of(facts), {}).select(desc).plan;
+  EXPECT_EQ(plan.chosen().algorithm, "hierarchical");
+  EXPECT_THAT(plan.chosen().way, HasSubstr("across 2 of them in int8"));
+  EXPECT_THAT(plan.explain(), HasSubstr("codec int8"));
+  // 260 bytes for every 256 elements, at a tenth of the rate; inside hosts f32 at the full one.
+  const Seconds least = (16 << 20) / 256 * 260 / (kBytesPerSecond / 10);
+  EXPECT_GE(plan.chosen().predicted, least);
+  EXPECT_LE(plan.chosen().predicted, 1.6 * least);
+  const auto ring = std::ranges::find(plan.candidates(), "ring", &Candidate::algorithm);
+  ASSERT_NE(ring, plan.candidates().end());
+  EXPECT_EQ(ring->way, "messages in int8");
+}
+
 TEST(Selector, ComposesNothing_WhereAllRanksAreEquallyNear) {
   for (const Facts& facts : {one_host(4, 4), hosts_of(4, 1)}) {
     const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;

@@ -49,6 +49,10 @@ TEST(CollectiveDesc, ToString_ShowsWhatTheCallHas) {
   d.op = ReduceOp::Average;
   d.determinism = Determinism::Reproducible;
   EXPECT_EQ(d.to_string(), "all_reduce(f32, avg, count 1024, reproducible)");
+  d.determinism = Determinism::Fast;
+  d.codec = Codec::Int8;
+  EXPECT_EQ(d.to_string(), "all_reduce(f32, avg, count 1024, codec int8)");
+  EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), d.to_string());
   d = desc_of(Collective::Broadcast, DType::BF16, 7);
   d.root = 3;
   EXPECT_EQ(d.to_string(), "broadcast(bf16, count 7, root 3)");

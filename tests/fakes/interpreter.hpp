@@ -22,9 +22,11 @@ class Interpreter {
   /// Elements of a chunk, by its class.
   using Sizes = std::function<std::size_t(std::uint32_t)>;
   using Scale = std::function<Value(Value)>;
+  /// What a coded element stands for; it decodes to that.
+  using Encode = std::function<Value(Value)>;
 
-  Interpreter(const Schedule& schedule, const Sizes& sizes, Scale scale, unsigned seed)
-      : schedule_(schedule), scale_(std::move(scale)), random_(seed) {
+  Interpreter(const Schedule& schedule, const Sizes& sizes, Scale scale, unsigned seed, Encode encode = std::identity())
+      : schedule_(schedule), scale_(std::move(scale)), encode_(std::move(encode)), random_(seed) {
     for (const Program& p : schedule.programs) ranks_.emplace_back(schedule.desc.collective, p, sizes);
   }
 
@@ -69,7 +71,7 @@ class Interpreter {
 
     static std::vector<std::size_t> starts(const std::vector<std::uint32_t>& classes, const Sizes& sizes) {
       std::vector<std::size_t> at(classes.size() + 1);
-      for (std::size_t i = 0; i < classes.size(); ++i) at[i + 1] = at[i] + sizes(classes[i]);
+      for (std::size_t i = 0; i < classes.size(); ++i) at[i + 1] = at[i] + sizes(classes[i] & ~kCoded);
       return at;
     }
 
@@ -132,6 +134,7 @@ class Interpreter {
       std::transform(first.begin(), first.end(), second.begin(), first.begin(), std::plus<>());
     }
     if (s.map == ElementMap::Scale) std::transform(first.begin(), first.end(), first.begin(), scale_);
+    if (s.map == ElementMap::Encode) std::transform(first.begin(), first.end(), first.begin(), encode_);
     auto from = first.begin();
     for (std::uint32_t k = 0; k < s.dst.count; ++k) {
       const auto c = ranks_[rank].chunk(s.dst.space, s.dst.first + k);
@@ -142,6 +145,7 @@ class Interpreter {
 
   const Schedule& schedule_;
   Scale scale_;
+  Encode encode_;
   std::mt19937 random_;
   std::vector<Rank> ranks_;
 };

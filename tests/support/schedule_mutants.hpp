@@ -205,10 +205,23 @@ class Mutants {
       return std::none_of(program().steps.begin(), program().steps.end(), sent_on);
     }
     const Cells cell = cells();
-    return cell.same(x.dst, y.dst) || std::any_of(program().steps.begin(), program().steps.end(), [&](const Step& s) {
+    return cell.same(added_to(x), added_to(y)) ||
+           std::any_of(program().steps.begin(), program().steps.end(), [&](const Step& s) {
              return s.op == Op::Reduce && ((cell.same(s.a, x.dst) && cell.same(s.b, y.dst)) ||
                                            (cell.same(s.a, y.dst) && cell.same(s.b, x.dst)));
            });
+  }
+  /// Where a receive leaves its data, of a coded sum what they are added to.
+  Slice added_to(const Step& receive) const {
+    const Program& p = program();
+    Slice at = receive.dst;
+    if (at.space != Space::Scratch || (p.scratch_class[at.first] & kCoded) == 0) return at;
+    at = at.part(0);  // chunks of a run go the same way
+    for (const Step* s = &receive + 1; s != p.steps.data() + p.steps.size(); ++s) {
+      if (s->op == Op::Copy && s->map == ElementMap::Decode && cells().same(s->a, at)) at = s->dst;
+      if (s->op == Op::Reduce && cells().same(s->b, at)) return s->dst;
+    }
+    return at;
   }
   /// Whether the program copies one to the other.
   bool copied(Slice x, Slice y) const {

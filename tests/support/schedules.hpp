@@ -40,14 +40,18 @@ inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ran
 }
 
 /// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks; where they run only when
-/// the order of sums is asked for, for that.
+/// the order of sums is asked for, for that; with
+/// a codec for what may be coded.
 template <class F>
-void for_each_schedule(int ranks, F&& f) {
+void for_each_schedule(int ranks, F&& f, Codec codec = Codec::None) {
   for (const Algorithm& a : all_algorithms()) {
+    if (codec != Codec::None && !may_be_coded(a.collective)) continue;
     for (const ReduceOp op : ops_of(a.collective)) {
       for (const int root : roots_of(a.collective, ranks)) {
         CollectiveDesc desc = desc_of(a.collective, op, root);
-        if (reduces(a.collective) && !a.supports(desc, ranks).ok) {
+        desc.codec = codec;
+        if (codec != Codec::None) desc.dtype = DType::F32;
+        if (codec == Codec::None && reduces(a.collective) && !a.supports(desc, ranks).ok) {
           desc.dtype = DType::F32;
           desc.determinism = Determinism::Reproducible;
         }

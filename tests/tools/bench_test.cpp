@@ -51,10 +51,10 @@ std::set<std::string> members(const json& object) {
   return names;
 }
 
-const std::set<std::string> kMembers{"collective",  "bytes",     "dtype",       "op",           "ranks",
-                                     "hosts",       "transport", "algorithm",   "in_place",     "registered",
-                                     "determinism", "time_us",   "time_us_p99", "predicted_us", "algbw_GBps",
-                                     "busbw_GBps",  "wrong",     "noisy",       "version"};
+const std::set<std::string> kMembers{"collective",  "bytes",      "dtype",     "op",          "ranks",
+                                     "hosts",       "transport",  "algorithm", "in_place",    "registered",
+                                     "determinism", "codec",      "time_us",   "time_us_p99", "predicted_us",
+                                     "algbw_GBps",  "busbw_GBps", "wrong",     "noisy",       "version"};
 
 TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const Words& arguments) {
@@ -87,6 +87,10 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
   EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected bidirectional_ring, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
+  EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16 or int8"));
+  EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
+  EXPECT_THAT(complaint({"all_reduce", "--codec", "int8", "-d", "i32"}), HasSubstr("sum of i32: expected f32 and sum"));
+  EXPECT_THAT(complaint({"all_reduce", "--codec", "bf16", "-o", "max"}), HasSubstr("max of f32: expected f32 and sum"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
   EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
@@ -134,6 +138,20 @@ TEST(SinewBench, TakesALevelOfDeterminism_AndRecordsIt) {
   const Job three = job_of({SINEW_RUN, "-n", "3"}, {"all_reduce", "--determinism", "layout_invariant"});
   EXPECT_EQ(three.outcome.exit_code, 2);
   EXPECT_THAT(three.outcome.err, HasSubstr("--determinism: 3 ranks cannot hold aligned ranges of the 64 leaf blocks"));
+}
+
+TEST(SinewBench, JudgesCodedResultsByTheStatedError) {
+  for (const char* codec : {"bf16", "int8"}) {
+    for (const char* what : {"all_reduce", "reduce_scatter", "all_gather", "reduce_scatterv", "all_gatherv"}) {
+      const Job job = two_ranks({what, "--codec", codec, "-b", "4KiB", "-e", "4MiB", "-f", "32", "-n", "1"});
+      EXPECT_EQ(job.outcome.exit_code, 0) << what << ' ' << job.outcome.err;
+      ASSERT_EQ(job.lines.size(), 3u);
+      for (const json& line : job.lines) {
+        EXPECT_EQ(line["codec"], codec);
+        EXPECT_EQ(line["wrong"], 0) << what << ' ' << codec << ' ' << line.dump();
+      }
+    }
+  }
 }
 
 TEST(SinewBench, SaysWhatIsWrong_OnWhicheverRankItIs) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -86,6 +87,26 @@ TEST(ExactRows, NoticesAMissingOrDoubledContribution) {
       EXPECT_GT(rows.differing(sum.data(), kCombined, 0, kCount), 0u) << "doubled, " << name_of(dtype);
     }
   }
+}
+
+/// 2 codings of contributions of at most 1000 each, by 253.
+TEST(ExactRows, OfCodedSums_AllowTheStatedErrorAndNoMore) {
+  ExactRows rows(Codec::Int8, 2, ReduceOp::Sum, true, 2);
+  std::vector<std::byte> sum = row(rows, DType::F32, kCombined, 0);
+  const auto add = [&](float error) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      float value = 0;
+      std::memcpy(&value, sum.data() + 4 * i, 4);
+      value += error;
+      std::memcpy(sum.data() + 4 * i, &value, 4);
+    }
+  };
+  add(15.5f);
+  EXPECT_EQ(rows.differing(sum.data(), kCombined, 0, kCount), 0u);
+  add(0.5f);
+  EXPECT_EQ(rows.differing(sum.data(), kCombined, 0, kCount), kCount);
+  const std::vector<std::byte> half = row(rows, DType::F32, 0, 0);  // the other rank's contribution is missing
+  EXPECT_GT(rows.differing(half.data(), kCombined, 0, kCount), kCount / 2);
 }
 
 TEST(ExactRows, NoticesShiftedStaleAndForeignData) {

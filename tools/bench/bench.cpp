@@ -17,6 +17,14 @@ constexpr std::size_t kMostSlots = 4096;  // not a page: calls in a batch
 constexpr std::size_t kMostRingBytes = 256u << 20;
 constexpr std::size_t kMostRegisteredBytes = 128u << 20;
 
+/// The data of a run, and how right its results must be.
+check::ExactRows rows_of(const BenchOptions& options, int ranks) {
+  const bool sums = reduces(options.what->collective);
+  if (options.codec == Codec::None) return {options.dtype, options.op, sums, ranks};
+  const int codings = !sums ? 1 : options.what->collective == Collective::AllReduce ? ranks : ranks - 1;
+  return {options.codec, codings, options.op, sums, ranks};
+}
+
 /// A latency is one way; a call went there and back.
 void halve(Measurement& m) {
   m.ours.seconds /= 2;
@@ -66,7 +74,7 @@ Line Bench::measure_size(std::uint64_t bytes) {
   const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
                         budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()), allocator());
   const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
-  check::ExactRows rows(options_.dtype, options_.op, reduces(options_.what->collective), world_.size());
+  check::ExactRows rows = rows_of(options_, world_.size());
   Workload work(data, element, ring, rows, options_.check);
   SinewContestant ours(options_, world_.communicator(), ring, line.count);
   std::unique_ptr<PeerContestant> peer;

@@ -54,6 +54,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["in_place"] = options.in_place;
   out["registered"] = options.registered;
   out["determinism"] = std::string(name_of(options.determinism));
+  out["codec"] = std::string(name_of(options.codec));
   out["time_us"] = rounded(line.measured.ours.seconds * kMicro);
   out["time_us_p99"] = rounded(line.measured.ours.p99_seconds * kMicro);
   out["predicted_us"] = line.predicted_s ? nlohmann::ordered_json(rounded(*line.predicted_s * kMicro)) : nullptr;
@@ -79,6 +80,10 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                   options.registered ? ", registered memory" : "");
   if (options.determinism != Determinism::Fast)
     text += fmt::format("# determinism: {}\n", name_of(options.determinism));
+  if (options.codec != Codec::None) {
+    text += fmt::format("# messages in {}; #wrong: further from the exact result than its stated error\n",
+                        name_of(options.codec));
+  }
   text += options.warm_buffers
               ? "# warm buffers: the same ones over and over; small sizes never leave a cache\n"
               : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";

@@ -113,6 +113,13 @@ void add_data(CLI::App& app, BenchOptions& o) {
         if (!level) reject("--determinism", t, "fast, reproducible or layout_invariant");
         o.determinism = *level;
       });
+  add(app, "--codec",
+      "How f32 elements travel (none); results are then compared with the exact ones by the stated error",
+      "none|bf16|int8", [&o](const std::string& t) {
+        const auto codec = codec_from_name(t);
+        if (!codec) reject("--codec", t, "none, bf16 or int8");
+        o.codec = *codec;
+      });
 }
 
 void add_ways(CLI::App& app, BenchOptions& o) {
@@ -135,7 +142,8 @@ void add_ways(CLI::App& app, BenchOptions& o) {
 void check_tune(const BenchOptions& o) {
   const BenchOptions none;
   const bool other = o.dtype != none.dtype || o.op != none.op || o.in_place || o.registered || o.warm_buffers ||
-                     o.determinism != none.determinism || !o.algorithm.empty() || !o.peer.empty() || !o.json.empty();
+                     o.determinism != none.determinism || o.codec != none.codec || !o.algorithm.empty() ||
+                     !o.peer.empty() || !o.json.empty();
   if (other) throw CLI::ValidationError("tune", "expected no options but -b, -e, -f, -n, -w, --transport and --output");
 }
 
@@ -149,6 +157,19 @@ void check_together(const BenchOptions& o) {
   if (reduces(o.what->collective) && !is_defined(o.op, o.dtype)) {
     throw CLI::ValidationError("-o", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats",
                                                  name_of(o.op), name_of(o.dtype), name_of(ReduceOp::PreMulSum)));
+  }
+  if (o.codec != Codec::None) {
+    if (!may_be_coded(o.what->collective)) {
+      throw CLI::ValidationError("--codec", fmt::format("{} is not coded: expected all_reduce, reduce_scatter(v) or "
+                                                        "all_gather(v)",
+                                                        o.what->name));
+    }
+    const bool adds = o.op == ReduceOp::Sum || o.op == ReduceOp::Average || o.op == ReduceOp::PreMulSum;
+    if (o.dtype != DType::F32 || (reduces(o.what->collective) && !adds)) {
+      throw CLI::ValidationError(
+          "--codec", fmt::format("{} of {}: expected f32 and sum, avg or premulsum", name_of(o.op), name_of(o.dtype)));
+    }
+    if (!o.peer.empty()) throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
   }
   const bool has_registered = o.transports.empty() || std::ranges::find(o.transports, "shm") != o.transports.end();
   if (o.registered && !has_registered)

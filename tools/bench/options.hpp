@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/reduce.hpp>
 
@@ -30,6 +31,7 @@ struct BenchOptions {
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
   Determinism determinism = Determinism::Fast;
+  Codec codec = Codec::None;
   bool check = true;
   bool in_place = false;
   bool registered = false;

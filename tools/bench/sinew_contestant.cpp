@@ -21,6 +21,7 @@ CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::sp
   desc.op = options.op;
   desc.determinism = options.determinism;
   desc.count = count;
+  desc.codec = options.codec;
   if (has_shared_counts(desc.collective)) desc.counts = counts;
   if (has_local_counts(desc.collective)) desc.largest_bytes = count * unit_bytes(*options.what, options.dtype, ranks);
   if (options.op == ReduceOp::PreMulSum) desc.pre_multiply = check::kPreMultiply;
@@ -32,6 +33,7 @@ SinewContestant::SinewContestant(const BenchOptions& options, Communicator& comm
     : what_(*options.what), dtype_(options.dtype), op_(options.op), communicator_(communicator), ring_(ring) {
   if (op_ == ReduceOp::PreMulSum) options_.pre_multiply = check::kPreMultiply;
   options_.determinism = options.determinism;
+  options_.codec = options.codec;
   if (!is_v_form(what_.collective)) return;
   counts_ = skewed_counts(what_, communicator.rank(), communicator.size(), count);
   options_.largest_bytes = count * unit_bytes(what_, dtype_, communicator.size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "exact_values.hpp"
@@ -36,14 +37,29 @@ void store(std::byte* to, DType dtype, std::int64_t value) {
 }  // namespace
 
 ExactRows::ExactRows(DType dtype, ReduceOp op, bool reduces, int ranks)
-    : dtype_(dtype), op_(op), reduces_(reduces), ranks_(ranks) {}
+    : dtype_(dtype), op_(op), reduces_(reduces), ranks_(ranks), numbers_(reduces) {}
+
+ExactRows::ExactRows(Codec codec, int codings, ReduceOp op, bool reduces, int ranks)
+    : ExactRows(DType::F32, reduces ? op : ReduceOp::Sum, reduces, ranks) {
+  numbers_ = true;
+  double magnitude = 0;
+  for (int r = 0; r < ranks; ++r) {
+    std::int64_t largest = 0;
+    for (std::uint64_t i = 0; i < kPeriod; ++i)
+      largest = std::max(largest, std::abs(contribution(op_, dtype_, ranks, r, i)));
+    magnitude = reduces ? magnitude + static_cast<double>(largest) : std::max(magnitude, static_cast<double>(largest));
+  }
+  if (op_ == ReduceOp::Average) magnitude /= ranks;
+  if (op_ == ReduceOp::PreMulSum) magnitude *= kPreMultiply;
+  error_ = coding_error(codec, codings, magnitude);
+}
 
 std::vector<std::byte> ExactRows::make_row(int source) const {
   const std::size_t element = size_of(dtype_);
   std::vector<std::byte> row(2 * kPeriod * element);
   for (std::uint64_t i = 0; i < kPeriod; ++i) {
     std::byte* to = row.data() + i * element;
-    if (!reduces_) {
+    if (!numbers_) {
       const std::uint64_t bits = mixed(static_cast<std::uint64_t>(source), i);
       std::memcpy(to, &bits, element);
     } else if (source == kCombined) {
@@ -62,6 +78,14 @@ const std::vector<std::byte>& ExactRows::row_of(int source) {
   return found != rows_.end() ? found->second : rows_.emplace(source, make_row(source)).first->second;
 }
 
+bool ExactRows::differs(const std::byte* found, const std::byte* wanted) const {
+  if (error_ == 0) return std::memcmp(found, wanted, size_of(dtype_)) != 0;
+  float x = 0, y = 0;
+  std::memcpy(&x, found, sizeof(x));
+  std::memcpy(&y, wanted, sizeof(y));
+  return !(std::abs(static_cast<double>(x) - y) <= error_);  // a NaN differs
+}
+
 void ExactRows::write(std::byte* to, int source, std::uint64_t first, std::uint64_t count) {
   const std::size_t element = size_of(dtype_);
   const std::byte* from = row_of(source).data() + first % kPeriod * element;
@@ -78,8 +102,7 @@ std::uint64_t ExactRows::differing(const std::byte* found, int source, std::uint
     const std::uint64_t run = std::min(kPeriod, count - done);
     const std::byte* here = found + done * element;
     if (std::memcmp(here, wanted, run * element) == 0) continue;
-    for (std::uint64_t i = 0; i < run; ++i)
-      wrong += std::memcmp(here + i * element, wanted + i * element, element) != 0;
+    for (std::uint64_t i = 0; i < run; ++i) wrong += differs(here + i * element, wanted + i * element) ? 1 : 0;
   }
   return wrong;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/reduce.hpp>
 
@@ -23,21 +24,26 @@ class ExactRows {
 
   /// `reduces`: false where data only move; `op` is then unused.
   ExactRows(DType dtype, ReduceOp op, bool reduces, int ranks);
+  /// What is carried by a codec, on f32: numbers also where data only move. `codings`: of a contribution, at most.
+  ExactRows(Codec codec, int codings, ReduceOp op, bool reduces, int ranks);
 
   /// Writes `count` elements of `source`'s row (a rank or kCombined) from element `first` on.
   void write(std::byte* to, int source, std::uint64_t first, std::uint64_t count);
-  /// How many of `count` elements differ from it.
+  /// How many of `count` elements differ from it; coded: by more than the codec's stated error.
   std::uint64_t differing(const std::byte* found, int source, std::uint64_t first, std::uint64_t count);
 
  private:
   /// Two periods, so that a period from anywhere is contiguous.
   const std::vector<std::byte>& row_of(int source);
   std::vector<std::byte> make_row(int source) const;
+  bool differs(const std::byte* found, const std::byte* wanted) const;
 
   DType dtype_;
   ReduceOp op_;
   bool reduces_;
   int ranks_;
+  bool numbers_;
+  double error_ = 0;
   std::map<int, std::vector<std::byte>> rows_;
 };
 

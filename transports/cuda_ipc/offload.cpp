@@ -96,6 +96,7 @@ Availability IpcOffload::supports(const CollectiveDesc& desc) const {
     default: return Availability::no(fmt::format("cuda_ipc has no {}", name_of(desc.collective)));
   }
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are host memory");
+  if (desc.codec != Codec::None) return Availability::no("it reads what ranks have in memory, where nothing is coded");
   if (!reduces(desc.collective)) return Availability::yes();
   if (desc.op == ReduceOp::User) return Availability::no("a user's operator runs on the host");
   if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))

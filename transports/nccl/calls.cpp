@@ -93,6 +93,7 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
     default: return Availability::no(fmt::format("NCCL has no {}", name_of(desc.collective)));
   }
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are not device memory");
+  if (desc.codec != Codec::None) return Availability::no("NCCL has no codecs");
   if (!reduces(desc.collective)) return Availability::yes();
   if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))  // nor what becomes of a NaN
     return Availability::no("NCCL promises no order of its sums");

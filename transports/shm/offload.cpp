@@ -52,6 +52,7 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
     default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
   }
   if (desc.place.kind == MemoryKind::Device) return Availability::no("the buffers are device memory");
+  if (desc.codec != Codec::None) return Availability::no("it reads what ranks have in memory, where nothing is coded");
   return Availability::yes();
 }
 
