@@ -21,8 +21,9 @@ struct [[nodiscard]] ScheduleVerdict {
 /// have both started, and neither is done before. Right means:
 ///   shape      chunks are what the collective says; slices, peers and dependencies exist; input is only read; coded
 ///              chunks are only moved, encoded into and decoded from
-///   messages   each send meets the receive of the same number, both ends have the same chunk classes, none is left
-///   over races      two steps of a rank that touch the same memory, one of them writing, are ordered by dependencies,
+///   messages   each send meets the receive of the same number, both ends have the same chunk classes, none is
+///              left over
+///   races      two steps of a rank that touch the same memory, one of them writing, are ordered by dependencies,
 ///              in place included
 ///   progress   every step runs, whatever the speed of the ranks
 ///   result     every result has every contribution exactly once and nothing else; Average scales it once at the end,
