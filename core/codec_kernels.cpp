@@ -68,7 +68,7 @@ struct Int8Store {
   using Lane = float;
 
   template <class D>
-  static HWY_INLINE void store(D d, hn::Vec<D> v, Raw* p) {
+  static HWY_INLINE void store(D, hn::Vec<D> v, Raw* p) {
     const hn::Rebind<Raw, D> narrow;
     hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(v)), narrow, p);
   }

@@ -96,8 +96,12 @@ TEST_P(CodingsOn, AContribution_AreAtMostAsManyAsStated) {
                        : a.collective == Collective::ReduceScatter ? ranks - 1
                                                                    : 1;
     EXPECT_LE(most, stated) << testing::label(a, desc, ranks, placing);
-    if (a.name == "ring") EXPECT_EQ(most, stated) << testing::label(a, desc, ranks, placing);
-    if (a.name == "direct") EXPECT_EQ(most, 1) << testing::label(a, desc, ranks, placing);
+    if (a.name == "ring") {
+      EXPECT_EQ(most, stated) << testing::label(a, desc, ranks, placing);
+    }
+    if (a.name == "direct") {
+      EXPECT_EQ(most, 1) << testing::label(a, desc, ranks, placing);
+    }
   };
   testing::for_each_schedule(ranks, judge, kCodec);
 }

@@ -95,7 +95,7 @@ TEST(OfiStoppedPeer, TouchesNothingOnceItsEndpointIsQuiet) {
   Talk talk_here(pair);
   ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return talk_here.has_begun(); }));
   ::kill(pair.pid(), SIGSTOP);
-  const LateData late;
+  [[maybe_unused]] const LateData late;
   Watched quiet;
   pair.child().close(quiet);
   ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
