@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kKeepAliveSeconds = 1;
 constexpr int kKeepAliveProbes = 4;
-constexpr int kUnsentBytes = 128 * 1024;
+constexpr int kUnsentBytes = 256 * 1024;
 constexpr unsigned kUnanswered = 3;  // attempts, each twice as long as the last
 constexpr unsigned kSilentMs = 3000;
 
