@@ -74,7 +74,7 @@ class SINEW_API Engine {
     }
     /// One turn without progress; false when the deadline has passed.
     bool pass_time() {
-      if (engine_.may_spin_ && (++turns_ & 255) != 0) {
+      if (spins() && (++turns_ & 255) != 0) {
         cpu_relax();
         return true;
       }

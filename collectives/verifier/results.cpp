@@ -51,9 +51,11 @@ class Results {
       case Collective::ReduceScatter: return sum_fault(value, r, value);
       case Collective::Broadcast: return input_fault(value, memory_.inputs[root][chunk]);
       case Collective::Scatter: return input_fault(value, memory_.inputs[root][r]);
-      case Collective::AllGather:
-        if (value != memory_.at(0, Space::Out, chunk)) return "is coded otherwise than on rank 0";
-        return input_fault(uncoded(value), memory_.inputs[chunk][0]);
+      case Collective::AllGather: {
+        std::string fault = input_fault(uncoded(value), memory_.inputs[chunk][0]);
+        if (!fault.empty() || value == memory_.at(0, Space::Out, chunk)) return fault;
+        return "is coded otherwise than on rank 0";
+      }
       case Collective::Gather: return input_fault(value, memory_.inputs[chunk][0]);
       case Collective::AllToAll: return input_fault(value, memory_.inputs[chunk][r]);
       default: return memory_.expressions[value].kind == Kind::Input ? "" : "is not a token";

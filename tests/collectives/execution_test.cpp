@@ -143,6 +143,7 @@ TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
   testing::for_each_schedule(ranks, [&](const Algorithm& a, CollectiveDesc desc, Placing placing) {
     const bool plain = a.collective == plain_form(a.collective);
     if (!plain || a.collective == Collective::Barrier || desc.op != ReduceOp::Sum) return;
+    desc.dtype = DType::I64;  // as the data
     for (const std::uint64_t count : {0, 1, 101}) {
       desc.count = count;
       for (const std::uint64_t segment : {0, 40}) {

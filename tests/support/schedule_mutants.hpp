@@ -205,13 +205,14 @@ class Mutants {
       return std::none_of(program().steps.begin(), program().steps.end(), sent_on);
     }
     const Cells cell = cells();
-    return cell.same(added_to(x), added_to(y)) ||
-           std::any_of(program().steps.begin(), program().steps.end(), [&](const Step& s) {
-             return s.op == Op::Reduce && ((cell.same(s.a, x.dst) && cell.same(s.b, y.dst)) ||
-                                           (cell.same(s.a, y.dst) && cell.same(s.b, x.dst)));
+    const Slice of_x = added_to(x);
+    const Slice of_y = added_to(y);
+    return cell.same(of_x, of_y) || std::any_of(program().steps.begin(), program().steps.end(), [&](const Step& s) {
+             return s.op == Op::Reduce &&
+                    ((cell.same(s.a, of_x) && cell.same(s.b, of_y)) || (cell.same(s.a, of_y) && cell.same(s.b, of_x)));
            });
   }
-  /// Where a receive leaves its data, of a coded sum what they are added to.
+  /// Where a receive leaves its data, of a coded sum where they are first added up.
   Slice added_to(const Step& receive) const {
     const Program& p = program();
     Slice at = receive.dst;
@@ -219,7 +220,7 @@ class Mutants {
     at = at.part(0);  // chunks of a run go the same way
     for (const Step* s = &receive + 1; s != p.steps.data() + p.steps.size(); ++s) {
       if (s->op == Op::Copy && s->map == ElementMap::Decode && cells().same(s->a, at)) at = s->dst;
-      if (s->op == Op::Reduce && cells().same(s->b, at)) return s->dst;
+      if (s->op == Op::Reduce && (cells().same(s->a, at) || cells().same(s->b, at))) return s->dst;
     }
     return at;
   }

@@ -40,8 +40,7 @@ inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ran
 }
 
 /// Calls f(algorithm, desc, placing) for everything that algorithms support on so many ranks; where they run only when
-/// the order of sums is asked for, for that; with
-/// a codec for what may be coded.
+/// the order of sums is asked for, for that; with a codec for what may be coded.
 template <class F>
 void for_each_schedule(int ranks, F&& f, Codec codec = Codec::None) {
   for (const Algorithm& a : all_algorithms()) {

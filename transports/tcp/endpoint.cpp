@@ -89,11 +89,11 @@ bool TcpEndpoint::cancel_send(Completion& done) {
         if (p.data) p.data->let_go(done);
       }
       const std::size_t unsent = outgoing_.remove(done);
-      if (unsent == 0 && !has_rails()) {  // its last frame is on the way: it is written
+      if (unsent == 0) {  // its last frame is on the way; if a rail ends with one, the receiver will be told
         finish(done, {});
         return false;
       }
-      if (unsent != 0) control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = unsent});
+      control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = unsent});
       break;
   }
   finish(done, {Code::Cancelled, "the send was cancelled"});
