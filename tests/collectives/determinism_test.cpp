@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -136,14 +136,14 @@ void check_all_calls(Communicator& all, const Sum& sum, Determinism level) {
                           mine.begin() + static_cast<std::ptrdiff_t>(each * static_cast<std::size_t>(all.size())));
   Data block(each);
   all.reduce_scatter(part(whole_blocks, 0, whole_blocks.size()), buffer(block), sum.dtype, sum.op, options).get();
-  require(std::memcmp(block.data(), sum.expected.data() + first, each) == 0, "reduce_scatter of " + what);
+  require(std::ranges::equal(block, std::span(sum.expected).subspan(first, each)), "reduce_scatter of " + what);
 
   const std::vector<std::uint64_t> counts = uneven(sum.count, all.size());
   std::size_t begin = 0;
   for (int r = 0; r < all.rank(); ++r) begin += counts[static_cast<std::size_t>(r)] * element;
   Data own(counts[static_cast<std::size_t>(all.rank())] * element);
   all.reduce_scatter_v(in, buffer(own), sum.dtype, {counts}, sum.op, options).get();
-  require(std::memcmp(own.data(), sum.expected.data() + begin, own.size()) == 0, "reduce_scatter_v of " + what);
+  require(std::ranges::equal(own, std::span(sum.expected).subspan(begin, own.size())), "reduce_scatter_v of " + what);
 }
 
 constexpr Collective kReducing[] = {Collective::AllReduce, Collective::Reduce, Collective::ReduceScatter,
