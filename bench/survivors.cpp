@@ -36,7 +36,8 @@ bool goes_on(sinew::World& world) {
     data.fill(world.rank() + call);
     world.communicator().all_reduce(data).get();
     const int n = world.size();
-    if (data.back() != n * (n - 1) / 2 + n * call) return false;
+    const int sum = n * (n - 1) / 2 + n * call;
+    if (data.back() != sum) return false;
   }
   return true;
 }

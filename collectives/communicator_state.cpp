@@ -62,10 +62,10 @@ std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<World
 
 void CommunicatorState::Close::operator()(CommunicatorState* state) const {
   if (state->world->is_forked()) return;  // as ~World
-  const std::shared_ptr<WorldState> world = std::move(state->keeps_world);
+  const std::shared_ptr<WorldState> keeps = std::move(state->keeps_world);
   std::unique_ptr<CommunicatorState> owned(state);
-  world->on_driver([&] {
-    if (!owned->close()) world->left_behind.push_back(std::move(owned));
+  keeps->on_driver([&] {
+    if (!owned->close()) keeps->left_behind.push_back(std::move(owned));
   });
 }
 

@@ -73,7 +73,7 @@ TunedTimes tuned_times_from(std::string_view text, std::string_view file) {
   TunedTimes times;
   try {
     const Json json = Json::parse(text);
-    if (const Json format = json.at("format"); format != kFormat)
+    if (const Json& format = json.at("format"); format != kFormat)
       reject(file, fmt::format("its format is {}, this version reads {}", format.dump(), kFormat));
     times.machine = json.at("machine");
     times.ranks_on = json.at("ranks_on_hosts").get<std::vector<int>>();

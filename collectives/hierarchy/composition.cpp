@@ -50,7 +50,7 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
       const Algorithm* a = find_algorithm(c, name);
       if (a == nullptr) return Availability::no(fmt::format("there is no {} for {}", name, name_of(c)));
       const int among = part.codec == Codec::None ? ranks : count(levels.parts(levels.part_of.size() - 1, all));
-      if (const Availability can = a->supports(part, among); !can.ok) return can;
+      if (Availability can = a->supports(part, among); !can.ok) return can;
       if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
       const bool one_chunk = c == Collective::Broadcast || c == Collective::Reduce;
       if (one_chunk && a->build(part, part.root, ranks, false).out_class.size() > 1)
