@@ -62,10 +62,17 @@ double one_way_time(Communicator& all, int other) {
   return median(std::move(times));
 }
 
+struct Barriers {
+  double usual_s = 0;  ///< median
+  double worst_s = 0;
+  double all_s = 0;
+};
+
 /// Barriers of the two, one after the other; with a long message from one to the other meanwhile, until it is there.
-double barrier_time(Communicator& pair, Communicator& beside, bool loaded) {
+Barriers barriers(Communicator& pair, Communicator& beside, bool loaded) {
   std::vector<std::byte> data(loaded ? kLongBytes : 0);
   std::vector<double> times;
+  const auto first = Timer::now();
   Work message = loaded && pair.rank() == 0 ? beside.send(ConstBuffer(data.data(), data.size()), 1)
                  : loaded                   ? beside.recv(Buffer(data.data(), data.size()), 0)
                                             : pair.barrier();
@@ -78,7 +85,9 @@ double barrier_time(Communicator& pair, Communicator& beside, bool loaded) {
     pair.all_reduce(over, ReduceOp::Min).get();
   }
   message.get();
-  return median(std::move(times));
+  const double all = seconds_since(first);
+  const double worst = *std::ranges::max_element(times);
+  return {median(std::move(times)), worst, all};
 }
 
 }  // namespace
@@ -91,16 +100,17 @@ int main() {
   const double one_way = one_way_time(all, other);
   const bool leads = all.rank() == 0 || all.rank() == other;
   Communicator pair = all.split(leads ? 0 : 1);
-  double alone = 0;
-  double loaded = 0;
+  Barriers alone, loaded;
   if (leads) {
     Communicator beside = pair.split(0);
-    alone = barrier_time(pair, beside, false);
-    loaded = barrier_time(pair, beside, true);
+    alone = barriers(pair, beside, false);
+    loaded = barriers(pair, beside, true);
   }
   all.barrier().get();
   if (all.rank() == 0) {
-    std::printf("{\"all_reduce_us\": %.3f, \"one_way_us\": %.3f, \"barrier_ms\": %.3f, \"loaded_barrier_ms\": %.3f}\n",
-                all_reduce * 1e6, one_way * 1e6, alone * 1e3, loaded * 1e3);
+    std::printf(
+        "{\"all_reduce_us\": %.3f, \"one_way_us\": %.3f, \"barrier_ms\": %.3f, \"worst_loaded_barrier_ms\": %.3f, "
+        "\"load_bytes_per_s\": %.3g}\n",
+        all_reduce * 1e6, one_way * 1e6, alone.usual_s * 1e3, loaded.worst_s * 1e3, kLongBytes / loaded.all_s);
   }
 }

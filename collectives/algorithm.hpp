@@ -19,9 +19,12 @@ struct AlgorithmCost {
   double sent = 0;      ///< by the rank that sends most
   double received = 0;  ///< by the rank that receives most
   double serial = 0;    ///< moved one after the other on the longest chain
+  double fan = 1;       ///< messages that come to a rank of that chain at a time
   double reduced = 0;   ///< combined by the busiest rank
   double scratch = 0;   ///< held beside the user's buffers by the rank that holds most, if not cut; an upper bound
   bool whole = false;   ///< moves runs of chunks, so it cannot be cut into segments
+  /// No message leads back to a rank that it came by: each rank is done with a segment once it has passed it on.
+  bool pipelined = false;
 };
 
 /// One way to run one collective. Plain data; the table is in algorithms/.

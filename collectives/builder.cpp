@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -33,6 +34,20 @@ std::uint32_t ProgramBuilder::class_of(Slice chunk) const {
 
 ElementMap ProgramBuilder::map_of(Sum sum) const noexcept {
   return average_ && sum == Sum::Complete ? ElementMap::Scale : ElementMap::None;
+}
+
+Slice ProgramBuilder::packed(const std::vector<Slice>& chunks) {
+  Slice run = chunks.front().part(0, static_cast<int>(chunks.size()));
+  const auto in_place = [&](const Slice& c) {
+    return c.space == run.space && c.first == run.first + static_cast<std::uint32_t>(&c - chunks.data());
+  };
+  if (std::ranges::all_of(chunks, in_place)) return run;
+  for (std::size_t k = 0; k < chunks.size(); ++k) {
+    const Slice to = scratch_like(chunks[k]);
+    if (k == 0) run.space = to.space, run.first = to.first;
+    copy(to, chunks[k]);
+  }
+  return run;
 }
 
 void ProgramBuilder::send(int peer, Slice a) { message(Op::Send, ElementMap::None, a, {}, peer, sent_); }

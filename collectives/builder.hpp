@@ -33,6 +33,9 @@ class SINEW_API ProgramBuilder {
   /// The same memory, which happens in place: then a receive into it waits until it is sent.
   bool same(Slice x, Slice y) const noexcept { return cells_.same(x, y); }
 
+  /// These chunks as one run: where they lie side by side, or copied to scratch.
+  Slice packed(const std::vector<Slice>& chunks);
+
   /// Chunks are not to be cut into segments. Needed on every rank where any rank states a slice of several: such a run
   /// is one piece of memory only while its chunks are whole.
   void keep_whole() noexcept { program_.whole = true; }

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 
+#include <sinew/core/codec.hpp>
+#include <sinew/core/export.hpp>
+
 namespace sinew {
 
 /// What one call may hold beside its buffers where cutting it can see to that.
@@ -16,5 +19,13 @@ struct Cutting {
   std::uint32_t depth = 1;          ///< instances at a time, at most
   std::uint64_t scratch_bytes = 0;  ///< uncut, of the rank that holds most: more segments where they are too much
 };
+/// What comes of it for one call.
+struct Cut {
+  std::uint32_t segments = 1;
+  std::uint32_t depth = 1;
+};
+
+/// As many segments as keep both the pieces and the scratch short, but none too short to be worth its messages.
+SINEW_API Cut cut_of(const Cutting& cutting, std::uint64_t largest_chunk_bytes, Codec codec) noexcept;
 
 }  // namespace sinew

@@ -22,28 +22,17 @@ void index_followers(Executable& e) {
   }
 }
 
-/// Shorter ones cost more in messages than they save in memory.
-constexpr std::uint64_t kShortestPiece = 32 << 10;
-
 double scale_factor(const CollectiveDesc& desc, int ranks) {
   return desc.op == ReduceOp::PreMulSum ? desc.pre_multiply : 1.0 / ranks;
 }
 
 }  // namespace
 
-/// As many segments as keep both the pieces and the scratch short, but none too short to be worth its messages.
 void Executable::cut(const Cutting& cutting) {
-  if (cutting.segment_bytes == 0 || program.whole || local_counts) return;  // a pair agrees on nothing but the whole
-  const auto pieces = [largest = chunks.largest * element_bytes](std::uint64_t bytes) {
-    return (largest + bytes - 1) / bytes;
-  };
-  const std::uint64_t most = codec == Codec::None ? kScratchBytes : kCodedScratchBytes;
-  const std::uint64_t for_scratch = (cutting.depth * cutting.scratch_bytes + most - 1) / most;
-  const std::uint64_t wanted = std::max(pieces(cutting.segment_bytes), std::min(for_scratch, pieces(kShortestPiece)));
-  segments = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
-  const std::uint64_t held = std::max<std::uint64_t>(cutting.scratch_bytes / segments, 1);  // by an instance
-  depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most / held, 1, cutting.depth));
-  depth = std::min(depth, segments);
+  if (program.whole || local_counts) return;  // a pair agrees on nothing but the whole
+  const Cut cut = cut_of(cutting, chunks.largest * element_bytes, codec);
+  segments = cut.segments;
+  depth = cut.depth;
 }
 
 std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program, const Cutting& cutting) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -28,8 +29,8 @@ struct Sample {
   std::size_t bytes;
   int batches;
 };
-constexpr Sample kSamples[] = {{8, 40},        {256, 20},    {4 << 10 /* not a page */, 20},
-                               {64 << 10, 20}, {1 << 20, 6}, {8 << 20, 3}};
+constexpr Sample kSamples[] = {{8, 24},        {256, 12},    {4 << 10 /* not a page */, 12},
+                               {64 << 10, 16}, {1 << 20, 6}, {8 << 20, 3}};
 /// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
 constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
@@ -37,6 +38,8 @@ constexpr auto kLinkBudget = std::chrono::milliseconds(80);      // of one trans
 constexpr auto kOffloadBudget = std::chrono::milliseconds(120);  // of one offload
 /// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
 constexpr auto kClosing = std::chrono::seconds(1);
+/// No difference of two times is known to be less.
+constexpr Seconds kClockTick = 1e-9;
 /// Until what a busy machine left unmeasured is tried again.
 constexpr std::int64_t kAgainAfterSeconds = 600;
 
@@ -139,17 +142,15 @@ class Rounds {
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  /// Of the fastest batch: what others take of the machine while this runs is not the link's. nullopt: the time was up
-  /// before the last one, for both ranks alike.
-  std::optional<Seconds> fastest(int batches, Deadline stop) {
-    Seconds least = std::numeric_limits<Seconds>::max();
-    for (int i = 0; i <= batches; ++i) {
-      for (std::size_t c = 0; c < calls_; ++c) std::fill_n(in_of(c), bytes_, std::byte{1});
-      if (meet(stop.passed())) return std::nullopt;
-      least = std::min(least, batch());
-    }
-    return least;
+  /// One batch more. What others take of the machine while it runs is not the link's: fastest() is that of the best.
+  void run() {
+    for (std::size_t c = 0; c < calls_; ++c) std::fill_n(in_of(c), bytes_, std::byte{1});
+    meet(false);
+    fastest_ = std::min(fastest_, batch());
   }
+  Seconds fastest() const noexcept { return fastest_; }
+  /// Is the time up for either?
+  bool over(Deadline stop) { return meet(stop.passed()); }
 
  private:
   bool combines() const { return bytes_ <= kSamples[1].bytes; }
@@ -190,21 +191,36 @@ class Rounds {
   std::vector<std::byte> memory_;
   std::unique_ptr<Executable> round_;
   Fingerprint fingerprint_ = 0;
+  Seconds fastest_ = std::numeric_limits<Seconds>::max();
 };
 
-std::optional<CostCurve> curve_of(WorldState& world, int peer, const std::string& transport, Deadline stop) {
+struct MeasuredCurve {
   CostCurve curve;
-  for (const auto& [bytes, batches] : kSamples) {
-    const std::optional<Seconds> round = Rounds(world, peer, transport, bytes).fastest(batches, stop);
-    if (!round) return std::nullopt;
-    if (bytes == kSamples[0].bytes) {
-      curve.latency_s = *round;
-    } else {
-      const Seconds moving = std::max(*round - curve.latency_s, 1e-9);
-      curve.knots.push_back({static_cast<double>(bytes), static_cast<double>(bytes) / moving});
+  bool in_time = true;  ///< else each size was measured, but not as often as it should be
+};
+
+/// All sizes in turns, so that a busy machine has measured each of them when the time is up. nullopt: not even once.
+std::optional<MeasuredCurve> curve_of(WorldState& world, int peer, const std::string& transport, Deadline stop) {
+  std::deque<Rounds> all;
+  for (const Sample& s : kSamples) all.emplace_back(world, peer, transport, s.bytes);
+  const int turns = std::ranges::max(kSamples, {}, &Sample::batches).batches;
+  bool in_time = true;
+  for (int turn = -1; turn < turns; ++turn) {  // one before the first: connections, pages
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (turn < kSamples[i].batches) all[i].run();
     }
+    if (!all.front().over(stop)) continue;
+    if (turn < 0) return std::nullopt;
+    in_time = turn == turns - 1;
+    break;
   }
-  return curve;
+  CostCurve curve;
+  curve.latency_s = all.front().fastest();
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const auto bytes = static_cast<double>(kSamples[i].bytes);
+    curve.knots.push_back({bytes, bytes / std::max(all[i].fastest() - curve.latency_s, kClockTick)});
+  }
+  return MeasuredCurve{curve, in_time};
 }
 
 /// Bytes per second of the fastest of a few passes over memory that is larger than any private cache.
@@ -266,7 +282,9 @@ MeasuredCosts measure(WorldState& world, int peer) {
   MeasuredCosts costs;
   for (const std::string& t : world.facts.transports) {
     if (!world.facts.reach(world.rank, peer, t).ok) continue;
-    if (const auto curve = curve_of(world, peer, t, Deadline::after(kLinkBudget))) costs.links[t] = *curve;
+    const auto found = curve_of(world, peer, t, Deadline::after(kLinkBudget));
+    if (found) costs.links[t] = found->curve;
+    if (!found || !found->in_time) costs.unfinished.insert(t);
   }
   costs.copy_bytes_per_s = rate_of([](auto& a, auto& b) { std::ranges::copy(a, b.begin()); });
   const Reducer add = reducer_for(ReduceOp::Sum, DType::F32);
@@ -275,8 +293,26 @@ MeasuredCosts measure(WorldState& world, int peer) {
   return costs;
 }
 
+/// While two ranks of a host measure, the others sleep: these spin if they have two cores, however many share them
+/// later.
+class TwoRanksAtWork {
+ public:
+  explicit TwoRanksAtWork(WorldState& world) : engine_(*world.engine), before_(engine_.may_spin()) {
+    const int host = world.facts.ranks[static_cast<std::size_t>(world.rank)].host;
+    engine_.set_may_spin(world.facts.cores_of_host[static_cast<std::size_t>(host)] >= 2);
+  }
+  ~TwoRanksAtWork() { engine_.set_may_spin(before_); }
+  TwoRanksAtWork(const TwoRanksAtWork&) = delete;
+  TwoRanksAtWork& operator=(const TwoRanksAtWork&) = delete;
+
+ private:
+  Engine& engine_;
+  bool before_;
+};
+
 /// What a rank of the pair tells all others: what it has measured, or why it could not. A Code comes first.
 Bytes outcome_of_measuring(WorldState& world, int peer) {
+  const TwoRanksAtWork spins(world);
   try {
     return WireWriter().value(Code::Ok).rest(to_bytes(measure(world, peer))).take();
   } catch (const std::exception& e) {
@@ -352,7 +388,8 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   const auto waits = [&](const std::string& t) {
     return now_s() < cached->again_at_s && cached->unfinished.contains(t);
   };
-  const bool covers = cached && std::ranges::all_of(missing(*cached), waits);
+  const bool covers =
+      cached && std::ranges::all_of(missing(*cached), waits) && std::ranges::all_of(cached->unfinished, waits);
   const std::string& tuned = world.options.config.tune_file;
   Bytes given;
   if (world.rank == 0 && (covers || !tuned.empty())) {
@@ -383,7 +420,8 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     merged.reduce_bytes_per_s = costs.reduce_bytes_per_s;
     for (const auto& [name, curve] : costs.links) merged.links[name] = curve;
     for (const auto& [name, bytes] : costs.offloads) merged.offloads[name] = bytes;
-    merged.unfinished = missing(merged);
+    merged.unfinished = costs.unfinished;
+    merged.unfinished.merge(missing(merged));
     merged.again_at_s = merged.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
     save_costs(file, cores, merged);
   }

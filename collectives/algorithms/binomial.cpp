@@ -89,7 +89,8 @@ AlgorithmCost broadcast_cost(const CollectiveDesc&, int ranks) {
   return {.rounds = depth,
           .sent = static_cast<double>(ceil_log2(ranks)),
           .received = ranks > 1 ? 1.0 : 0.0,
-          .serial = depth};
+          .serial = depth,
+          .pipelined = true};
 }
 
 /// The first rank sums up all before the root's block; nobody takes more than it and the root.
@@ -102,7 +103,8 @@ AlgorithmCost reduce_cost(const CollectiveDesc& desc, int ranks) {
           .received = received,
           .serial = depth,
           .reduced = received,
-          .scratch = ranks > 3 || (ranks == 3 && desc.root == 2) ? 1.0 : 0.0};
+          .scratch = ranks > 3 || (ranks == 3 && desc.root == 2) ? 1.0 : 0.0,
+          .pipelined = true};
 }
 
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {

@@ -7,22 +7,6 @@
 namespace sinew {
 namespace {
 
-/// These chunks as one run: where they are one, or copied to scratch.
-Slice packed(ProgramBuilder& b, const std::vector<Slice>& chunks) {
-  const Slice first = chunks.front();
-  const auto follows = [&](const Slice& c) {
-    return c.space == first.space && c.first == first.first + static_cast<std::uint32_t>(&c - chunks.data());
-  };
-  Slice run = first.part(0, static_cast<int>(chunks.size()));
-  if (std::all_of(chunks.begin(), chunks.end(), follows)) return run;
-  for (std::size_t k = 0; k < chunks.size(); ++k) {
-    const Slice to = b.scratch_like(chunks[k]);
-    if (k == 0) run.space = to.space, run.first = to.first;
-    b.copy(to, chunks[k]);
-  }
-  return run;
-}
-
 /// Source: Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms for all-to-all communications in multiport
 ///         message-passing systems, 1997.
 /// block[i] is on its way to the rank i to the right of the one that gave it: in the round of distance d it goes d
@@ -39,10 +23,10 @@ Program all_to_all(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
       if ((i & d) == 0) continue;
       const int giver = b.left(i % (2 * d));
       moving.push_back(block[static_cast<std::size_t>(i)]);
-      arriving.push_back(b.scratch(static_cast<std::uint32_t>(giver * ranks + (giver + i) % ranks)));
+      arriving.push_back(b.scratch(block_class(giver, (giver + i) % ranks, ranks)));
       block[static_cast<std::size_t>(i)] = arriving.back();
     }
-    b.send(b.right(d), packed(b, moving));
+    b.send(b.right(d), b.packed(moving));
     b.recv(b.left(d), arriving.front().part(0, static_cast<int>(arriving.size())));
   }
   for (int i = 0; i < ranks; ++i) b.copy(b.out(b.left(i)), block[static_cast<std::size_t>(i)]);

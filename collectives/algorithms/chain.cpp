@@ -38,7 +38,8 @@ AlgorithmCost cost(const CollectiveDesc& desc, int ranks) {
           .received = whole,
           .serial = hops,
           .reduced = reduces(desc.collective) ? whole : 0,
-          .scratch = reduces(desc.collective) && ranks > 2 ? 1.0 : 0.0};
+          .scratch = reduces(desc.collective) && ranks > 2 ? 1.0 : 0.0,
+          .pipelined = true};
 }
 
 constexpr Algorithm kChain[] = {{"chain", Collective::Broadcast, any_ranks, broadcast, cost},

@@ -121,7 +121,8 @@ AlgorithmCost cost_of(const CollectiveDesc& desc, int ranks, bool whole) {
           .received = from_root ? message : others * message,
           .serial = message,
           .reduced = reduces(c) ? others * message : 0,
-          .scratch = reduces(c) ? others * message : 0};
+          .scratch = reduces(c) ? others * message : 0,
+          .pipelined = to_root || from_root};
 }
 
 AlgorithmCost whole_cost(const CollectiveDesc& desc, int ranks) { return cost_of(desc, ranks, true); }

@@ -112,6 +112,9 @@ AlgorithmCost broadcast_cost(const CollectiveDesc&, int ranks) {
   return {.rounds = depth, .sent = whole, .received = whole, .serial = depth / 2};
 }
 
+/// From four ranks on some node has two children.
+double fan(int ranks) { return ranks > 3 ? 2 : 1; }
+
 AlgorithmCost reduce_cost(const CollectiveDesc&, int ranks) {
   const double depth = rounds_up(ranks);
   const double whole = ranks > 1 ? 1 : 0;
@@ -119,15 +122,20 @@ AlgorithmCost reduce_cost(const CollectiveDesc&, int ranks) {
           .sent = whole,
           .received = whole,
           .serial = depth / 2,
+          .fan = fan(ranks),
           .reduced = whole,
           .scratch = ranks > 2 ? 0.5 : 0.0};
 }
 
-/// From four ranks on some node has two children.
 AlgorithmCost all_reduce_cost(const CollectiveDesc&, int ranks) {
   const double depth = rounds_up(ranks) + rounds_down(ranks);
   const double moved = ranks > 3 ? 2 : (ranks > 1 ? ranks / 2.0 : 0);
-  return {.rounds = depth, .sent = moved, .received = moved, .serial = depth / 2, .reduced = ranks > 1 ? 1.0 : 0.0};
+  return {.rounds = depth,
+          .sent = moved,
+          .received = moved,
+          .serial = depth / 2,
+          .fan = fan(ranks),
+          .reduced = ranks > 1 ? 1.0 : 0.0};
 }
 
 constexpr Algorithm kDoubleBinaryTree[] = {

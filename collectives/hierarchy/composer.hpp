@@ -31,6 +31,8 @@ class Composer {
   void reduce_scatter(const Ranks& ranks, std::size_t level, const Slices& in, Slice out);
   void broadcast(const Ranks& ranks, std::size_t level, int root, Slice in, Slice out);
   void reduce(const Ranks& ranks, std::size_t level, int root, Slice in, Slice out);
+  /// Among all ranks, by the parts of the coarsest level that there are.
+  void all_to_all(const Ranks& ranks);
 
  private:
   /// The parts of some ranks on one level, as seen from this one.
@@ -55,6 +57,12 @@ class Composer {
   /// nullopt: these ranks are not parted any more.
   static std::optional<std::vector<Ranks>> parted(const Levels& levels, const Ranks& ranks, std::size_t& level);
   std::optional<Parts> parts_of(const Ranks& ranks, std::size_t& level) const;
+  Parts coarsest_parts(const Ranks& ranks) const;
+  /// The ranks of other parts whose stripes somebody of this part carries.
+  static Ranks takers(const Parts& parts, int place);
+  /// By place in this part: a run of what is for this rank, which is copied there, and of what is for its takers().
+  std::vector<Slice> collect(const Parts& parts, int ranks);
+  Slice aside(const Ranks& givers);
   int place_of(const Ranks& ranks) const { return static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin()); }
   /// One algorithm among some ranks. `complete`: its sums are those of all ranks.
   void run(Collective collective, std::string_view name, const Ranks& ranks, Slices in, Slices out, bool complete,

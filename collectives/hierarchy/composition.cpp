@@ -32,8 +32,10 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
     case Collective::AllReduce:
     case Collective::AllGather:
     case Collective::ReduceScatter:
+    case Collective::AllToAll:
     case Collective::Broadcast:
     case Collective::Reduce: break;
+    case Collective::AllToAllV: return Availability::no("counts are local: nobody could pass on what is not its own");
     default: return Availability::no(fmt::format("no composition for {}", name_of(desc.collective)));
   }
   if (levels.without_idle().part_of.empty()) return Availability::no("all ranks are equally near each other");
@@ -52,6 +54,8 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
       const int among = part.codec == Codec::None ? ranks : count(levels.parts(levels.part_of.size() - 1, all));
       if (Availability can = a->supports(part, among); !can.ok) return can;
       if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
+      if (c == Collective::AllToAll && name != "direct")
+        return Availability::no(fmt::format("messages are few enough to go all at once, which {} does not", name));
       const bool one_chunk = c == Collective::Broadcast || c == Collective::Reduce;
       if (one_chunk && a->build(part, part.root, ranks, false).out_class.size() > 1)
         return Availability::no(fmt::format("{} cuts the message into chunks of its own", name));
@@ -65,6 +69,7 @@ Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool
   const bool cut = desc.collective == Collective::AllReduce;
   const int chunks = cut ? Composer::chunks(*this, desc, all, 0) : 1;
   ProgramBuilder b(desc, rank, ranks, in_place, chunks);
+  if (moves_runs(desc.collective)) b.keep_whole();
   Composer composer(*this, desc, rank, b);
   const auto each = [](int n, auto chunk) {
     Slices slices;
@@ -78,6 +83,7 @@ Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool
     case Collective::AllReduce: composer.all_reduce(all, 0, each(chunks, in), each(chunks, out)); break;
     case Collective::AllGather: composer.all_gather(all, 0, b.in(), each(ranks, out)); break;
     case Collective::ReduceScatter: composer.reduce_scatter(all, 0, each(ranks, in), b.out()); break;
+    case Collective::AllToAll: composer.all_to_all(all); break;
     case Collective::Broadcast: composer.broadcast(all, 0, desc.root, root ? b.in() : Slice{}, b.out()); break;
     case Collective::Reduce: composer.reduce(all, 0, desc.root, b.in(), root ? b.out() : Slice{}); break;
     default: assert(!"supports() says no");

@@ -20,17 +20,21 @@ constexpr Collective first_inside(Collective c) noexcept {
   return c == Collective::AllReduce ? Collective::ReduceScatter : c;
 }
 
+/// Whether its composition moves runs of chunks, so that it cannot be cut into segments.
+constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllToAll; }
+
 /// A collective put together from those of parts of the group: inside the parts, across them among equals, inside them
 /// again. Every byte crosses to another part once. With parts of unequal size the data are cut into as many stripes as
 /// the largest has ranks, and every part deals its stripes over its ranks.
 ///   all_reduce      reduce-scatter inside, all-reduce across, all-gather inside
 ///   reduce_scatter  reduce-scatter inside (every block), reduce-scatter across
 ///   all_gather      all-gather across, all-gather inside (what has come)
+///   all_to_all      inside to whoever has the taker's place, across in one message from there; for short blocks
 ///   broadcast       across among one rank of each part, then inside; reduce: the reverse
 /// With several levels what runs across the parts of one level is a composition on the next.
 /// The result is one program, verified as a whole, whose segments overlap on all levels.
 /// Source: Kielmann et al., MagPIe, 1999 (levels); Luo et al., HAN, 2020 (pieces of a call on several levels at a
-/// time).
+/// time); NCCL 2.12, PXN, 2022 (all_to_all by way of the taker's equal).
 struct Composition {
   Levels levels;
   std::string_view inside = "direct";  ///< an algorithm of each collective that runs inside

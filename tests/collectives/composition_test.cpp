@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using testing::Placing;
 
 constexpr Collective kComposed[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
-                                    Collective::Broadcast, Collective::Reduce};
+                                    Collective::AllToAll,  Collective::Broadcast, Collective::Reduce};
 
 /// The first sizes[0] ranks in part 0, and so on.
 std::vector<int> parts_of_sizes(const std::vector<int>& sizes) {
@@ -78,7 +78,7 @@ TEST_P(CompositionOn, IsRight_OutOfPlaceInPlaceAndMixed) {
   const int ranks = layout.ranks();
   for (const Collective c : kComposed) {
     const auto all = compositions(layout.levels, testing::desc_of(c));
-    EXPECT_GE(all.size(), 4u) << name_of(c);
+    EXPECT_GE(all.size(), c == Collective::AllToAll ? 1u : 4u) << name_of(c);
     for (const Composition& how : all) {
       for (const ReduceOp op : testing::ops_of(c)) {
         for (const int root : testing::roots_of(c, ranks)) {
@@ -177,6 +177,34 @@ TEST_P(CompositionOn, MovesEveryByteToAnotherPartOnce) {
   }
 }
 
+TEST_P(CompositionOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsThatItCarries) {
+  const Layout& layout = GetParam();
+  const int ranks = layout.ranks();
+  const std::vector<int>& hosts = layout.levels.part_of.back();
+  const CollectiveDesc desc = testing::desc_of(Collective::AllToAll);
+  const Schedule schedule = Recipe(Composition{layout.levels, "direct", "direct"})
+                                .build_all(desc, testing::in_place(Placing::OutOfPlace, ranks));
+  const int parts = 1 + *std::ranges::max_element(hosts);
+  std::vector<std::vector<int>> from(static_cast<std::size_t>(ranks),
+                                     std::vector<int>(static_cast<std::size_t>(parts)));
+  for (const Program& p : schedule.programs) {
+    EXPECT_TRUE(p.whole);
+    const int here = hosts[static_cast<std::size_t>(p.rank)];
+    for (const Step& s : p.steps) {
+      if (s.op != Op::Send || hosts[static_cast<std::size_t>(s.peer)] == here) continue;
+      EXPECT_EQ(s.a.count, std::ranges::count(hosts, here)) << "a block of each rank of the part";
+      ++from[static_cast<std::size_t>(s.peer)][static_cast<std::size_t>(here)];
+    }
+  }
+  for (int r = 0; r < ranks; ++r) {
+    for (int p = 0; p < parts; ++p) {
+      EXPECT_EQ(from[static_cast<std::size_t>(r)][static_cast<std::size_t>(p)],
+                p == hosts[static_cast<std::size_t>(r)] ? 0 : 1)
+          << "rank " << r << " from part " << p;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, CompositionOn, ::testing::ValuesIn(layouts()),
                          [](const auto& p) { return p.param.name; });
 
@@ -242,6 +270,8 @@ TEST(Composition, SaysWhyItIsNot) {
   EXPECT_THAT(reason({{{parts_of_sizes({1, 1, 1, 1})}}, "direct", "ring"}, Collective::AllReduce),
               HasSubstr("equally near"));
   EXPECT_THAT(reason({two, "direct", "ring"}, Collective::Gather), HasSubstr("no composition for gather"));
+  EXPECT_THAT(reason({two, "direct", "pairwise"}, Collective::AllToAll), HasSubstr("which pairwise does not"));
+  EXPECT_THAT(reason({two, "direct", "direct"}, Collective::AllToAllV), HasSubstr("counts are local"));
   EXPECT_THAT(reason({two, "direct", "pairwise"}, Collective::AllReduce), HasSubstr("no pairwise for all_reduce"));
   EXPECT_THAT(reason({two, "halving_doubling", "ring"}, Collective::AllReduce), HasSubstr("runs of chunks"));
   EXPECT_THAT(reason({two, "direct", "double_binary_tree"}, Collective::Broadcast), HasSubstr("chunks of its own"));

@@ -19,10 +19,15 @@ TEST(CostCurve, KeepsTheOuterBandwidth_OutsideTheKnots) {
   EXPECT_DOUBLE_EQ(curve.seconds(20000), 1e-6 + 20000 / 2e9);
 }
 
-TEST(CostCurve, InterpolatesBandwidth_BetweenKnots) {
+TEST(CostCurve, IsLinear_BetweenKnots) {
   const CostCurve curve{0, 0, {{1000, 4e9}, {3000, 2e9}}};
-  EXPECT_DOUBLE_EQ(curve.seconds(2000), 2000 / 3e9);
-  EXPECT_DOUBLE_EQ(curve.seconds(1500), 1500 / 3.5e9);
+  EXPECT_DOUBLE_EQ(curve.seconds(2000), (0.25e-6 + 1.5e-6) / 2);
+  EXPECT_DOUBLE_EQ(curve.seconds(1500), 0.75 * 0.25e-6 + 0.25 * 1.5e-6);
+}
+
+TEST(CostCurve, IsNotLedAstray_ByAKnotWithinTheClocksResolution) {
+  const CostCurve curve{0, 1e-6, {{256, 2.6e11}, {4096, 4e9}}};
+  EXPECT_NEAR(curve.seconds(2176), 1e-6 + 0.5 * 4096 / 4e9, 1e-8);
 }
 
 TEST(CostCurve, NeverFalls_WhenBandwidthLeapsUp) {
