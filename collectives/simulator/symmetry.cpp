@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -51,13 +52,13 @@ std::vector<Symmetry> Symmetry::all_of(const Network& network) {
     add(network.hosts_per_leaf, {Shift::Cyclic, Shift::Flip});
   add(network.hosts, {Shift::None});
   all.push_back(none(network));
+  std::ranges::stable_sort(all, std::less<>(), &Symmetry::kinds);
   return all;
 }
 
 std::string Symmetry::describe() const {
-  if (alike_ == 1) return "every rank was simulated";
-  return fmt::format("{} of {} ranks were simulated, each for {} that behave alike", kinds(), network_->ranks(),
-                     alike_);
+  if (alike_ == 1) return "every rank simulated";
+  return fmt::format("{} of {} ranks simulated, each for {} that behave alike", kinds(), network_->ranks(), alike_);
 }
 
 int Symmetry::first_of(int kind) const noexcept {

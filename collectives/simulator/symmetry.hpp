@@ -30,7 +30,7 @@ class SINEW_API Symmetry {
   /// Ranks that behave alike.
   int alike() const noexcept { return alike_; }
   int kinds() const noexcept { return network_->ranks() / alike_; }
-  /// "8 of 100000 ranks were simulated, each for 12500 that behave alike"
+  /// "8 of 100000 ranks simulated, each for 12500 that behave alike"
   std::string describe() const;
 
   /// Of kind 0, 1, ...
