@@ -164,7 +164,8 @@ void Traffic::settle(Seconds now) {
 
 Seconds Traffic::next_end() {
   while (!ends_.empty() && ends_.top().version != path(ends_.top().path).version) ends_.pop();
-  return ends_.empty() ? kNever : ends_.top().at;
+  if (ends_.empty()) return kNever;
+  return ends_.top().at;
 }
 
 void Traffic::take_ended(Seconds now, std::vector<std::uint64_t>& tokens) {
