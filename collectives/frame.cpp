@@ -8,9 +8,13 @@ namespace {
 
 using Classes = std::vector<std::uint32_t>;
 
-Classes ascending(int count, int first = 0, int stride = 1) {
+/// Those of an all_to_all as block_class() says.
+Classes ascending(int count, std::int64_t first = 0, int stride = 1) {
   Classes classes(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) classes[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(first + i * stride);
+  for (std::uint32_t& c : classes) {
+    c = static_cast<std::uint32_t>(first) & ~kCoded;
+    first += stride;
+  }
   return classes;
 }
 
@@ -40,7 +44,7 @@ Program frame(const CollectiveDesc& desc, int rank, int ranks, bool in_place, in
       p.out_class = ascending(1, rank);
       break;
     case Collective::AllToAll:
-      p.in_class = ascending(ranks, rank * ranks);
+      p.in_class = ascending(ranks, std::int64_t{rank} * ranks);
       p.out_class = ascending(ranks, rank, ranks);
       break;
     case Collective::Barrier:

@@ -4,15 +4,26 @@
 #include <sinew/collectives/hierarchy/composer.hpp>
 
 namespace sinew {
+namespace {
+
+/// By rank, where it is among `ranks`.
+std::vector<std::size_t> places_among(const Ranks& ranks) {
+  std::vector<std::size_t> places(static_cast<std::size_t>(*std::ranges::max_element(ranks)) + 1);
+  for (std::size_t i = 0; i < ranks.size(); ++i) places[static_cast<std::size_t>(ranks[i])] = i;
+  return places;
+}
+
+}  // namespace
 
 /// The blocks that a stripe's carriers own themselves: absent where a part has not so many ranks.
 void Composer::all_gather(const Ranks& ranks, std::size_t level, Slice in, const Slices& out) {
   const auto parts = parts_of(ranks, level);
   if (!parts) return run(Collective::AllGather, how_.across, ranks, {in}, out, false);
+  const std::vector<std::size_t> places = places_among(ranks);
   const auto block_of = [&](int part, int place) -> Slice {
     const Ranks& some = parts->all[static_cast<std::size_t>(part)];
     if (place >= count(some)) return {};
-    return out[static_cast<std::size_t>(std::ranges::find(ranks, at(some, place)) - ranks.begin())];
+    return out[places[static_cast<std::size_t>(at(some, place))]];
   };
   const Ranks& own = parts->own();
   for (int s = 0; s < parts->stripes; ++s) {
@@ -36,10 +47,11 @@ void Composer::reduce_scatter(const Ranks& ranks, std::size_t level, const Slice
   const auto parts = parts_of(ranks, level);
   if (!parts) return run(Collective::ReduceScatter, how_.across, ranks, in, {out}, true);
   const Ranks& own = parts->own();
+  const std::vector<std::size_t> places = places_among(ranks);
   const auto block_of = [&](int part, int place) -> Slice {
     const Ranks& some = parts->all[static_cast<std::size_t>(part)];
     if (place >= count(some)) return {};
-    return in[static_cast<std::size_t>(std::ranges::find(ranks, at(some, place)) - ranks.begin())];
+    return in[places[static_cast<std::size_t>(at(some, place))]];
   };
   // This part's sums of the blocks that this rank carries, by stripe and part.
   std::vector<Slices> sums(static_cast<std::size_t>(parts->stripes));

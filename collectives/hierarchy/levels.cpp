@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <unordered_map>
 
 #include <sinew/collectives/hierarchy/levels.hpp>
 
@@ -8,16 +9,11 @@ namespace sinew {
 
 std::vector<std::vector<int>> Levels::parts(std::size_t level, std::span<const int> ranks) const {
   std::vector<std::vector<int>> parts;
-  std::vector<int> numbers;
+  std::unordered_map<int, std::size_t> place_of;  // among the parts, by number
   for (const int r : ranks) {
-    const int number = part_of[level][static_cast<std::size_t>(r)];
-    const auto at = std::ranges::find(numbers, number);
-    if (at == numbers.end()) {
-      numbers.push_back(number);
-      parts.push_back({r});
-    } else {
-      parts[static_cast<std::size_t>(at - numbers.begin())].push_back(r);
-    }
+    const auto [at, is_new] = place_of.try_emplace(part_of[level][static_cast<std::size_t>(r)], parts.size());
+    if (is_new) parts.emplace_back();
+    parts[at->second].push_back(r);
   }
   return parts;
 }

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/bus_factor.hpp>
+
 #include "../../tools/bench/buffer_ring.hpp"
 #include "check/exact_rows.hpp"
 
@@ -62,9 +64,9 @@ TEST(BenchCase, CountsBytesOfTheLargerBuffer) {
 }
 
 TEST(BenchCase, HasTheBusFactorsOfNcclTests) {
-  EXPECT_DOUBLE_EQ(bus_factor(*find_case("all_reduce"), 4), 1.5);
-  EXPECT_DOUBLE_EQ(bus_factor(*find_case("all_gather"), 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(*find_case("broadcast"), 4), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(find_case("all_reduce")->collective, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(find_case("all_gather")->collective, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(find_case("broadcast")->collective, 4), 1);
 }
 
 TEST(BufferRing, GivesEveryBufferLinesOfItsOwn) {

@@ -82,28 +82,6 @@ const BenchCase* find_case(std::string_view name) noexcept {
   return nullptr;
 }
 
-double bus_factor(const BenchCase& what, int ranks) noexcept {
-  const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (what.exercise) {
-    case Exercise::AllReduce: return 2 * others;
-    case Exercise::AllGather:
-    case Exercise::ReduceScatter:
-    case Exercise::AllToAll:
-    case Exercise::Gather:
-    case Exercise::Scatter:
-    case Exercise::AllGatherV:
-    case Exercise::ReduceScatterV:
-    case Exercise::AllToAllV: return others;
-    case Exercise::Reduce:
-    case Exercise::Broadcast:
-    case Exercise::Barrier:
-    case Exercise::SendRecv:
-    case Exercise::Latency:
-    case Exercise::Bandwidth: return 1;
-  }
-  return 1;
-}
-
 RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count) {
   const auto all = static_cast<std::uint64_t>(ranks) * count;
   const auto mine = static_cast<std::uint64_t>(rank) * count;

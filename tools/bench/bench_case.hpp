@@ -42,9 +42,6 @@ struct BenchCase {
 std::span<const BenchCase> all_cases() noexcept;
 const BenchCase* find_case(std::string_view name) noexcept;
 
-/// What a rank's bus carries per byte of the message, as nccl-tests counts it.
-double bus_factor(const BenchCase& what, int ranks) noexcept;
-
 /// A run of elements of a buffer and whose data it is: `source` is a rank, or check::kCombined for all of them.
 /// The data are the elements [first, first + count) of that rank's endless row (check/exact_rows.hpp).
 struct Segment {

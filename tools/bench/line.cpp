@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/bus_factor.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/version.hpp>
 
@@ -19,7 +20,7 @@ double speedup(const Line& line) {
 }
 
 double bus_bandwidth(const BenchOptions& options, const RunFacts& facts, const Line& line) {
-  return line.algorithm_bandwidth() * bus_factor(*options.what, facts.ranks);
+  return line.algorithm_bandwidth() * bus_factor(options.what->collective, facts.ranks);
 }
 
 /// Microseconds in eight columns: enough digits below a microsecond, no more than whole ones above ten thousand.

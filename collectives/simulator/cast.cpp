@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <map>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/simulator/cast.hpp>
+#include <sinew/collectives/simulator/likeness.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// A composition looks at all ranks to build the program of one.
+constexpr int kMostComposed = 5000;
+
+class Casting {
+ public:
+  Casting(const Recipe& recipe, const CollectiveDesc& desc, const Network& network, const SimulationOptions& options)
+      : recipe_(recipe), desc_(desc), network_(network), options_(options) {}
+
+  Cast find() {
+    const auto [symmetry, in_order] = choose();
+    return {symmetry, in_order, executables(symmetry)};
+  }
+
+ private:
+  Program build(int rank) const { return recipe_.build(desc_, rank, network_.ranks(), false); }
+  const Program& program(int rank) {
+    const auto known = programs_.find(rank);
+    return known != programs_.end() ? known->second : programs_.emplace(rank, build(rank)).first->second;
+  }
+
+  std::pair<Symmetry, bool> choose() {
+    const Symmetry none = Symmetry::none(network_);
+    if (options_.every_rank || has_root(desc_.collective)) return {none, true};
+    const std::vector<Symmetry> all = Symmetry::all_of(network_);
+    const auto is_short = [&](const Symmetry& s, std::uint64_t most) {
+      return static_cast<std::uint64_t>(s.kinds()) * program(0).steps.size() <= most;
+    };
+    for (const Symmetry& s : all) {
+      if (s.exact() && is_short(s, options_.exact_steps) && holds(s, Likeness::InOrder)) return {s, true};
+    }
+    for (const Symmetry& s : all) {
+      if (s.alike() > 1 && is_short(s, options_.most_steps) && holds(s, Likeness::InOrder)) return {s, true};
+    }
+    // Most kinds first: the more of a host is simulated, the less is approximated.
+    for (const std::uint64_t most : {options_.exact_steps, options_.most_steps}) {
+      for (const Symmetry& s : std::views::reverse(all)) {
+        if (s.alike() > 1 && is_short(s, most) && holds(s, Likeness::InAnyOrder)) return {s, false};
+      }
+    }
+    return {none, true};
+  }
+
+  /// Of the first kind, and the last.
+  bool holds(const Symmetry& s, Likeness likeness) {
+    for (const int kind : std::set<int>{0, s.kinds() - 1}) {
+      const Program& first = program(s.first_of(kind));
+      for (const int rank : s.samples(kind)) {
+        if (!are_alike(desc_, first, program(rank), s, likeness)) return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<std::unique_ptr<Executable>> executables(const Symmetry& s) {
+    if (s.kinds() > kMostComposed && recipe_.name() == kHierarchical) {
+      throw Error(Code::InvalidArgument,
+                  fmt::format("{} on {}: no ranks behave alike, and programs of a composition are built for {} at most",
+                              desc_.to_string(), network_.name, kMostComposed));
+    }
+    std::vector<Program> programs;
+    std::uint64_t steps = 0;
+    Cutting cutting = options_.cutting.value_or(kCutting);
+    for (int kind = 0; kind < s.kinds(); ++kind) {
+      const auto known = programs_.find(s.first_of(kind));
+      programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));
+      steps += programs.back().steps.size();
+      cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
+      if (steps > options_.most_steps) {
+        throw Error(Code::InvalidArgument,
+                    fmt::format("{} by {} on {}: too few ranks behave alike; {} programs have more than {} steps",
+                                desc_.to_string(), recipe_.name(), network_.name, s.kinds(), options_.most_steps));
+      }
+    }
+    programs_.clear();
+    std::vector<std::unique_ptr<Executable>> code;
+    for (Program& p : programs)
+      code.push_back(Executable::make(desc_, std::move(p), cutting, [](int) -> Endpoint* { return nullptr; }));
+    return code;
+  }
+
+  std::uint64_t scratch_bytes(const Program& p) const {
+    const ChunkTable chunks = chunk_table(desc_, p);
+    std::uint64_t bytes = 0;
+    for (std::size_t c = 0; c < chunks.scratch.size(); ++c)
+      bytes += chunk_bytes(p.scratch_class[c], chunks.scratch[c].count, desc_.codec, size_of(desc_.dtype));
+    return bytes;
+  }
+
+  const Recipe& recipe_;
+  const CollectiveDesc& desc_;
+  const Network& network_;
+  const SimulationOptions& options_;
+  std::map<int, Program> programs_;
+};
+
+}  // namespace
+
+Cast find_cast(const Recipe& recipe, const CollectiveDesc& desc, const Network& network,
+               const SimulationOptions& options) {
+  if (is_message(desc.collective) || has_local_counts(desc.collective)) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: expected a collective whose counts are the same on all ranks", desc.to_string()));
+  }
+  return Casting(recipe, desc, network, options).find();
+}
+
+}  // namespace sinew

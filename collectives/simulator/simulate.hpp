@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <sinew/collectives/cutting.hpp>
+#include <sinew/collectives/hierarchy/levels.hpp>
+#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/topology/network.hpp>
+
+namespace sinew {
+
+struct SimulationOptions {
+  std::optional<Cutting> cutting{};         ///< nullopt: as Selector cuts; scratch_bytes is found
+  bool every_rank = false;                  ///< without looking for ranks that behave alike
+  bool time_line = false;                   ///< into Forecast
+  std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
+  std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held
+  std::uint64_t most_executed = 4'000'000;  ///< steps times segments; of more segments only some are simulated
+};
+
+/// Runs the programs that a recipe builds on a clock, segment by segment and as deep as the executor does.
+/// Model:  a message starts when both ends have posted it; after the latency of its route its bytes flow, with a
+///         max-min fair share of every link they pass; then both ends are done. A rank copies and reduces one step at a
+///         time, beside its messages. So what a rank sends to several at a time goes to all of them at once, each a
+///         part of its rate: down a tree the first child waits for all of it.
+/// Exact:  ranks that do the same in the same order, seen from where each is, move in lock step: one of them is
+/// simulated,
+///         its peers standing for themselves, on links loaded by all alike. That they do is looked at for three ranks
+///         of a kind; were others not alike, messages would stay without a partner, which is an error. Chunks that are
+///         an element longer than others count as equal.
+/// Not:    Forecast::exact is false and its account says why. Ranks that do the same in another order: in a hierarchy
+///         each host begins its ring with another chunk, so that all but the first wait a little longer for it. In a
+///         large fat tree some of those alike cross the spine where others, in the same step, do not: all take the mean
+///         latency, and the rate of those that cross, on leaf links loaded by the mean. Of long calls the last segments
+///         are not simulated, but expected to follow at the pace of those before.
+/// Errors: Error{InvalidArgument} where counts are local, a message has no schedule, or there is no symmetry and more
+///         steps than options.most_steps.
+SINEW_API Forecast simulate(const Recipe& recipe, const CollectiveDesc& desc, const Network& network,
+                            const SimulationOptions& options = {});
+
+/// Its ranks by hosts, for compositions.
+SINEW_API Levels levels_of(const Network& network);
+
+}  // namespace sinew

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <support/run_program.hpp>
+
+namespace sinew::test {
+namespace {
+
+using testing::HasSubstr;
+
+Outcome sim(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), SINEW_SIM);
+  return run_program(arguments, {});
+}
+
+TEST(SinewSim, ShowsAlgorithmsSideBySide_TheFastestFirst) {
+  const Outcome o = sim({"all_reduce", "64MiB", "--cluster", "dgx-h100x8", "--json"});
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_EQ(o.err, "");
+  const auto json = nlohmann::json::parse(o.out);
+  EXPECT_EQ(json["ranks"], 64);
+  EXPECT_EQ(json["bytes"], 64 << 20);
+  std::vector<double> times;
+  std::vector<std::string> names;
+  for (const auto& way : json["algorithms"]) {
+    names.push_back(way["algorithm"]);
+    if (way.contains("time_us")) times.push_back(way["time_us"]);
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"ring", "halving_doubling", "binomial", "hierarchical"}));
+  EXPECT_GT(times.size(), 5U);
+  EXPECT_TRUE(std::ranges::is_sorted(times));
+}
+
+/// 8 hosts, among which each rank sends 2 * 7/8 of its eighth over its own NIC of 50 GB/s.
+TEST(SinewSim, SaysWhichLinkIsBusiest_AndWhoWasSimulated) {
+  const Outcome o = sim({"all_reduce", "64MiB", "--cluster", "dgx-h100x8", "--algorithm", "hierarchical", "--json"});
+  const auto json = nlohmann::json::parse(o.out);
+  for (const auto& way : json["algorithms"]) {
+    if (way["way"] != "direct inside hosts, ring across") continue;
+    EXPECT_EQ(way["simulated_ranks"], 64);
+    EXPECT_THAT(std::string(way["account"]), HasSubstr("every rank simulated"));
+    const auto& most = way["loads"][0];
+    EXPECT_EQ(most["links"], "nic out");
+    EXPECT_DOUBLE_EQ(most["busiest_bytes"], 2 * 7 / 8.0 * (8 << 20));
+    EXPECT_LE(most["utilisation"], 1);
+    EXPECT_NEAR(most["utilisation"], 2 * 7 / 8.0 * (8 << 20) / 50e9 / (double(way["time_us"]) * 1e-6), 1e-9);
+    return;
+  }
+  FAIL() << o.out << o.err;
+}
+
+TEST(SinewSim, PrintsATable) {
+  const Outcome o = sim({"all_to_all", "1MiB", "--cluster", "dgx-a100x8", "--network", "fat_tree", "--hosts-per-leaf",
+                         "4", "--oversubscription", "2"});
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_THAT(o.out, HasSubstr("all_to_all of 1MiB on dgx-a100x8: 64 ranks, fat_tree of 4 hosts per leaf, "
+                               "oversubscription 2\n"));
+  EXPECT_THAT(o.out, HasSubstr("\n  pairwise  "));
+  EXPECT_THAT(o.out, HasSubstr(" of 64 ranks simulated, each for "));
+}
+
+TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
+  const auto complaint = [](const std::vector<std::string>& arguments) {
+    const Outcome o = sim(arguments);
+    EXPECT_EQ(o.exit_code, 2) << o.err;
+    EXPECT_EQ(o.out, "");
+    EXPECT_EQ(std::ranges::count(o.err, '\n'), 1) << o.err;
+    return o.err;
+  };
+  EXPECT_THAT(complaint({"all_reduce", "1MiB"}), HasSubstr("--cluster"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-1x4"}), HasSubstr("one of dgx-a100, dgx-h100"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100"}), HasSubstr("such as dgx-h100x8"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x0"}), HasSubstr("hosts 0: expected 1 at least"));
+  EXPECT_THAT(complaint({"all_reduce", "--cluster", "dgx-h100x4"}), HasSubstr("expected BYTES"));
+  EXPECT_THAT(complaint({"all_gather", "8", "--cluster", "dgx-h100x4"}), HasSubstr("128B at least"));
+  EXPECT_THAT(complaint({"sum", "1MiB", "--cluster", "dgx-h100x4"}), HasSubstr("one of all_reduce, all_gather"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--algorithm", "x"}),
+              HasSubstr("'x': expected an algorithm of all_reduce, one of hierarchical, bidirectional_ring"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--network", "torus"}),
+              HasSubstr("fat_tree"));
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/simulator/simulate.hpp>
+
+namespace sinew::tools {
+
+/// One way to run a call, and what it takes or why it cannot be had.
+struct SimulatedWay {
+  std::string algorithm;  ///< "ring", "hierarchical"
+  std::string way;        ///< "direct inside hosts, ring across"; may be empty
+  Forecast forecast;
+  std::string rejected;  ///< empty: it was simulated
+};
+
+/// Simulates every algorithm, or those of one name, the fastest first and the rejected last. `begins` is called with
+/// the name of each.
+/// Errors: Error{InvalidArgument} that lists the known names.
+std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
+                                        const std::string& algorithm,
+                                        const std::function<void(const std::string&)>& begins);
+
+}  // namespace sinew::tools

@@ -1,0 +1,111 @@
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/topology/named_networks.hpp>
+
+namespace sinew {
+namespace {
+
+/// 10^9 bits per second.
+constexpr double gbit(double n) { return n * 1e9 / 8; }
+
+// Rates are those of the datasheets; latencies are not in them: of the order that is commonly measured (0.5 us into and
+// out of NVSwitch, 1.5 us between InfiniBand NICs on one switch, 0.3 us for each further switch). A sum reads two and
+// writes one, a copy reads one and writes one: a third and half of the memory's rate.
+constexpr HostModel nvidia(std::string_view name, double nvlink, double pci, double nic_gbit, double hbm) {
+  return {.name = name,
+          .ranks = 8,
+          .nics = 8,
+          .rank = {nvlink / 2, 0.5e-6},  // datasheets count both ways
+          .memory = {},
+          .pci = {pci, 0.4e-6},
+          .nic = {gbit(nic_gbit), 0.75e-6},
+          .leaf = {0, 0.3e-6},
+          .reduce_bytes_per_s = hbm / 3,
+          .copy_bytes_per_s = hbm / 2};
+}
+
+/// A rank per socket; `between`: the socket's links to the other, one way; `memory`: of both sockets.
+constexpr HostModel two_sockets(std::string_view name, double between, double memory) {
+  return {.name = name,
+          .ranks = 2,
+          .nics = 1,
+          .rank = {between, 0.25e-6},
+          .memory = {memory, 0},
+          .pci = {31.5e9, 0.4e-6},  // PCIe 4.0 x16
+          .nic = {gbit(100), 0.75e-6},
+          .leaf = {0, 0.3e-6},
+          .reduce_bytes_per_s = memory / 2 / 3,
+          .copy_bytes_per_s = memory / 2 / 2};
+}
+
+constexpr HostModel kModels[] = {
+    // NVIDIA DGX A100 80GB datasheet, 2020: third-generation NVLink 600 GB/s, 8 ConnectX-6 at 200 Gbit/s, PCIe 4.0 x16;
+    // A100 80GB datasheet: 2,039 GB/s.
+    nvidia("dgx-a100", 600e9, 31.5e9, 200, 2039e9),
+    // NVIDIA DGX H100 datasheet, 2023: NVLink 900 GB/s, 8 ConnectX-7 at 400 Gbit/s, PCIe 5.0 x16; H100 SXM5: 3.35 TB/s.
+    nvidia("dgx-h100", 900e9, 63e9, 400, 3350e9),
+    // NVIDIA DGX H200 datasheet, 2024: as H100 with 4.8 TB/s.
+    nvidia("dgx-h200", 900e9, 63e9, 400, 4800e9),
+    // AMD EPYC 7003 series datasheet, 2021: 8 channels of DDR4-3200; three xGMI links of 16 lanes at 18 GT/s between
+    // two
+    // sockets.
+    two_sockets("epyc-2s", 3 * 36e9, 2 * 204.8e9),
+    // Intel Xeon Platinum 8380 product brief, 2021: 8 channels of DDR4-3200, three UPI links at 11.2 GT/s.
+    two_sockets("xeon-2s", 3 * 22.4e9, 2 * 204.8e9)};
+
+void check(const std::string& what, double number, double least) {
+  if (number >= least) return;
+  throw Error(Code::InvalidArgument, fmt::format("{} {}: expected {} at least", what, number, least));
+}
+
+Network joined(const HostModel& host, int hosts, NetworkForm form, double oversubscription, int hosts_per_leaf) {
+  check("hosts", hosts, 1);
+  check("hosts per leaf", hosts_per_leaf, 1);
+  check("oversubscription", oversubscription, 1);
+  if (constexpr int kMost = 1 << 24; hosts > kMost / host.ranks)
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} hosts of {} ranks: expected {} ranks at most", hosts, host.ranks, kMost));
+  const double leaf_nics = form == NetworkForm::FatTree ? static_cast<double>(hosts_per_leaf) * host.nics : hosts;
+  const LinkRate leaf{leaf_nics * host.nic.bytes_per_s / oversubscription, host.leaf.latency_s};
+  return {.name = fmt::format("{}x{}", host.name, hosts),
+          .form = form,
+          .hosts = hosts,
+          .ranks_per_host = host.ranks,
+          .nics_per_host = host.nics,
+          .hosts_per_leaf = hosts_per_leaf,
+          .oversubscription = oversubscription,
+          .rates = {host.rank, host.rank, host.memory, host.pci, host.pci, host.nic, host.nic, leaf, leaf},
+          .reduce_bytes_per_s = host.reduce_bytes_per_s,
+          .copy_bytes_per_s = host.copy_bytes_per_s};
+}
+
+}  // namespace
+
+std::span<const HostModel> host_models() noexcept { return kModels; }
+
+const HostModel& host_model(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const HostModel& model : kModels) {
+    if (model.name == name) return model;
+    known.push_back(model.name);
+  }
+  throw Error(Code::InvalidArgument,
+              fmt::format("'{}': expected a host model, one of {}", name, fmt::join(known, ", ")));
+}
+
+Network one_switch(const HostModel& host, int hosts) { return joined(host, hosts, NetworkForm::OneSwitch, 1, 1); }
+
+Network fat_tree(const HostModel& host, int hosts, int hosts_per_leaf, double oversubscription) {
+  return joined(host, hosts, NetworkForm::FatTree, oversubscription, hosts_per_leaf);
+}
+
+Network rail_optimised(const HostModel& host, int hosts, double oversubscription) {
+  return joined(host, hosts, NetworkForm::RailOptimised, oversubscription, 1);
+}
+
+}  // namespace sinew
