@@ -4,6 +4,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/distance.hpp>
+#include <sinew/topology/named_machines.hpp>
 #include <sinew/topology/text.hpp>
 
 namespace sinew {
@@ -102,6 +103,21 @@ TEST(Distance, CountsNvLinks_DirectAndThroughSwitches) {
   EXPECT_EQ(between(m, "gpu:0", "gpu:2"), "NV5");
   EXPECT_EQ(between(m, "gpu:0", "gpu:3"), "PHB");
   EXPECT_EQ(between(m, "gpu:1", "gpu:2"), "PHB");
+}
+
+/// The table that the DGX A100 User Guide and public nvidia-smi listings show: NV12 everywhere, PXB to the two NICs of
+/// the same pair, SYS to all others, as every pair is on a NUMA node of its own.
+TEST(Distance, OnADgxA100IsWhatItsListingsShow) {
+  const Machine m = named_machine("dgx-a100");
+  ASSERT_EQ(m.gpus.size(), 8u);
+  ASSERT_EQ(m.nics.size(), 8u);
+  for (std::size_t g = 0; g < 8; ++g) {
+    for (std::size_t n = 0; n < 8; ++n) {
+      const std::string gpu = "gpu:" + std::to_string(g);
+      EXPECT_EQ(between(m, gpu, "nic:" + m.nics[n].name), g / 2 == n / 2 ? "PXB" : "SYS") << g << " " << n;
+      EXPECT_EQ(between(m, gpu, "gpu:" + std::to_string(n)), g == n ? "X" : "NV12");
+    }
+  }
 }
 
 TEST(Distance, SaysWhatThereIs_WhenThePartIsNot) {
