@@ -10,6 +10,7 @@
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/network_interfaces.hpp>
+#include <sinew/topology/nvml_gpus.hpp>
 #include <sinew/topology/processors.hpp>
 
 namespace sinew {
@@ -49,6 +50,7 @@ Machine discover(const Config& config) {
     read_processors(machine);
   }
   machine.nics = read_network_interfaces("/sys", machine.unseen);
+  read_nvml(machine);
   add_network_links(machine);
   add_known_gaps(machine);
   return machine;
