@@ -47,29 +47,26 @@ struct FieldValue {
 /// Speed of an NVLink each way, in megabytes per second.
 inline constexpr unsigned kFieldNvLinkSpeed = 164;
 
-// clang-format off
-/// Each row: our name, its exported name, its arguments.
-#define SINEW_NVML_FUNCTIONS(row)                                                     \
-  row(init, nvmlInit_v2, ())                                                          \
-  row(shutdown, nvmlShutdown, ())                                                     \
-  row(device_count, nvmlDeviceGetCount_v2, (unsigned*))                               \
-  row(device, nvmlDeviceGetHandleByIndex_v2, (unsigned, Device*))                     \
-  row(name, nvmlDeviceGetName, (Device, char*, unsigned))                             \
-  row(uuid, nvmlDeviceGetUUID, (Device, char*, unsigned))                             \
-  row(pci_info, nvmlDeviceGetPciInfo_v3, (Device, PciInfo*))                          \
-  row(memory, nvmlDeviceGetMemoryInfo, (Device, Memory*))                             \
-  row(compute_capability, nvmlDeviceGetCudaComputeCapability, (Device, int*, int*))   \
-  row(mig_mode, nvmlDeviceGetMigMode, (Device, unsigned*, unsigned*))                 \
-  row(nvlink_state, nvmlDeviceGetNvLinkState, (Device, unsigned, unsigned*))          \
-  row(nvlink_remote, nvmlDeviceGetNvLinkRemotePciInfo_v2, (Device, unsigned, PciInfo*)) \
-  row(field_values, nvmlDeviceGetFieldValues, (Device, int, FieldValue*))
-// clang-format on
+/// What an NVLink leads to.
+inline constexpr int kRemoteGpu = 0;
+inline constexpr int kRemoteUnknown = 255;
 
 struct Functions {
-#define SINEW_NVML_POINTER(name, symbol, arguments) Result(*name) arguments = nullptr;
-  SINEW_NVML_FUNCTIONS(SINEW_NVML_POINTER)
-#undef SINEW_NVML_POINTER
+  Result (*init)() = nullptr;
+  Result (*shutdown)() = nullptr;
   const char* (*error_text)(Result) = nullptr;
+  Result (*device_count)(unsigned*) = nullptr;
+  Result (*device)(unsigned, Device*) = nullptr;
+  Result (*name)(Device, char*, unsigned) = nullptr;
+  Result (*uuid)(Device, char*, unsigned) = nullptr;
+  Result (*pci_info)(Device, PciInfo*) = nullptr;
+  Result (*memory)(Device, Memory*) = nullptr;
+  Result (*compute_capability)(Device, int*, int*) = nullptr;
+  Result (*mig_mode)(Device, unsigned*, unsigned*) = nullptr;
+  Result (*nvlink_state)(Device, unsigned, unsigned*) = nullptr;
+  Result (*nvlink_remote)(Device, unsigned, PciInfo*) = nullptr;
+  Result (*field_values)(Device, int, FieldValue*) = nullptr;
+  Result (*nvlink_remote_type)(Device, unsigned, int*) = nullptr;  ///< null: the driver is older than this function
 };
 
 /// The functions, initialized until the end of this object.

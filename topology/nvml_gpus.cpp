@@ -19,6 +19,7 @@ struct Bundle {
   int links = 0;
   double bytes_per_s = 0;  ///< of those whose speed is known
   bool speed_known = true;
+  bool to_gpu = false;  ///< NVML says so, whether that GPU is shown or not
 };
 
 class Reader {
@@ -53,7 +54,12 @@ class Reader {
     nvml::PciInfo pci{};
     if (!ok(nvml_.device(number, &device), what, "nvmlDeviceGetHandleByIndex_v2")) return;
     if (!ok(nvml_.pci_info(device, &pci), what, "nvmlDeviceGetPciInfo_v3")) return;
-    const std::size_t index = gpu_at(pci_address(pci.bus_id));
+    const std::string address = pci_address(pci.bus_id);
+    if (address.empty()) {
+      machine_.unseen.push_back({what, fmt::format("'{}' is no PCI address", pci.bus_id)});
+      return;
+    }
+    const std::size_t index = gpu_at(address);
     Gpu gpu = machine_.gpus[index];
     std::array<char, 96> text{};  // NVML's longest name and UUID
     if (ok(nvml_.name(device, text.data(), text.size()), what + ": name", "nvmlDeviceGetName")) gpu.name = text.data();
@@ -108,6 +114,10 @@ class Reader {
     speed.scope = link;
     const bool known = nvml_.field_values(device, 1, &speed) == nvml::kSuccess && speed.result == nvml::kSuccess &&
                        speed.value.number > 0;
+    int type = nvml::kRemoteUnknown;
+    if (nvml_.nvlink_remote_type != nullptr && nvml_.nvlink_remote_type(device, link, &type) == nvml::kSuccess) {
+      bundle.to_gpu = type == nvml::kRemoteGpu;
+    }
     ++bundle.links;
     bundle.speed_known = bundle.speed_known && known;
     if (known) bundle.bytes_per_s += 1e6 * speed.value.number;
@@ -126,6 +136,11 @@ class Reader {
       const auto gpu = std::ranges::find(machine_.gpus, address, &Gpu::pci);
       const auto other = static_cast<std::size_t>(gpu - machine_.gpus.begin());
       if (gpu != machine_.gpus.end() && other < index && bundles_.contains(other)) continue;
+      if (gpu == machine_.gpus.end() && bundle.to_gpu) {
+        machine_.unseen.push_back(
+            {fmt::format("NVLinks of gpu:{} to {}", index, address), "that GPU is not shown here"});
+        continue;
+      }
       const std::string to = gpu == machine_.gpus.end() ? switch_at(address) : fmt::format("gpu:{}", other);
       Link link = nvlink(fmt::format("gpu:{}", index), to, bundle.links, rates_[index]);
       if (bundle.speed_known) link.bytes_per_s = Figure::of(bundle.bytes_per_s, "NVML: speed of each NVLink");

@@ -1,6 +1,7 @@
 // A libnvidia-ml.so.1 of machines that nobody has. FAKE_NVML, read when it starts, says which:
 //   dgx-h100  8 GPUs with 18 NVLinks each to 4 NVSwitches (default)
 //   bridged   2 GPUs with 4 NVLinks between them; the driver states no speed and knows no MIG
+//   half      the second GPU of bridged is kept from this container
 //   virtual   the NVSwitches of dgx-h100 are not shown
 //   lost      GPU 3 of dgx-h100 fell off the bus, GPU 5 is cut into instances
 //   refused   the driver is not loaded
@@ -30,12 +31,13 @@ constexpr unsigned kBridgedLinks = 4;
 std::string machine;  // empty: not started
 
 bool is(const char* name) { return machine == name; }
-unsigned count() { return is("bridged") ? std::size(kBridgedBuses) : std::size(kHopperBuses); }
-unsigned links() { return is("bridged") ? kBridgedLinks : std::size(kSwitchOfLink); }
+bool bridged() { return is("bridged") || is("half"); }
+unsigned count() { return is("half") ? 1 : is("bridged") ? std::size(kBridgedBuses) : std::size(kHopperBuses); }
+unsigned links() { return bridged() ? kBridgedLinks : std::size(kSwitchOfLink); }
 
 /// Handles are numbers, from 1.
 std::size_t index_of(Device device) { return reinterpret_cast<std::size_t>(device) - 1; }
-const char* bus_of(std::size_t gpu) { return is("bridged") ? kBridgedBuses[gpu] : kHopperBuses[gpu]; }
+const char* bus_of(std::size_t gpu) { return bridged() ? kBridgedBuses[gpu] : kHopperBuses[gpu]; }
 
 Result text(char* out, unsigned size, const std::string& value) {
   std::snprintf(out, size, "%s", value.c_str());
@@ -90,7 +92,7 @@ SINEW_API Result nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* out) {
 }
 
 SINEW_API Result nvmlDeviceGetName(Device, char* out, unsigned size) {
-  return text(out, size, is("bridged") ? "NVIDIA RTX A6000" : "NVIDIA H100 80GB HBM3");
+  return text(out, size, bridged() ? "NVIDIA RTX A6000" : "NVIDIA H100 80GB HBM3");
 }
 
 SINEW_API Result nvmlDeviceGetUUID(Device device, char* out, unsigned size) {
@@ -105,13 +107,13 @@ SINEW_API Result nvmlDeviceGetMemoryInfo(Device, Memory* out) {
 }
 
 SINEW_API Result nvmlDeviceGetCudaComputeCapability(Device, int* major, int* minor) {
-  *major = is("bridged") ? 8 : 9;
-  *minor = is("bridged") ? 6 : 0;
+  *major = bridged() ? 8 : 9;
+  *minor = bridged() ? 6 : 0;
   return kSuccess;
 }
 
 SINEW_API Result nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
-  if (is("bridged")) return kNotSupported;
+  if (bridged()) return kNotSupported;
   *current = *pending = is("lost") && index_of(device) == 5 ? 1 : 0;
   return kSuccess;
 }
@@ -124,16 +126,23 @@ SINEW_API Result nvmlDeviceGetNvLinkState(Device, unsigned link, unsigned* activ
 
 SINEW_API Result nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, unsigned link, PciInfo* out) {
   if (link >= links()) return kInvalidArgument;
-  if (is("bridged")) return bus_id(out, kBridgedBuses[1 - index_of(device)]);
+  if (bridged()) return bus_id(out, kBridgedBuses[1 - index_of(device)]);
   bus_id(out, kSwitchOfLink[link]);
   if (is("virtual")) std::strcpy(out->bus_id, "FFFFFFFF:FFFF:FF.0");
+  return kSuccess;
+}
+
+SINEW_API Result nvmlDeviceGetNvLinkRemoteDeviceType(Device, unsigned link, int* out) {
+  constexpr int kSwitch = 2;
+  if (link >= links()) return kInvalidArgument;
+  *out = bridged() ? kRemoteGpu : kSwitch;
   return kSuccess;
 }
 
 SINEW_API Result nvmlDeviceGetFieldValues(Device, int values, FieldValue* out) {
   for (int v = 0; v < values; ++v) {
     constexpr unsigned kMegabytesPerSecond = 26562;
-    const bool known = out[v].field == kFieldNvLinkSpeed && out[v].scope < links() && !is("bridged");
+    const bool known = out[v].field == kFieldNvLinkSpeed && out[v].scope < links() && !bridged();
     out[v].result = known ? kSuccess : kNotSupported;
     if (known) out[v].value.number = kMegabytesPerSecond;
   }

@@ -60,6 +60,27 @@ TEST(Nvml, JoinsGpusDirectly_AndTakesTheDatasheetsSpeed_WhereTheDriverSaysNone) 
   EXPECT_THAT(m.gpus, Each(Field(&Gpu::mig, MigMode::Off)));
 }
 
+TEST(Nvml, DoesNotTakeAGpuThatIsNotShownForAnNvSwitch) {
+  const Machine m = with("half");
+  ASSERT_EQ(m.gpus.size(), 1u);
+  EXPECT_EQ(m.gpus[0].nvlinks, 4);
+  EXPECT_TRUE(m.nvswitches.empty());
+  EXPECT_THAT(m.unseen, Contains(Unseen{"NVLinks of gpu:0 to 0000:a1:00.0", "that GPU is not shown here"}));
+}
+
+/// hwloc's own variable shows the PCI tree of another machine, with the GPU at 1b:00.0 and a NIC beside it.
+TEST(Nvml, AddsToTheGpusThatPciShows) {
+  setenv("HWLOC_XMLFILE", TOPOLOGY_DATA "/two_sockets_hwloc.xml", 1);
+  const Machine m = with("dgx-h100");
+  unsetenv("HWLOC_XMLFILE");
+  ASSERT_EQ(m.gpus.size(), 8u) << "one of them by both";
+  EXPECT_EQ(m.gpus[0].pci, "0000:1b:00.0");
+  EXPECT_EQ(m.gpus[0].numa_node, 0);
+  EXPECT_EQ(m.gpus[0].memory_bytes, 81559ull << 20);
+  EXPECT_EQ(to_text(distance(m, "gpu:0", "pci:0000:18:00.0")), "PIX");
+  EXPECT_EQ(between(m, 0, 1), "NV18");
+}
+
 TEST(Nvml, TakesEndsThatAreNotShownForOneNvSwitch) {
   const Machine m = with("virtual");
   EXPECT_EQ(m.nvswitches, std::vector{NvSwitch{""}});
