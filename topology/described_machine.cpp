@@ -40,7 +40,7 @@ Machine machine_from_text(const std::string& text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(kSpaces);
   if (first == std::string::npos) throw Error(Code::InvalidArgument, fmt::format("{}: empty; {}", file, kExpected));
   if (text[first] == '{') return machine_from_json(text, file);
-  const std::string_view root = root_element(text);
+  const std::string_view root = text[first] == '<' ? root_element(text) : std::string_view();
   if (root == "system") return machine_from_nccl_xml(text, file);
   if (root == "topology") return machine_from_hwloc_xml(text, file);
   throw Error(Code::InvalidArgument, root.empty() ? fmt::format("{}: neither JSON nor XML; {}", file, kExpected)

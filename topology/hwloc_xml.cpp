@@ -20,8 +20,8 @@ HwlocTopology load(const std::string& text, const std::string& file) {
   HwlocTopology topology(raw, &hwloc_topology_destroy);
   const auto refuse = [&] {
     throw Error(Code::InvalidArgument,
-                fmt::format("{}: hwloc {:x} does not read it: {}; expected XML as `lstopo FILE.xml` writes it", file,
-                            hwloc_get_api_version(), std::strerror(errno)));
+                fmt::format("{}: hwloc does not read it: {}; expected XML as `lstopo FILE.xml` writes it", file,
+                            std::strerror(errno)));
   };
   errno = EINVAL;
   if (hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size() + 1)) != 0) refuse();

@@ -40,7 +40,11 @@ std::string binary(std::uint64_t bytes) {
   return fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
-std::string count(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string count(std::size_t n, std::string_view one, std::string_view more) {
+  return fmt::format("{} {}", n, n == 1 ? one : more);
+}
+
+std::string count(std::size_t n, std::string_view what) { return count(n, what, fmt::format("{}s", what)); }
 
 std::string core_list(const std::vector<int>& cores) {
   return cores.empty() ? "no cores" : fmt::format("core{} {}", cores.size() == 1 ? "" : "s", format_cpu_list(cores));
@@ -122,13 +126,31 @@ std::string gpu_line(const Gpu& gpu) {
   return fmt::format("{}", fmt::join(facts, ", "));
 }
 
-/// NVLinks once, at their first end.
+std::string nvlinks(int width) { return count(static_cast<std::size_t>(width), "NVLink"); }
+
+/// NVLinks once, at their first end: those to the NVSwitches together, as these are one fabric.
 void add_nvlinks(const Machine& machine, std::string_view part, Branch& branch) {
+  int switches = 0;
+  Link together{.bytes_per_s = Figure::of(0, ""), .width = 0};
   for (const Link& link : machine.links) {
     if (link.kind != LinkKind::NvLink || link.from != part) continue;
-    branch.add(fmt::format("{} to {}: {}", count(static_cast<std::size_t>(link.width), "NVLink"), link.to,
-                           bandwidth(link.bytes_per_s)));
+    if (!link.to.starts_with("nvswitch:")) {
+      branch.add(fmt::format("{} to {}: {}", nvlinks(link.width), link.to, bandwidth(link.bytes_per_s)));
+      continue;
+    }
+    ++switches;
+    together.width += link.width;
+    const auto& known = together.bytes_per_s.value;
+    if (known && link.bytes_per_s.value) {
+      together.bytes_per_s = Figure::of(*known + *link.bytes_per_s.value, link.bytes_per_s.source);
+    } else {
+      together.bytes_per_s = Figure::unknown(link.bytes_per_s.source);
+    }
   }
+  if (switches == 0) return;
+  branch.add(fmt::format("{} to {}: {}", nvlinks(together.width),
+                         count(static_cast<std::size_t>(switches), "NVSwitch", "NVSwitches"),
+                         bandwidth(together.bytes_per_s)));
 }
 
 void add_gpus(const Machine& machine, Branch& root) {

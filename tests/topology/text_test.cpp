@@ -26,7 +26,7 @@ TEST(TopologyText, IsATreeWithUnits) {
       "│  ├─ 0000:3a:00.0 bridge: 8086:2030, NUMA node 0, link unknown\n"
       "│  └─ 0000:3b:00.0 accelerator: NVIDIA H200, NUMA node 0, below 0000:3a:00.0, link 63 GB/s (PCI)\n"
       "├─ GPU 0: NVIDIA H200 at 0000:3b:00.0, NUMA node 0, 141 GiB, MIG off, 18 NVLinks of generation 4, GPU-257d8671\n"
-      "│  └─ 18 NVLinks to nvswitch:0: 450 GB/s (NVLink 4)\n"
+      "│  └─ 18 NVLinks to 1 NVSwitch: 450 GB/s (NVLink 4)\n"
       "├─ NVSwitch 0: at 0000:07:00.0\n"
       "├─ network\n"
       "│  ├─ lo: loopback, running, 127.0.0.1/8, rate unknown (loopback is no wire)\n"
