@@ -1,5 +1,6 @@
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 
@@ -9,18 +10,11 @@
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/network_interfaces.hpp>
+#include <sinew/topology/nvml_gpus.hpp>
 #include <sinew/topology/processors.hpp>
 
 namespace sinew {
 namespace {
-
-void add_network_links(Machine& machine) {
-  for (const Nic& nic : machine.nics) {
-    if (nic.loopback) continue;
-    machine.links.push_back({LinkKind::Network, "nic:" + nic.name, "network", nic.bytes_per_s,
-                             Figure::unknown("depends on the peer; not measured")});
-  }
-}
 
 /// The gaps that hold on any machine of its kind, beside those the readers noticed themselves.
 void add_known_gaps(Machine& machine) {
@@ -28,8 +22,13 @@ void add_known_gaps(Machine& machine) {
   if (!std::filesystem::exists("/sys/bus/pci", error)) {
     machine.unseen.push_back({"PCI devices", "/sys/bus/pci is not there: no PCI bus, or /sys is not mounted"});
   }
-  if (machine.gpus.size() > 1) {
-    machine.unseen.push_back({"links between GPUs", "PCI shows them only through its bridges; NVLink is not read"});
+  constexpr std::uint16_t kMellanox = 0x15b3;  // all its adapters offer RDMA
+  const auto offers_rdma = [](const PciDevice& d) { return d.kind == PciKind::Network && d.vendor_id == kMellanox; };
+  const bool no_port = std::ranges::all_of(machine.nics, [](const Nic& nic) { return nic.rdma.device.empty(); });
+  if (no_port && std::ranges::any_of(machine.pci_devices, offers_rdma)) {
+    machine.unseen.push_back({"RDMA ports",
+                              "there are adapters that have them, but /sys/class/infiniband lists none: "
+                              "its drivers are not loaded, or this container is not shown them"});
   }
 }
 
@@ -51,6 +50,7 @@ Machine discover(const Config& config) {
     read_processors(machine);
   }
   machine.nics = read_network_interfaces("/sys", machine.unseen);
+  read_nvml(machine);
   add_network_links(machine);
   add_known_gaps(machine);
   return machine;

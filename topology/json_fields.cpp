@@ -1,3 +1,4 @@
+#include <sinew/topology/field_error.hpp>
 #include <sinew/topology/json_fields.hpp>
 
 namespace sinew::json_fields {
@@ -10,6 +11,10 @@ Json parse(std::string_view text) {
     if (const std::size_t end = what.find("] parse error at "); end != std::string_view::npos)
       what.remove_prefix(end + 17);
     throw Error(Code::InvalidArgument, fmt::format("not JSON: {}", what));
+  } catch (const nlohmann::json::exception& error) {  // a number that no double holds
+    std::string_view what(error.what());
+    if (const std::size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
+    throw Error(Code::InvalidArgument, fmt::format("not JSON that can be held: {}", what));
   }
 }
 
@@ -27,13 +32,11 @@ void reject(const std::string& path, std::string_view expected, const Json& foun
   std::string shown =
       found.is_structured() ? found.type_name() : found.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (shown.size() > kLongest) shown = shown.substr(0, kLongest) + "...";
-  throw Error(Code::InvalidArgument,
-              fmt::format("{}: expected {}, found {}", path.empty() ? "top level" : path, expected, shown));
+  throw FieldError(path, fmt::format("expected {}, found {}", expected, shown));
 }
 
 void reject_absent(const std::string& path, std::string_view key) {
-  throw Error(Code::InvalidArgument,
-              fmt::format("{}: expected a member \"{}\"", path.empty() ? "top level" : path, key));
+  throw FieldError(path, fmt::format("expected a member \"{}\"", key));
 }
 
 }  // namespace sinew::json_fields

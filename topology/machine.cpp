@@ -10,6 +10,27 @@ std::string_view name_of(PciKind kind) noexcept {
     case PciKind::Accelerator: return "accelerator";
     case PciKind::Storage: return "storage";
     case PciKind::Other: return "other";
+    case PciKind::Switch: return "switch";
+  }
+  return {};
+}
+
+std::string_view name_of(MigMode mode) noexcept {
+  switch (mode) {
+    case MigMode::Unknown: return "unknown";
+    case MigMode::Off: return "off";
+    case MigMode::On: return "on";
+  }
+  return {};
+}
+
+std::string_view name_of(RdmaState state) noexcept {
+  switch (state) {
+    case RdmaState::Unknown: return "unknown";
+    case RdmaState::Down: return "down";
+    case RdmaState::Init: return "init";
+    case RdmaState::Armed: return "armed";
+    case RdmaState::Active: return "active";
   }
   return {};
 }
@@ -29,6 +50,7 @@ std::string_view name_of(LinkKind kind) noexcept {
     case LinkKind::Memory: return "memory";
     case LinkKind::Pci: return "pci";
     case LinkKind::Network: return "network";
+    case LinkKind::NvLink: return "nvlink";
   }
   return {};
 }

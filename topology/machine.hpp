@@ -54,7 +54,9 @@ struct Cache {
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
-enum class PciKind : std::uint8_t { Bridge, Network, Display, Accelerator, Storage, Other };
+/// Bridge: one port of a switch, or a root port, as the kernel lists them. Switch: a whole one, from sources that do
+/// not list its ports.
+enum class PciKind : std::uint8_t { Bridge, Network, Display, Accelerator, Storage, Other, Switch };
 
 /// A PCI device that moves data, or a bridge that leads to one.
 struct PciDevice {
@@ -65,14 +67,29 @@ struct PciDevice {
   std::string name;    ///< vendor and model where a name table is installed, else empty
   std::string parent;  ///< address of the bridge above; empty: the host's root complex
   int numa_node = -1;
+  std::string root;  ///< "0000:3a": domain and bus right below the host bridge that leads to it; empty: unknown
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
 };
+
+/// Whether a GPU is cut into instances (MIG).
+enum class MigMode : std::uint8_t { Unknown, Off, On };
 
 struct Gpu {
   std::string name;
   std::string pci;  ///< PciDevice::address
   int numa_node = -1;
+  std::string uuid;                ///< "GPU-257d8671-..."; empty: unknown
+  std::uint64_t memory_bytes = 0;  ///< 0: unknown
+  MigMode mig = MigMode::Unknown;
+  int nvlinks = -1;           ///< that are up; -1: unknown
+  int nvlink_generation = 0;  ///< 0: unknown, or none
   friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+/// All NVSwitches of a machine are one fabric: whoever is linked to one reaches all GPUs on any.
+struct NvSwitch {
+  std::string pci;  ///< its address; empty: it is there, but this machine does not show it (virtual machines)
+  friend bool operator==(const NvSwitch&, const NvSwitch&) = default;
 };
 
 enum class NicKind : std::uint8_t { Ethernet, InfiniBand, RoCE, Other };
@@ -84,7 +101,18 @@ struct NicAddress {
   friend bool operator==(const NicAddress&, const NicAddress&) = default;
 };
 
-/// A network interface, or an RDMA port that has none ("mlx5_0:1").
+/// InfiniBand's states of a port; Active alone carries data.
+enum class RdmaState : std::uint8_t { Unknown, Down, Init, Armed, Active };
+
+struct RdmaPort {
+  std::string device;  ///< "mlx5_0"; empty: no RDMA
+  int number = 0;      ///< from 1
+  RdmaState state = RdmaState::Unknown;
+  std::string gid;  ///< the first of its table, "fe80:0000:..."; empty: unknown
+  friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
+};
+
+/// A network interface, or an RDMA port that has none (then named "mlx5_0:1").
 struct Nic {
   std::string name;
   NicKind kind = NicKind::Ethernet;
@@ -96,22 +124,24 @@ struct Nic {
   std::uint32_t mtu_bytes = 0;
   std::vector<NicAddress> addresses;
   Figure bytes_per_s;
-  std::string rdma_port;  ///< "mlx5_0:1"; empty: none
-  std::string pci;        ///< PciDevice::address; empty: a virtual interface
+  RdmaPort rdma;
+  std::string pci;  ///< PciDevice::address; empty: a virtual interface
   int numa_node = -1;
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
-enum class LinkKind : std::uint8_t { Memory, Pci, Network };
+enum class LinkKind : std::uint8_t { Memory, Pci, Network, NvLink };
 
-/// What joins two parts of the machine. Parts are named "numa:0", "package:0", "pci:0000:3b:00.0", "nic:eth0",
-/// "host" (the root complex) and "network".
+/// What joins two parts of the machine. Parts are named "numa:0", "package:0", "pci:0000:3b:00.0", "nic:eth0", "gpu:0"
+/// and "nvswitch:0" (indices in Machine::gpus and nvswitches), "host" (the root complex) and "network". The figures
+/// hold for one direction; a pair of parts has at most one link of a kind.
 struct Link {
   LinkKind kind = LinkKind::Pci;
   std::string from;
   std::string to;
   Figure bytes_per_s;
   Figure latency_s;
+  int width = 1;  ///< NVLinks side by side, that bytes_per_s counts together
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -136,6 +166,7 @@ struct Machine {
   std::vector<Core> cores;
   std::vector<PciDevice> pci_devices;
   std::vector<Gpu> gpus;
+  std::vector<NvSwitch> nvswitches;
   std::vector<Nic> nics;
   std::vector<Link> links;
   std::vector<Unseen> unseen;
@@ -143,7 +174,9 @@ struct Machine {
 };
 
 SINEW_API std::string_view name_of(PciKind kind) noexcept;
+SINEW_API std::string_view name_of(MigMode mode) noexcept;
 SINEW_API std::string_view name_of(NicKind kind) noexcept;
+SINEW_API std::string_view name_of(RdmaState state) noexcept;
 SINEW_API std::string_view name_of(LinkKind kind) noexcept;
 
 }  // namespace sinew

@@ -97,10 +97,20 @@ std::vector<Nic> read_network_interfaces(const std::filesystem::path& sys, std::
   std::vector<Nic> nics = interfaces_of_kernel(unseen);
   for (Nic& nic : nics) add_sysfs_facts(nic, sys);
   for (Nic& port : read_rdma_ports(sys)) {
-    const auto taken = [&](const Nic& nic) { return nic.rdma_port == port.rdma_port; };
+    const auto taken = [&](const Nic& nic) {
+      return nic.rdma.device == port.rdma.device && nic.rdma.number == port.rdma.number;
+    };
     if (std::ranges::none_of(nics, taken)) nics.push_back(std::move(port));
   }
   return nics;
+}
+
+void add_network_links(Machine& machine) {
+  for (const Nic& nic : machine.nics) {
+    if (nic.loopback) continue;
+    machine.links.push_back({LinkKind::Network, "nic:" + nic.name, "network", nic.bytes_per_s,
+                             Figure::unknown("depends on the peer; not measured")});
+  }
 }
 
 }  // namespace sinew

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/hwloc_topology.hpp>
 #include <sinew/topology/pci.hpp>
 #include <sinew/topology/processors.hpp>
 
@@ -159,20 +158,21 @@ void read_distances(hwloc_topology_t topology, Machine& machine) {
 
 }  // namespace
 
-void read_processors(Machine& machine) {
-  const HwlocTopology topology = load();
+void read_processors(Machine& machine) { read_processors(load().get(), machine); }
+
+void read_processors(hwloc_topology_t topology, Machine& machine) {
   std::vector<hwloc_obj_t> cores;
-  read_cores(topology.get(), cores, machine);
-  for (const hwloc_obj_t object : objects_of(topology.get(), HWLOC_OBJ_PACKAGE)) {
+  read_cores(topology, cores, machine);
+  for (const hwloc_obj_t object : objects_of(topology, HWLOC_OBJ_PACKAGE)) {
     const char* model = hwloc_obj_get_info_by_name(object, "CPUModel");
     machine.packages.push_back(
         {static_cast<int>(object->os_index), model == nullptr ? "" : model, cores_in(cores, object)});
   }
-  read_caches(topology.get(), cores, machine);
-  read_memory(topology.get(), cores, machine);
-  read_total_memory(topology.get(), machine);
-  read_distances(topology.get(), machine);
-  read_pci(topology.get(), machine);
+  read_caches(topology, cores, machine);
+  read_memory(topology, cores, machine);
+  read_total_memory(topology, machine);
+  read_distances(topology, machine);
+  read_pci(topology, machine);
 }
 
 }  // namespace sinew

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sinew/topology/hwloc_topology.hpp>
 #include <sinew/topology/machine.hpp>
 
 namespace sinew {
@@ -9,5 +10,8 @@ namespace sinew {
 /// hwloc honours its own variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC), so a machine that is elsewhere can be shown.
 /// Errors: Error{System} if hwloc cannot read the processors.
 void read_processors(Machine& machine);
+
+/// The same of a topology that is loaded, this machine's or another's.
+void read_processors(hwloc_topology_t topology, Machine& machine);
 
 }  // namespace sinew

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/topology/cpu_list.hpp>
+#include <sinew/topology/distance_matrix.hpp>
 #include <sinew/topology/text.hpp>
 
 namespace sinew {
@@ -39,7 +40,11 @@ std::string binary(std::uint64_t bytes) {
   return fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
-std::string count(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string count(std::size_t n, std::string_view one, std::string_view more) {
+  return fmt::format("{} {}", n, n == 1 ? one : more);
+}
+
+std::string count(std::size_t n, std::string_view what) { return count(n, what, fmt::format("{}s", what)); }
 
 std::string core_list(const std::vector<int>& cores) {
   return cores.empty() ? "no cores" : fmt::format("core{} {}", cores.size() == 1 ? "" : "s", format_cpu_list(cores));
@@ -108,12 +113,63 @@ void add_pci(const Machine& machine, Branch& root) {
   }
 }
 
+std::string gpu_line(const Gpu& gpu) {
+  std::vector<std::string> facts{fmt::format("{} at {}", gpu.name.empty() ? "unnamed" : gpu.name, gpu.pci)};
+  if (gpu.numa_node >= 0) facts.push_back(fmt::format("NUMA node {}", gpu.numa_node));
+  if (gpu.memory_bytes > 0) facts.push_back(binary(gpu.memory_bytes));
+  if (gpu.mig != MigMode::Unknown) facts.push_back(fmt::format("MIG {}", name_of(gpu.mig)));
+  if (gpu.nvlinks >= 0) {
+    facts.push_back(count(static_cast<std::size_t>(gpu.nvlinks), "NVLink"));
+    if (gpu.nvlink_generation > 0) facts.back() += fmt::format(" of generation {}", gpu.nvlink_generation);
+  }
+  if (!gpu.uuid.empty()) facts.push_back(gpu.uuid);
+  return fmt::format("{}", fmt::join(facts, ", "));
+}
+
+std::string nvlinks(int width) { return count(static_cast<std::size_t>(width), "NVLink"); }
+
+/// NVLinks once, at their first end: those to the NVSwitches together, as these are one fabric.
+void add_nvlinks(const Machine& machine, std::string_view part, Branch& branch) {
+  int switches = 0;
+  Link together{.bytes_per_s = Figure::of(0, ""), .width = 0};
+  for (const Link& link : machine.links) {
+    if (link.kind != LinkKind::NvLink || link.from != part) continue;
+    if (!link.to.starts_with("nvswitch:")) {
+      branch.add(fmt::format("{} to {}: {}", nvlinks(link.width), link.to, bandwidth(link.bytes_per_s)));
+      continue;
+    }
+    ++switches;
+    together.width += link.width;
+    const auto& known = together.bytes_per_s.value;
+    if (known && link.bytes_per_s.value) {
+      together.bytes_per_s = Figure::of(*known + *link.bytes_per_s.value, link.bytes_per_s.source);
+    } else {
+      together.bytes_per_s = Figure::unknown(link.bytes_per_s.source);
+    }
+  }
+  if (switches == 0) return;
+  branch.add(fmt::format("{} to {}: {}", nvlinks(together.width),
+                         count(static_cast<std::size_t>(switches), "NVSwitch", "NVSwitches"),
+                         bandwidth(together.bytes_per_s)));
+}
+
 void add_gpus(const Machine& machine, Branch& root) {
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
-    const Gpu& gpu = machine.gpus[i];
-    root.add(fmt::format("GPU {}: {} at {}{}", i, gpu.name.empty() ? "unnamed" : gpu.name, gpu.pci,
-                         gpu.numa_node < 0 ? "" : fmt::format(", NUMA node {}", gpu.numa_node)));
+    Branch& branch = root.add(fmt::format("GPU {}: {}", i, gpu_line(machine.gpus[i])));
+    add_nvlinks(machine, fmt::format("gpu:{}", i), branch);
   }
+  for (std::size_t i = 0; i < machine.nvswitches.size(); ++i) {
+    const std::string& pci = machine.nvswitches[i].pci;
+    root.add(fmt::format("NVSwitch {}: {}", i, pci.empty() ? "not shown by this machine" : "at " + pci));
+  }
+}
+
+/// "RDMA port mlx5_0:1 (active, GID fe80:...)".
+std::string rdma_fact(const Nic& nic) {
+  const std::string name = fmt::format("{}:{}", nic.rdma.device, nic.rdma.number);
+  std::string fact = name == nic.name ? "RDMA port" : "RDMA port " + name;
+  fact += fmt::format(" ({}", nic.rdma.state == RdmaState::Unknown ? "state unknown" : name_of(nic.rdma.state));
+  return fact + (nic.rdma.gid.empty() ? ")" : fmt::format(", GID {})", nic.rdma.gid));
 }
 
 std::string nic_line(const Nic& nic) {
@@ -122,7 +178,7 @@ std::string nic_line(const Nic& nic) {
   if (!nic.driver.empty()) facts.back() += fmt::format(" ({})", nic.driver);
   facts.emplace_back(nic.running ? "running" : nic.up ? "up without a link" : "down");
   for (const NicAddress& address : nic.addresses) facts.push_back(fmt::format("{}/{}", address.text, address.prefix));
-  if (!nic.rdma_port.empty() && nic.rdma_port != nic.name) facts.push_back("RDMA port " + nic.rdma_port);
+  if (!nic.rdma.device.empty()) facts.push_back(rdma_fact(nic));
   if (nic.numa_node >= 0) facts.push_back(fmt::format("NUMA node {}", nic.numa_node));
   facts.push_back(network_rate(nic.bytes_per_s));
   return fmt::format("{}: {}", nic.name, fmt::join(facts, ", "));
@@ -133,7 +189,8 @@ std::string nic_line(const Nic& nic) {
 std::string to_text(const Machine& machine) {
   Branch root{
       fmt::format("{}: {} {}, {} of memory, {}, {} usable", machine.host_name, machine.system, machine.architecture,
-                  binary(machine.memory_bytes), count(machine.cores.size(), "core"), machine.usable_cores),
+                  machine.memory_bytes == 0 ? "an unknown amount" : binary(machine.memory_bytes),
+                  count(machine.cores.size(), "core"), machine.usable_cores),
       {}};
   root.add("identity: " + machine.identity);
   add_processors(machine, root);
@@ -142,6 +199,10 @@ std::string to_text(const Machine& machine) {
   Branch& network = root.add("network");
   for (const Nic& nic : machine.nics) network.add(nic_line(nic));
   if (machine.nics.empty()) network.add("no interfaces");
+  if (const auto lines = distance_matrix(machine); !lines.empty()) {
+    Branch& distances = root.add("distances");
+    for (const std::string& line : lines) distances.add(line);
+  }
   if (!machine.unseen.empty()) {
     Branch& unseen = root.add("not seen");
     for (const Unseen& gap : machine.unseen) unseen.add(fmt::format("{}: {}", gap.what, gap.why));

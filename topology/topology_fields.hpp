@@ -50,12 +50,29 @@ void fields(V&& v, typename std::decay_t<V>::template Access<PciDevice>& d) {
   v("name", d.name);
   v("parent", d.parent);
   v("numa_node", d.numa_node);
+  v("root", d.root);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<Gpu>& g) {
   v("name", g.name);
   v("pci", g.pci);
   v("numa_node", g.numa_node);
+  v("uuid", g.uuid);
+  v("memory_bytes", g.memory_bytes);
+  v("mig", g.mig);
+  v("nvlinks", g.nvlinks);
+  v("nvlink_generation", g.nvlink_generation);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<NvSwitch>& s) {
+  v("pci", s.pci);
+}
+template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<RdmaPort>& p) {
+  v("device", p.device);
+  v("number", p.number);
+  v("state", p.state);
+  v("gid", p.gid);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<NicAddress>& a) {
@@ -75,7 +92,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Nic>& n) {
   v("mtu_bytes", n.mtu_bytes);
   v("addresses", n.addresses);
   v("bytes_per_s", n.bytes_per_s);
-  v("rdma_port", n.rdma_port);
+  v("rdma", n.rdma);
   v("pci", n.pci);
   v("numa_node", n.numa_node);
 }
@@ -86,6 +103,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Link>& l) {
   v("to", l.to);
   v("bytes_per_s", l.bytes_per_s);
   v("latency_s", l.latency_s);
+  v("width", l.width);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<Unseen>& u) {
@@ -106,6 +124,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("cores", m.cores);
   v("pci_devices", m.pci_devices);
   v("gpus", m.gpus);
+  v("nvswitches", m.nvswitches);
   v("nics", m.nics);
   v("links", m.links);
   v("unseen", m.unseen);

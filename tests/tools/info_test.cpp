@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +34,18 @@ TEST(SinewInfo, PrintsTopologyAsJsonThatCanBeRead) {
   }
 }
 
+TEST(SinewInfo, ShowsAnotherMachine_ByNameOrFile) {
+  const Outcome named = info({"topology", "--from", "dgx-h100"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_THAT(named.out, StartsWith("dgx-h100: "));
+  EXPECT_THAT(named.out, HasSubstr("├─ GPU 7: NVIDIA H100 80GB HBM3 at 0000:df:00.0, NUMA node 1, 80 GiB, 18 NVLinks"));
+  EXPECT_THAT(named.out, HasSubstr("18 NVLinks to 4 NVSwitches: 450 GB/s (H100 datasheet"));
+  EXPECT_THAT(named.out, HasSubstr("NV#: so many NVLinks; PIX: at most one PCI switch"));
+  const Outcome file = info({"topology", "--json", "--from", TOPOLOGY_DATA "/dgx_h100_nccl.xml"});
+  EXPECT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_EQ(machine_from_json(file.out).gpus.size(), 8u);
+}
+
 TEST(SinewInfo, ShowsConfigurationInEffect) {
   const Outcome text = info({"config"}, {"SINEW_TIMEOUT=30s"});
   EXPECT_EQ(text.exit_code, 0);
@@ -49,6 +63,18 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
     return outcome.err;
   };
   EXPECT_THAT(complaint({"topologie"}), StartsWith("sinew-info: topologie: expected one of topology, "));
+  EXPECT_EQ(
+      complaint({"topology", "--from", "dgx-9"}),
+      "sinew-info: 'dgx-9': expected a file that can be read, or one of the machines dgx-a100, dgx-h100, dgx-h200, "
+      "xeon-2s, epyc-2s\n");
+  const std::string broken = testing::TempDir() + "sinew-broken-hwloc.xml";
+  std::ofstream(broken) << "<topology version=\"2.0\"><object type=\"Nonsense\">\n</topology>\n";
+  EXPECT_THAT(complaint({"topology", "--from", broken}), StartsWith("sinew-info: " + broken + ": hwloc "));
+  std::ofstream(broken) << "<system version=\"1\">\n<cpu/></system>\n";
+  EXPECT_EQ(complaint({"topology", "--from", broken}),
+            "sinew-info: " + broken + ":2: <cpu>: expected an attribute numaid\n");
+  EXPECT_THAT(complaint({"topology", "--from", SINEW_INFO}),
+              HasSubstr(": neither JSON nor XML; expected sinew's JSON"));
   EXPECT_EQ(complaint({"config", "more"}), "sinew-info: more: expected nothing more\n");
   EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
   EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr("'foo': expected a collective, one of all_reduce, "));

@@ -51,10 +51,11 @@ TEST(TopologyJson, NamesUnknownFiguresNull) {
 
 TEST(TopologyJson, SaysWhereItIsWrong) {
   EXPECT_THAT(message_of("{\"format\": "), testing::StartsWith("not JSON: line 1, column 12"));
+  EXPECT_EQ(message_of("{\"format\": 1e999}"), "not JSON that can be held: number overflow parsing '1e999'");
   EXPECT_EQ(message_of("[]"), "top level: expected an object, found array");
   EXPECT_EQ(message_of("{}"), "top level: expected a member \"format\"");
-  EXPECT_EQ(message_of(R"({"format":"sinew machine 2"})"),
-            "format: expected \"sinew machine 1\", found \"sinew machine 2\"");
+  EXPECT_EQ(message_of(R"({"format":"sinew machine 1"})"),
+            "format: expected \"sinew machine 2\", found \"sinew machine 1\"");
   EXPECT_EQ(message_of(edited(R"("usable_cores":4)", R"("usable_cores":"4")")),
             "usable_cores: expected an integer from -2147483648 to 2147483647, found \"4\"");
   EXPECT_EQ(message_of(edited(R"("memory_bytes":)", R"("memory_bytes":-)")).substr(0, 12), "memory_bytes");
@@ -68,6 +69,65 @@ TEST(TopologyJson, SaysWhereItIsWrong) {
             "nics[0].loopback: expected true or false, found 1");
   EXPECT_EQ(message_of(edited(R"("unseen":[)", R"("unseenn":[)")), "top level: expected a member \"unseen\"");
   EXPECT_EQ(message_of(edited(R"("gpus":[{)", R"("gpus":[3,{)")), "gpus[0]: expected an object, found 3");
+}
+
+TEST(TopologyJson, RejectsWhatLeadsNowhere) {
+  EXPECT_EQ(message_of(edited(R"("model":"Model A","cores":[0,1])", R"("model":"Model A","cores":[0,4])")),
+            "packages[0].cores[1]: expected an index of \"cores\", which has 4, found 4");
+  EXPECT_EQ(message_of(edited(R"("cores":[0]}])", R"("cores":[-1]}])")),
+            "caches[2].cores[0]: expected an index of \"cores\", which has 4, found -1");
+  EXPECT_EQ(message_of(edited(R"("parent":"0000:3a:00.0")", R"("parent":"0000:3f:00.0")")),
+            "pci_devices[1].parent: expected the address of a device of \"pci_devices\", found \"0000:3f:00.0\"");
+  EXPECT_EQ(message_of(edited(R"("parent":"")", R"("parent":"0000:3b:00.0")")),
+            "pci_devices[0].parent: the bridges above 0000:3a:00.0 go round");
+  EXPECT_EQ(message_of(edited(R"("address":"0000:3a:00.0")", R"("address":"0000:3b:00.0")")),
+            "pci_devices[1].address: \"0000:3b:00.0\" is listed twice");
+  EXPECT_EQ(message_of(edited(R"("from":"gpu:0")", R"("from":"gpu:1")")),
+            "links[2].from: expected one of 1 GPUs and 1 NVSwitches, found \"gpu:1\"");
+  EXPECT_EQ(message_of(edited(R"("to":"nvswitch:0")", R"("to":"nvswitch:x")")),
+            "links[2].to: expected one of 1 GPUs and 1 NVSwitches, found \"nvswitch:x\"");
+  EXPECT_EQ(message_of(edited(R"("width":18)", R"("width":0)")), "links[2].width: expected 1 to 1024, found 0");
+  EXPECT_EQ(message_of(edited(R"("mig":"off")", R"("mig":"half")")),
+            "gpus[0].mig: expected one of unknown off on, found \"half\"");
+}
+
+TEST(TopologyJson, NamesFileAndLine_WhenReadFromAFile) {
+  const std::string good = to_json(sample_machine());
+  const auto complaint = [](const std::string& text) -> std::string {
+    try {
+      (void)machine_from_json(text, "box.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  /// Line, from 1, of the `nth` place that has `what`.
+  const auto line_of = [&](std::string_view what, int nth) {
+    std::size_t at = good.find(what);
+    for (; nth > 1; --nth) at = good.find(what, at + 1);
+    EXPECT_NE(at, std::string::npos) << what;
+    return std::to_string(1 + std::count(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  };
+  const auto broken = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_EQ(complaint(good), "no error");
+  EXPECT_EQ(complaint(broken("\"state\": \"armed\"", "\"state\": 7")),
+            "box.json:" + line_of("\"state\"", 2) +
+                ": nics[1].rdma.state: expected one of unknown down init armed active, found 7");
+  EXPECT_EQ(complaint(broken("\"width\": 18", "\"width\": 0")),
+            "box.json:" + line_of("\"width\"", 3) + ": links[2].width: expected 1 to 1024, found 0");
+  std::string negative = good;  // the last of a list of numbers, one per line
+  const std::size_t last = negative.find("7\n");
+  negative.replace(last, 1, "\"7\"");
+  EXPECT_EQ(complaint(negative), "box.json:" + line_of("7\n", 1) +
+                                     ": cores[3].cpus[1]: expected an integer from -2147483648 to 2147483647, found "
+                                     "\"7\"");
+  EXPECT_EQ(complaint(broken("\"unseen\"", "\"unsaid\"")), "box.json:1: top level: expected a member \"unseen\"");
+  EXPECT_EQ(complaint(broken("\"pci\": \"0000:07:00.0\"", "\"pcie\": 1")),
+            "box.json:" + line_of("{\n      \"pci\": \"0000:07", 1) + ": nvswitches[0]: expected a member \"pci\"");
+  EXPECT_THAT(complaint("{\n\n  \"format\": ,"), testing::StartsWith("box.json: not JSON: line 3, column 13"));
 }
 
 TEST(TopologyJson, RejectsARankOnNoHost) {

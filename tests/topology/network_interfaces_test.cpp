@@ -117,7 +117,7 @@ TEST_F(FakeSysfs, TellsRoceFromInfiniBand) {
   file("class/infiniband/mlx5_1/ports/1/rate", "400 Gb/sec (4X NDR)");
   const Nic roce = seen({.name = "eth7", .driver = "mlx5_core"});
   EXPECT_EQ(roce.kind, NicKind::RoCE);
-  EXPECT_EQ(roce.rdma_port, "mlx5_0:1");
+  EXPECT_EQ(roce.rdma, (RdmaPort{"mlx5_0", 1, RdmaState::Active, ""}));
   const std::vector<Nic> ports = read_rdma_ports(sys_);
   ASSERT_EQ(ports.size(), 2u);
   EXPECT_EQ(ports[0].kind, NicKind::RoCE);

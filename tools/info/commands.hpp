@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class App;
 }
@@ -17,6 +19,7 @@ void add_config_command(CLI::App& app, const InfoOptions& options);
 void add_plan_command(CLI::App& app, const InfoOptions& options);
 void add_transports_command(CLI::App& app, const InfoOptions& options);
 
-void print_topology(const InfoOptions& options);
+/// `from`: as described_machine() takes it; empty: this machine.
+void print_topology(const InfoOptions& options, const std::string& from);
 
 }  // namespace sinew::tools

@@ -1,0 +1,109 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/topology/described_machine.hpp>
+#include <sinew/topology/json.hpp>
+
+#include "sample_machine.hpp"
+
+namespace sinew {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string complaint(const std::string& text) {
+  try {
+    (void)machine_from_text(text, "given");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DescribedMachine, IsToldApartByContent) {
+  EXPECT_EQ(machine_from_text(" \n" + to_json(test::sample_machine()), "x"), test::sample_machine());
+  const Machine nccl = machine_from_text("<?xml version='1.0'?><!-- <topology> --><system version='1'/>", "x/box.xml");
+  EXPECT_EQ(nccl.host_name, "box");
+  EXPECT_EQ(nccl.system, "NCCL topology");
+  EXPECT_EQ(described_machine("dgx-h200").gpus.size(), 8u);
+}
+
+TEST(DescribedMachine, SaysWhatItWouldRead_WhenItIsSomethingElse) {
+  EXPECT_THAT(complaint(""), StartsWith("given: empty; expected sinew's JSON"));
+  EXPECT_THAT(complaint("hello"), StartsWith("given: neither JSON nor XML; expected "));
+  EXPECT_THAT(complaint("<graphs version='1'/>"), StartsWith("given: XML of a <graphs>; expected "));
+  EXPECT_THAT(complaint("<!-- only"), StartsWith("given: neither JSON nor XML"));
+  EXPECT_THAT(complaint("{}"), StartsWith("given:1: top level: expected a member"));
+}
+
+TEST(DescribedMachine, ListsTheNames_WhenThereIsNoSuchFileEither) {
+  try {
+    (void)described_machine("dgx-h10");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "'dgx-h10': expected a file that can be read, or one of the machines dgx-a100, dgx-h100, dgx-h200, "
+                 "xeon-2s, epyc-2s");
+  }
+}
+
+class HwlocXml : public testing::Test {
+ protected:
+  static const Machine& machine() {
+    static const Machine read = described_machine(TOPOLOGY_DATA "/two_sockets_hwloc.xml");
+    return read;
+  }
+};
+
+/// What the file says, counted by hand.
+TEST_F(HwlocXml, GivesProcessorsMemoryAndCaches) {
+  const Machine& m = machine();
+  EXPECT_EQ(m.host_name, "box7");
+  EXPECT_EQ(m.system, "Linux 6.1.0");
+  EXPECT_EQ(m.architecture, "x86_64");
+  ASSERT_EQ(m.packages.size(), 2u);
+  EXPECT_EQ(m.packages[1].model, "Model B");
+  ASSERT_EQ(m.numa_nodes.size(), 2u);
+  EXPECT_EQ(m.numa_nodes[1].memory_bytes, 68719476736u);
+  EXPECT_EQ(m.memory_bytes, 2 * 68719476736u);
+  ASSERT_EQ(m.cores.size(), 4u);
+  EXPECT_EQ(m.cores[1].cpus, (std::vector{1, 5}));
+  EXPECT_EQ(m.usable_cores, 4);
+  EXPECT_EQ(m.caches.front().bytes, 33554432u);
+}
+
+TEST_F(HwlocXml, GivesNicsAndGpusWithTheirPlaces) {
+  const Machine& m = machine();
+  ASSERT_EQ(m.nics.size(), 2u);
+  const auto ib = std::ranges::find(m.nics, "ib0", &Nic::name);
+  ASSERT_NE(ib, m.nics.end());
+  EXPECT_EQ(ib->kind, NicKind::InfiniBand);
+  EXPECT_EQ(ib->rdma, (RdmaPort{"mlx5_0", 1, RdmaState::Active, "fe80:0000:0000:0000:b83f:d203:0018:0000"}));
+  EXPECT_EQ(ib->pci, "0000:18:00.0");
+  EXPECT_EQ(ib->numa_node, 0);
+  EXPECT_FALSE(ib->bytes_per_s.value);
+  EXPECT_EQ(m.nics[1].name, "eth0");
+  EXPECT_EQ(m.nics[1].kind, NicKind::Ethernet);
+  ASSERT_EQ(m.gpus.size(), 1u);
+  EXPECT_EQ(m.gpus[0].name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(m.gpus[0].uuid, "GPU-257d8671-d0e6-d1a7-dea9-952249a668fa");
+  EXPECT_EQ(m.gpus[0].pci, "0000:1b:00.0");
+  EXPECT_EQ(machine_from_json(to_json(m)), m);
+}
+
+TEST_F(HwlocXml, NamesTheFile_WhenHwlocRefusesIt) {
+  EXPECT_THAT(complaint("<topology version=\"2.0\"><object type=\"Nonsense\"></topology>"),
+              testing::AllOf(StartsWith("given: hwloc "), HasSubstr(" does not read it: ")));
+  EXPECT_THAT(complaint("<topology version=\"2.0\">"), StartsWith("given: hwloc "));
+}
+
+}  // namespace
+}  // namespace sinew

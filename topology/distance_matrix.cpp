@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/topology/distance.hpp>
+#include <sinew/topology/distance_matrix.hpp>
+
+namespace sinew {
+namespace {
+
+struct Row {
+  std::string part;  ///< as distance() names it
+  std::string title;
+};
+
+std::vector<Row> rows_of(const Machine& machine) {
+  std::vector<Row> rows;
+  for (std::size_t g = 0; g < machine.gpus.size(); ++g) {
+    rows.push_back({fmt::format("gpu:{}", g), fmt::format("GPU{}", g)});
+  }
+  for (const Nic& nic : machine.nics) {
+    if (!nic.pci.empty()) rows.push_back({"nic:" + nic.name, nic.name});
+  }
+  if (machine.gpus.empty() && rows.size() < 2) return {};
+  for (const NumaNode& node : machine.numa_nodes) {
+    rows.push_back({fmt::format("numa:{}", node.id), fmt::format("NUMA{}", node.id)});
+  }
+  return rows;
+}
+
+std::string meaning_of(Between between) {
+  switch (between) {
+    case Between::Nothing: return {};
+    case Between::NvLink: return "NV#: so many NVLinks";
+    case Between::Pix: return "PIX: at most one PCI switch";
+    case Between::Pxb: return "PXB: several PCI switches";
+    case Between::Phb: return "PHB: a host bridge";
+    case Between::Node: return "NODE: host bridges of a NUMA node";
+    case Between::Sys: return "SYS: the way between NUMA nodes";
+    case Between::Unknown: return "?: not known where one of them is";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> distance_matrix(const Machine& machine) {
+  const std::vector<Row> rows = rows_of(machine);
+  if (rows.empty()) return {};
+  std::size_t width = 4;  // of "NV18" and "NODE"
+  for (const Row& row : rows) width = std::max(width, row.title.size());
+  std::vector<std::string> lines(1, std::string(width, ' '));
+  std::vector<bool> used(static_cast<std::size_t>(Between::Unknown) + 1);
+  for (const Row& column : rows) lines.front() += fmt::format("  {:>{}}", column.title, width);
+  for (const Row& row : rows) {
+    std::string line = fmt::format("{:<{}}", row.title, width);
+    for (const Row& column : rows) {
+      const Distance d = distance(machine, row.part, column.part);
+      used[static_cast<std::size_t>(d.between)] = true;
+      line += fmt::format("  {:>{}}", to_text(d), width);
+    }
+    lines.push_back(std::move(line));
+  }
+  std::vector<std::string> meanings;
+  for (std::size_t b = 1; b < used.size(); ++b) {
+    if (used[b]) meanings.push_back(meaning_of(static_cast<Between>(b)));
+  }
+  if (!meanings.empty()) lines.push_back(fmt::format("{}", fmt::join(meanings, "; ")));
+  return lines;
+}
+
+}  // namespace sinew
