@@ -61,9 +61,9 @@ void wait_for(const Posted& posted, WorldState& world, int peer) {
 }
 
 /// Messages between this rank and another over one transport, one at a time.
-class Link {
+class PeerLink {
  public:
-  Link(WorldState& world, int peer, const std::string& transport)
+  PeerLink(WorldState& world, int peer, const std::string& transport)
       : world_(world), peer_(peer), endpoint_(world.endpoint(peer, transport)) {}
 
   void send(ConstBuffer from) {
@@ -152,7 +152,7 @@ class Rounds {
 
   WorldState& world_;
   int peer_;
-  Link link_;
+  PeerLink link_;
   int rank_;
   std::size_t bytes_;
   std::size_t calls_;
@@ -165,7 +165,7 @@ class Rounds {
 }  // namespace
 
 Exchange exchange_with(WorldState& world, int peer, const std::string& transport) {
-  auto link = std::make_shared<Link>(world, peer, transport);
+  auto link = std::make_shared<PeerLink>(world, peer, transport);
   const int mine = world.rank < peer ? 0 : 1;
   return {mine, 2, [link, mine](const Bytes& bytes) {
             std::vector<Bytes> both(2);

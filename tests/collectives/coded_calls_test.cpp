@@ -69,7 +69,9 @@ Judged judge(std::span<const float> found, std::size_t first, std::size_t count,
 void expect_within(const Judged& judged, std::size_t count, int ranks, const std::string& label) {
   EXPECT_LE(judged.worst, 1) << label << ": " << judged.where;
   // The control: were a fiftieth stated, it would be seen.
-  if (count >= 1000 && ranks > 1) EXPECT_GT(judged.worst, 0.02) << label;
+  if (count >= 1000 && ranks > 1) {
+    EXPECT_GT(judged.worst, 0.02) << label;
+  }
 }
 
 /// The bits are the same on all ranks.
