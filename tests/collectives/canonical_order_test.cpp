@@ -9,6 +9,7 @@
 #include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <sinew/core/determinism.hpp>
+#include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 
 // Which algorithms may say that they add by the canonical tree: those of which the verifier finds that they do.
@@ -85,7 +86,7 @@ TEST_P(CanonicalOrderOn, IsRefusedByThoseThatDoNot) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CanonicalOrderOn, ::testing::Range(1, 65));
+INSTANTIATE_TEST_SUITE_P(Ranks, CanonicalOrderOn, ::testing::Range(1, testing::kSanitized ? 33 : 65));
 
 TEST(CanonicalOrder, IsThatOfSomethingForEverySum_OnAnyNumberOfRanks) {
   for (int ranks = 1; ranks <= 512; ++ranks) {

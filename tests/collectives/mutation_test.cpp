@@ -2,6 +2,7 @@
 
 #include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
+#include <support/sanitized.hpp>
 #include <support/schedule_mutants.hpp>
 #include <support/schedules.hpp>
 
@@ -33,7 +34,7 @@ void expect_none_survives(int ranks, Codec codec) {
 
 TEST_P(MutationOn, VerifierRejectsEveryMutant) { expect_none_survives(GetParam(), Codec::None); }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, testing::kSanitized ? 7 : 8));
 
 /// Their programs are twice as long, and mutants of these cost the square of that.
 class CodedMutationOn : public ::testing::TestWithParam<int> {};
