@@ -68,8 +68,8 @@ double on_wire(Codec codec, double bytes) {
 }  // namespace
 
 /// How long one rank's links are busy, or how long the longest chain of messages takes, whichever is more. Segments of
-/// a rooted call follow each other down the tree; of others so many go round at a time. What is long in all comes from
-/// memory, whatever its pieces are.
+/// what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes from memory,
+/// whatever its pieces are.
 Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
                            Links links, const Cut& cut) const {
   if (cost.rounds == 0) return 0;

@@ -28,10 +28,9 @@ struct SimulationOptions {
 ///         time, beside its messages. So what a rank sends to several at a time goes to all of them at once, each a
 ///         part of its rate: down a tree the first child waits for all of it.
 /// Exact:  ranks that do the same in the same order, seen from where each is, move in lock step: one of them is
-/// simulated,
-///         its peers standing for themselves, on links loaded by all alike. That they do is looked at for three ranks
-///         of a kind; were others not alike, messages would stay without a partner, which is an error. Chunks that are
-///         an element longer than others count as equal.
+///         simulated, its peers standing for themselves, on links loaded by all alike. That they do is looked at for
+///         three ranks of a kind; were others not alike, messages would stay without a partner, which is an error.
+///         Chunks that are an element longer than others count as equal.
 /// Not:    Forecast::exact is false and its account says why. Ranks that do the same in another order: in a hierarchy
 ///         each host begins its ring with another chunk, so that all but the first wait a little longer for it. In a
 ///         large fat tree some of those alike cross the spine where others, in the same step, do not: all take the mean
