@@ -45,6 +45,10 @@ shape() {
   if [ -n "$3" ]; then ip netns exec "$1" tc qdisc add dev "$2" root tbf rate "$3" burst 256k latency 50ms; fi
 }
 
+# What a link gives must not hang on the machine's default: BBR takes a token bucket's first packets for its round trip
+# and then sends in bursts with pauses. A namespace may not set its own default, its routes may.
+use_cubic() { ip -n "$1" route change "$2" dev "$3" congctl lock cubic; }
+
 # The kernel says that a link is up as much as a second after packets flow, and UCX looks for it.
 wait_for_link() {
   local tries
@@ -73,6 +77,7 @@ add_link() {
   for ((host = 0; host < count; ++host)); do
     ip -n "$name-$host" addr add "$(address "$host" "$link")/24" dev "$device"
     ip -n "$name-$host" link set "$device" up
+    use_cubic "$name-$host" "$(address -1 "$link")/24" "$device"
     shape "$name-$host" "$device" "$rate"
   done
   for ((host = 0; host < count; ++host)); do wait_for_link "$name-$host" "$device"; done

@@ -8,6 +8,7 @@
 
 #include <sinew/core/log.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
+#include <sinew/transports/tcp/net.hpp>
 
 namespace sinew::tcp {
 namespace {
@@ -33,7 +34,7 @@ bool DataChannel::write_frame() {
     msghdr message{};
     message.msg_iov = pieces.data() + (whole_header ? 1 : 0);
     message.msg_iovlen = whole_header ? 1 : 2;
-    const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    const ssize_t n = ::sendmsg(socket_, &message, outgoing_.empty() ? kSendLast : MSG_NOSIGNAL);
     if (n < 0) return false;  // reading will find the end of one that has ended
     out_sent_ += static_cast<std::size_t>(n);
   }
