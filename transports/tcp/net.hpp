@@ -30,8 +30,8 @@ std::pair<FileDescriptor, int> accept_next(int listener) noexcept;
 SINEW_API std::string peer_text(int socket);
 SINEW_API std::string own_text(int socket);
 
-/// For send(2) where nothing waits behind: it leaves at once. Without MSG_EOR the kernel keeps back the end of a message
-/// that is a little longer than a packet until the card has sent what is before (tcp_autocorking).
+/// For send(2) where nothing waits behind: it leaves at once. Without MSG_EOR the kernel keeps back the end of a
+/// message that is a little longer than a packet until the card has sent what is before (tcp_autocorking).
 inline constexpr int kSendLast = MSG_NOSIGNAL | MSG_EOR;
 
 enum class Proof { Underway, Proven, Refused, Closed };
