@@ -1,10 +1,13 @@
 // What Selector expects each way of running a call to take.
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/hierarchy/near_order.hpp>
 #include <sinew/collectives/selector.hpp>
 
 namespace sinew {
@@ -57,6 +60,13 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
   }
   return found;
+}
+
+/// "in the order 0 2 1 3": of many ranks the first ones.
+std::string order_text(const std::vector<int>& order) {
+  constexpr std::size_t kMostNamed = 16;
+  const std::span<const int> named = std::span(order).first(std::min(order.size(), kMostNamed));
+  return fmt::format("in the order {}{}", fmt::join(named, " "), named.size() < order.size() ? " ..." : "");
 }
 
 /// Of a message, what its elements are on the way.
@@ -124,10 +134,13 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const auto bytes = static_cast<double>(size_to_select_by(desc));
   const bool coded = desc.codec != Codec::None;
   const std::vector<int> last{ranks - 1};  // runs of chunks go round its end
-  const Footprint found = footprint_of(algorithm, desc, hosts_ > 1 || coded ? largest_host_ : last, ranks);
+  const bool reorders = !order_.empty() && Ordered::supports(algorithm, desc, ranks).ok;
+  const Recipe recipe = reorders ? Recipe(Ordered{&algorithm, order_}) : Recipe(algorithm);
+  const Footprint found = footprint_of(recipe, desc, hosts_ > 1 || coded ? largest_host_ : last, ranks);
   const double scaled = reduces(desc.collective) && desc.op == ReduceOp::PreMulSum ? 1 : 0;
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
-  const std::string way = coded ? fmt::format("messages in {}", name_of(desc.codec)) : "";
+  std::string way = reorders ? order_text(order_) : "";
+  if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
   const Cut cut = cost.whole ? Cut{} : cut_of(cutting_with(scratch), found.largest, desc.codec);
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
@@ -138,7 +151,7 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
         cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
                          : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(found.leaving, set));
     options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
-                       .recipe = algorithm,
+                       .recipe = recipe,
                        .transports = &set,
                        .whole = cost.whole,
                        .scratch = scratch});
@@ -161,6 +174,8 @@ void Selector::find_levels(const std::vector<int>& numa_nodes) {
     }
     if (places.size() > largest_host_.size()) largest_host_ = std::move(places);
   }
+  order_ = near_order(levels_, static_cast<int>(hosts.size()));
+  if (std::ranges::is_sorted(order_)) order_.clear();
 }
 
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more

@@ -7,15 +7,17 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/hierarchy/ordered.hpp>
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/core/export.hpp>
 
 namespace sinew {
 
-/// What programs are built by: one algorithm for all ranks alike, or a composition.
+/// What programs are built by: one algorithm for all ranks alike, in their order or another, or a composition.
 class SINEW_API Recipe {
  public:
   Recipe(const Algorithm& algorithm) noexcept : how_(&algorithm) {}  // an algorithm is a recipe
+  Recipe(Ordered ordered) noexcept : how_(std::move(ordered)) {}
   Recipe(Composition composition) noexcept : how_(std::move(composition)) {}
 
   std::string_view name() const noexcept;
@@ -26,7 +28,7 @@ class SINEW_API Recipe {
   Schedule build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const;
 
  private:
-  std::variant<const Algorithm*, Composition> how_;
+  std::variant<const Algorithm*, Ordered, Composition> how_;
 };
 
 }  // namespace sinew

@@ -104,6 +104,7 @@ class SINEW_API Selector {
   std::span<NamedOffload> offloads_;
   std::vector<LinkClass> classes_;
   Levels levels_;                  ///< of several hosts only
+  std::vector<int> order_;         ///< in which neighbours are near; empty: as they are numbered
   std::vector<int> largest_host_;  ///< places of the ranks on the host with most of them
   int hosts_ = 1;
   bool tuned_ = false;  ///< Facts::tuned is of groups of this shape

@@ -76,8 +76,8 @@ class Group {
   }
 
   /// Runs one call on every rank and expects its results.
-  void expect_right(const Algorithm& algorithm, const CollectiveDesc& desc, Placing placing, std::uint64_t segment) {
-    const Schedule schedule = Recipe(algorithm).build_all(desc, testing::in_place(placing, size()));
+  void expect_right(const Recipe& recipe, const CollectiveDesc& desc, Placing placing, std::uint64_t segment) {
+    const Schedule schedule = recipe.build_all(desc, testing::in_place(placing, size()));
     ++sequence_;
     std::vector<std::unique_ptr<Executable>> executables;
     std::vector<Memory> memory;
@@ -134,6 +134,15 @@ class Group {
   std::uint16_t sequence_ = 0;
 };
 
+/// Ranks 1, 3, ... and then 0, 2, ...
+std::vector<int> odd_places_first(int ranks) {
+  std::vector<int> order;
+  for (const int first : {1, 0}) {
+    for (int r = first; r < ranks; r += 2) order.push_back(r);
+  }
+  return order;
+}
+
 class ExecutionOn : public ::testing::TestWithParam<int> {};
 
 /// Fewer elements than ranks, uneven cuts, and segments of a few elements, several of them under way.
@@ -150,6 +159,9 @@ TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
         SCOPED_TRACE(testing::label(a, desc, ranks, placing) + ", count " + std::to_string(count) + ", segments of " +
                      std::to_string(segment) + " bytes");
         group.expect_right(a, desc, placing, segment);
+        if (HasFatalFailure()) return;
+        if (!Ordered::supports(a, desc, ranks).ok) continue;
+        group.expect_right(Ordered{&a, odd_places_first(ranks)}, desc, placing, segment);
         if (HasFatalFailure()) return;
       }
     }

@@ -104,6 +104,19 @@ TEST(Selector, ComposesWhatCrossesHosts) {
             "hierarchical");
 }
 
+TEST(Selector, LaysARingHostByHost_WhereRanksWereDealtInTurns) {
+  Facts side_by_side = hosts_of(2, 4);
+  side_by_side.rules = {Rule::parse("all_reduce:0-:ring")};
+  Facts in_turns = side_by_side;
+  for (int r = 0; r < 8; ++r) in_turns.ranks[static_cast<std::size_t>(r)].host = r % 2;
+  const auto ring_on = [](const Facts& facts) {
+    return Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan.chosen();
+  };
+  EXPECT_EQ(ring_on(in_turns).way, "in the order 0 2 4 6 1 3 5 7");
+  EXPECT_DOUBLE_EQ(ring_on(in_turns).predicted, ring_on(side_by_side).predicted);
+  EXPECT_EQ(ring_on(side_by_side).way, "");
+}
+
 TEST(Selector, ComposesInTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
   CollectiveDesc desc = sum_of(16 << 20);
   desc.determinism = Determinism::Reproducible;
