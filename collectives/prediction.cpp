@@ -141,7 +141,7 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
   std::string way = reorders ? order_text(order_) : "";
   if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
-  const Cut cut = cost.whole ? Cut{} : cut_of(cutting_with(scratch), found.largest, desc.codec);
+  const Cut cut = cost.whole ? Cut{} : cut_of(cutting_with(scratch, hosts_ > 1), found.largest, desc.codec);
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
   for (const TransportSet& set : sets_) {
@@ -212,7 +212,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
   std::string reason = "there is no composition of this collective";
   best.whole = moves_runs(desc.collective);
   const std::uint64_t part = size_to_select_by(desc) / static_cast<std::uint64_t>(ranks);
-  const Cut likely = best.whole ? Cut{} : cut_of(kCutting, part, desc.codec);
+  const Cut likely = best.whole ? Cut{} : cut_of(cutting_with(0, true), part, desc.codec);
   std::optional<Composition> taken;
   for (const Algorithm& inside : all_algorithms()) {
     if (inside.collective != first_inside(desc.collective)) continue;
@@ -236,7 +236,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
   best.recipe = *taken;
   const Footprint held = footprint_of(*best.recipe, desc, largest_host_, ranks);
   best.scratch = held.scratch;
-  const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch), held.largest, desc.codec);
+  const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch, hosts_ > 1), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
   const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
   best.candidate.predicted = std::max(busy, crossing(held.leaving, set));

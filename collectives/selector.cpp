@@ -266,7 +266,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.recipe = all.front().recipe;
   selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
-  selection.cutting = cutting_with(all.front().scratch);
+  selection.cutting = cutting_with(all.front().scratch, hosts_ > 1);
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

@@ -18,9 +18,14 @@ namespace sinew {
 /// Pieces large enough to move at full rate and small enough that neighbours overlap, and how many at a time.
 inline constexpr Cutting kCutting{.segment_bytes = 512 << 10, .depth = 4};
 
+/// Between hosts a piece is asked for, and its end told, in as long as a link takes for several: so many keep it busy.
+inline constexpr std::uint32_t kDepthAcrossHosts = 8;
+
 /// The same for a way that holds so much beside the buffers, if not cut.
-constexpr Cutting cutting_with(std::uint64_t scratch_bytes) noexcept {
-  return {.segment_bytes = kCutting.segment_bytes, .depth = kCutting.depth, .scratch_bytes = scratch_bytes};
+constexpr Cutting cutting_with(std::uint64_t scratch_bytes, bool across_hosts) noexcept {
+  return {.segment_bytes = kCutting.segment_bytes,
+          .depth = across_hosts ? kDepthAcrossHosts : kCutting.depth,
+          .scratch_bytes = scratch_bytes};
 }
 
 /// An offload that one communicator has.
