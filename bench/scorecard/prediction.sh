@@ -28,6 +28,7 @@ prediction_row() {
   row "$row" "$what: lines of all collectives whose predicted time is within a factor of 2" ">= 90 %" \
     "$(jq -n "$after | . * 10 | round / 10") % of $(wc -l <"$scratch/after"), $(jq -n "$before | . * 10 | round / 10") % before tune" \
     "$(jq -n "$after >= 90")"
+  cat "$scratch/after" >>"$scratch/all"
 }
 
 run_here() { "$bin/sinew-run" -n 2 "$bin/sinew-bench" "$@"; }
@@ -47,3 +48,5 @@ largest=16MiB
   make_hosts 2 1 2gbit
   prediction_row prediction_hosts "2 hosts with 2 ranks each, joined by 2 Gbit/s" run_hosts
 )
+error=$(jq -s '[.[] | select(.predicted_us > 0) | 100 * (.time_us / .predicted_us - 1) | fabs] | sort | .[length / 2 | floor] * 10 | round / 10' "$scratch/all")
+row prediction_error "the same lines of all three: how far the predicted time is off, median" "< 30 %" "$error %" "$(jq -n "$error < 30")"
