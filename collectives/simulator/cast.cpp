@@ -77,7 +77,7 @@ class Casting {
     }
     std::vector<Program> programs;
     std::uint64_t steps = 0;
-    Cutting cutting = options_.cutting.value_or(cutting_with(0, network_.hosts > 1));
+    Cutting cutting = options_.cutting.value_or(kCutting);
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));

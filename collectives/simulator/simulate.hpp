@@ -14,7 +14,7 @@
 namespace sinew {
 
 struct SimulationOptions {
-  std::optional<Cutting> cutting{};         ///< nullopt: as Selector cuts; scratch_bytes is found
+  std::optional<Cutting> cutting{};         ///< nullopt: kCutting; scratch_bytes is found
   bool every_rank = false;                  ///< without looking for ranks that behave alike
   bool time_line = false;                   ///< into Forecast
   std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
@@ -31,6 +31,8 @@ struct SimulationOptions {
 ///         simulated, its peers standing for themselves, on links loaded by all alike. That they do is looked at for
 ///         three ranks of a kind; were others not alike, messages would stay without a partner, which is an error.
 ///         Chunks that are an element longer than others count as equal.
+///         Between hosts Selector has twice as many pieces under way, for what is not modelled: a piece is asked for,
+///         and its end is told.
 /// Not:    Forecast::exact is false and its account says why. Ranks that do the same in another order: in a hierarchy
 ///         each host begins its ring with another chunk, so that all but the first wait a little longer for it. In a
 ///         large fat tree some of those alike cross the spine where others, in the same step, do not: all take the mean

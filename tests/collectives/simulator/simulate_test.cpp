@@ -283,7 +283,7 @@ TEST(Simulate, ExpectsLaterSegments_AtThePaceOfThoseBefore) {
   const Network n = one_switch(host_model("dgx-h100"), 2);
   const CollectiveDesc desc = call(Collective::AllReduce, 256 << 20);
   for (const Row& row : {Row{"ring", 1, 0.01}, Row{"ring", 50'000, 0.01}, Row{"double_binary_tree", 1, 0.1},
-                         Row{"double_binary_tree", 40'000, 0.02}}) {
+                         Row{"double_binary_tree", 20'000, 0.02}}) {
     const Forecast all = simulate(algorithm(desc.collective, row.name), desc, n);
     const Forecast some = simulate(algorithm(desc.collective, row.name), desc, n, {.most_executed = row.most_executed});
     EXPECT_EQ(all.simulated_segments, all.segments) << row.name;
