@@ -76,7 +76,7 @@ std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
 std::vector<int> CommunicatorState::numa_nodes_of(const Group& ranks) const {
   std::vector<int> nodes;
   if (!world->no_cluster.empty()) return nodes;
-  for (const int r : ranks.world_ranks) nodes.push_back(world->cluster.ranks[static_cast<std::size_t>(r)].numa_node);
+  for (const int r : ranks.world_ranks) nodes.push_back(world->cluster->ranks[static_cast<std::size_t>(r)].numa_node);
   return nodes;
 }
 

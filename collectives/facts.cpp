@@ -76,11 +76,6 @@ std::vector<std::string> Facts::with_offload() const {
   return names;
 }
 
-bool Facts::oversubscribed(int host) const noexcept {
-  const auto here = std::ranges::count(ranks, host, &Rank::host);
-  return here > cores_of_host[static_cast<std::size_t>(host)];
-}
-
 std::string Facts::to_string() const {
   std::string text = fmt::format("{} ranks on {} host(s), costs: {}\n", ranks.size(), cores_of_host.size(), source);
   for (const auto& [where, row] : links) {

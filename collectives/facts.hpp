@@ -41,6 +41,7 @@ struct SINEW_API Facts {
     int host = 0;  ///< hosts and processes are numbered in the order of their first rank
     int process = 0;
     int device = -1;  ///< the accelerator it uses; -1: none
+    int nic = 0;      ///< of its host: ranks of one number share what leaves it
   };
   /// What one transport offers on the links of one class.
   struct Link {
@@ -76,8 +77,6 @@ struct SINEW_API Facts {
   const Reach& reach(int rank_a, int rank_b, const std::string& transport) const;
   /// The transports whose own collectives every rank can have, in order of name.
   std::vector<std::string> with_offload() const;
-  /// True where the ranks of this host are more than its cores.
-  bool oversubscribed(int host) const noexcept;
   std::string to_string() const;
 };
 

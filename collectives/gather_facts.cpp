@@ -34,6 +34,7 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"cores", mine.usable_cores},
                 {"device", mine.device},
                 {"no_device", mine.no_device},
+                {"nic", mine.nic},
                 {"rules", config.tune}};
   hello["transports"] = Json::array();
   for (const OpenedTransport& t : mine.transports) {
@@ -166,7 +167,7 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   const std::vector<int> process_numbers = number_by_first(processes);
   facts.cores_of_host.assign(static_cast<std::size_t>(*std::ranges::max_element(host_numbers)) + 1, 0);
   for (std::size_t r = 0; r < hellos.size(); ++r) {
-    facts.ranks.push_back({host_numbers[r], process_numbers[r], hellos[r].at("device")});
+    facts.ranks.push_back({host_numbers[r], process_numbers[r], hellos[r].at("device"), hellos[r].at("nic")});
     if (facts.no_device.empty() && facts.ranks.back().device < 0)
       facts.no_device = fmt::format("rank {} has no device: {}", r, hellos[r].at("no_device").get<std::string>());
     int& cores = facts.cores_of_host[static_cast<std::size_t>(host_numbers[r])];

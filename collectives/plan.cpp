@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/plan.hpp>
+#include <sinew/collectives/plan_cache.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 
@@ -24,6 +25,16 @@ Plan::Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, st
 const Candidate& Plan::chosen() const {
   if (candidates_.empty()) throw Error(Code::InvalidArgument, "this plan is empty: expected one of Communicator::plan");
   return candidates_.front();
+}
+
+const Recipe* Plan::recipe() const noexcept {
+  return ready_ != nullptr && ready_->selection.recipe ? &*ready_->selection.recipe : nullptr;
+}
+
+const CollectiveDesc& Plan::call() const {
+  static_cast<void>(chosen());
+  if (ready_ == nullptr) throw Error(Code::InvalidArgument, "this plan is of messages: expected one of a collective");
+  return ready_->desc;
 }
 
 std::string Plan::explain() const {

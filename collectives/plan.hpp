@@ -21,6 +21,7 @@ struct Candidate {
 };
 
 struct ReadyPlan;
+class Recipe;
 
 /// What would run for a call and why, and, from Communicator::plan, what Communicator::run takes to run it again and
 /// again. Asking costs no communication. May outlive its communicator, but cannot be run any more then.
@@ -36,6 +37,10 @@ class SINEW_API Plan {
   /// The winner, every loser with its predicted time, every reject with its reason, and where the numbers come from.
   std::string explain() const;
   std::string to_json() const;
+  /// What programs are built by. nullptr: an offload, the host's memory, or a message.
+  const Recipe* recipe() const noexcept;
+  /// The call that it is for. Errors: as explain(), and for messages.
+  const CollectiveDesc& call() const;
 
  private:
   friend class Communicator;

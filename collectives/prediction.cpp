@@ -1,5 +1,6 @@
 // What Selector expects each way of running a call to take.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 
@@ -21,7 +22,7 @@ constexpr double kAheadBytes = 0.4;
 
 /// Of one host's ranks, counted in their programs.
 struct Footprint {
-  std::uint64_t leaving = 0;  ///< bytes that they send to other hosts
+  std::uint64_t leaving = 0;  ///< bytes for other hosts, of the NIC that sends most
   double messages = 0;        ///< that leave, of the one that sends most
   std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
   std::uint64_t copied = 0;   ///< bytes within a rank, of the one that copies most
@@ -38,9 +39,12 @@ std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const
   return sum;
 }
 
-/// `host`: places of its ranks, ascending.
-Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const std::vector<int>& host, int ranks) {
+/// `host`: places of its ranks, ascending; `nic_of`: by place.
+Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const std::vector<int>& host,
+                       const std::vector<int>& nic_of) {
+  const int ranks = static_cast<int>(nic_of.size());
   Footprint found;
+  std::map<int, std::uint64_t> by_nic;
   if (has_local_counts(desc.collective)) return found;  // known to each call only
   for (const int rank : host) {
     const Program program = recipe.build(desc, rank, ranks, false);
@@ -50,7 +54,7 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     for (const Step& s : program.steps) {
       if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
       if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
-      found.leaving += bytes_of(desc, program, chunks, s.a);
+      by_nic[nic_of[static_cast<std::size_t>(rank)]] += bytes_of(desc, program, chunks, s.a);
       ++messages;
     }
     found.messages = std::max(found.messages, messages);
@@ -59,6 +63,7 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
     found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
   }
+  for (const auto& [nic, bytes] : by_nic) found.leaving = std::max(found.leaving, bytes);
   return found;
 }
 
@@ -128,6 +133,15 @@ Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const
   return slowest;
 }
 
+double Selector::part_of_nic(const CollectiveDesc& desc) const {
+  if (is_from_root(desc.collective) || desc.collective == Collective::Reduce) return 1;  // one rank of each host
+  std::map<int, int> users;
+  for (const int place : largest_host_) ++users[nic_of_[static_cast<std::size_t>(place)]];
+  int most = 0;
+  for (const auto& [nic, ranks] : users) most = std::max(most, ranks);
+  return static_cast<double>(most) / static_cast<double>(largest_host_.size());
+}
+
 void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
   const int ranks = static_cast<int>(world_ranks_.size());
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
@@ -136,7 +150,7 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const std::vector<int> last{ranks - 1};  // runs of chunks go round its end
   const bool reorders = !order_.empty() && Ordered::supports(algorithm, desc, ranks).ok;
   const Recipe recipe = reorders ? Recipe(Ordered{&algorithm, order_}) : Recipe(algorithm);
-  const Footprint found = footprint_of(recipe, desc, hosts_ > 1 || coded ? largest_host_ : last, ranks);
+  const Footprint found = footprint_of(recipe, desc, hosts_ > 1 || coded ? largest_host_ : last, nic_of_);
   const double scaled = reduces(desc.collective) && desc.op == ReduceOp::PreMulSum ? 1 : 0;
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
   std::string way = reorders ? order_text(order_) : "";
@@ -190,7 +204,8 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, co
     stage.collective = collective;
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
-    const Seconds once = on_links(stage, cost, bytes, set, links, cut);
+    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc) : bytes;
+    const Seconds once = on_links(stage, cost, on_one, set, links, cut);
     all += once;
     longest = std::max(longest, once);
     rounds += cost.rounds;
@@ -234,7 +249,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
     return best;
   }
   best.recipe = *taken;
-  const Footprint held = footprint_of(*best.recipe, desc, largest_host_, ranks);
+  const Footprint held = footprint_of(*best.recipe, desc, largest_host_, nic_of_);
   best.scratch = held.scratch;
   const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch, hosts_ > 1), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;

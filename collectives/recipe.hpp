@@ -21,6 +21,8 @@ class SINEW_API Recipe {
   Recipe(Composition composition) noexcept : how_(std::move(composition)) {}
 
   std::string_view name() const noexcept;
+  /// nullptr: one algorithm.
+  const Composition* composition() const noexcept { return std::get_if<Composition>(&how_); }
   /// What a rank runs; of a v-form chunk by chunk; contributions are scaled first where the operator is PreMulSum; with
   /// a codec the messages are coded, of a composition those between the outermost parts.
   Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;

@@ -47,7 +47,11 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
   }
   classes_.assign(classes.begin(), classes.end());
   std::map<int, int> ranks_on;
-  for (const int r : world_ranks_) ++ranks_on[facts_.ranks[static_cast<std::size_t>(r)].host];
+  for (const int r : world_ranks_) {
+    const Facts::Rank& rank = facts_.ranks[static_cast<std::size_t>(r)];
+    ++ranks_on[rank.host];
+    nic_of_.push_back(rank.nic);
+  }
   std::vector<int> shape;
   for (const auto& [host, here] : ranks_on) {
     shape.push_back(here);

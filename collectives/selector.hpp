@@ -95,8 +95,10 @@ class SINEW_API Selector {
                    Links links, const Cut& cut) const;
   /// What it costs a rank to give so many messages for other hosts away.
   Seconds sending(double messages, const TransportSet& set) const;
-  /// At least as long: what its host takes to send what leaves it, however many of its ranks send at a time.
+  /// At least as long: what a NIC takes to send what leaves its host by it, however many ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
+  /// Of what crosses hosts in a composition, the part that one NIC sends: as much as ranks share it.
+  double part_of_nic(const CollectiveDesc& desc) const;
   /// One for each set.
   void add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const;
   /// The best composition on these transports; rejected where there is none.
@@ -111,6 +113,7 @@ class SINEW_API Selector {
   Levels levels_;                  ///< of several hosts only
   std::vector<int> order_;         ///< in which neighbours are near; empty: as they are numbered
   std::vector<int> largest_host_;  ///< places of the ranks on the host with most of them
+  std::vector<int> nic_of_;        ///< by place in the group
   int hosts_ = 1;
   bool tuned_ = false;  ///< Facts::tuned is of groups of this shape
   int crowd_ = 0;       ///< ranks of the group on the host where most of them share a core

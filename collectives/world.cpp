@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/control/survivors.hpp>
+#include <sinew/collectives/imagined/imagined_facts.hpp>
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/measure.hpp>
 #include <sinew/collectives/world.hpp>
@@ -57,7 +58,11 @@ World World::create(Exchange exchange, WorldOptions options) {
 
 std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOptions options, std::uint8_t generation) {
   auto state = std::make_shared<WorldState>(exchange, std::move(options), generation);
-  settle_costs(*state, exchange);
+  if (state->options.imagined) {
+    imagine_rates(*state->options.imagined, state->facts);
+  } else {
+    settle_costs(*state, exchange);
+  }
   Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
   auto all = CommunicatorState::make(state, std::move(group));
@@ -79,9 +84,16 @@ std::vector<TransportStatus> World::transports() const { return inside().state->
 const Cluster& World::cluster() const {
   const WorldState& state = *inside().state;
   if (!state.no_cluster.empty()) throw Error(Code::Unavailable, "no cluster: " + state.no_cluster);
-  return state.cluster;
+  return *state.cluster;
 }
 std::string World::facts() const { return inside().state->facts.to_string(); }
+
+std::vector<std::uint64_t> World::sent_bytes() const {
+  WorldState& state = *inside().state;
+  std::vector<std::uint64_t> sent;
+  state.on_driver([&] { sent = state.sent_bytes; });
+  return sent;
+}
 
 Memory World::allocate(std::size_t bytes, bool huge_pages) {
   if (bytes > PTRDIFF_MAX)

@@ -19,6 +19,8 @@ namespace sinew {
 /// Who calls progress: the caller inside wait and poll, or one thread of the World's own.
 enum class Drive : std::uint8_t { Caller, Thread };
 
+struct ImaginedWorld;
+
 struct WorldOptions {
   Drive drive = Drive::Caller;
   Config config = Config::from_environment();
@@ -26,6 +28,8 @@ struct WorldOptions {
   int device =
       -1;  ///< which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices
   DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
+  std::shared_ptr<const ImaginedWorld>
+      imagined{};  ///< ranks are threads that act as if they were there; null: as they are
 };
 
 /// A transport as this rank sees it: usable, or why not.
@@ -67,6 +71,8 @@ class SINEW_API World {
   const Cluster& cluster() const;
   /// The table that all choices are made from, in words, with where each number is from.
   std::string facts() const;
+  /// Bytes that this rank has posted for each rank so far. Empty where the cluster is not imagined.
+  std::vector<std::uint64_t> sent_bytes() const;
 
   /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.
   /// Where no transport that is open has such memory (shm has) it is memory like any other; Memory::known_as() says

@@ -10,6 +10,8 @@
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/gather_facts.hpp>
+#include <sinew/collectives/imagined/imagined_fabric.hpp>
+#include <sinew/collectives/imagined/imagined_facts.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
@@ -74,6 +76,10 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       options(std::move(given)),
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
+  if (options.imagined) {
+    require_imagined(*options.imagined, size, options.config);
+    sent_bytes.resize(static_cast<std::size_t>(size));
+  }
   require_known(options.config);
   for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
   host_id = host_identity(options.config);
@@ -82,6 +88,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   open_fabrics();
 
   LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
+  if (options.imagined) imagine_place(*options.imagined, rank, mine);
   for (const TransportStatus& s : statuses) {
     if (!wanted(options.config, s.name)) continue;  // nobody asks why what he left out is not there
     OpenedTransport& t =
@@ -92,22 +99,29 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   facts = std::move(gathered.facts);
   addresses = std::move(gathered.addresses);
   warn_of_shared_device();
-  try {
-    cluster = gather_cluster(exchange, options.config);
-  } catch (const Error& e) {  // the same on all ranks, and no reason not to communicate
-    no_cluster = e.what();
-  }
+  find_cluster(exchange);
   endpoints_.resize(static_cast<std::size_t>(size));
   for (auto& row : endpoints_) row.resize(facts.transports.size());
 
-  const int my_host = facts.ranks[static_cast<std::size_t>(rank)].host;
-  engine = std::make_unique<Engine>(!facts.oversubscribed(my_host));
+  engine = std::make_unique<Engine>(std::ssize(host->ranks()) <= host->usable_cores());
   calls.reset(new CallSlab(*engine, options.config.timeout, options.drive == Drive::Thread));
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->add(*t);
   }
   engine->add(executor);
   open_control(exchange);
+}
+
+void WorldState::find_cluster(const Exchange& exchange) {
+  if (options.imagined) {
+    cluster = std::shared_ptr<const Cluster>(options.imagined, &options.imagined->cluster);
+    return;
+  }
+  try {
+    cluster = std::make_shared<const Cluster>(gather_cluster(exchange, options.config));
+  } catch (const Error& e) {  // the same on all ranks, and no reason not to communicate
+    no_cluster = e.what();
+  }
 }
 
 void WorldState::open_control(const Exchange& exchange) {
@@ -158,6 +172,10 @@ WorldState::~WorldState() {
 }
 
 void WorldState::choose_device() {
+  if (options.imagined) {
+    no_device = "accelerators of an imagined cluster hold no memory";
+    return;
+  }
   device_runtime = options.device_runtime;
   if (device_runtime == nullptr) {
     try {
@@ -214,6 +232,10 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     auto fabric =
         module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
+    if (options.imagined) {
+      fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank,
+                                                std::span(sent_bytes));
+    }
     const Availability offload = fabric->has_offload();
     status.no_device = fabric->takes_device_memory().reason;
     status.offload = offload.ok ? "" : offload.reason;

@@ -47,10 +47,11 @@ struct WorldState {
   int device = -1;  ///< this rank's
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab, CallSlab::Retire> calls;
+  std::vector<std::uint64_t> sent_bytes;  ///< to each rank, on an imagined cluster; else empty
   std::vector<OpenFabric> fabrics;
   std::vector<TransportStatus> statuses;
   Facts facts;
-  Cluster cluster;
+  std::shared_ptr<const Cluster> cluster;
   std::string no_cluster;                       ///< why there is none; empty: there is
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
@@ -83,6 +84,7 @@ struct WorldState {
   void warn_of_shared_device() const;
   void open_fabrics();
   void open_fabric(Module& module, TransportStatus& status);
+  void find_cluster(const Exchange& exchange);
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
 

@@ -29,11 +29,12 @@ constexpr HostModel nvidia(std::string_view name, double nvlink, double pci, dou
           .copy_bytes_per_s = hbm / 2};
 }
 
-/// A rank per socket; `between`: the socket's links to the other, one way; `memory`: of both sockets.
+/// A rank per socket, and a port at each, as named_machine() has them; `between`: the socket's links to the other, one
+/// way; `memory`: of both sockets.
 constexpr HostModel two_sockets(std::string_view name, double between, double memory) {
   return {.name = name,
           .ranks = 2,
-          .nics = 1,
+          .nics = 2,
           .rank = {between, 0.25e-6},
           .memory = {memory, 0},
           .pci = {31.5e9, 0.4e-6},  // PCIe 4.0 x16

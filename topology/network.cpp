@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,22 @@ std::string_view name_of(NetworkForm form) noexcept {
   return "";
 }
 
+int Network::ranks() const noexcept {
+  return ranks_on.empty() ? hosts * ranks_per_host : std::accumulate(ranks_on.begin(), ranks_on.end(), 0);
+}
+
+Network::Seat Network::seat_of(int rank) const noexcept {
+  Seat seat{0, rank};
+  for (const int here : ranks_on) {
+    if (seat.place < here) break;
+    seat.place -= here;
+    ++seat.host;
+  }
+  return seat;
+}
+
 int Network::nic_of_place(int place) const noexcept {
+  if (!nic_by_place.empty()) return nic_by_place[static_cast<std::size_t>(place)];
   return nics_per_host >= ranks_per_host ? place : place * nics_per_host / ranks_per_host;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sinew/core/export.hpp>
 #include <sinew/core/inline_vector.hpp>
@@ -42,8 +43,8 @@ struct NetworkLink {
 
 using Route = InlineVector<NetworkLink, 6>;
 
-/// What joins the ranks of many equal hosts: an accelerator each, or on hosts without, a socket. Plain data: links are
-/// counted and routes computed, nothing is kept for each of them. Ranks are numbered host by host.
+/// What joins the ranks of many hosts of one kind: an accelerator each, or on hosts without, a socket. Plain data:
+/// links are counted and routes computed, nothing is kept for each of them. Ranks are numbered host by host.
 struct SINEW_API Network {
   std::string name;
   NetworkForm form = NetworkForm::OneSwitch;
@@ -55,10 +56,12 @@ struct SINEW_API Network {
   std::array<LinkRate, kTiers> rates{};  ///< of one link; LeafUp and LeafDown: of all that a leaf has
   double reduce_bytes_per_s = 0;         ///< of a rank, `dst = a + b`, counted in bytes of dst; 0: takes no time
   double copy_bytes_per_s = 0;           ///< of a rank; 0: takes no time
+  std::vector<int> ranks_on{};           ///< by host, ranks_per_host at most; empty: so many on each
+  std::vector<int> nic_by_place{};       ///< which NIC a rank uses, by its place; empty: side by side
 
-  int ranks() const noexcept { return hosts * ranks_per_host; }
-  int host_of(int rank) const noexcept { return rank / ranks_per_host; }
-  int place_of(int rank) const noexcept { return rank % ranks_per_host; }
+  int ranks() const noexcept;
+  int host_of(int rank) const noexcept { return ranks_on.empty() ? rank / ranks_per_host : seat_of(rank).host; }
+  int place_of(int rank) const noexcept { return ranks_on.empty() ? rank % ranks_per_host : seat_of(rank).place; }
   /// Of its host's NICs the one that a rank uses.
   int nic_of_place(int place) const noexcept;
   /// The leaf that a host's NIC is on; one switch has none, and says 0.
@@ -74,6 +77,13 @@ struct SINEW_API Network {
   std::string describe(const NetworkLink& link) const;
 
   friend bool operator==(const Network&, const Network&) = default;
+
+ private:
+  struct Seat {
+    int host = 0;
+    int place = 0;
+  };
+  Seat seat_of(int rank) const noexcept;
 };
 
 }  // namespace sinew

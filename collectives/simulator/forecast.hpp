@@ -16,6 +16,7 @@ struct Forecast {
   struct Load {
     Tier tier = Tier::RankOut;
     int links = 0;
+    int used = 0;              ///< those that carry anything
     double bytes = 0;          ///< through all of them
     NetworkLink busiest{};     ///< the first of those with most
     double busiest_bytes = 0;  ///< through that one

@@ -91,6 +91,7 @@ std::vector<Forecast::Load> Routes::loads(double factor, Seconds seconds) const 
       if (symmetry_.first_like(link) != link) continue;
       const double bytes = factor * carried_[static_cast<std::size_t>(id_of(link))];
       load.bytes += bytes * symmetry_.links_like(link);
+      if (bytes > 0) load.used += symmetry_.links_like(link);
       if (bytes <= load.busiest_bytes) continue;
       load.busiest = link;
       load.busiest_bytes = bytes;

@@ -34,12 +34,14 @@ bool Symmetry::finds_same_links() const noexcept {
 }
 
 std::vector<Symmetry> Symmetry::all_of(const Network& network) {
+  if (!network.ranks_on.empty()) return {none(network)};
   std::vector<Symmetry> all;
   const auto add = [&](int hosts_per_block, std::initializer_list<Shift> of_blocks) {
     if (network.hosts % hosts_per_block != 0) return;
     for (const Shift places : {Shift::Cyclic, Shift::Flip, Shift::None}) {
       // NICs that ranks share, or that only some have, must be the same for all.
-      if (places != Shift::None && network.ranks_per_host % network.nics_per_host != 0) continue;
+      const bool equal = network.nic_by_place.empty() && network.ranks_per_host % network.nics_per_host == 0;
+      if (places != Shift::None && !equal) continue;
       for (const Shift blocks : of_blocks) {
         if (blocks == Shift::None && places == Shift::None) continue;
         if (can(blocks, network.hosts / hosts_per_block) && can(places, network.ranks_per_host))
@@ -62,11 +64,13 @@ std::string Symmetry::describe() const {
 }
 
 int Symmetry::first_of(int kind) const noexcept {
+  if (alike_ == 1) return kind;
   const int places = network_->ranks_per_host / shifts_of_places_;
   return kind / places * network_->ranks_per_host + kind % places;
 }
 
 int Symmetry::kind_of(int rank) const noexcept {
+  if (alike_ == 1) return rank;
   const int host = network_->host_of(rank), place = network_->place_of(rank);
   const int places = network_->ranks_per_host / shifts_of_places_;
   return (blocks_ == Shift::None ? host : host % hosts_per_block_) * places + (places_ == Shift::None ? place : 0);
@@ -93,6 +97,7 @@ int Symmetry::shifted(Shift how, int count, int by, int what) noexcept {
 }
 
 int Symmetry::seen_from(int rank, int other) const noexcept {
+  if (alike_ == 1) return other;
   const int host = network_->host_of(other);
   const int block =
       shifted(blocks_, shifts_of_blocks_, network_->host_of(rank) / hosts_per_block_, host / hosts_per_block_);

@@ -21,7 +21,7 @@ class SINEW_API Symmetry {
   /// Shape: `hosts_per_block` divides the hosts; what flips is a power of two of them.
   Symmetry(const Network& network, Shift blocks, int hosts_per_block, Shift places);
   static Symmetry none(const Network& network) { return {network, Shift::None, network.hosts, Shift::None}; }
-  /// All that a network of this form admits, the fewest kinds first, and last none().
+  /// All that a network of this form admits, the fewest kinds first, and last none(); that alone of unequal hosts.
   static std::vector<Symmetry> all_of(const Network& network);
 
   /// Whether ranks of a kind find the same links everywhere. Otherwise (a fat tree shifted by less than a leaf, rails

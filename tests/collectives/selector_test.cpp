@@ -74,6 +74,23 @@ TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "bidirectional_ring");
 }
 
+Seconds hierarchical_time(const Facts& facts) {
+  const Selection selection = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20));
+  for (const Candidate& c : selection.plan.candidates()) {
+    if (c.algorithm == "hierarchical") return c.predicted;
+  }
+  return 0;
+}
+
+/// Across hosts a message takes ten times as long as inside: 8 NICs at a time make most of that good.
+TEST(Selector, ExpectsEveryNicToCarryItsStripe_WhereRanksHaveTheirOwn) {
+  const Facts shared = hosts_of(8, 8);
+  Facts own = shared;
+  for (std::size_t r = 0; r < own.ranks.size(); ++r) own.ranks[r].nic = static_cast<int>(r) % 8;
+  EXPECT_GT(hierarchical_time(own), 0);
+  EXPECT_LT(hierarchical_time(own), hierarchical_time(shared) / 4);
+}
+
 TEST(Selector, GoesByMeasuredTimes_OnGroupsOfThatShape) {
   Facts facts = one_host(4, 4);
   facts.tuned.ranks_on = {4};

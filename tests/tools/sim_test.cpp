@@ -64,6 +64,18 @@ TEST(SinewSim, PrintsATable) {
   EXPECT_THAT(o.out, HasSubstr(" of 64 ranks simulated, each for "));
 }
 
+TEST(SinewSim, TakesAMachineFromAFile_AndHostsThatAreUnequal) {
+  const Outcome file =
+      sim({"all_reduce", "64MiB", "--cluster", TOPOLOGY_DATA "/dgx_h100_nccl.xmlx8", "--algorithm", "ring", "--json"});
+  const Outcome named = sim({"all_reduce", "64MiB", "--cluster", "dgx-h100x8", "--algorithm", "ring", "--json"});
+  ASSERT_EQ(file.exit_code, 0) << file.err;
+  const double from_file = nlohmann::json::parse(file.out)["algorithms"][0]["time_us"];
+  EXPECT_NEAR(from_file, double(nlohmann::json::parse(named.out)["algorithms"][0]["time_us"]), 0.01 * from_file);
+  const Outcome uneven = sim({"all_reduce", "1MiB", "--cluster", "xeon-2s:3+5", "--json"});
+  ASSERT_EQ(uneven.exit_code, 0) << uneven.err;
+  EXPECT_EQ(nlohmann::json::parse(uneven.out)["ranks"], 8);
+}
+
 TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const std::vector<std::string>& arguments) {
     const Outcome o = sim(arguments);
@@ -73,7 +85,8 @@ TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
     return o.err;
   };
   EXPECT_THAT(complaint({"all_reduce", "1MiB"}), HasSubstr("--cluster"));
-  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-1x4"}), HasSubstr("one of dgx-a100, dgx-h100"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-1x4"}),
+              HasSubstr("one of the machines dgx-a100, dgx-h100"));
   EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100"}), HasSubstr("such as dgx-h100x8"));
   EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x0"}), HasSubstr("hosts 0: expected 1 at least"));
   EXPECT_THAT(complaint({"all_reduce", "--cluster", "dgx-h100x4"}), HasSubstr("expected BYTES"));

@@ -41,8 +41,29 @@ TEST(Network, TakesTheRanksOwnNics_BetweenHosts) {
 }
 
 TEST(Network, SharesANic_WhereRanksAreMore) {
-  EXPECT_THAT(described(one_switch(host_model("xeon-2s"), 2), 1, 2),
+  Network shared = one_switch(host_model("xeon-2s"), 2);
+  shared.nics_per_host = 1;
+  EXPECT_THAT(described(shared, 1, 2),
               ElementsAre("pci out of rank 1", "nic out 0 of host 0", "nic in 0 of host 1", "pci in of rank 2"));
+}
+
+TEST(Network, NumbersRanksHostByHost_WhereHostsAreUnequal) {
+  Network n = one_switch(host_model("epyc-2s"), 3);
+  n.ranks_per_host = 5;
+  n.ranks_on = {3, 5, 1};
+  n.nic_by_place = {0, 1, 0, 1, 0};
+  EXPECT_EQ(n.ranks(), 9);
+  EXPECT_EQ(n.count(Tier::RankOut), 9);
+  EXPECT_EQ(n.count(Tier::NicOut), 6);
+  EXPECT_EQ(n.host_of(2), 0);
+  EXPECT_EQ(n.host_of(3), 1);
+  EXPECT_EQ(n.place_of(7), 4);
+  EXPECT_EQ(n.host_of(8), 2);
+  EXPECT_THAT(described(n, 1, 6),
+              ElementsAre("pci out of rank 1", "nic out 1 of host 0", "nic in 1 of host 1", "pci in of rank 6"));
+  EXPECT_THAT(described(n, 8, 7),
+              ElementsAre("pci out of rank 8", "nic out 0 of host 2", "nic in 0 of host 1", "pci in of rank 7"));
+  EXPECT_THAT(described(n, 3, 7), ElementsAre("rank out of rank 3", "memory of host 1", "rank in of rank 7"));
 }
 
 TEST(Network, CrossesTheSpineOfAFatTree_OnlyFromLeafToLeaf) {

@@ -8,6 +8,7 @@
 
 #include "../command_line.hpp"
 #include "enough_memory.hpp"
+#include "link_count.hpp"
 #include "sinew_contestant.hpp"
 
 namespace sinew::tools {
@@ -39,14 +40,22 @@ Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count) {
   return world.communicator().plan(desc_of(options, count, counts, world.size()));
 }
 
-Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer)
+Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined)
     : options_(options),
       world_(world),
       peer_(peer),
+      imagined_(imagined),
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
-      noise_(ranks_, cluster_.ranks_on_host(world.rank()), ranks_fit()) {
-  facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name()};
+      noise_(ranks_, ranks_to_account(), ranks_fit()) {
+  facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name(), ""};
+  if (imagined == nullptr) return;
+  facts_.hosts = imagined->on.network.hosts;
+  facts_.imagined = imagined->on.name;
+}
+
+std::vector<int> Bench::ranks_to_account() const {
+  return imagined_ == nullptr ? cluster_.ranks_on_host(world_.rank()) : std::vector<int>{0};
 }
 
 void Bench::require_memory() {
@@ -87,6 +96,10 @@ Line Bench::measure_size(std::uint64_t bytes) {
   protocol.warm_buffers = options_.warm_buffers;
   line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
   if (options_.what->exercise == Exercise::Latency) halve(line.measured);
+  if (imagined_ != nullptr) {
+    const Plan plan = plan_of(options_, world_, line.count);
+    line.links = count_links(*imagined_, world_, ranks_, plan, [&] { ours.run(0, 1); });
+  }
   return line;
 }
 

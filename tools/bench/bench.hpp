@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <sinew/collectives/world.hpp>
+#include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/topology/cluster.hpp>
 
 #include "line.hpp"
@@ -16,8 +16,8 @@ namespace sinew::tools {
 /// One case measured in one World, size by size. All ranks call the same.
 class Bench {
  public:
-  /// `options`, `world` and `peer` live as long; `peer` null: none.
-  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer);
+  /// All live as long. `peer` null: none; `imagined` null: ranks are where they are.
+  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
   /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
@@ -28,11 +28,14 @@ class Bench {
   /// The plan of a size, where there is one.
   void add_plan(Line& line);
   bool ranks_fit() const;
+  /// A process is counted once, and ranks that are threads are of one.
+  std::vector<int> ranks_to_account() const;
   RingAllocator allocator();
 
   const BenchOptions& options_;
   World& world_;
   const LoadedPeer* peer_;
+  const ImaginedWorld* imagined_;
   WorldRanks ranks_;
   Cluster cluster_;
   NoiseGauge noise_;

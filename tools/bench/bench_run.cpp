@@ -14,11 +14,13 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
+#include "../in_a_job.hpp"
 #include "bench.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
@@ -127,34 +129,18 @@ class Output {
   std::ofstream file_;
 };
 
-}  // namespace
-
-bool another_rank_speaks() noexcept {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    const char* size = std::getenv("WORLD_SIZE");
-    const bool outside = std::string_view(name) == "RANK" && (size == nullptr || number_in(text) >= number_in(size));
-    return number_in(text) > 0 && !outside;
-  }
-  return false;
-}
-
-int run_bench(const BenchOptions& options) {
-  if (options.tunes) return run_tune(options);
-  require_known_algorithm(options);
-  const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
-  World world = make_world(options, peer.get());
+/// Every rank; the exit code.
+int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer, const ImaginedWorld* imagined) {
   if (world.size() < options.what->least_ranks) {
     throw UsageError(fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
                                  options.what->name, options.what->least_ranks, world.size()));
   }
   require_layout(options, world.size());
   require_algorithm(options, world);
-  if (peer)
+  if (peer != nullptr)
     PeerContestant::require(*peer, options, options.max_bytes / unit_bytes(*options.what, options.dtype, world.size()));
   Output output(options, world.rank() == 0);
-  Bench bench(options, world, peer.get());
+  Bench bench(options, world, peer, imagined);
   std::vector<std::uint64_t> sizes{0};
   if (options.what->exercise != Exercise::Barrier) {
     sizes = sweep(options.min_bytes, options.max_bytes, options.factor,
@@ -174,7 +160,40 @@ int run_bench(const BenchOptions& options) {
   }
   output.table(table_footer(bench.facts(), totals));
   output.finish();
-  return totals.wrong + totals.peer_wrong == 0 ? 0 : 1;
+  return totals.wrong + totals.peer_wrong + totals.differing == 0 ? 0 : 1;
+}
+
+int run_on_cluster(const BenchOptions& options) {
+  if (in_a_job()) throw UsageError("--cluster: expected no launcher, as its ranks are threads of one process");
+  const auto imagined = imagine(imagined_cluster(options.cluster));
+  int exit_code = 1;
+  run_imagined(imagined, world_options(options), [&](World& world) {
+    const int code = measure_in(world, options, nullptr, imagined.get());
+    if (world.rank() == 0) exit_code = code;
+  });
+  return exit_code;
+}
+
+}  // namespace
+
+bool another_rank_speaks() noexcept {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    const char* size = std::getenv("WORLD_SIZE");
+    const bool outside = std::string_view(name) == "RANK" && (size == nullptr || number_in(text) >= number_in(size));
+    return number_in(text) > 0 && !outside;
+  }
+  return false;
+}
+
+int run_bench(const BenchOptions& options) {
+  if (options.tunes) return run_tune(options);
+  require_known_algorithm(options);
+  if (!options.cluster.empty()) return run_on_cluster(options);
+  const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
+  World world = make_world(options, peer.get());
+  return measure_in(world, options, peer.get(), nullptr);
 }
 
 }  // namespace sinew::tools

@@ -1,5 +1,6 @@
 #include "line.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -36,6 +37,18 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
+nlohmann::ordered_json to_json(const LinkLoad& load) {
+  nlohmann::ordered_json out = {{"links", load.links},       {"count", load.count},
+                                {"used", load.counted.used}, {"bytes", load.counted.all},
+                                {"busiest", load.busiest},   {"busiest_bytes", load.counted.busiest}};
+  if (load.simulated) {
+    out["simulated_used"] = load.simulated->used;
+    out["simulated_bytes"] = load.simulated->all;
+    out["simulated_busiest_bytes"] = load.simulated->busiest;
+  }
+  return out;
+}
+
 }  // namespace
 
 double Line::algorithm_bandwidth() const noexcept {
@@ -65,6 +78,11 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["noisy"] = line.measured.noisy;
   out["version"] = std::string(version());
   if (options.warm_buffers) out["warm_buffers"] = true;
+  if (!facts.imagined.empty()) {
+    out["imagined"] = facts.imagined;
+    auto& links = out["links"] = nlohmann::ordered_json::array();
+    for (const LinkLoad& load : line.links) links.push_back(to_json(load));
+  }
   if (options.batch_s != BenchOptions{}.batch_s) out["batch_us"] = options.batch_s * kMicro;
   if (line.measured.peer) {
     out["peer"] = facts.peer;
@@ -79,6 +97,10 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
       fmt::format("# {} on {} rank{}, {} host{}, {}{}\n", options.what->name, facts.ranks, facts.ranks == 1 ? "" : "s",
                   facts.hosts, facts.hosts == 1 ? "" : "s", options.in_place ? "in place" : "out of place",
                   options.registered ? ", registered memory" : "");
+  if (!facts.imagined.empty()) {
+    text += fmt::format("# imagined: {}; times are those of {} threads here, predictions the cluster's\n",
+                        facts.imagined, facts.ranks);
+  }
   if (options.determinism != Determinism::Fast)
     text += fmt::format("# determinism: {}\n", name_of(options.determinism));
   if (options.codec != Codec::None) {
@@ -108,13 +130,16 @@ std::string table_row(const BenchOptions& options, const RunFacts& facts, const 
                   line.predicted_s ? micros(*line.predicted_s) : "-", line.algorithm_bandwidth() / kGiga,
                   bus_bandwidth(options, facts, line) / kGiga, options.check ? fmt::format("{}", m.wrong) : "N/A");
   if (m.peer) text += fmt::format(" {} {:8.2f}", micros(m.peer->seconds), speedup(line));
-  return text + (m.noisy ? "  noisy\n" : "\n");
+  text += m.noisy ? "  noisy\n" : "\n";
+  for (const LinkLoad& load : line.links) text += to_text(load);
+  return text;
 }
 
 void Totals::add(const BenchOptions& options, const RunFacts& facts, const Line& line) {
   wrong += line.measured.wrong;
   peer_wrong += line.measured.peer_wrong;
   noisy += line.measured.noisy ? 1 : 0;
+  differing += std::ranges::any_of(line.links, &LinkLoad::differs) ? 1 : 0;
   ++lines;
   bus_bandwidth_sum += bus_bandwidth(options, facts, line);
   if (line.measured.peer) speedup_log_sum += std::log(speedup(line));
@@ -129,6 +154,10 @@ std::string table_footer(const RunFacts& facts, const Totals& totals) {
     text += fmt::format("# Geometric mean speedup over the peer: {:.3f}\n",
                         lines > 0 ? std::exp(totals.speedup_log_sum / lines) : 0);
     if (totals.peer_wrong != 0) text += fmt::format("# The peer's results: {} elements wrong\n", totals.peer_wrong);
+  }
+  if (totals.differing != 0) {
+    text +=
+        fmt::format("# {} of {} lines: links carried something else than simulated\n", totals.differing, totals.lines);
   }
   if (totals.noisy != 0) {
     text += fmt::format("# noisy: {} of {} lines; other processes took more than 2 % of the cores, repeat them\n",

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "link_load.hpp"
 #include "options.hpp"
 #include "protocol.hpp"
 
@@ -13,7 +15,8 @@ namespace sinew::tools {
 struct RunFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string peer;  ///< its name and version; empty: none
+  std::string peer;      ///< its name and version; empty: none
+  std::string imagined;  ///< the cluster that ranks act as if they were on; empty: they are where they are
 };
 
 /// One measured size.
@@ -24,6 +27,7 @@ struct Line {
   std::string algorithm;
   std::optional<double> predicted_s;  ///< point to point has no plan
   Measurement measured;
+  std::vector<LinkLoad> links;  ///< of an imagined cluster
 
   double algorithm_bandwidth() const noexcept;  ///< bytes per second
 };
@@ -39,6 +43,7 @@ std::string table_row(const BenchOptions& options, const RunFacts& facts, const 
 struct Totals {
   std::uint64_t wrong = 0;
   std::uint64_t peer_wrong = 0;
+  std::size_t differing = 0;  ///< lines whose links carried something else than simulated
   std::size_t noisy = 0;
   std::size_t lines = 0;
   double bus_bandwidth_sum = 0;

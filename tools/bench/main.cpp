@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
       "  sinew-run -n 2 sinew-bench tune --output FILE                times every way; SINEW_TUNE_FILE=FILE uses it\n"
       "  sinew-run -n 4 sinew-bench all_reduce --determinism reproducible    what the same bits everywhere cost\n"
       "  sinew-run -n 2 sinew-bench latency --transport tcp           one way, half of the round trip\n"
+      "  sinew-bench all_reduce --cluster dgx-h100x8 -b 64KiB -e 1MiB     64 threads as on a cluster that is not here\n"
       "\n"
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
       "twice,\n"

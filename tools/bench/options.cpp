@@ -130,6 +130,13 @@ void add_ways(CLI::App& app, BenchOptions& o) {
         if (t != "mpi") reject("--peer", t, "mpi");
         o.peer = t;
       });
+  add(app, "--cluster",
+      "Instead of a job, threads of this process on a cluster that need not be here: machine, by name or file, and "
+      "hosts, such as dgx-h100x8 or xeon-2s:3+5. Times are those of threads, predictions the cluster's",
+      "MACHINExHOSTS", [&o](const std::string& t) {
+        if (t.empty()) reject("--cluster", t, "a machine and hosts, such as dgx-h100x8");
+        o.cluster = t;
+      });
   app.add_option("--output", o.output, "Of tune: the file to write (sinew-tune.json)")->type_name("FILE");
   add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
       [&o](const std::string& t) {
@@ -143,7 +150,7 @@ void check_tune(const BenchOptions& o) {
   const BenchOptions none;
   const bool other = o.dtype != none.dtype || o.op != none.op || o.in_place || o.registered || o.warm_buffers ||
                      o.determinism != none.determinism || o.codec != none.codec || !o.algorithm.empty() ||
-                     !o.peer.empty() || !o.json.empty();
+                     !o.peer.empty() || !o.json.empty() || !o.cluster.empty();
   if (other) throw CLI::ValidationError("tune", "expected no options but -b, -e, -f, -n, -w, --transport and --output");
 }
 
@@ -170,6 +177,11 @@ void check_together(const BenchOptions& o) {
           "--codec", fmt::format("{} of {}: expected f32 and sum, avg or premulsum", name_of(o.op), name_of(o.dtype)));
     }
     if (!o.peer.empty()) throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
+  }
+  if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered)) {
+    throw CLI::ValidationError("--cluster",
+                               "expected no --peer, --transport or --registered: its ranks are threads, "
+                               "and what joins them is inproc");
   }
   const bool has_registered = o.transports.empty() || std::ranges::find(o.transports, "shm") != o.transports.end();
   if (o.registered && !has_registered)

@@ -39,6 +39,7 @@ struct BenchOptions {
   std::vector<std::string> transports;     ///< empty: all
   std::string algorithm;                   ///< empty: as selected
   std::string peer;                        ///< empty: none
+  std::string cluster;                     ///< empty: the job; else imagined, with its ranks as threads
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table
 };

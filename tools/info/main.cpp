@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
       "  sinew-info transports                    which transports can be used here, and why not the others\n"
       "  sinew-info plan all_reduce 64MiB -n 4    what would run on 4 ranks of this host, and what each other way "
       "would take\n"
+      "  sinew-info plan all_reduce 64MiB --cluster dgx-h100x8    the same on a cluster that need not be here\n"
       "  sinew-info config                        every SINEW_* variable, what it takes and what is in effect\n");
   sinew::tools::add_topology_command(app, options);
   sinew::tools::add_transports_command(app, options);

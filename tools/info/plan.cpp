@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -15,8 +14,10 @@
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
+#include "../in_a_job.hpp"
 #include "../whole_number.hpp"
 #include "commands.hpp"
+#include "imagined_plan.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -27,6 +28,7 @@ struct PlanOptions {
   std::string dtype = "f32";
   std::string op = "sum";
   std::string determinism = "fast";
+  std::string cluster;  ///< empty: this job, or ranks on this host
   int ranks = 2;
 };
 
@@ -86,13 +88,6 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   return call;
 }
 
-bool in_a_job() {
-  for (const char* name : {"WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"}) {
-    if (std::getenv(name) != nullptr) return true;
-  }
-  return false;
-}
-
 /// Alone there is nothing to choose: the launcher beside this program makes a job of so many ranks of it.
 [[noreturn]] void run_as_job(const PlanOptions& options, bool json) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -109,6 +104,27 @@ bool in_a_job() {
   throw_errno(launcher);
 }
 
+void print_on_cluster(const PlanOptions& options, bool json) {
+  const auto imagined = imagine(imagined_cluster(options.cluster));
+  DescribedCall call;
+  const ImaginedPlan found = plan_on(imagined, [&](int ranks) {
+    call = describe(options, ranks);
+    return call.desc;
+  });
+  std::cout << (json ? to_json(found, imagined->on) + "\n" : to_text(found, imagined->on));
+}
+
+/// Who asks for two at a time means one of them.
+void require_one_place(const PlanOptions& options, bool counted) {
+  if (options.cluster.empty()) return;
+  if (counted) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("-n {}: --cluster {} says how many ranks there are", options.ranks, options.cluster));
+  }
+  if (in_a_job())
+    throw Error(Code::InvalidArgument, "--cluster: expected no launcher, as its ranks are threads of one process");
+}
+
 }  // namespace
 
 void add_plan_command(CLI::App& app, const InfoOptions& options) {
@@ -121,8 +137,13 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--determinism", plan.determinism, "fast (default), reproducible or layout_invariant");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
+  command->add_option("--cluster", plan.cluster,
+                      "instead, on a cluster that need not be here: machine, by name or file, and hosts, such as "
+                      "dgx-h100x8 or xeon-2s:3+5");
   command->callback([&options, command] {
     static_cast<void>(describe(plan, 1));
+    require_one_place(plan, command->count("--ranks") > 0);
+    if (!plan.cluster.empty()) return print_on_cluster(plan, options.json);
     if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);
     World world = World::from_environment();
     if (command->count("--ranks") > 0 && world.size() != plan.ranks)

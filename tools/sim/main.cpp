@@ -12,7 +12,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/version.hpp>
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/imagined_cluster.hpp>
 
 #include "../command_line.hpp"
 #include "../whole_number.hpp"
@@ -34,22 +34,9 @@ struct SimOptions {
 
 Error wrong(const std::string& message) { return {Code::InvalidArgument, message}; }
 
-/// "dgx-h100x8" as one of the forms.
-Network network_of(const SimOptions& options) {
-  const std::size_t x = options.cluster.rfind('x');
-  const std::string count = x == std::string::npos ? "" : options.cluster.substr(x + 1);
-  if (count.empty() || count.size() > 8 || !std::ranges::all_of(count, [](char c) { return c >= '0' && c <= '9'; })) {
-    std::vector<std::string_view> names;
-    for (const HostModel& model : host_models()) names.push_back(model.name);
-    throw wrong(
-        fmt::format("--cluster {}: expected a host model, 'x' and a number of hosts, such as dgx-h100x8; models are {}",
-                    options.cluster, fmt::join(names, ", ")));
-  }
-  const HostModel& host = host_model(options.cluster.substr(0, x));
-  const int hosts = std::stoi(count);
-  if (options.network == "one_switch") return one_switch(host, hosts);
-  if (options.network == "fat_tree") return fat_tree(host, hosts, options.hosts_per_leaf, options.oversubscription);
-  return rail_optimised(host, hosts, options.oversubscription);
+NetworkForm form_of(const std::string& name) {
+  if (name == name_of(NetworkForm::FatTree)) return NetworkForm::FatTree;
+  return name == name_of(NetworkForm::RailOptimised) ? NetworkForm::RailOptimised : NetworkForm::OneSwitch;
 }
 
 /// The call whose larger buffer has so many bytes, rounded down to whole elements on each rank.
@@ -79,7 +66,8 @@ SimulatedCall call_of(const SimOptions& options, int ranks) {
 }
 
 int simulate_and_print(const SimOptions& options) {
-  const Network network = network_of(options);
+  const NetworkShape shape{form_of(options.network), options.hosts_per_leaf, options.oversubscription};
+  const Network network = imagined_cluster(options.cluster, shape).network;
   const SimulatedCall call = call_of(options, network.ranks());
   const bool shows = ::isatty(STDERR_FILENO) == 1;
   const auto ways = simulate_ways(call.desc, network, options.algorithm, [&](const std::string& name) {
@@ -98,7 +86,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "sinew " + std::string(version()));
   app.add_option("COLLECTIVE", options.collective, "all_reduce, all_gather, ...")->required();
   app.add_option("BYTES", options.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
-  app.add_option("--cluster", options.cluster, "host model and number of hosts, such as dgx-h100x8")->required();
+  app.add_option("--cluster", options.cluster, "machine, by name or file, and hosts: dgx-h100x8, xeon-2s:3+5")
+      ->required();
   app.add_option("--network", options.network, "one_switch (default), fat_tree or rail_optimised")
       ->check(CLI::IsMember({"one_switch", "fat_tree", "rail_optimised"}));
   app.add_option("--hosts-per-leaf", options.hosts_per_leaf, "of a fat tree; 32 if not given")
@@ -115,6 +104,7 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  sinew-sim all_reduce 1GiB --cluster dgx-h100x128 --network rail_optimised\n"
       "  sinew-sim all_to_all 64MiB --cluster dgx-a100x64 --network fat_tree --hosts-per-leaf 16 --oversubscription 2\n"
-      "  sinew-sim all_gather 1GiB --cluster dgx-h200x12500 --algorithm hierarchical --json\n");
+      "  sinew-sim all_gather 1GiB --cluster dgx-h200x12500 --algorithm hierarchical --json\n"
+      "  sinew-sim all_reduce 64MiB --cluster nccl-topology.xmlx16    hosts as in a file that NCCL wrote\n");
   return run(app, argc, argv, [&] { return simulate_and_print(options); });
 }

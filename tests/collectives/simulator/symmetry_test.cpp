@@ -13,7 +13,17 @@ const HostModel& kHost = host_model("dgx-h100");
 std::vector<Network> networks() {
   Network shared = one_switch(kHost, 4);
   shared.nics_per_host = 2;
-  return {one_switch(kHost, 4), one_switch(kHost, 1), rail_optimised(kHost, 6), fat_tree(kHost, 8, 4), shared};
+  Network dealt = one_switch(kHost, 4);
+  dealt.nic_by_place = {0, 1, 0, 1, 0, 1, 0, 1};
+  Network unequal = one_switch(kHost, 3);
+  unequal.ranks_on = {3, 8, 1};
+  return {one_switch(kHost, 4),
+          one_switch(kHost, 1),
+          rail_optimised(kHost, 6),
+          fat_tree(kHost, 8, 4),
+          shared,
+          dealt,
+          unequal};
 }
 
 TEST(Symmetry, PutsEachRankIntoAKindOfEqualsSize) {

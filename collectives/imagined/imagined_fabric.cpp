@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include <sinew/collectives/imagined/imagined_fabric.hpp>
+
+namespace sinew {
+namespace {
+
+/// An address: the carrier's, and the rank behind it.
+constexpr std::size_t kRankBytes = sizeof(std::int32_t);
+
+Address with_rank(Address address, std::int32_t rank) {
+  address.resize(address.size() + kRankBytes);
+  std::memcpy(address.data() + address.size() - kRankBytes, &rank, kRankBytes);
+  return address;
+}
+
+std::int32_t rank_in(const Address& address) {
+  std::int32_t rank = 0;
+  std::memcpy(&rank, address.data() + address.size() - kRankBytes, kRankBytes);
+  return rank;
+}
+
+Address without_rank(Address address) {
+  address.resize(address.size() - kRankBytes);
+  return address;
+}
+
+class CountingEndpoint final : public Endpoint {
+ public:
+  CountingEndpoint(std::unique_ptr<Endpoint> carrier, std::uint64_t& sent)
+      : carrier_(std::move(carrier)), sent_(sent) {}
+
+  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
+    sent_ += from.bytes;
+    carrier_->send(from, region, tag, note, done);
+  }
+  void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
+    carrier_->recv(to, region, tag, done);
+  }
+  bool cancel(Completion& done) override { return carrier_->cancel(done); }
+  void close(Completion& quiet) override { carrier_->close(quiet); }
+
+ private:
+  std::unique_ptr<Endpoint> carrier_;
+  std::uint64_t& sent_;
+};
+
+class ImaginedRail final : public Transport {
+ public:
+  ImaginedRail(Transport& carrier, const Network& network, int rank, std::span<std::uint64_t> sent)
+      : carrier_(carrier), network_(network), rank_(rank), sent_(sent) {}
+
+  std::string_view name() const noexcept override { return carrier_.name(); }
+  const Capabilities& capabilities() const noexcept override { return carrier_.capabilities(); }
+  Address address() const override { return with_rank(carrier_.address(), rank_); }
+  Reach probe(const Address& peer) override {
+    Reach reach = carrier_.probe(without_rank(peer));
+    if (!reach.ok) return reach;
+    reach.cost = cost_of_route(network_, rank_, rank_in(peer));
+    reach.resource = name_of(network_.route(rank_, rank_in(peer)).back().tier);
+    return reach;
+  }
+  std::unique_ptr<Endpoint> connect(const Address& peer) override {
+    return std::make_unique<CountingEndpoint>(carrier_.connect(without_rank(peer)),
+                                              sent_[static_cast<std::size_t>(rank_in(peer))]);
+  }
+  Region register_memory(Buffer memory) override { return carrier_.register_memory(memory); }
+
+  int progress() noexcept override { return carrier_.progress(); }
+  bool active() const noexcept override { return carrier_.active(); }
+  int wake_descriptor() const noexcept override { return carrier_.wake_descriptor(); }
+  bool arm() noexcept override { return carrier_.arm(); }
+  void disarm() noexcept override { carrier_.disarm(); }
+
+ private:
+  Transport& carrier_;
+  const Network& network_;
+  int rank_;
+  std::span<std::uint64_t> sent_;
+};
+
+}  // namespace
+
+CostCurve cost_of_route(const Network& network, int from, int to) {
+  constexpr double kAnyBytes = 1 << 20;  // one rate for all of them
+  CostCurve cost;
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const NetworkLink& link : network.route(from, to)) {
+    const LinkRate& rate = network.rate(link.tier);
+    cost.latency_s += rate.latency_s;
+    if (rate.bytes_per_s > 0) slowest = std::min(slowest, rate.bytes_per_s);
+  }
+  if (slowest < std::numeric_limits<double>::infinity()) cost.knots.push_back({kAnyBytes, slowest});
+  return cost;
+}
+
+ImaginedFabric::ImaginedFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank,
+                               std::span<std::uint64_t> sent)
+    : carrier_(std::move(carrier)) {
+  for (const auto& rail : carrier_->transports())
+    rails_.push_back(std::make_unique<ImaginedRail>(*rail, network, rank, sent));
+}
+
+}  // namespace sinew

@@ -1,0 +1,72 @@
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+bool is_aftermath(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return e.code() == Code::PeerLost || e.code() == Code::Timeout;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// Of all ranks' failures the one to tell.
+class Reason {
+ public:
+  void add(const std::exception_ptr& failure) {
+    const std::scoped_lock lock(mutex_);
+    if (!first_ || (is_aftermath(first_) && !is_aftermath(failure))) first_ = failure;
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ImaginedWorld> imagine(ImaginedCluster on) {
+  if (on.network.ranks() > kMostImaginedRanks) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}' has {} ranks: expected {} at most, as they are threads of one process", on.name,
+                            on.network.ranks(), kMostImaginedRanks));
+  }
+  Cluster cluster = on.cluster();
+  return std::make_shared<const ImaginedWorld>(ImaginedWorld{std::move(on), std::move(cluster)});
+}
+
+void run_imagined(std::shared_ptr<const ImaginedWorld> on, WorldOptions options,
+                  const std::function<void(World&)>& body) {
+  const int ranks = on->on.network.ranks();
+  options.imagined = std::move(on);
+  Reason reason;
+  std::vector<std::thread> threads;
+  for (const Exchange& exchange : thread_exchanges(ranks, options.config.timeout)) {
+    threads.emplace_back([&, exchange] {
+      try {
+        World world = World::create(exchange, options);
+        body(world);
+      } catch (...) {
+        reason.add(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  reason.rethrow();
+}
+
+}  // namespace sinew

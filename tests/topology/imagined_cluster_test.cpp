@@ -1,0 +1,120 @@
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/named_machines.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kDgx = TOPOLOGY_DATA "/dgx_h100_nccl.xml";
+
+std::string complaint(const std::string& text) {
+  try {
+    (void)imagined_cluster(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    return error.what();
+  }
+  return "no complaint";
+}
+
+std::vector<std::string> nics_of_seats(const ImaginedCluster& on) {
+  std::vector<std::string> names;
+  for (const RankSeat& seat : on.seats) names.push_back(on.nics[static_cast<std::size_t>(seat.nic)]);
+  return names;
+}
+
+std::vector<int> nic_numbers(const std::vector<RankSeat>& seats) {
+  std::vector<int> numbers;
+  for (const RankSeat& seat : seats) numbers.push_back(seat.nic);
+  return numbers;
+}
+
+/// By the user guide's table of which ConnectX-7 is beside which GPU.
+TEST(ImaginedCluster, GivesEachGpuOfAFileItsNic) {
+  const ImaginedCluster on = imagined_cluster(kDgx + "x2");
+  EXPECT_EQ(on.network.hosts, 2);
+  EXPECT_EQ(on.network.ranks(), 16);
+  EXPECT_EQ(on.seats[7].part, "gpu:7");
+  EXPECT_THAT(nics_of_seats(on), ElementsAre("mlx5_0:1", "mlx5_3:1", "mlx5_4:1", "mlx5_5:1", "mlx5_6:1", "mlx5_9:1",
+                                             "mlx5_10:1", "mlx5_11:1"));
+  EXPECT_EQ(nics_of_seats(imagined_cluster("dgx-h100x2")), nics_of_seats(on));
+}
+
+/// 18 NVLinks of 25 GB/s, NICs of 400 Gbit/s on PCI Express 5.0 x16.
+TEST(ImaginedCluster, TakesRatesFromTheMachine_AndSaysWhatItDoesNotTell) {
+  const ImaginedCluster on = imagined_cluster(kDgx + "x2");
+  EXPECT_DOUBLE_EQ(on.network.rate(Tier::RankOut).bytes_per_s, 450e9);
+  EXPECT_DOUBLE_EQ(on.network.rate(Tier::NicOut).bytes_per_s, 50e9);
+  EXPECT_NEAR(on.network.rate(Tier::PciIn).bytes_per_s, 63e9, 0.1e9);
+  EXPECT_THAT(on.assumed, ElementsAre("memory of a GPU: as that of a dgx-h100"));
+  EXPECT_THAT(imagined_cluster("dgx-h100x2").assumed, IsEmpty());
+}
+
+TEST(ImaginedCluster, DealsRanksRoundTheSockets_WhereThereAreNoGpus) {
+  const ImaginedCluster on = imagined_cluster("xeon-2s:3+5");
+  EXPECT_EQ(on.network.hosts, 2);
+  EXPECT_THAT(on.network.ranks_on, ElementsAre(3, 5));
+  EXPECT_THAT(nics_of_seats(on), ElementsAre("eth0", "eth1", "eth0", "eth1", "eth0"));
+  const Cluster cluster = on.cluster();
+  ASSERT_EQ(cluster.hosts.size(), 2U);
+  EXPECT_NE(cluster.hosts[0].identity, cluster.hosts[1].identity);
+  EXPECT_THAT(cluster.groups_by_host(), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5, 6, 7)));
+  EXPECT_THAT(cluster.groups_by_numa(),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1), ElementsAre(3, 5, 7), ElementsAre(4, 6)));
+}
+
+TEST(ImaginedCluster, HasARankPerSocket_UnlessToldOtherwise) {
+  EXPECT_EQ(imagined_cluster("epyc-2sx4").network.ranks(), 8);
+  EXPECT_EQ(imagined_cluster("epyc-2s:4+4+4").network.ranks(), 12);
+  EXPECT_THAT(imagined_cluster("epyc-2s:4+4+4").network.ranks_on, IsEmpty());
+  EXPECT_EQ(imagined_cluster(kDgx).network.ranks(), 8);
+}
+
+TEST(ImaginedCluster, CallsNoNumaNodeNearer_WhereNvlinkJoinsAllGpus) {
+  for (const RankSpot& spot : imagined_cluster("dgx-h100x2").cluster().ranks) EXPECT_EQ(spot.numa_node, -1);
+}
+
+TEST(RankSeats, ShareTheNearestNics_WhereTheyAreFewer) {
+  const Machine dgx = named_machine("dgx-h100");
+  const std::vector<int> one_of_each_socket{2, 5};
+  EXPECT_THAT(nic_numbers(seat_ranks(dgx, one_of_each_socket, 8)), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(nic_numbers(seat_ranks(dgx, {}, 8)), Each(0));
+}
+
+TEST(RankSeats, TakeTheLeastUsed_OfNicsAsNear) {
+  const Machine dgx = named_machine("dgx-a100");  // two GPUs and two NICs below one PCI switch
+  EXPECT_THAT(nic_numbers(seat_ranks(dgx, nics_for_ranks(dgx), 8)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(ImaginedCluster, ShowsFormAndNames_WhenItIsAskedForWrong) {
+  for (const char* text : {"dgx-h100", "xeon-2s", "", "x", "dgx-h100x", "xeon-2s:3+", "dgx-h100x99999999999"}) {
+    EXPECT_THAT(complaint(text), HasSubstr("such as dgx-h100x8")) << text;
+  }
+  EXPECT_THAT(complaint("dgx-1x4"),
+              HasSubstr("'dgx-1': expected a file that can be read, or one of the machines dgx-a100"));
+  EXPECT_THAT(complaint("dgx-h100x0"), HasSubstr("hosts 0: expected 1 at least"));
+  EXPECT_EQ(complaint("xeon-2s:3+0"), "'xeon-2s:3+0': host 1 of 0 ranks: expected 1 at least");
+  EXPECT_EQ(complaint("dgx-h100:8+9"), "9 ranks on a dgx-h100: expected 8 at most, one for each GPU");
+  EXPECT_EQ(complaint("xeon-2s:113"), "113 ranks on a xeon-2s: expected 112 at most, one for each core");
+}
+
+TEST(ImaginedCluster, NamesFileLineAndReason_WhenTheFileIsBroken) {
+  const std::string broken = testing::TempDir() + "sinew-broken-nccl.xml";
+  std::ofstream(broken) << "<system version=\"1\">\n<cpu/></system>\n";
+  EXPECT_EQ(complaint(broken + "x2"), broken + ":2: <cpu>: expected an attribute numaid");
+}
+
+}  // namespace
+}  // namespace sinew

@@ -1,0 +1,101 @@
+#include "imagined_plan.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stages.hpp"
+
+namespace sinew::tools {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<int>& nics, const ImaginedCluster& on) {
+  std::vector<std::string> names;
+  for (const int n : nics) names.push_back(on.nics[static_cast<std::size_t>(n)]);
+  return names;
+}
+
+/// One line where all hosts are alike.
+std::string nics_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
+  const std::size_t hosts = plan.nics_used.size();
+  if (hosts == 1) return fmt::format("  one host: nothing leaves it; {}x2 has two\n", on.name);
+  const auto line = [&](const std::string& who, const std::vector<int>& nics) {
+    return fmt::format("  {} {} of {} NICs: {}\n", who, nics.size(), on.nics.size(),
+                       fmt::join(names_of(nics, on), ", "));
+  };
+  const std::vector<int>& first = plan.nics_used.front();
+  if (std::ranges::count(plan.nics_used, first) == std::ssize(plan.nics_used))
+    return line("across hosts each sends by", first);
+  std::string text;
+  for (std::size_t h = 0; h < hosts; ++h) text += line(fmt::format("host {} sends by", h), plan.nics_used[h]);
+  return text;
+}
+
+std::string seats_text(const ImaginedCluster& on) {
+  std::string text;
+  for (std::size_t place = 0; place < on.seats.size(); ++place) {
+    const RankSeat& seat = on.seats[place];
+    text += fmt::format("    place {}: {} with {}\n", place, seat.part.empty() ? "anywhere" : seat.part,
+                        on.nics[static_cast<std::size_t>(seat.nic)]);
+  }
+  return text;
+}
+
+}  // namespace
+
+ImaginedPlan plan_on(const std::shared_ptr<const ImaginedWorld>& imagined,
+                     const std::function<CollectiveDesc(int ranks)>& describe) {
+  ImaginedPlan found;
+  run_imagined(imagined, {}, [&](World& world) {
+    if (world.rank() == 0) found.plan = world.communicator().plan(describe(world.size()));
+  });
+  const Network& network = imagined->on.network;
+  found.stages = stages_of(found.plan, network);
+  found.nics_used = nics_used(found.plan, network);
+  found.loads = simulated_loads(found.plan, network).value_or(std::vector<TierLoad>{});
+  return found;
+}
+
+std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
+  const Network& n = on.network;
+  std::string text = plan.plan.explain();
+  text += fmt::format("  imagined: {}: {} ranks on {} host{}, {}\n", on.name, n.ranks(), n.hosts,
+                      n.hosts == 1 ? "" : "s", name_of(n.form));
+  for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
+  text += "  ranks of a host:\n" + seats_text(on) + "  stages:\n";
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) text += fmt::format("    {}. {}\n", s + 1, plan.stages[s]);
+  text += nics_text(plan, on);
+  if (!plan.loads.empty()) text += "  links, in one call:\n";
+  for (const TierLoad& l : plan.loads) {
+    text += fmt::format("    {:<9} {:>4} of {:<4} used {:>14} bytes, most by {}: {}\n", name_of(l.tier), l.used,
+                        l.links, l.bytes, n.describe(l.busiest), l.busiest_bytes);
+  }
+  return text;
+}
+
+std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on) {
+  auto json = nlohmann::json::parse(plan.plan.to_json());
+  json["imagined"] = on.name;
+  json["ranks"] = on.network.ranks();
+  json["hosts"] = on.network.hosts;
+  json["assumed"] = on.assumed;
+  json["stages"] = plan.stages;
+  json["nics"] = on.nics;
+  for (const RankSeat& seat : on.seats)
+    json["seats"].push_back({{"part", seat.part}, {"nic", on.nics[static_cast<std::size_t>(seat.nic)]}});
+  for (const std::vector<int>& nics : plan.nics_used) json["nics_used"].push_back(names_of(nics, on));
+  json["links"] = nlohmann::json::array();
+  for (const TierLoad& l : plan.loads) {
+    json["links"].push_back({{"links", name_of(l.tier)},
+                             {"count", l.links},
+                             {"used", l.used},
+                             {"bytes", l.bytes},
+                             {"busiest", on.network.describe(l.busiest)},
+                             {"busiest_bytes", l.busiest_bytes}});
+  }
+  return json.dump();
+}
+
+}  // namespace sinew::tools

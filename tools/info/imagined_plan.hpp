@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/imagined/carried.hpp>
+#include <sinew/collectives/imagined/imagined_world.hpp>
+
+namespace sinew::tools {
+
+/// What would run for a call on a cluster that need not be here, as a job on it would choose.
+struct ImaginedPlan {
+  Plan plan;
+  std::vector<std::string> stages;          ///< what runs one after the other, of a large call at a time
+  std::vector<std::vector<int>> nics_used;  ///< by host, those that send to other hosts
+  std::vector<TierLoad> loads;              ///< of one call, simulated; may be empty
+};
+
+/// `describe`: the call, for so many ranks; its counts live as long.
+ImaginedPlan plan_on(const std::shared_ptr<const ImaginedWorld>& imagined,
+                     const std::function<CollectiveDesc(int ranks)>& describe);
+
+std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on);
+std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on);
+
+}  // namespace sinew::tools
