@@ -19,10 +19,10 @@
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
+#include "../progress.hpp"
 #include "bench.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
-#include "progress.hpp"
 #include "sinew_contestant.hpp"
 #include "sweep.hpp"
 #include "tune.hpp"
