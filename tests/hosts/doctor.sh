@@ -56,12 +56,12 @@ case $case in
     on 0 ip route add blackhole "$(address 1)/32"
     examine 1,1 1 "fails  link: $(way 0 1): " "a route leads nowhere" "fails  link: $(way 1 0): no answer"
     ;;
-  firewall) # host 0 takes no connections, and makes them
+  firewall) # host 0 drops what comes to the ports that all listen on, and connects to others
     make_hosts 2
-    on 0 tc qdisc add dev link0 ingress
-    on 0 tc filter add dev link0 parent ffff: protocol ip u32 match ip protocol 6 0xff match u8 2 0x12 at 33 action drop ||
-      { echo "no packet filter of tc's here"; exit 77; }
-    examine 1,1 1 "fails  link: $(way 1 0): no answer; the way back works" "a firewall"
+    on 0 ip rule add pref 10 lookup local
+    on 0 ip rule del pref 0
+    on 0 ip rule add pref 5 iif link0 ipproto tcp dport 29700-29739 blackhole || { echo "no rules for ports here"; exit 77; }
+    SINEW_PORTS=29700-29739 examine 1,1 1 "fails  link: $(way 1 0): no answer; the way back works" "a firewall"
     ;;
   mtu) # a switch that loses what its own port is too small for, and packets that leave as long as the sender makes them
     make_hosts 3

@@ -1,4 +1,6 @@
+#include <cmath>
 #include <thread>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

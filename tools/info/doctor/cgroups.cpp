@@ -103,10 +103,9 @@ Cgroups::Found Cgroups::levels(std::string_view controller) const {
 
 std::optional<Room> Cgroups::memory() const {
   const auto [folders, unified] = levels("memory");
-  return tightest(folders, unified ? "memory.max" : "memory.limit_in_bytes", [unified = unified](const fs::path& f) {
-    const std::uint64_t used = number_in(f / (unified ? "memory.current" : "memory.usage_in_bytes")).value_or(0);
-    const std::uint64_t idle =
-        labelled(f / "memory.stat", unified ? "inactive_file" : "total_inactive_file").value_or(0);
+  return tightest(folders, unified ? "memory.max" : "memory.limit_in_bytes", [v2 = unified](const fs::path& f) {
+    const std::uint64_t used = number_in(f / (v2 ? "memory.current" : "memory.usage_in_bytes")).value_or(0);
+    const std::uint64_t idle = labelled(f / "memory.stat", v2 ? "inactive_file" : "total_inactive_file").value_or(0);
     return used - std::min(used, idle);
   });
 }

@@ -148,7 +148,7 @@ void judge(const Job& job, std::span<const HostRecord> records, std::vector<Host
   for (std::size_t h = 0; h < records.size(); ++h) {
     addresses.push_back(records[h].addresses);
     clocks.push_back(reports[h].clocks);
-    for (const auto* findings : {&records[h].findings, &reports[h].findings}) {
+    for (const auto* findings : {&records[h].findings, &std::as_const(reports[h]).findings}) {
       for (Finding f : *findings) {
         f.hosts = {job.hosts[h]};
         found.push_back(std::move(f));
