@@ -134,7 +134,7 @@ std::pair<std::unique_ptr<LinkServer>, HostRecord> open_host(const Launch& launc
     record.port = server->port();
     record.claim = server->claim();
     return {std::move(server), std::move(record)};
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // an Error, or no thread is to be had
     record.findings.push_back({Severity::Fails, "link", e.what(), "free ports, or another range in SINEW_PORTS"});
     return {nullptr, std::move(record)};
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include <sinew/core/error.hpp>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::uint32_t kService = 0x31636f64;  // "doc1"
 constexpr std::size_t kMostGuests = 64;
+constexpr int kBreatheMs = 10;
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
@@ -57,14 +59,23 @@ void LinkServer::accept_guests() {
     }
     guests_.remove_if([](const Guest& g) { return !g.thread.joinable(); });
     FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket || guests_.size() == kMostGuests) continue;
-    Guest& guest = guests_.emplace_back();
+    if (!socket) ::poll(&entries[1], 1, kBreatheMs);  // no descriptor is free, and the guest goes on knocking
+    if (socket && guests_.size() < kMostGuests) admit(std::move(socket));
+  }
+  for (Guest& g : guests_) g.thread.join();
+}
+
+void LinkServer::admit(FileDescriptor socket) {
+  Guest& guest = guests_.emplace_back();
+  try {
     guest.thread = quiet_thread([this, &guest, taken = std::make_shared<FileDescriptor>(std::move(socket))] {
       serve(std::move(*taken));
       guest.gone = true;
     });
+  } catch (const std::system_error& e) {  // no thread is to be had: the guest sees its connection closed
+    log::debug("doctor: a probe is not heard: {}", e.what());
+    guests_.pop_back();
   }
-  for (Guest& g : guests_) g.thread.join();
 }
 
 void LinkServer::serve(FileDescriptor accepted) const {

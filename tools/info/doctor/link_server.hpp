@@ -36,6 +36,7 @@ class LinkServer {
     std::thread thread;
   };
   void accept_guests();
+  void admit(FileDescriptor socket);
   void serve(FileDescriptor socket) const;
 
   Bytes secret_;
