@@ -27,7 +27,8 @@ TEST(DoctorTournament, LetsEveryTwoMeetOnce_AndNobodyTwiceInARound) {
         if (other < 0) continue;
         ASSERT_TRUE(other != p && other < players) << players << " players, round " << round << ", player " << p;
         EXPECT_EQ(tournament_partner(round, other, players), p);
-        if (p < other) EXPECT_TRUE(met.emplace(p, other).second) << p << " and " << other << " meet again";
+        if (p > other) continue;
+        EXPECT_TRUE(met.emplace(p, other).second) << p << " and " << other << " meet again";
       }
       EXPECT_EQ(resting, players % 2);
     }
