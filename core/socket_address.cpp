@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -55,14 +56,15 @@ Interfaces interfaces() {
   return {list, &::freeifaddrs};
 }
 
-bool same_host(const SocketAddress& a, const SocketAddress& b) {
-  if (a.family() != b.family()) return false;
+std::span<const unsigned char> ip_bytes(const SocketAddress& a) {
   if (a.family() == AF_INET) {
-    return reinterpret_cast<const sockaddr_in*>(a.data())->sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in*>(b.data())->sin_addr.s_addr;
+    return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in*>(a.data())->sin_addr), 4};
   }
-  return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a.data())->sin6_addr,
-                     &reinterpret_cast<const sockaddr_in6*>(b.data())->sin6_addr, sizeof(in6_addr)) == 0;
+  return {reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in6*>(a.data())->sin6_addr), 16};
+}
+
+bool same_host(const SocketAddress& a, const SocketAddress& b) {
+  return a.family() == b.family() && std::ranges::equal(ip_bytes(a), ip_bytes(b));
 }
 
 /// Is `name` one of the names with commas between them?
@@ -147,6 +149,16 @@ bool SocketAddress::is_own() const {
     if (is_internet(i->ifa_addr) && same_host(*this, from(i->ifa_addr, length_of(i->ifa_addr)))) return true;
   }
   return false;
+}
+
+bool SocketAddress::shares_network(const SocketAddress& other, unsigned prefix_bits) const noexcept {
+  if (prefix_bits == 0 || is_unix() || other.family() != family()) return false;
+  const auto mine = ip_bytes(*this);
+  const auto theirs = ip_bytes(other);
+  for (unsigned bit = 0; bit < prefix_bits && bit / 8 < mine.size(); ++bit) {
+    if (((mine[bit / 8] ^ theirs[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
+  }
+  return true;
 }
 
 std::uint16_t SocketAddress::port() const noexcept {

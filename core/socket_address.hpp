@@ -35,6 +35,8 @@ class SINEW_API SocketAddress {
   bool is_loopback() const noexcept;
   /// Is it bound to an interface of this machine (or network namespace)?
   bool is_own() const;
+  /// Are the first `prefix_bits` of both the same? Never for 0 bits, or for addresses of two kinds.
+  bool shares_network(const SocketAddress& other, unsigned prefix_bits) const noexcept;
   std::uint16_t port() const noexcept;
   /// Of an internet address.
   SocketAddress with_port(std::uint16_t port) const noexcept;
@@ -58,7 +60,12 @@ struct Listener {
 SINEW_API Listener listen_on(const SocketAddress& address);
 /// Listens on every interface, IPv4 and IPv6 where there is one, on `port` or (0) on the first free port of `range`.
 SINEW_API Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint16_t, std::uint16_t>> range);
+struct ConnectOptions {
+  std::optional<SocketAddress> from = {};  ///< an address of this machine, its port counts for nothing; none: any
+  int segment_bytes = 0;                   ///< TCP sends no longer segments, either way; 0: what the route carries
+};
 /// A connected non-blocking socket, or the errno that stopped it (ETIMEDOUT when the deadline passes).
-SINEW_API std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline);
+SINEW_API std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
+                                                     const ConnectOptions& options = {});
 
 }  // namespace sinew

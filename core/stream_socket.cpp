@@ -76,9 +76,15 @@ Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint
               error);
 }
 
-std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline) {
+std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
+                                           const ConnectOptions& options) {
   FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return {FileDescriptor(), errno};
+  if (options.segment_bytes > 0) set_option(socket.get(), IPPROTO_TCP, TCP_MAXSEG, options.segment_bytes);
+  if (options.from) {
+    const SocketAddress from = options.from->with_port(0);
+    if (::bind(socket.get(), from.data(), from.length()) != 0) return {FileDescriptor(), errno};
+  }
   if (::connect(socket.get(), address.data(), address.length()) != 0) {
     if (errno != EINPROGRESS) return {FileDescriptor(), errno};
     pollfd wait{socket.get(), POLLOUT, 0};

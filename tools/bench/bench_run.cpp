@@ -21,10 +21,10 @@
 
 #include "../command_line.hpp"
 #include "../in_a_job.hpp"
+#include "../progress.hpp"
 #include "bench.hpp"
 #include "line.hpp"
 #include "peer_contestant.hpp"
-#include "progress.hpp"
 #include "sinew_contestant.hpp"
 #include "sweep.hpp"
 #include "tune.hpp"

@@ -15,8 +15,8 @@
 #include <sinew/core/error.hpp>
 
 #include "../command_line.hpp"
+#include "../progress.hpp"
 #include "bench.hpp"
-#include "progress.hpp"
 #include "sweep.hpp"
 
 namespace sinew::tools {

@@ -60,13 +60,7 @@ InterfaceAddress described(const SocketAddress& address, const ifaddrs* list) {
 }  // namespace
 
 bool InterfaceAddress::network_has(const SocketAddress& other) const noexcept {
-  if (prefix_bits == 0 || other.family() != address.family()) return false;
-  const auto mine = ip_bytes(address.data());
-  const auto theirs = ip_bytes(other.data());
-  for (unsigned bit = 0; bit < prefix_bits && bit / 8 < mine.size(); ++bit) {
-    if (((mine[bit / 8] ^ theirs[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
-  }
-  return true;
+  return address.shares_network(other, prefix_bits);
 }
 
 std::string InterfaceAddress::text() const {
