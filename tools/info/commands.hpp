@@ -19,7 +19,12 @@ void add_config_command(CLI::App& app, const InfoOptions& options);
 void add_plan_command(CLI::App& app, const InfoOptions& options);
 void add_transports_command(CLI::App& app, const InfoOptions& options);
 
-/// `from`: as described_machine() takes it; empty: this machine.
-void print_topology(const InfoOptions& options, const std::string& from);
+struct TopologyOptions {
+  std::string from;  ///< as described_machine() takes it; empty: this machine
+  std::string svg;   ///< files, "-" for standard output; empty: none
+  std::string dot;
+};
+
+void print_topology(const InfoOptions& options, const TopologyOptions& topology = {});
 
 }  // namespace sinew::tools
