@@ -8,6 +8,7 @@ namespace {
 constexpr double kPadding = 6;
 constexpr double kGap = 5;
 constexpr double kSquareGap = 3;
+constexpr double kTextGap = 4;
 constexpr double kLine = 15;
 constexpr double kSmallHeight = 10;
 constexpr double kSmallLine = 13;
@@ -21,7 +22,8 @@ struct Placed {
 bool is_square(const Part& part) { return part.heading.empty() && part.lines.empty() && part.inside.empty(); }
 
 double height_of_text(const Part& part) {
-  return (part.heading.empty() ? 0 : kLine) + static_cast<double>(part.lines.size()) * kSmallLine;
+  return (part.heading.empty() ? 0 : kLine) + static_cast<double>(part.lines.size()) * kSmallLine +
+         (part.inside.empty() ? 0 : kTextGap);
 }
 
 Placed place(const Part& part) {

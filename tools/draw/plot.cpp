@@ -75,14 +75,14 @@ class PlotDrawing {
     }
     svg_.line({x_.from, bottom()}, {x_.to, bottom()}, "axis");
     svg_.line({x_.from, top_}, {x_.from, bottom()}, "axis");
-    svg_.text({x_.to + 8, bottom() + 16}, plot_.x_name, "faint");
+    svg_.text({x_.to + 20, bottom() + 16}, plot_.x_name, "faint");
     svg_.text({x_.from - 6, top_ - 8}, plot_.y_name, "faint", Anchor::End);
   }
 
   /// Each holder from half way after the one before to half way to the next.
   void draw_strip() {
     if (plot_.strip.empty()) return;
-    svg_.text({x_.to + 8, strip_top() + 10}, plot_.strip_name, "faint");
+    svg_.text({x_.to + 20, strip_top() + 10}, plot_.strip_name, "faint");
     for (std::size_t i = 0; i < plot_.strip.size(); ++i) {
       const double here = x_.at(plot_.strip[i].x);
       const double from = i == 0 ? x_.from : (x_.at(plot_.strip[i - 1].x) + here) / 2;

@@ -193,7 +193,7 @@ class Picture {
     for (const PciDevice& device : machine_.pci_devices) {
       if (device.parent.empty() && !is_anywhere(device)) pci.inside.push_back(device_part(device));
     }
-    Part others{.classes = "part", .heading = "at no PCI device that is known", .row_width = kNodeWidth};
+    Part others{.classes = "part", .heading = "without a PCI device that is known", .row_width = kNodeWidth};
     for (std::size_t i = 0; i < machine_.gpus.size(); ++i) {
       if (!is_known(machine_.gpus[i].pci)) others.inside.push_back(gpu_part(i));
     }

@@ -62,9 +62,11 @@ int ClusterPicture::leaves() const { return network_.count(Tier::LeafUp); }
 
 double ClusterPicture::host_width() const { return std::max(ranks_, nics_) * kPlace + 2 * kPadding; }
 
-double ClusterPicture::width() const {
-  return std::max(static_cast<double>(hosts_.size()) * (host_width() + kHostGap) - kHostGap, kTableWidth);
+double ClusterPicture::host_left(std::size_t drawn) const {
+  return static_cast<double>(drawn) * (host_width() + kHostGap);
 }
+
+double ClusterPicture::width() const { return std::max(host_left(hosts_.size()) - kHostGap, kTableWidth); }
 
 double ClusterPicture::table_top() const { return kHostBottom + 34; }
 
@@ -101,9 +103,19 @@ void ClusterPicture::link(draw::Svg& svg, Point low, Point high, Tier up, Tier d
 }
 
 void ClusterPicture::draw(draw::Svg& svg, Point at) const {
+  draw_frames(svg, at);
   draw_switches(svg, at);
   for (std::size_t drawn = 0; drawn < hosts_.size(); ++drawn) draw_host(svg, at, drawn);
   draw_table(svg, {at.x, at.y + table_top()});
+}
+
+void ClusterPicture::draw_frames(draw::Svg& svg, Point at) const {
+  for (std::size_t drawn = 0; drawn < hosts_.size(); ++drawn) {
+    const double left = at.x + host_left(drawn);
+    svg.box({left, at.y + kHostTop, host_width(), kHostBottom - kHostTop}, "part host");
+    svg.text({left + host_width() / 2, at.y + kHostBottom + 16}, fmt::format("host {}", hosts_[drawn]), "ink",
+             Anchor::Middle);
+  }
 }
 
 void ClusterPicture::draw_switches(draw::Svg& svg, Point at) const {
@@ -120,7 +132,7 @@ void ClusterPicture::draw_switches(draw::Svg& svg, Point at) const {
 
 void ClusterPicture::draw_host(draw::Svg& svg, Point at, std::size_t drawn) const {
   const int host = hosts_[drawn];
-  const double width = host_width(), left = at.x + static_cast<double>(drawn) * (width + kHostGap);
+  const double width = host_width(), left = at.x + host_left(drawn);
   const auto middle = [&](int place, int places) { return left + (place + 0.5) * width / places; };
   const auto part = [&](double x, double y, std::string_view classes, const std::string& text,
                         const std::string& tooltip) {
@@ -128,8 +140,6 @@ void ClusterPicture::draw_host(draw::Svg& svg, Point at, std::size_t drawn) cons
     svg.box({x - kHalfWidth, y - kHalf, 2 * kHalfWidth, 2 * kHalf}, classes, tooltip);
     svg.text({x, y + 4}, text, "ink small", Anchor::Middle);
   };
-  svg.box({left, at.y + kHostTop, width, kHostBottom - kHostTop}, "part host");
-  svg.text({left + width / 2, at.y + kHostBottom + 16}, fmt::format("host {}", host), "ink", Anchor::Middle);
   for (int nic = 0; nic < nics_; ++nic) {
     const Point top{middle(nic, nics_), at.y + kNicY - kHalf};
     const double up_x = leaves_.empty() ? top.x : at.x + leaf_x(network_.leaf_of(host, nic));
@@ -182,6 +192,7 @@ void ClusterPicture::draw_table(draw::Svg& svg, Point at) const {
     svg.text({x + 16, y}, use.meaning, "faint");
     x += 30 + draw::text_width(use.meaning);
   }
+  svg.text({x, y}, "each kind of link in the colour of its busiest one", "faint");
 }
 
 }  // namespace sinew::tools

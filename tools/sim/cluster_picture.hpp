@@ -27,12 +27,14 @@ class ClusterPicture {
 
  private:
   double host_width() const;
+  double host_left(std::size_t drawn) const;
   double table_top() const;
   int leaves() const;
   /// Middle of a leaf switch that is drawn.
   double leaf_x(int leaf) const;
   void link(draw::Svg& svg, draw::Point low, draw::Point high, Tier up, Tier down) const;
   void draw_host(draw::Svg& svg, draw::Point at, std::size_t drawn) const;
+  void draw_frames(draw::Svg& svg, draw::Point at) const;
   void draw_switches(draw::Svg& svg, draw::Point at) const;
   void draw_table(draw::Svg& svg, draw::Point at) const;
   const Forecast::Load* load(Tier tier) const;
