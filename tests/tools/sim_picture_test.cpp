@@ -125,16 +125,16 @@ TEST(SimPicture, DrawsTheFastest_UnlessOneIsNamed) {
 }
 
 TEST(SimPicture, SaysWhatIsLeftOut_OfManyHostsAndLongCalls) {
-  const Simulated s = simulated({"all_reduce", "64MiB", "--cluster", "dgx-h100x64", "--network", "fat_tree",
-                                 "--hosts-per-leaf", "16", "--algorithm", "ring"});
-  EXPECT_THAT(s.svg, HasSubstr("4 of 64 hosts drawn, 2 of 4 leaves"));
+  const Simulated s = simulated({"all_reduce", "64MiB", "--cluster", "dgx-h100x32", "--network", "fat_tree",
+                                 "--hosts-per-leaf", "8", "--algorithm", "ring"});
+  EXPECT_THAT(s.svg, HasSubstr("4 of 32 hosts drawn, 2 of 4 leaves"));
   EXPECT_THAT(s.svg, testing::ContainsRegex("the first [0-9.]+ .s of [0-9.]+ .s; 4000 of [0-9]+ spans"));
   EXPECT_EQ(spans_of(s.svg).size(), 4000U);
   std::set<std::string> hosts;
   for (const Shape& text : shapes_of(s.svg, "ink")) {
     if (text.text.starts_with("host ")) hosts.insert(text.text);
   }
-  EXPECT_THAT(hosts, testing::ElementsAre("host 0", "host 1", "host 16", "host 17"));
+  EXPECT_THAT(hosts, testing::ElementsAre("host 0", "host 1", "host 8", "host 9"));
   EXPECT_LT(s.svg.size(), 1'500'000U);
 }
 
