@@ -1,7 +1,7 @@
 #include "machine_picture.hpp"
 
 #include <algorithm>
-#include <ranges>
+#include <iterator>
 #include <utility>
 #include <vector>
 
