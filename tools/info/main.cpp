@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       "  sinew-info topology --json               the same for scripts; every number says where it is from\n"
       "  sinew-info topology --from dgx-h100      another machine: by name, or a file of hwloc XML, NCCL topology XML "
       "or JSON\n"
+      "  sinew-info topology --svg box.svg        a picture for browsers, too; --dot box.dot for Graphviz\n"
       "  sinew-info transports                    which transports can be used here, and why not the others\n"
       "  sinew-info plan all_reduce 64MiB -n 4    what would run on 4 ranks of this host, and what each other way "
       "would take\n"
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   sinew::tools::add_doctor_command(app, options, exit_code);
   app.callback([&] {
-    if (app.get_subcommands().empty()) sinew::tools::print_topology(options, "");
+    if (app.get_subcommands().empty()) sinew::tools::print_topology(options);
   });
   return sinew::tools::run(app, argc, argv, [&] { return exit_code; });
 }

@@ -13,10 +13,16 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/version.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/named_networks.hpp>
 
 #include "../command_line.hpp"
+#include "../output_file.hpp"
 #include "../whole_number.hpp"
+#include "picture.hpp"
 #include "report.hpp"
+#include "scale.hpp"
+#include "scale_report.hpp"
+#include "trace.hpp"
 
 namespace {
 
@@ -24,7 +30,8 @@ using namespace sinew;
 using namespace sinew::tools;
 
 struct SimOptions {
-  std::string collective, bytes, cluster, algorithm;
+  std::string collective, bytes, cluster, algorithm, scale;
+  std::string svg, trace;  // files
   std::string network = "one_switch";
   std::string dtype = "f32";
   int hosts_per_leaf = 32;
@@ -37,6 +44,12 @@ Error wrong(const std::string& message) { return {Code::InvalidArgument, message
 NetworkForm form_of(const std::string& name) {
   if (name == name_of(NetworkForm::FatTree)) return NetworkForm::FatTree;
   return name == name_of(NetworkForm::RailOptimised) ? NetworkForm::RailOptimised : NetworkForm::OneSwitch;
+}
+
+/// Of `cluster`, "dgx-h100x8", in the asked form.
+Network network_of(const SimOptions& options, const std::string& cluster) {
+  return imagined_cluster(cluster, {form_of(options.network), options.hosts_per_leaf, options.oversubscription})
+      .network;
 }
 
 /// The call whose larger buffer has so many bytes, rounded down to whole elements on each rank.
@@ -65,17 +78,53 @@ SimulatedCall call_of(const SimOptions& options, int ranks) {
   return {desc, desc.bytes(ranks)};
 }
 
-int simulate_and_print(const SimOptions& options) {
-  const NetworkShape shape{form_of(options.network), options.hosts_per_leaf, options.oversubscription};
-  const Network network = imagined_cluster(options.cluster, shape).network;
+/// Which simulation runs, on a terminal.
+void show_progress(const std::string& what) {
+  static const bool shows = ::isatty(STDERR_FILENO) == 1;
+  if (shows) std::cerr << "\r\033[K" << what << (what.empty() ? "" : " ...") << std::flush;
+}
+
+int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& trace, bool prints) {
+  const Network network = network_of(options, options.cluster);
   const SimulatedCall call = call_of(options, network.ranks());
-  const bool shows = ::isatty(STDERR_FILENO) == 1;
-  const auto ways = simulate_ways(call.desc, network, options.algorithm, [&](const std::string& name) {
-    if (shows) std::cerr << fmt::format("\r\033[K{} ...", name) << std::flush;
-  });
-  if (shows) std::cerr << "\r\033[K" << std::flush;
-  std::cout << (options.json ? as_json(call, network, ways) + "\n" : as_table(call, network, ways));
-  return std::ranges::any_of(ways, [](const SimulatedWay& w) { return w.rejected.empty(); }) ? 0 : 1;
+  std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, show_progress);
+  SimulatedWay& fastest = ways.front();
+  const bool any = fastest.rejected.empty(), draws = svg.wanted() || trace.wanted();
+  if (any && draws) {
+    show_progress("time line of " + full_name(fastest));
+    fastest.forecast = simulate(*fastest.recipe, call.desc, network, {.time_line = true});
+  }
+  show_progress("");
+  if (prints) std::cout << (options.json ? as_json(call, network, ways) + "\n" : as_table(call, network, ways));
+  if (!any && draws) {
+    throw Error(Code::Unavailable, fmt::format("nothing to draw: {}: {}: {}", heading(call, network),
+                                               full_name(fastest), fastest.rejected));
+  }
+  if (svg.wanted()) svg.write(picture_of(call, network, fastest));
+  if (trace.wanted())
+    trace.write(trace_of(fmt::format("{}: {}", heading(call, network), full_name(fastest)), fastest.forecast));
+  return any ? 0 : 1;
+}
+
+int scale_and_print(const SimOptions& options, OutputFile& svg, bool prints) {
+  const HostModel& host = host_model(options.cluster);
+  const Scale scale = simulate_scale(
+      host, hosts_of_scale(options.scale, host),
+      [&](int hosts) { return network_of(options, fmt::format("{}x{}", options.cluster, hosts)); },
+      [&](int ranks) { return call_of(options, ranks); }, options.algorithm, show_progress);
+  show_progress("");
+  if (prints) std::cout << (options.json ? as_json(scale) + "\n" : as_table(scale));
+  if (svg.wanted()) svg.write(as_plot(scale));
+  return scale.names().empty() ? 1 : 0;
+}
+
+int simulate_and_print(const SimOptions& options) {
+  if (!options.scale.empty() && !options.trace.empty())
+    throw wrong("--trace: expected one number of hosts, not --scale");
+  OutputFile svg("--svg", options.svg), trace("--trace", options.trace);
+  const bool prints = leaves_standard_output({&svg, &trace}, options.json);
+  return options.scale.empty() ? simulate_and_print(options, svg, trace, prints)
+                               : scale_and_print(options, svg, prints);
 }
 
 }  // namespace
@@ -86,8 +135,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "sinew " + std::string(version()));
   app.add_option("COLLECTIVE", options.collective, "all_reduce, all_gather, ...")->required();
   app.add_option("BYTES", options.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
-  app.add_option("--cluster", options.cluster, "machine, by name or file, and hosts: dgx-h100x8, xeon-2s:3+5")
+  app.add_option("--cluster", options.cluster,
+                 "machine, by name or file, and hosts: dgx-h100x8, xeon-2s:3+5; with --scale the name alone")
       ->required();
+  app.add_option("--scale", options.scale, "sweep from so many ranks to so many, such as 8..100000, by factors of two");
   app.add_option("--network", options.network, "one_switch (default), fat_tree or rail_optimised")
       ->check(CLI::IsMember({"one_switch", "fat_tree", "rail_optimised"}));
   app.add_option("--hosts-per-leaf", options.hosts_per_leaf, "of a fat tree; 32 if not given")
@@ -96,6 +147,11 @@ int main(int argc, char** argv) {
                  "of leaf switches: rate of what is below them to that of what is above; 1 if not given");
   app.add_option("--algorithm", options.algorithm, "only this one, such as ring or hierarchical");
   app.add_option("--dtype", options.dtype, "element type, such as f32 (default) or bf16");
+  app.add_option(
+      "--svg", options.svg,
+      "a picture of the fastest way into this file too: cluster, traffic and time line; with --scale a plot; "
+      "- is standard output");
+  app.add_option("--trace", options.trace, "its time line for chrome://tracing and Perfetto into this file too");
   app.add_flag("--json", options.json, "print one JSON object");
   app.footer(
       "Every way runs step by step on a clock, in the segments that the library would cut it into; messages share "
@@ -105,6 +161,8 @@ int main(int argc, char** argv) {
       "  sinew-sim all_reduce 1GiB --cluster dgx-h100x128 --network rail_optimised\n"
       "  sinew-sim all_to_all 64MiB --cluster dgx-a100x64 --network fat_tree --hosts-per-leaf 16 --oversubscription 2\n"
       "  sinew-sim all_gather 1GiB --cluster dgx-h200x12500 --algorithm hierarchical --json\n"
-      "  sinew-sim all_reduce 64MiB --cluster nccl-topology.xmlx16    hosts as in a file that NCCL wrote\n");
+      "  sinew-sim all_reduce 64MiB --cluster nccl-topology.xmlx16    hosts as in a file that NCCL wrote\n"
+      "  sinew-sim all_reduce 64MiB --cluster dgx-h100x8 --algorithm ring --svg ring.svg --trace ring.json\n"
+      "  sinew-sim all_reduce 1MiB --cluster dgx-h100 --network fat_tree --scale 8..100000 --svg plot.svg\n");
   return run(app, argc, argv, [&] { return simulate_and_print(options); });
 }

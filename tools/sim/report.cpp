@@ -11,18 +11,6 @@ namespace {
 constexpr double kMicro = 1e6;
 constexpr double kGiga = 1e9;
 
-std::string full_name(const SimulatedWay& w) {
-  return w.way.empty() ? w.algorithm : fmt::format("{}, {}", w.algorithm, w.way);
-}
-
-std::string heading(const SimulatedCall& call, const Network& n) {
-  std::string text = fmt::format("{} of {} on {}: {} ranks, {}", name_of(call.desc.collective),
-                                 format_bytes(call.bytes), n.name, n.ranks(), name_of(n.form));
-  if (n.form == NetworkForm::FatTree) text += fmt::format(" of {} hosts per leaf", n.hosts_per_leaf);
-  if (n.form != NetworkForm::OneSwitch) text += fmt::format(", oversubscription {}", n.oversubscription);
-  return text + "\n";
-}
-
 nlohmann::ordered_json loads_of(const Forecast& f, const Network& n) {
   auto loads = nlohmann::ordered_json::array();
   for (const Forecast::Load& load : f.loads) {
@@ -38,8 +26,29 @@ nlohmann::ordered_json loads_of(const Forecast& f, const Network& n) {
 
 }  // namespace
 
+std::string call_text(const SimulatedCall& call) {
+  return fmt::format("{} of {}", name_of(call.desc.collective), format_bytes(call.bytes));
+}
+
+std::string form_text(const Network& n) {
+  std::string text(name_of(n.form));
+  if (n.form == NetworkForm::FatTree) text += fmt::format(" of {} hosts per leaf", n.hosts_per_leaf);
+  if (n.form != NetworkForm::OneSwitch) text += fmt::format(", oversubscription {}", n.oversubscription);
+  return text;
+}
+
+std::string heading(const SimulatedCall& call, const Network& n) {
+  return fmt::format("{} on {}: {} ranks, {}", call_text(call), n.name, n.ranks(), form_text(n));
+}
+
+void describe_form(const Network& n, nlohmann::ordered_json& out) {
+  out["network"] = name_of(n.form);
+  if (n.form == NetworkForm::FatTree) out["hosts_per_leaf"] = n.hosts_per_leaf;
+  if (n.form != NetworkForm::OneSwitch) out["oversubscription"] = n.oversubscription;
+}
+
 std::string as_table(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways) {
-  std::string text = heading(call, network);
+  std::string text = heading(call, network) + "\n";
   text += fmt::format("  {:<58} {:>12} {:>9} {:>9}  {}\n", "", "time", "algbw", "busbw", "busiest link");
   text += fmt::format("  {:<58} {:>12} {:>9} {:>9}\n", "", "(us)", "(GB/s)", "(GB/s)");
   std::string accounts;
@@ -68,9 +77,7 @@ std::string as_json(const SimulatedCall& call, const Network& network, const std
   out["bytes"] = call.bytes;
   out["dtype"] = name_of(call.desc.dtype);
   out["cluster"] = network.name;
-  out["network"] = name_of(network.form);
-  if (network.form == NetworkForm::FatTree) out["hosts_per_leaf"] = network.hosts_per_leaf;
-  if (network.form != NetworkForm::OneSwitch) out["oversubscription"] = network.oversubscription;
+  describe_form(network, out);
   out["hosts"] = network.hosts;
   out["ranks"] = network.ranks();
   auto& list = out["algorithms"] = nlohmann::ordered_json::array();

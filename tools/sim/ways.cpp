@@ -14,13 +14,6 @@
 namespace sinew::tools {
 namespace {
 
-struct Candidate {
-  std::string algorithm;
-  std::string way;
-  std::optional<Recipe> recipe;
-  std::string rejected;
-};
-
 std::vector<const Algorithm*> algorithms_of(Collective collective) {
   std::vector<const Algorithm*> found;
   for (const Algorithm& a : all_algorithms()) {
@@ -32,8 +25,8 @@ std::vector<const Algorithm*> algorithms_of(Collective collective) {
 /// Inside hosts all at once, as suits links that do not limit each other; across them every algorithm.
 constexpr std::string_view kInside = "direct";
 
-std::vector<Candidate> compositions(const CollectiveDesc& desc, const Network& network) {
-  std::vector<Candidate> found;
+std::vector<SimulatedWay> compositions(const CollectiveDesc& desc, const Network& network) {
+  std::vector<SimulatedWay> found;
   std::string reason;
   for (const Algorithm* across : algorithms_of(desc.collective)) {
     const Composition how{levels_of(network), kInside, across->name};
@@ -42,23 +35,27 @@ std::vector<Candidate> compositions(const CollectiveDesc& desc, const Network& n
       continue;
     }
     const std::string way = fmt::format("{} inside hosts, {} across", kInside, across->name);
-    found.push_back({std::string(kHierarchical), way, Recipe(how), ""});
+    found.push_back({.algorithm = std::string(kHierarchical),
+                     .way = way,
+                     .across = std::string(across->name),
+                     .recipe = Recipe(how)});
   }
-  if (found.empty()) found.push_back({std::string(kHierarchical), "", std::nullopt, reason});
+  if (found.empty()) found.push_back({.algorithm = std::string(kHierarchical), .rejected = reason});
   return found;
 }
 
-std::vector<Candidate> candidates(const CollectiveDesc& desc, const Network& network, const std::string& algorithm) {
-  std::vector<Candidate> found;
+std::vector<SimulatedWay> candidates(const CollectiveDesc& desc, const Network& network, const std::string& algorithm) {
+  std::vector<SimulatedWay> found;
   std::vector<std::string_view> known{kHierarchical};
   for (const Algorithm* a : algorithms_of(desc.collective)) {
     known.push_back(a->name);
     if (!algorithm.empty() && a->name != algorithm) continue;
     const Availability can = a->supports(desc, network.ranks());
-    found.push_back({std::string(a->name), "", can.ok ? std::optional<Recipe>(*a) : std::nullopt, can.reason});
+    SimulatedWay& way = found.emplace_back(SimulatedWay{.algorithm = std::string(a->name), .rejected = can.reason});
+    if (can.ok) way.recipe = Recipe(*a);
   }
   if (algorithm.empty() || algorithm == kHierarchical) {
-    for (Candidate& c : compositions(desc, network)) found.push_back(std::move(c));
+    for (SimulatedWay& c : compositions(desc, network)) found.push_back(std::move(c));
   }
   if (found.empty()) {
     throw Error(Code::InvalidArgument, fmt::format("'{}': expected an algorithm of {}, one of {}", algorithm,
@@ -69,19 +66,24 @@ std::vector<Candidate> candidates(const CollectiveDesc& desc, const Network& net
 
 }  // namespace
 
+std::string full_name(const SimulatedWay& way) {
+  return way.way.empty() ? way.algorithm : fmt::format("{}, {}", way.algorithm, way.way);
+}
+
+std::string short_name(const SimulatedWay& way) {
+  return way.across.empty() ? way.algorithm : fmt::format("{} {}", way.algorithm, way.across);
+}
+
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
                                         const std::string& algorithm,
-                                        const std::function<void(const std::string&)>& begins) {
-  std::vector<SimulatedWay> ways;
-  for (const Candidate& c : candidates(desc, network, algorithm)) {
-    SimulatedWay& way = ways.emplace_back();
-    way.algorithm = c.algorithm;
-    way.way = c.way;
-    way.rejected = c.rejected;
-    if (!c.recipe) continue;
-    begins(c.way.empty() ? c.algorithm : fmt::format("{}, {}", c.algorithm, c.way));
+                                        const std::function<void(const std::string&)>& begins,
+                                        const SimulationOptions& options) {
+  std::vector<SimulatedWay> ways = candidates(desc, network, algorithm);
+  for (SimulatedWay& way : ways) {
+    if (!way.recipe) continue;
+    begins(full_name(way));
     try {
-      way.forecast = simulate(*c.recipe, desc, network);
+      way.forecast = simulate(*way.recipe, desc, network, options);
     } catch (const Error& e) {
       way.rejected = e.what();
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,23 @@ namespace sinew::tools {
 struct SimulatedWay {
   std::string algorithm;  ///< "ring", "hierarchical"
   std::string way;        ///< "direct inside hosts, ring across"; may be empty
+  std::string across;     ///< "ring": of a composition; else empty
+  std::optional<Recipe> recipe;
   Forecast forecast;
   std::string rejected;  ///< empty: it was simulated
 };
+
+/// "ring", "hierarchical, direct inside hosts, ring across".
+std::string full_name(const SimulatedWay& way);
+/// "ring", "hierarchical ring".
+std::string short_name(const SimulatedWay& way);
 
 /// Simulates every algorithm, or those of one name, the fastest first and the rejected last. `begins` is called with
 /// the name of each.
 /// Errors: Error{InvalidArgument} that lists the known names.
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
                                         const std::string& algorithm,
-                                        const std::function<void(const std::string&)>& begins);
+                                        const std::function<void(const std::string&)>& begins,
+                                        const SimulationOptions& options = {});
 
 }  // namespace sinew::tools

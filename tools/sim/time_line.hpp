@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/simulator/forecast.hpp>
+
+#include "draw/svg.hpp"
+#include "spans.hpp"
+
+namespace sinew::tools {
+
+/// What ranks do when: a lane for each simulated rank, in it sends, receives, copies and reductions. Of many ranks the
+/// first, of many spans the earliest are drawn; account() says what is left out.
+class TimeLine {
+ public:
+  explicit TimeLine(const Forecast& forecast);
+
+  std::string account() const;
+  double height() const;
+  void draw(draw::Svg& svg, draw::Point at, double width) const;
+
+ private:
+  struct Lane {
+    int rank = 0;
+    std::array<double, kOps> top{};    // by operation
+    std::array<double, kOps> track{};  // height of one
+    double height = 0;
+  };
+
+  void lay_out_lanes();
+
+  std::vector<Forecast::Span> spans_;
+  std::vector<std::uint32_t> tracks_;
+  std::vector<Lane> lanes_;
+  std::size_t all_spans_ = 0;
+  int all_ranks_ = 0;
+  Seconds until_ = 0;  // of what is drawn
+  Seconds end_ = 0;    // of what was simulated
+};
+
+}  // namespace sinew::tools

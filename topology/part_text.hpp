@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/topology/machine.hpp>
+
+namespace sinew {
+
+// A line for each part of a machine, with units and where figures are from: what trees and pictures say.
+
+/// "23.4 GiB", "32 KiB", "512 B".
+SINEW_API std::string binary_text(std::uint64_t bytes);
+/// "1 core", "2 cores"; `more`: where an s does not do.
+SINEW_API std::string counted(std::size_t n, std::string_view one, std::string_view more = {});
+/// "no cores", "core 3", "cores 0-1".
+SINEW_API std::string core_list(const std::vector<int>& cores);
+/// "63 GB/s (PCI)", "unknown (not in the datasheet)".
+SINEW_API std::string rate_text(const Figure& bytes_per_s);
+
+/// "L3 32 MiB per 2 cores, L2 1 MiB per core": each kind of cache among these cores once.
+SINEW_API std::string caches_line(const Machine& machine, const std::vector<int>& cores);
+SINEW_API std::string numa_line(const Machine& machine, const NumaNode& node);
+SINEW_API std::string pci_line(const Machine& machine, const PciDevice& device);
+SINEW_API std::string gpu_line(const Gpu& gpu);
+/// NVLinks once, at their first end: those to the NVSwitches together, as these are one fabric.
+SINEW_API std::vector<std::string> nvlink_lines(const Machine& machine, std::string_view part);
+SINEW_API std::string nvswitch_line(const NvSwitch& nvswitch);
+SINEW_API std::string nic_line(const Nic& nic);
+
+}  // namespace sinew
