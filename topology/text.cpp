@@ -6,6 +6,7 @@
 
 #include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/distance_matrix.hpp>
+#include <sinew/topology/peer_tables.hpp>
 #include <sinew/topology/text.hpp>
 
 namespace sinew {
@@ -164,12 +165,14 @@ void add_gpus(const Machine& machine, Branch& root) {
   }
 }
 
-/// "RDMA port mlx5_0:1 (active, GID fe80:...)".
+/// "RDMA port mlx5_0:1 (active, GID fe80:..., MTU 2048 bytes)".
 std::string rdma_fact(const Nic& nic) {
   const std::string name = fmt::format("{}:{}", nic.rdma.device, nic.rdma.number);
   std::string fact = name == nic.name ? "RDMA port" : "RDMA port " + name;
   fact += fmt::format(" ({}", nic.rdma.state == RdmaState::Unknown ? "state unknown" : name_of(nic.rdma.state));
-  return fact + (nic.rdma.gid.empty() ? ")" : fmt::format(", GID {})", nic.rdma.gid));
+  if (!nic.rdma.gid.empty()) fact += fmt::format(", GID {}", nic.rdma.gid);
+  if (nic.rdma.mtu_bytes > 0) fact += fmt::format(", MTU {} bytes", nic.rdma.mtu_bytes);
+  return fact + ")";
 }
 
 std::string nic_line(const Nic& nic) {
@@ -202,6 +205,10 @@ std::string to_text(const Machine& machine) {
   if (const auto lines = distance_matrix(machine); !lines.empty()) {
     Branch& distances = root.add("distances");
     for (const std::string& line : lines) distances.add(line);
+  }
+  for (const PeerTable& table : peer_tables(machine)) {
+    Branch& peers = root.add("peer access between GPUs: " + table.by);
+    for (const std::string& line : table.lines) peers.add(line);
   }
   if (!machine.unseen.empty()) {
     Branch& unseen = root.add("not seen");
