@@ -1,5 +1,6 @@
 #include <charconv>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,26 @@ void check_pci(const std::vector<PciDevice>& devices) {
   }
 }
 
+void check_peers(const Machine& machine) {
+  std::set<std::pair<int, int>> pairs;
+  for (std::size_t i = 0; i < machine.gpu_peers.size(); ++i) {
+    const GpuPeer& peer = machine.gpu_peers[i];
+    if (peer.from == peer.to) {
+      throw FieldError(fmt::format("gpu_peers[{}].to", i),
+                       fmt::format("expected another GPU than gpu_peers[{}].from, found {}", i, peer.to));
+    }
+    if (!pairs.emplace(peer.from, peer.to).second) {
+      throw FieldError(fmt::format("gpu_peers[{}]", i),
+                       fmt::format("GPU {} to {} is listed twice", peer.from, peer.to));
+    }
+    for (const auto& [field, gpu] : {std::pair("from", peer.from), std::pair("to", peer.to)}) {
+      if (gpu >= 0 && static_cast<std::size_t>(gpu) < machine.gpus.size()) continue;
+      throw FieldError(fmt::format("gpu_peers[{}].{}", i, field),
+                       fmt::format("expected an index of \"gpus\", which has {}, found {}", machine.gpus.size(), gpu));
+    }
+  }
+}
+
 /// Of "gpu:3": fewer than four GPUs make it one that is not there.
 bool is_absent(std::string_view part, std::string_view kind, std::size_t count) {
   if (!part.starts_with(kind)) return false;
@@ -81,6 +102,7 @@ void reject_inconsistent(const Machine& machine) {
   check_cores_of(machine, machine.numa_nodes, "numa_nodes");
   check_cores_of(machine, machine.caches, "caches");
   check_pci(machine.pci_devices);
+  check_peers(machine);
   check_links(machine);
 }
 

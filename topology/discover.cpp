@@ -12,14 +12,40 @@
 #include <sinew/topology/network_interfaces.hpp>
 #include <sinew/topology/nvml_gpus.hpp>
 #include <sinew/topology/processors.hpp>
+#include <sinew/topology/rdma_access.hpp>
+#include <sinew/topology/sysfs.hpp>
 
 namespace sinew {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr const char* kHere = "/";
+
+/// What the machine is called. `root`: "/" for this one.
+void add_names(const Config& config, const fs::path& root, Machine& machine) {
+  if (root == kHere) {
+    machine.identity = host_identity(config);
+    machine.host_name = host_name();
+    utsname system{};
+    if (uname(&system) == 0) {
+      machine.system = fmt::format("{} {}", system.sysname, system.release);
+      machine.architecture = system.machine;
+    }
+    return;
+  }
+  const fs::path kernel = root / "proc" / "sys" / "kernel";
+  machine.host_name = read_line(kernel / "hostname").value_or("unknown");
+  machine.identity = "recorded:" + machine.host_name;
+  machine.system =
+      fmt::format("{} {}", read_line(kernel / "ostype").value_or(""), read_line(kernel / "osrelease").value_or(""));
+  machine.architecture = read_line(kernel / "arch").value_or("");
+}
+
 /// The gaps that hold on any machine of its kind, beside those the readers noticed themselves.
-void add_known_gaps(Machine& machine) {
+void add_known_gaps(const fs::path& root, Machine& machine) {
   std::error_code error;
-  if (!std::filesystem::exists("/sys/bus/pci", error)) {
+  if (!fs::exists(root / "sys" / "bus" / "pci", error)) {
     machine.unseen.push_back({"PCI devices", "/sys/bus/pci is not there: no PCI bus, or /sys is not mounted"});
   }
   constexpr std::uint16_t kMellanox = 0x15b3;  // all its adapters offer RDMA
@@ -34,27 +60,27 @@ void add_known_gaps(Machine& machine) {
 
 }  // namespace
 
-Machine discover(const Config& config) {
+Machine discover(const Config& config, const fs::path& root) {
   Machine machine;
-  machine.identity = host_identity(config);
-  machine.host_name = host_name();
-  utsname system{};
-  if (uname(&system) == 0) {
-    machine.system = fmt::format("{} {}", system.sysname, system.release);
-    machine.architecture = system.machine;
-  }
-  machine.usable_cores = usable_cores();
+  add_names(config, root, machine);
   {
     static std::mutex one_at_a_time;  // libudev, which hwloc asks, seeds a global without a lock
     const std::scoped_lock lock(one_at_a_time);
-    read_processors(machine);
+    read_processors(root, machine);
   }
-  machine.nics = read_network_interfaces("/sys", machine.unseen);
+  const bool here = root == kHere;
+  machine.usable_cores = here ? usable_cores() : static_cast<int>(machine.cores.size());
+  machine.nics =
+      here ? read_network_interfaces(machine.unseen) : read_recorded_interfaces(root / "sys", machine.unseen);
+  add_sysfs(root / "sys", machine.nics);
+  read_rdma_access(root, machine);
   read_nvml(machine);
   add_network_links(machine);
-  add_known_gaps(machine);
+  add_known_gaps(root, machine);
   return machine;
 }
+
+Machine discover(const Config& config) { return discover(config, kHere); }
 
 Machine discover() { return discover(Config::from_environment()); }
 

@@ -1,10 +1,9 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sinew/topology/distance.hpp>
 #include <sinew/topology/distance_matrix.hpp>
+#include <sinew/topology/text_matrix.hpp>
 
 namespace sinew {
 namespace {
@@ -48,20 +47,15 @@ std::string meaning_of(Between between) {
 std::vector<std::string> distance_matrix(const Machine& machine) {
   const std::vector<Row> rows = rows_of(machine);
   if (rows.empty()) return {};
-  std::size_t width = 4;  // of "NV18" and "NODE"
-  for (const Row& row : rows) width = std::max(width, row.title.size());
-  std::vector<std::string> lines(1, std::string(width, ' '));
+  std::vector<std::string> titles;
+  titles.reserve(rows.size());
+  for (const Row& row : rows) titles.push_back(row.title);
   std::vector<bool> used(static_cast<std::size_t>(Between::Unknown) + 1);
-  for (const Row& column : rows) lines.front() += fmt::format("  {:>{}}", column.title, width);
-  for (const Row& row : rows) {
-    std::string line = fmt::format("{:<{}}", row.title, width);
-    for (const Row& column : rows) {
-      const Distance d = distance(machine, row.part, column.part);
-      used[static_cast<std::size_t>(d.between)] = true;
-      line += fmt::format("  {:>{}}", to_text(d), width);
-    }
-    lines.push_back(std::move(line));
-  }
+  std::vector<std::string> lines = text_matrix(titles, [&](std::size_t row, std::size_t column) {
+    const Distance d = distance(machine, rows[row].part, rows[column].part);
+    used[static_cast<std::size_t>(d.between)] = true;
+    return to_text(d);
+  });
   std::vector<std::string> meanings;
   for (std::size_t b = 1; b < used.size(); ++b) {
     if (used[b]) meanings.push_back(meaning_of(static_cast<Between>(b)));

@@ -24,6 +24,19 @@ std::string_view name_of(MigMode mode) noexcept {
   return {};
 }
 
+std::string_view name_of(PeerStatus status) noexcept {
+  switch (status) {
+    case PeerStatus::Unknown: return "unknown";
+    case PeerStatus::Ok: return "ok";
+    case PeerStatus::ChipsetNotSupported: return "chipset_not_supported";
+    case PeerStatus::GpuNotSupported: return "gpu_not_supported";
+    case PeerStatus::TopologyNotSupported: return "topology_not_supported";
+    case PeerStatus::Disabled: return "disabled";
+    case PeerStatus::NotSupported: return "not_supported";
+  }
+  return {};
+}
+
 std::string_view name_of(RdmaState state) noexcept {
   switch (state) {
     case RdmaState::Unknown: return "unknown";

@@ -86,6 +86,29 @@ struct Gpu {
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
+/// Whether the driver lets one GPU use another's memory, and why not; as `nvidia-smi topo -p2p` tells them apart.
+enum class PeerStatus : std::uint8_t {
+  Unknown,
+  Ok,
+  ChipsetNotSupported,
+  GpuNotSupported,
+  TopologyNotSupported,
+  Disabled,  ///< by a setting of the driver
+  NotSupported
+};
+
+/// What one GPU may do with another's memory; each way has an entry of its own.
+struct GpuPeer {
+  int from = 0;  ///< index in Machine::gpus
+  int to = 0;
+  PeerStatus read = PeerStatus::Unknown;
+  PeerStatus write = PeerStatus::Unknown;
+  PeerStatus nvlink = PeerStatus::Unknown;
+  PeerStatus atomics = PeerStatus::Unknown;
+  std::string why;  ///< of what is Unknown among them; else empty
+  friend bool operator==(const GpuPeer&, const GpuPeer&) = default;
+};
+
 /// All NVSwitches of a machine are one fabric: whoever is linked to one reaches all GPUs on any.
 struct NvSwitch {
   std::string pci;  ///< its address; empty: it is there, but this machine does not show it (virtual machines)
@@ -108,7 +131,8 @@ struct RdmaPort {
   std::string device;  ///< "mlx5_0"; empty: no RDMA
   int number = 0;      ///< from 1
   RdmaState state = RdmaState::Unknown;
-  std::string gid;  ///< the first of its table, "fe80:0000:..."; empty: unknown
+  std::string gid;              ///< the first of its table, "fe80:0000:..."; empty: unknown
+  std::uint32_t mtu_bytes = 0;  ///< that is active; 0: unknown
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };
 
@@ -166,6 +190,7 @@ struct Machine {
   std::vector<Core> cores;
   std::vector<PciDevice> pci_devices;
   std::vector<Gpu> gpus;
+  std::vector<GpuPeer> gpu_peers;  ///< pairs that the driver was asked about; none: `unseen` says why
   std::vector<NvSwitch> nvswitches;
   std::vector<Nic> nics;
   std::vector<Link> links;
@@ -175,6 +200,7 @@ struct Machine {
 
 SINEW_API std::string_view name_of(PciKind kind) noexcept;
 SINEW_API std::string_view name_of(MigMode mode) noexcept;
+SINEW_API std::string_view name_of(PeerStatus status) noexcept;
 SINEW_API std::string_view name_of(NicKind kind) noexcept;
 SINEW_API std::string_view name_of(RdmaState state) noexcept;
 SINEW_API std::string_view name_of(LinkKind kind) noexcept;

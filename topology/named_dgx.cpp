@@ -48,6 +48,7 @@ void add_nvswitches(Machine& machine, int first_bus, std::span<const int> links,
 
 void add_left_out(Machine& machine) {
   machine.unseen.push_back({"network adapters for storage and management", "left out: they carry no collectives"});
+  machine.unseen.push_back({"peer access between GPUs", "unknown: the driver of a running machine answers that"});
 }
 
 /// Source: DGX H100/H200 User Guide: hardware overview, and its table of network modules (which ConnectX-7 belongs to

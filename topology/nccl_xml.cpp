@@ -111,6 +111,9 @@ class Import {
       machine_.gpus.push_back(gpus_[g].gpu);
     }
     read_nvlinks(reader_, gpus_, machine_);
+    if (gpus_.size() > 1) {
+      machine_.unseen.push_back({"peer access between GPUs", "unknown: NCCL's XML does not list it"});
+    }
   }
 
   XmlReader reader_;

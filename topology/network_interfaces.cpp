@@ -37,26 +37,6 @@ NicAddress address_of(int family, const std::byte* address, const std::byte* mas
   return result;
 }
 
-void add_address(Nic& nic, const ifaddrs& entry) {
-  const auto* any = reinterpret_cast<const std::byte*>(entry.ifa_addr);
-  const auto* mask = reinterpret_cast<const std::byte*>(entry.ifa_netmask);
-  const int family = entry.ifa_addr->sa_family;
-  if (family == AF_INET || family == AF_INET6) {
-    const std::size_t at = family == AF_INET ? offsetof(sockaddr_in, sin_addr) : offsetof(sockaddr_in6, sin6_addr);
-    nic.addresses.push_back(address_of(family, any + at, mask == nullptr ? nullptr : mask + at));
-  } else if (family == AF_PACKET) {
-    sockaddr_ll link{};
-    std::memcpy(&link, any, sizeof(link));
-    const std::size_t length = std::min<std::size_t>(link.sll_halen, sizeof(link.sll_addr));
-    nic.hardware_address = fmt::format("{:02x}", fmt::join(link.sll_addr, link.sll_addr + length, ":"));
-    if (link.sll_hatype == ARPHRD_INFINIBAND) {
-      nic.kind = NicKind::InfiniBand;
-    } else if (link.sll_hatype != ARPHRD_ETHER) {
-      nic.kind = NicKind::Other;
-    }
-  }
-}
-
 /// Asked of the kernel and not of /sys, which may show another namespace.
 std::string driver_of(int socket, const std::string& name) {
   ethtool_drvinfo info{};
@@ -68,7 +48,32 @@ std::string driver_of(int socket, const std::string& name) {
   return std::string(info.driver, strnlen(info.driver, sizeof(info.driver)));
 }
 
-std::vector<Nic> interfaces_of_kernel(std::vector<Unseen>& unseen) {
+}  // namespace
+
+void add_address(Nic& nic, const ifaddrs& entry) {
+  const auto* any = reinterpret_cast<const std::byte*>(entry.ifa_addr);
+  const auto* mask = reinterpret_cast<const std::byte*>(entry.ifa_netmask);
+  const int family = entry.ifa_addr->sa_family;
+  if (family == AF_INET || family == AF_INET6) {
+    const std::size_t at = family == AF_INET ? offsetof(sockaddr_in, sin_addr) : offsetof(sockaddr_in6, sin6_addr);
+    nic.addresses.push_back(address_of(family, any + at, mask == nullptr ? nullptr : mask + at));
+  } else if (family == AF_PACKET) {
+    sockaddr_ll link{};
+    std::memcpy(&link, any, sizeof(link));
+    // InfiniBand's has 20 bytes, of which sll_addr declares 8; getifaddrs gives them all.
+    const auto* bytes = reinterpret_cast<const unsigned char*>(any) + offsetof(sockaddr_ll, sll_addr);
+    nic.hardware_address = fmt::format("{:02x}", fmt::join(bytes, bytes + link.sll_halen, ":"));
+    nic.kind = nic_kind_of(link.sll_hatype);
+  }
+}
+
+NicKind nic_kind_of(unsigned hardware_type) {
+  return hardware_type == ARPHRD_ETHER        ? NicKind::Ethernet
+         : hardware_type == ARPHRD_INFINIBAND ? NicKind::InfiniBand
+                                              : NicKind::Other;
+}
+
+std::vector<Nic> read_network_interfaces(std::vector<Unseen>& unseen) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) {
     unseen.push_back({"network interfaces", fmt::format("getifaddrs: {}", std::strerror(errno))});
@@ -91,10 +96,7 @@ std::vector<Nic> interfaces_of_kernel(std::vector<Unseen>& unseen) {
   return nics;
 }
 
-}  // namespace
-
-std::vector<Nic> read_network_interfaces(const std::filesystem::path& sys, std::vector<Unseen>& unseen) {
-  std::vector<Nic> nics = interfaces_of_kernel(unseen);
+void add_sysfs(const std::filesystem::path& sys, std::vector<Nic>& nics) {
   for (Nic& nic : nics) add_sysfs_facts(nic, sys);
   for (Nic& port : read_rdma_ports(sys)) {
     const auto taken = [&](const Nic& nic) {
@@ -102,7 +104,6 @@ std::vector<Nic> read_network_interfaces(const std::filesystem::path& sys, std::
     };
     if (std::ranges::none_of(nics, taken)) nics.push_back(std::move(port));
   }
-  return nics;
 }
 
 void add_network_links(Machine& machine) {

@@ -7,11 +7,27 @@
 #include <sinew/core/export.hpp>
 #include <sinew/topology/machine.hpp>
 
+struct ifaddrs;
+
 namespace sinew {
 
-/// The interfaces of this network namespace (getifaddrs), with what `sys` knows of them: rate, PCI slot, RDMA port;
-/// then the RDMA ports that belong to no interface. `sys`: "/sys", or a folder of that shape.
-SINEW_API std::vector<Nic> read_network_interfaces(const std::filesystem::path& sys, std::vector<Unseen>& unseen);
+// `sys`: "/sys", or a folder of that shape, see tests/topology/data.
+
+/// The interfaces of this network namespace (getifaddrs).
+SINEW_API std::vector<Nic> read_network_interfaces(std::vector<Unseen>& unseen);
+
+/// Adds what one entry of getifaddrs says of `nic`: an address of IP, or its own.
+SINEW_API void add_address(Nic& nic, const ifaddrs& entry);
+
+/// Those that a recorded `sys` lists; without addresses, which it does not hold.
+std::vector<Nic> read_recorded_interfaces(const std::filesystem::path& sys, std::vector<Unseen>& unseen);
+
+/// By the kernel's ARPHRD_*: Ethernet, InfiniBand or Other.
+NicKind nic_kind_of(unsigned hardware_type);
+
+/// Adds to interfaces what `sys` knows of them: rate, PCI slot, RDMA port; and to the list the RDMA ports that belong
+/// to no interface.
+SINEW_API void add_sysfs(const std::filesystem::path& sys, std::vector<Nic>& nics);
 
 /// One link per interface that leaves the machine, with its rate.
 void add_network_links(Machine& machine);
@@ -24,7 +40,7 @@ SINEW_API void add_sysfs_facts(Nic& nic, const std::filesystem::path& sys);
 /// node.
 Nic read_rdma_port(const std::filesystem::path& sys, const std::string& device, int number);
 
-/// All of them. `sys` may be a recorded tree, see tests/topology/data.
+/// All of them.
 SINEW_API std::vector<Nic> read_rdma_ports(const std::filesystem::path& sys);
 
 }  // namespace sinew

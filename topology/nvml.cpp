@@ -39,6 +39,7 @@ std::variant<Library, std::string> load() {
   need("nvmlDeviceGetNvLinkRemotePciInfo_v2", f.nvlink_remote);
   need("nvmlDeviceGetFieldValues", f.field_values);
   find(library, "nvmlDeviceGetNvLinkRemoteDeviceType", f.nvlink_remote_type);
+  find(library, "nvmlDeviceGetP2PStatus", f.peer_status);
   if (!missing.empty()) return fmt::format("{} has no {}: the driver is too old", kLibrary, missing);
   if (const Result r = f.init(); r != kSuccess) return fmt::format("nvmlInit_v2: {}", f.error_text(r));
   return Library(f);

@@ -47,6 +47,19 @@ struct FieldValue {
 /// Speed of an NVLink each way, in megabytes per second.
 inline constexpr unsigned kFieldNvLinkSpeed = 164;
 
+/// What nvmlDeviceGetP2PStatus is asked for, and what it answers.
+inline constexpr int kPeerRead = 0;
+inline constexpr int kPeerWrite = 1;
+inline constexpr int kPeerNvLink = 2;
+inline constexpr int kPeerAtomics = 3;
+inline constexpr int kPeerOk = 0;
+inline constexpr int kPeerChipsetNotSupported = 1;
+inline constexpr int kPeerGpuNotSupported = 2;
+inline constexpr int kPeerTopologyNotSupported = 3;
+inline constexpr int kPeerDisabledByRegistry = 4;
+inline constexpr int kPeerNotSupported = 5;
+inline constexpr int kPeerUnknown = 6;
+
 /// What an NVLink leads to.
 inline constexpr int kRemoteGpu = 0;
 inline constexpr int kRemoteUnknown = 255;
@@ -67,6 +80,7 @@ struct Functions {
   Result (*nvlink_remote)(Device, unsigned, PciInfo*) = nullptr;
   Result (*field_values)(Device, int, FieldValue*) = nullptr;
   Result (*nvlink_remote_type)(Device, unsigned, int*) = nullptr;  ///< null: the driver is older than this function
+  Result (*peer_status)(Device from, Device to, int asked, int* status) = nullptr;  ///< null: likewise
 };
 
 /// The functions, initialized until the end of this object.

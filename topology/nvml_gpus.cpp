@@ -7,6 +7,7 @@
 #include <sinew/topology/nvlink.hpp>
 #include <sinew/topology/nvml.hpp>
 #include <sinew/topology/nvml_gpus.hpp>
+#include <sinew/topology/nvml_peers.hpp>
 #include <sinew/topology/pci_address.hpp>
 
 namespace sinew {
@@ -31,6 +32,7 @@ class Reader {
     if (!ok(nvml_.device_count(&count), "GPUs", "nvmlDeviceGetCount_v2")) return;
     for (unsigned i = 0; i < count; ++i) read_gpu(i);
     for (const auto& [gpu, bundles] : bundles_) add_links(gpu, bundles);
+    read_gpu_peers(nvml_, gpus_, machine_);
   }
 
  private:
@@ -70,6 +72,7 @@ class Reader {
     read_mig(device, what, gpu);
     read_nvlinks(device, index, gpu);
     machine_.gpus[index] = std::move(gpu);
+    gpus_.push_back({device, static_cast<int>(index)});
   }
 
   void read_mig(nvml::Device device, const std::string& what, Gpu& gpu) {
@@ -150,6 +153,7 @@ class Reader {
 
   const nvml::Library& nvml_;
   Machine& machine_;
+  std::vector<nvml::KnownGpu> gpus_;
   std::map<std::size_t, std::map<std::string, Bundle>> bundles_;  ///< by GPU and address of the other end
   std::map<std::size_t, NvLinkRate> rates_;
 };
@@ -167,7 +171,8 @@ bool has_nvidia_gpu(const Machine& machine) {
 void read_nvml(Machine& machine) {
   const auto loaded = nvml::load();
   if (const auto* why = std::get_if<std::string>(&loaded)) {
-    if (has_nvidia_gpu(machine)) machine.unseen.push_back({"NVLinks, memory, UUID and MIG of the GPUs", *why});
+    if (has_nvidia_gpu(machine))
+      machine.unseen.push_back({"NVLinks, peer access, memory, UUID and MIG of the GPUs", *why});
     return;
   }
   Reader(std::get<nvml::Library>(loaded), machine).read();

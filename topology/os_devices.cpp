@@ -95,7 +95,10 @@ void read_os_devices(hwloc_topology_t topology, Machine& machine) {
   if (!machine.nics.empty()) {
     machine.unseen.push_back({"rate and state of network interfaces", kNotInFile});
   }
-  if (machine.gpus.size() > 1) machine.unseen.push_back({"NVLinks", "they are not read from hwloc's XML"});
+  if (machine.gpus.size() > 1) {
+    machine.unseen.push_back({"NVLinks", "they are not read from hwloc's XML"});
+    machine.unseen.push_back({"peer access between GPUs", fmt::format("unknown: {}", kNotInFile)});
+  }
 }
 
 }  // namespace sinew

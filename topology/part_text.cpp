@@ -15,12 +15,14 @@ std::string network_rate(const Figure& figure) {
                       : fmt::format("rate unknown ({})", figure.source);
 }
 
-/// "RDMA port mlx5_0:1 (active, GID fe80:...)".
+/// "RDMA port mlx5_0:1 (active, GID fe80:..., MTU 2048 bytes)".
 std::string rdma_fact(const Nic& nic) {
   const std::string name = fmt::format("{}:{}", nic.rdma.device, nic.rdma.number);
   std::string fact = name == nic.name ? "RDMA port" : "RDMA port " + name;
   fact += fmt::format(" ({}", nic.rdma.state == RdmaState::Unknown ? "state unknown" : name_of(nic.rdma.state));
-  return fact + (nic.rdma.gid.empty() ? ")" : fmt::format(", GID {})", nic.rdma.gid));
+  if (!nic.rdma.gid.empty()) fact += fmt::format(", GID {}", nic.rdma.gid);
+  if (nic.rdma.mtu_bytes > 0) fact += fmt::format(", MTU {} bytes", nic.rdma.mtu_bytes);
+  return fact + ")";
 }
 
 std::string nvlinks(int width) { return counted(static_cast<std::size_t>(width), "NVLink"); }

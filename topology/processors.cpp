@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -17,13 +19,28 @@ namespace {
 /// devices without them.
 constexpr const char* kUnwantedComponents[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"};
 
-HwlocTopology load() {
+/// Until the end of this object hwloc looks for /sys and /proc below a folder.
+class RootOfHwloc {
+ public:
+  explicit RootOfHwloc(const std::filesystem::path& root) { ::setenv(kVariable, root.c_str(), 1); }
+  ~RootOfHwloc() { ::unsetenv(kVariable); }
+  RootOfHwloc(const RootOfHwloc&) = delete;
+  RootOfHwloc& operator=(const RootOfHwloc&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "HWLOC_FSROOT";
+};
+
+HwlocTopology load(const std::filesystem::path& root) {
+  std::optional<RootOfHwloc> elsewhere;
+  if (root != "/") elsewhere.emplace(root);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw_errno("hwloc_topology_init");
   HwlocTopology topology(raw, &hwloc_topology_destroy);
   for (const char* name : kUnwantedComponents) {
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, name);
   }
+  if (elsewhere) hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");  // asks this CPU
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(raw) != 0) throw_errno("hwloc cannot read this machine's processors");
@@ -158,7 +175,9 @@ void read_distances(hwloc_topology_t topology, Machine& machine) {
 
 }  // namespace
 
-void read_processors(Machine& machine) { read_processors(load().get(), machine); }
+void read_processors(const std::filesystem::path& root, Machine& machine) {
+  read_processors(load(root).get(), machine);
+}
 
 void read_processors(hwloc_topology_t topology, Machine& machine) {
   std::vector<hwloc_obj_t> cores;

@@ -7,6 +7,7 @@
 #include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/distance_matrix.hpp>
 #include <sinew/topology/part_text.hpp>
+#include <sinew/topology/peer_tables.hpp>
 #include <sinew/topology/text.hpp>
 
 namespace sinew {
@@ -77,6 +78,10 @@ std::string to_text(const Machine& machine) {
   if (const auto lines = distance_matrix(machine); !lines.empty()) {
     Branch& distances = root.add("distances");
     for (const std::string& line : lines) distances.add(line);
+  }
+  for (const PeerTable& table : peer_tables(machine)) {
+    Branch& peers = root.add("peer access between GPUs: " + table.by);
+    for (const std::string& line : table.lines) peers.add(line);
   }
   if (!machine.unseen.empty()) {
     Branch& unseen = root.add("not seen");

@@ -64,6 +64,16 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Gpu>& g) {
   v("nvlink_generation", g.nvlink_generation);
 }
 template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<GpuPeer>& p) {
+  v("from", p.from);
+  v("to", p.to);
+  v("read", p.read);
+  v("write", p.write);
+  v("nvlink", p.nvlink);
+  v("atomics", p.atomics);
+  v("why", p.why);
+}
+template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<NvSwitch>& s) {
   v("pci", s.pci);
 }
@@ -73,6 +83,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<RdmaPort>& p) {
   v("number", p.number);
   v("state", p.state);
   v("gid", p.gid);
+  v("mtu_bytes", p.mtu_bytes);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<NicAddress>& a) {
@@ -124,6 +135,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("cores", m.cores);
   v("pci_devices", m.pci_devices);
   v("gpus", m.gpus);
+  v("gpu_peers", m.gpu_peers);
   v("nvswitches", m.nvswitches);
   v("nics", m.nics);
   v("links", m.links);

@@ -5,6 +5,8 @@
 //   virtual   the NVSwitches of dgx-h100 are not shown
 //   lost      GPU 3 of dgx-h100 fell off the bus, GPU 5 is cut into instances
 //   refused   the driver is not loaded
+//   pair      GPU 2 of dgx-h100 may not use the memory of GPU 5 by a setting of the driver, and of the way back the
+//             driver says nothing
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +23,7 @@ constexpr Result kUninitialized = 1;
 constexpr Result kInvalidArgument = 2;
 constexpr Result kDriverNotLoaded = 9;
 constexpr Result kGpuIsLost = 15;
+constexpr Result kUnknown = 999;
 
 constexpr const char* kHopperBuses[] = {"1B", "43", "52", "61", "9D", "C3", "D1", "DF"};
 constexpr const char* kBridgedBuses[] = {"21", "A1"};
@@ -146,6 +149,18 @@ SINEW_API Result nvmlDeviceGetFieldValues(Device, int values, FieldValue* out) {
     out[v].result = known ? kSuccess : kNotSupported;
     if (known) out[v].value.number = kMegabytesPerSecond;
   }
+  return kSuccess;
+}
+
+SINEW_API Result nvmlDeviceGetP2PStatus(Device from, Device to, int asked, int* status) {
+  const std::size_t a = index_of(from);
+  const std::size_t b = index_of(to);
+  if (a == b || a >= count() || b >= count()) return kInvalidArgument;
+  if (is("pair") && a == 5 && b == 2) return kUnknown;
+  const bool atomics_over_bridge = bridged() && asked == kPeerAtomics;
+  *status = is("pair") && a == 2 && b == 5 ? kPeerDisabledByRegistry
+            : atomics_over_bridge          ? kPeerNotSupported
+                                           : kPeerOk;
   return kSuccess;
 }
 

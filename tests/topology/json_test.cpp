@@ -54,8 +54,8 @@ TEST(TopologyJson, SaysWhereItIsWrong) {
   EXPECT_EQ(message_of("{\"format\": 1e999}"), "not JSON that can be held: number overflow parsing '1e999'");
   EXPECT_EQ(message_of("[]"), "top level: expected an object, found array");
   EXPECT_EQ(message_of("{}"), "top level: expected a member \"format\"");
-  EXPECT_EQ(message_of(R"({"format":"sinew machine 1"})"),
-            "format: expected \"sinew machine 2\", found \"sinew machine 1\"");
+  EXPECT_EQ(message_of(R"({"format":"sinew machine 2"})"),
+            "format: expected \"sinew machine 3\", found \"sinew machine 2\"");
   EXPECT_EQ(message_of(edited(R"("usable_cores":4)", R"("usable_cores":"4")")),
             "usable_cores: expected an integer from -2147483648 to 2147483647, found \"4\"");
   EXPECT_EQ(message_of(edited(R"("memory_bytes":)", R"("memory_bytes":-)")).substr(0, 12), "memory_bytes");
@@ -82,13 +82,21 @@ TEST(TopologyJson, RejectsWhatLeadsNowhere) {
             "pci_devices[0].parent: the bridges above 0000:3a:00.0 go round");
   EXPECT_EQ(message_of(edited(R"("address":"0000:3a:00.0")", R"("address":"0000:3b:00.0")")),
             "pci_devices[1].address: \"0000:3b:00.0\" is listed twice");
-  EXPECT_EQ(message_of(edited(R"("from":"gpu:0")", R"("from":"gpu:1")")),
-            "links[2].from: expected one of 1 GPUs and 1 NVSwitches, found \"gpu:1\"");
+  EXPECT_EQ(message_of(edited(R"("from":"gpu:0")", R"("from":"gpu:2")")),
+            "links[2].from: expected one of 2 GPUs and 1 NVSwitches, found \"gpu:2\"");
   EXPECT_EQ(message_of(edited(R"("to":"nvswitch:0")", R"("to":"nvswitch:x")")),
-            "links[2].to: expected one of 1 GPUs and 1 NVSwitches, found \"nvswitch:x\"");
+            "links[2].to: expected one of 2 GPUs and 1 NVSwitches, found \"nvswitch:x\"");
   EXPECT_EQ(message_of(edited(R"("width":18)", R"("width":0)")), "links[2].width: expected 1 to 1024, found 0");
   EXPECT_EQ(message_of(edited(R"("mig":"off")", R"("mig":"half")")),
             "gpus[0].mig: expected one of unknown off on, found \"half\"");
+  EXPECT_EQ(message_of(edited(R"("from":0,"to":1)", R"("from":0,"to":2)")),
+            "gpu_peers[0].to: expected an index of \"gpus\", which has 2, found 2");
+  EXPECT_EQ(message_of(edited(R"("from":0,"to":1)", R"("from":0,"to":0)")),
+            "gpu_peers[0].to: expected another GPU than gpu_peers[0].from, found 0");
+  EXPECT_EQ(message_of(edited(R"("from":0,"to":1)", R"("from":1,"to":0)")), "gpu_peers[1]: GPU 1 to 0 is listed twice");
+  EXPECT_EQ(message_of(edited(R"("read":"ok")", R"("read":"OK")")),
+            "gpu_peers[0].read: expected one of unknown ok chipset_not_supported gpu_not_supported "
+            "topology_not_supported disabled not_supported, found \"OK\"");
 }
 
 TEST(TopologyJson, NamesFileAndLine_WhenReadFromAFile) {

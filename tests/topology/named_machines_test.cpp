@@ -28,6 +28,15 @@ TEST(NamedMachines, AreConsistentAndSayWhereEveryNumberIsFrom) {
   }
 }
 
+TEST(NamedMachines, DoNotGuessWhoMayUseWhoseMemory) {
+  for (const std::string_view name : machine_names()) {
+    const Machine m = named_machine(name);
+    EXPECT_TRUE(m.gpu_peers.empty()) << name;
+    const Unseen gap{"peer access between GPUs", "unknown: the driver of a running machine answers that"};
+    EXPECT_EQ(std::ranges::count(m.unseen, gap), m.gpus.empty() ? 0 : 1) << name;
+  }
+}
+
 /// What the datasheets print on their first page.
 TEST(NamedMachines, HaveTheTotalsOfTheirDatasheets) {
   struct Expected {

@@ -56,6 +56,8 @@ TEST(NcclXml, OfADgxH100HasEightGpusOnNvSwitch) {
       EXPECT_EQ(to_text(distance(m, a, b)), g == other ? "X" : "NV18");
     }
   }
+  EXPECT_TRUE(m.gpu_peers.empty());
+  EXPECT_THAT(m.unseen, testing::Contains(Unseen{"peer access between GPUs", "unknown: NCCL's XML does not list it"}));
   ASSERT_EQ(m.nvswitches.size(), 4u);
   EXPECT_EQ(m.nvswitches[0].pci, "0000:05:00.0");
   double bytes_per_s = 0;

@@ -1,5 +1,10 @@
+#include <ifaddrs.h>
+#include <net/if_arp.h>
+#include <netpacket/packet.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -51,7 +56,8 @@ class FakeSysfs : public testing::Test {
 
 TEST(NetworkInterfaces, ContainLoopbackFlagged) {
   std::vector<Unseen> unseen;
-  const std::vector<Nic> nics = read_network_interfaces("/sys", unseen);
+  std::vector<Nic> nics = read_network_interfaces(unseen);
+  add_sysfs("/sys", nics);
   const auto lo = std::ranges::find(nics, "lo", &Nic::name);
   ASSERT_NE(lo, nics.end());
   EXPECT_TRUE(lo->loopback);
@@ -63,6 +69,32 @@ TEST(NetworkInterfaces, ContainLoopbackFlagged) {
   EXPECT_FALSE(home->v6);
   EXPECT_EQ(std::ranges::count(nics, true, &Nic::loopback), 1);
   EXPECT_TRUE(unseen.empty());
+}
+
+/// As getifaddrs lays it out: the 20 bytes go on beyond the 8 that sockaddr_ll declares.
+TEST_F(FakeSysfs, IsBelievedOfInfiniBand_WhoseAddressIsLong) {
+  const std::string address = "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:18:00:00";
+  constexpr std::size_t kBytes = 20;
+  alignas(sockaddr_ll) std::array<unsigned char, sizeof(sockaddr_ll) + kBytes> storage{};
+  sockaddr_ll link{};
+  link.sll_family = AF_PACKET;
+  link.sll_hatype = ARPHRD_INFINIBAND;
+  link.sll_halen = kBytes;
+  std::memcpy(storage.data(), &link, sizeof(link));
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    storage[offsetof(sockaddr_ll, sll_addr) + i] =
+        static_cast<unsigned char>(std::stoi(address.substr(3 * i, 2), nullptr, 16));
+  }
+  ifaddrs entry{};
+  entry.ifa_addr = reinterpret_cast<sockaddr*>(storage.data());
+  Nic nic{.name = "ib0"};
+  add_address(nic, entry);
+  EXPECT_EQ(nic.kind, NicKind::InfiniBand);
+  EXPECT_EQ(nic.hardware_address, address);
+  wire("ib0", "400000", "0000:3b:00.0");
+  file("class/net/ib0/address", address);
+  add_sysfs_facts(nic, sys_);
+  EXPECT_EQ(nic.bytes_per_s.value, 50e9) << nic.bytes_per_s.source;
 }
 
 TEST_F(FakeSysfs, GivesRateInBytesWithItsFile) {
@@ -130,8 +162,9 @@ TEST_F(FakeSysfs, TellsRoceFromInfiniBand) {
 TEST_F(FakeSysfs, AddsRdmaPortsThatHaveNoInterface) {
   file("class/infiniband/mlx5_1/ports/1/link_layer", "InfiniBand");
   file("class/infiniband/mlx5_1/ports/1/rate", "400 Gb/sec (4X NDR)");
-  std::vector<Unseen> unseen;
-  const std::vector<Nic> nics = read_network_interfaces(sys_, unseen);
+  std::vector<Nic> nics{{.name = "eth0"}};
+  add_sysfs(sys_, nics);
+  ASSERT_EQ(nics.size(), 2u);
   EXPECT_EQ(nics.back().name, "mlx5_1:1");
   EXPECT_THAT(nics.front().bytes_per_s.source, HasSubstr("is not there"));
 }

@@ -109,8 +109,8 @@ TEST(Nvml, SaysWhy_WhereThereIsAGpuAndTheDriverRefuses) {
   setenv("FAKE_NVML", "refused", 1);
   read_nvml(m);
   unsetenv("FAKE_NVML");
-  EXPECT_THAT(m.unseen, testing::ElementsAre(
-                            Unseen{"NVLinks, memory, UUID and MIG of the GPUs", "nvmlInit_v2: Driver Not Loaded"}));
+  EXPECT_THAT(m.unseen, testing::ElementsAre(Unseen{"NVLinks, peer access, memory, UUID and MIG of the GPUs",
+                                                    "nvmlInit_v2: Driver Not Loaded"}));
   EXPECT_EQ(m.gpus[0].nvlinks, -1);
 }
 

@@ -6,8 +6,8 @@
 
 namespace sinew::test {
 
-/// Two packages with two cores each, an InfiniBand card, a GPU below a bridge, and something unseen: every field of
-/// Machine holds something.
+/// Two packages with two cores each, an InfiniBand card, two GPUs, one of them below a bridge, and something unseen:
+/// every field of Machine holds something.
 inline Machine sample_machine(const std::string& identity = "node1/boot b/net 1") {
   Machine m;
   m.identity = identity;
@@ -22,7 +22,11 @@ inline Machine sample_machine(const std::string& identity = "node1/boot b/net 1"
   m.cores = {{0, 0, {0, 4}, true}, {0, 0, {1, 5}, true}, {1, 1, {2, 6}, false}, {1, 1, {3, 7}, true}};
   m.pci_devices = {{"0000:3a:00.0", PciKind::Bridge, 0x8086, 0x2030, "", "", 0, "0000:3a"},
                    {"0000:3b:00.0", PciKind::Accelerator, 0x10de, 0x2335, "NVIDIA H200", "0000:3a:00.0", 0, "0000:3a"}};
-  m.gpus = {{"NVIDIA H200", "0000:3b:00.0", 0, "GPU-257d8671", 141ull << 30, MigMode::Off, 18, 4}};
+  m.gpus = {{"NVIDIA H200", "0000:3b:00.0", 0, "GPU-257d8671", 141ull << 30, MigMode::Off, 18, 4},
+            {"NVIDIA H200", "0000:bb:00.0", 1, "GPU-9d01bb23", 141ull << 30, MigMode::On, 0, 0}};
+  const PeerStatus ok = PeerStatus::Ok;
+  m.gpu_peers = {{0, 1, ok, ok, PeerStatus::NotSupported, PeerStatus::Unknown, "NVML is silent"},
+                 {1, 0, ok, ok, PeerStatus::NotSupported, PeerStatus::Disabled, ""}};
   m.nvswitches = {{"0000:07:00.0"}};
   Nic lo{.name = "lo", .kind = NicKind::Other, .loopback = true, .up = true, .running = true};
   lo.addresses = {{"127.0.0.1", 8, false}};
@@ -31,7 +35,7 @@ inline Machine sample_machine(const std::string& identity = "node1/boot b/net 1"
   ib.mtu_bytes = 4092;
   ib.addresses = {{"10.1.0.1", 16, false}, {"fe80::1", 64, true}};
   ib.bytes_per_s = Figure::of(12.5e9, "/sys/class/net/ib0/speed");
-  ib.rdma = {"mlx5_0", 1, RdmaState::Armed, "fe80:0000:0000:0000:b83f:d203:00aa:00bb"};
+  ib.rdma = {"mlx5_0", 1, RdmaState::Armed, "fe80:0000:0000:0000:b83f:d203:00aa:00bb", 2048};
   ib.pci = "0000:5e:00.0";
   ib.numa_node = 1;
   m.nics = {lo, ib};

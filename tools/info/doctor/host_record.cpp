@@ -12,7 +12,7 @@ namespace sinew::doctor {
 HostRecord record_of_this_host(const Config& config) {
   HostRecord record;
   std::vector<Unseen> unseen;
-  record.addresses = addresses_of(read_network_interfaces("/sys", unseen), config.interface);
+  record.addresses = addresses_of(read_network_interfaces(unseen), config.interface);
   try {
     for (const std::string& name : module_names(config)) {
       Module* module = find_module(name, config);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include <sinew/core/export.hpp>
+#include <sinew/topology/machine.hpp>
+
+namespace sinew {
+
+/// Whether this process can use the RDMA devices of machine.nics, by opening each through libibverbs: ports of those
+/// that open get their MTU, those that do not are in Machine::unseen with the reason. `root`: of the /sys and /dev that
+/// these devices are in. Cost: opens every device once; where there are none, nothing is loaded.
+SINEW_API void read_rdma_access(const std::filesystem::path& root, Machine& machine);
+
+}  // namespace sinew

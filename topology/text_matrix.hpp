@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sinew {
+
+/// A square table of words as lines: titles above and at the left, `cell(row, column)` to the right in columns of one
+/// width.
+std::vector<std::string> text_matrix(const std::vector<std::string>& titles,
+                                     const std::function<std::string(std::size_t, std::size_t)>& cell);
+
+}  // namespace sinew
