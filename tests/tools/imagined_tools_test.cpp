@@ -52,10 +52,9 @@ TEST(ImaginedPlan, UsesAllNicsOfAnImportedDgx_AcrossHosts) {
   EXPECT_THAT(outcome.out, HasSubstr("  takes  hierarchical over inproc"));
   EXPECT_THAT(outcome.out, HasSubstr("  loses  ring over inproc"));
   EXPECT_THAT(outcome.out, HasSubstr("    place 3: gpu:3 with mlx5_5:1\n"));
-  EXPECT_THAT(outcome.out,
-              HasSubstr("    1. reduce_scatter by direct among the ranks of each host\n    2. all_reduce by "));
-  EXPECT_THAT(outcome.out,
-              HasSubstr(" among equals of the 4 hosts\n    3. all_gather by direct among the ranks of each "));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("    1. reduce_scatter by [a-z_]+ among the ranks of each host\n"
+                                                  "    2. all_reduce by [a-z_]+ among equals of the 4 hosts\n"
+                                                  "    3. all_gather by [a-z_]+ among the ranks of each host\n"));
   EXPECT_THAT(outcome.out, HasSubstr("across hosts each sends by 8 of 8 NICs: mlx5_0:1, mlx5_3:1, mlx5_4:1, mlx5_5:1, "
                                      "mlx5_6:1, mlx5_9:1, mlx5_10:1, mlx5_11:1\n"));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("nic out +32 of 32 +used"));
