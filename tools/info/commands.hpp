@@ -18,6 +18,8 @@ void add_topology_command(CLI::App& app, const InfoOptions& options);
 void add_config_command(CLI::App& app, const InfoOptions& options);
 void add_plan_command(CLI::App& app, const InfoOptions& options);
 void add_transports_command(CLI::App& app, const InfoOptions& options);
+/// Under a launcher only rank 0 prints. `exit_code`: becomes 1 on every rank where a job would fail; outlives the app.
+void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
 /// `from`: as described_machine() takes it; empty: this machine.
 void print_topology(const InfoOptions& options, const std::string& from);

@@ -24,13 +24,16 @@ int main(int argc, char** argv) {
       "  sinew-info transports                    which transports can be used here, and why not the others\n"
       "  sinew-info plan all_reduce 64MiB -n 4    what would run on 4 ranks of this host, and what each other way "
       "would take\n"
+      "  sinew-run --hosts a:2,b:2 sinew-info doctor   what would fail or slow a job there, and what to do about it\n"
       "  sinew-info config                        every SINEW_* variable, what it takes and what is in effect\n");
   sinew::tools::add_topology_command(app, options);
   sinew::tools::add_transports_command(app, options);
   sinew::tools::add_plan_command(app, options);
   sinew::tools::add_config_command(app, options);
+  int exit_code = 0;
+  sinew::tools::add_doctor_command(app, options, exit_code);
   app.callback([&] {
     if (app.get_subcommands().empty()) sinew::tools::print_topology(options, "");
   });
-  return sinew::tools::run(app, argc, argv);
+  return sinew::tools::run(app, argc, argv, [&] { return exit_code; });
 }

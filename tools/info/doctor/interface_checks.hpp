@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "finding.hpp"
+#include "interfaces.hpp"
+
+namespace sinew::doctor {
+
+/// Interfaces that are down in a network that other hosts are in, and MTUs unlike those of most in their network.
+/// `hosts`: their addresses; `names`: and how they are called.
+std::vector<Finding> check_interfaces(std::span<const std::vector<HostAddress>> hosts,
+                                      std::span<const std::string> names);
+
+}  // namespace sinew::doctor

@@ -1,0 +1,71 @@
+#include "report.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/core/version.hpp>
+
+namespace sinew::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::ptrdiff_t count(const Diagnosis& d, Severity severity) {
+  return std::ranges::count(d.findings, severity, &Finding::severity);
+}
+
+Json json_of(const Finding& f) {
+  Json row = {{"severity", std::string(name_of(f.severity))}, {"what", f.what}, {"found", f.found}, {"hosts", f.hosts}};
+  if (!f.cure.empty()) row["cure"] = f.cure;
+  return row;
+}
+
+Json json_of(const LinkResult& r, const std::vector<std::string>& hosts) {
+  Json row = {{"from", hosts[static_cast<std::size_t>(r.from_host)]},
+              {"to", hosts[static_cast<std::size_t>(r.to_host)]},
+              {"from_interface", r.link.from.interface},
+              {"to_interface", r.link.to.interface},
+              {"from_address", r.link.from.ip()},
+              {"to_address", r.link.to.ip()},
+              {"routed", r.link.routed},
+              {"mtu_bytes", r.link.from.mtu_bytes},
+              {"state", std::string(name_of(r.state))}};
+  if (!r.why.empty()) row["why"] = r.why;
+  if (r.state != LinkState::Unreachable) row["round_trip_us"] = r.round_trip_s * 1e6;
+  if (r.state == LinkState::Carries) row["bytes_per_s"] = r.bytes_per_s;
+  if (r.state == LinkState::SmallOnly) row["passing_bytes"] = r.passing_bytes;
+  return row;
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& d) {
+  std::string text = fmt::format("sinew {}: {} rank{} on {}\n", version(), d.ranks, d.ranks == 1 ? "" : "s",
+                                 d.hosts.empty() ? "hosts that differ" : fmt::format("{}", fmt::join(d.hosts, ", ")));
+  std::set<std::string> fine;
+  for (const Finding& f : d.findings) {
+    if (f.severity == Severity::Fine && !fine.insert(f.what).second) continue;
+    const std::string where = f.hosts.empty() ? "" : fmt::format(" [{}]", fmt::join(f.hosts, ", "));
+    text += fmt::format("{:<5}  {}: {}{}\n", name_of(f.severity), f.what, f.found, where);
+    if (!f.cure.empty()) text += fmt::format("       cure: {}\n", f.cure);
+  }
+  return text + fmt::format("{}: {} would fail a job, {} would slow it, {} are fine\n",
+                            would_fail(d.findings) ? "fails" : "ok", count(d, Severity::Fails),
+                            count(d, Severity::Warns), count(d, Severity::Fine));
+}
+
+std::string to_json(const Diagnosis& d) {
+  Json out = {
+      {"ok", !would_fail(d.findings)}, {"version", std::string(version())}, {"ranks", d.ranks}, {"hosts", d.hosts}};
+  out["findings"] = Json::array();
+  for (const Finding& f : d.findings) out["findings"].push_back(json_of(f));
+  out["links"] = Json::array();
+  for (const LinkResult& r : d.links) out["links"].push_back(json_of(r, d.hosts));
+  return out.dump(2);
+}
+
+}  // namespace sinew::doctor
