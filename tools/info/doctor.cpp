@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <optional>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/error.hpp>
 
 #include "../progress.hpp"
 #include "commands.hpp"
@@ -28,9 +32,29 @@ class Rounds {
   std::optional<Progress> progress_;
 };
 
+/// That of the environment, but for a shorter patience where none is asked for: who waits for a doctor watches.
+Config own_config() {
+  Config config = Config::from_environment();
+  const auto rows = describe(config);
+  const auto timeout = std::ranges::find(rows, "SINEW_TIMEOUT", &ConfigEntry::name);
+  if (timeout != rows.end() && !timeout->set) config.timeout = std::chrono::minutes(1);
+  return config;
+}
+
 doctor::Diagnosis examined(const Launch& launch, const Config& config, std::uint64_t rank_bytes) {
   Rounds rounds(launch.exchange.rank == 0);
   return doctor::examine(launch, config, rank_bytes, [&](int round, int of) { rounds.show(round, of); });
+}
+
+/// Examines, and prints where this is rank 0. The exit code.
+int examine_and_print(const InfoOptions& options, std::uint64_t rank_bytes) {
+  const Config config = own_config();
+  const Launch launch = exchange_from_environment(config);
+  const doctor::Diagnosis diagnosis = examined(launch, config, rank_bytes);
+  if (launch.exchange.rank == 0) {
+    std::cout << (options.json ? doctor::to_json(diagnosis) + "\n" : doctor::to_text(diagnosis));
+  }
+  return doctor::would_fail(diagnosis.findings) ? 1 : 0;
 }
 
 }  // namespace
@@ -41,14 +65,16 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
       app.add_subcommand("doctor", "What would fail or slow a job on these hosts, and what to do about it");
   command->add_option("--memory", memory, "that each rank of the job will take, such as 8GiB")->capture_default_str();
   command->callback([&options, &exit_code] {
-    const Config config = Config::from_environment();
     const std::uint64_t rank_bytes = parse_bytes(memory);
-    const Launch launch = exchange_from_environment(config);
-    const doctor::Diagnosis diagnosis = examined(launch, config, rank_bytes);
-    if (launch.exchange.rank == 0) {
-      std::cout << (options.json ? doctor::to_json(diagnosis) + "\n" : doctor::to_text(diagnosis));
+    try {
+      exit_code = examine_and_print(options, rank_bytes);
+    } catch (const Error& error) {
+      if (error.code() != Code::Timeout) throw;
+      throw Error(error.code(),
+                  fmt::format("{}; a job would not start: every host must reach the one of rank 0 over TCP (its "
+                              "interfaces, routes and firewall; SINEW_INTERFACE, SINEW_PORTS)",
+                              error.what()));
     }
-    exit_code = doctor::would_fail(diagnosis.findings) ? 1 : 0;
   });
 }
 

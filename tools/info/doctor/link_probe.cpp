@@ -18,6 +18,7 @@ namespace {
 
 constexpr auto kToConnect = std::chrono::seconds(2);
 constexpr auto kToAnswer = std::chrono::seconds(2);
+constexpr auto kToAnswerShorter = std::chrono::seconds(1);
 constexpr int kRoundTrips = 16;
 /// More than the packets that the kernel sends without hearing from the other side.
 constexpr std::uint64_t kFullPackets = std::uint64_t{64} << 10;
@@ -43,10 +44,10 @@ TimedSocket connected(const Link& link, const LinkTarget& target, int segment_by
 }
 
 /// Seconds until the other side has taken so many bytes and said so.
-double request(TimedSocket& socket, std::uint64_t bytes) {
+double request(TimedSocket& socket, std::uint64_t bytes, Duration patience = kToAnswer) {
   static const std::vector<std::byte> zeros(kLongest);
   const auto start = Clock::now();
-  const Deadline deadline = Deadline::after(kToAnswer);
+  const Deadline deadline = Deadline::after(patience);
   std::byte taken{};
   socket.send(std::as_bytes(std::span(&bytes, 1)), deadline);
   socket.send(std::span(zeros).first(bytes), deadline);
@@ -80,7 +81,7 @@ std::uint32_t longest_packets(const Link& link, const LinkTarget& target) {
     int error = 0;
     try {
       TimedSocket socket = connected(link, target, packet - headers, error);
-      static_cast<void>(request(socket, kFullPackets));
+      static_cast<void>(request(socket, kFullPackets, kToAnswerShorter));
       return static_cast<std::uint32_t>(packet);
     } catch (const Error&) {
       continue;  // lost like those before: a shorter one may arrive
