@@ -13,8 +13,8 @@
 namespace sinew::tools {
 namespace {
 
-/// A second or two for each way at the most ranks, where a single simulation may take a minute.
-constexpr SimulationOptions kOfAPoint{.most_steps = 2'000'000, .most_executed = 500'000};
+/// Some seconds for each way at the most ranks, where a simulation alone may take minutes.
+constexpr SimulationOptions kOfAPoint{.exact_steps = 500'000, .most_steps = 2'000'000, .most_executed = 500'000};
 
 /// "8..100000"
 std::pair<int, int> parse_range(const std::string& range) {
