@@ -12,7 +12,9 @@ namespace sinew::doctor {
 HostRecord record_of_this_host(const Config& config) {
   HostRecord record;
   std::vector<Unseen> unseen;
-  record.addresses = addresses_of(read_network_interfaces(unseen), config.interface);
+  std::vector<Nic> nics = read_network_interfaces(unseen);
+  add_sysfs("/sys", nics);
+  record.addresses = addresses_of(nics, config.interface);
   try {
     for (const std::string& name : module_names(config)) {
       Module* module = find_module(name, config);
