@@ -24,6 +24,7 @@ bool goes_round(Collective c) noexcept {
 }  // namespace
 
 Availability Ordered::supports(const Algorithm& algorithm, const CollectiveDesc& desc, int ranks) {
+  if (ranks == 1) return Availability::no("one rank has no neighbours");
   if (!goes_round(desc.collective))
     return Availability::no(fmt::format("{} does not depend on who is where", name_of(desc.collective)));
   if (algorithm.cost(desc, ranks).whole) return Availability::no("it moves runs of chunks side by side");
