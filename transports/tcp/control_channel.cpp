@@ -8,7 +8,6 @@
 
 #include <sinew/core/log.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
-#include <sinew/transports/tcp/net.hpp>
 
 namespace sinew::tcp {
 namespace {
@@ -61,7 +60,7 @@ std::span<const std::byte> ControlChannel::to_write() const noexcept {
 
 ChannelState ControlChannel::write_log() {
   for (auto next = to_write(); !next.empty(); next = to_write()) {
-    const ssize_t n = ::send(socket_, next.data(), next.size(), kSendLast);
+    const ssize_t n = ::send(socket_, next.data(), next.size(), MSG_NOSIGNAL);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     if (greeting_sent_ != sizeof greeting_) {
       greeting_sent_ += static_cast<std::size_t>(n);
@@ -89,7 +88,7 @@ ChannelState ControlChannel::write() {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
-    const ssize_t n = ::sendmsg(socket_, &message, kSendLast);
+    const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     written(static_cast<std::size_t>(n));
   }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,10 +27,6 @@ std::pair<FileDescriptor, int> accept_next(int listener) noexcept;
 /// "10.0.0.2:4711", or "?" of a socket that has gone.
 SINEW_API std::string peer_text(int socket);
 SINEW_API std::string own_text(int socket);
-
-/// For send(2) where nothing waits behind: it leaves at once. Without MSG_EOR the kernel keeps back the end of a
-/// message that is a little longer than a packet until the card has sent what is before (tcp_autocorking).
-inline constexpr int kSendLast = MSG_NOSIGNAL | MSG_EOR;
 
 enum class Proof { Underway, Proven, Refused, Closed };
 /// Moves a handshake on as far as the socket goes.
