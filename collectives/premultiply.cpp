@@ -29,8 +29,9 @@ bool is_result_as_it_came(const Program& program, const Cells& cells, std::uint3
 
 }  // namespace
 
-Program premultiplied(Collective collective, Program program) {
-  const Cells cells(collective, program);
+Program premultiplied(const CollectiveDesc& desc, Program program) {
+  if (!reduces(desc.collective) || desc.op != ReduceOp::PreMulSum) return program;
+  const Cells cells(desc.collective, program);
   const auto chunks = static_cast<std::uint32_t>(program.in_class.size());
   const auto base = static_cast<std::uint32_t>(program.scratch_class.size());
   std::uint32_t shared = 0;
@@ -61,7 +62,7 @@ Program premultiplied(Collective collective, Program program) {
   if (redirect)
     program.scratch_class.insert(program.scratch_class.end(), program.in_class.begin(), program.in_class.end());
   program.steps = std::move(steps);
-  derive_dependencies(collective, program);
+  derive_dependencies(desc.collective, program);
   return program;
 }
 

@@ -88,9 +88,7 @@ Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool
     case Collective::Reduce: composer.reduce(all, 0, desc.root, b.in(), root ? b.out() : Slice{}); break;
     default: assert(!"supports() says no");
   }
-  Program program = b.build();
-  if (!reduces(desc.collective) || desc.op != ReduceOp::PreMulSum) return program;
-  return premultiplied(desc.collective, std::move(program));
+  return premultiplied(desc, b.build());
 }
 
 }  // namespace sinew

@@ -50,9 +50,7 @@ Program Ordered::build(const CollectiveDesc& desc, int rank, bool in_place) cons
     return all;
   };
   embed(whole, part, {order, slices(Space::In, part.in_class.size()), slices(Space::Out, part.out_class.size())});
-  Program program = whole.build();
-  if (!reduces(desc.collective) || desc.op != ReduceOp::PreMulSum) return program;
-  return premultiplied(desc.collective, std::move(program));
+  return premultiplied(desc, whole.build());
 }
 
 }  // namespace sinew
