@@ -105,6 +105,10 @@ void reject_own_part(std::string_view call, std::string_view name, std::uint64_t
 
 void reject_plan(std::string_view why) { reject("run", fmt::format("the plan {}", why)); }
 
+void reject_determinism(std::string_view call, Determinism level) {
+  reject(call, fmt::format("determinism is {}, expected one of the 3 of Determinism", static_cast<int>(level)));
+}
+
 void reject_coded(std::string_view call, Codec codec, std::string_view why) {
   reject(call, fmt::format("codec {}: {}", name_of(codec), why));
 }

@@ -42,6 +42,7 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_own_part(std::string_view call, std::string_view name, std::uint64_t elements,
                                             std::string_view other, std::uint64_t count);
 [[noreturn]] SINEW_API void reject_plan(std::string_view why);
+[[noreturn]] SINEW_API void reject_determinism(std::string_view call, Determinism level);
 [[noreturn]] SINEW_API void reject_coded(std::string_view call, Codec codec, std::string_view why);
 /// Errors: what its codec asks of a call is not so.
 SINEW_API void check_codec(const CollectiveDesc& desc);
@@ -94,6 +95,8 @@ inline void require_rank(std::string_view call, std::string_view what, int rank,
 }
 
 inline void require_codec(const CollectiveDesc& desc) {
+  if (desc.determinism > Determinism::LayoutInvariant) [[unlikely]]
+    reject_determinism(name_of(desc.collective), desc.determinism);
   if (desc.codec != Codec::None) [[unlikely]]
     check_codec(desc);
 }

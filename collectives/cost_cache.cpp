@@ -1,6 +1,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/cost_cache.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/reduce.hpp>
@@ -43,14 +45,22 @@ Json to_json(const MeasuredCosts& costs) {
           {"reduce_bytes_per_s", costs.reduce_bytes_per_s}};
 }
 
+/// Throws unless it can be a time or a rate: what a file says is not always what was written.
+double amount(const Json& json, bool above_zero = false) {
+  const double value = json;
+  if (!std::isfinite(value) || value < 0 || (above_zero && value == 0))
+    throw Error(Code::InvalidArgument, fmt::format("{} is no {}", value, above_zero ? "rate" : "time or rate"));
+  return value;
+}
+
 MeasuredCosts from_json(const Json& json) {
   MeasuredCosts costs;
   for (const auto& [name, link] : json.at("links").items()) {
     CostCurve& curve = costs.links[name];
-    curve.overhead_s = link.at("overhead_s");
-    curve.latency_s = link.at("latency_s");
+    curve.overhead_s = amount(link.at("overhead_s"));
+    curve.latency_s = amount(link.at("latency_s"));
     for (const Json& k : link.at("knots")) {
-      if (!curve.knots.full()) curve.knots.push_back({k.at(0), k.at(1)});
+      if (!curve.knots.full()) curve.knots.push_back({amount(k.at(0)), amount(k.at(1), true)});
     }
   }
   for (const auto& [name, bytes] : json.at("offloads").items()) {
@@ -58,8 +68,8 @@ MeasuredCosts from_json(const Json& json) {
   }
   costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
   costs.again_at_s = json.at("again_at_s");
-  costs.copy_bytes_per_s = json.at("copy_bytes_per_s");
-  costs.reduce_bytes_per_s = json.at("reduce_bytes_per_s");
+  costs.copy_bytes_per_s = amount(json.at("copy_bytes_per_s"));
+  costs.reduce_bytes_per_s = amount(json.at("reduce_bytes_per_s"));
   return costs;
 }
 
@@ -122,7 +132,7 @@ std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
   if (known == cache.machines.end()) return std::nullopt;
   try {
     return from_json(*known);
-  } catch (const Json::exception& e) {
+  } catch (const std::exception& e) {
     log::info("cost cache {}: what it says of this machine is measured anew: {}", file, e.what());
     return std::nullopt;
   }

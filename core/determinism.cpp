@@ -19,18 +19,19 @@ std::string_view name_of(Determinism level) noexcept { return find_name(kLevels,
 std::optional<Determinism> determinism_from_name(std::string_view name) noexcept { return find_value(kLevels, name); }
 
 Availability fits_leaf_blocks(const CollectiveDesc& desc, int ranks) {
-  if (desc.determinism != Determinism::LayoutInvariant || !order_shows(desc)) return Availability::yes();
+  if (desc.determinism != Determinism::LayoutInvariant || !reduces(desc.collective)) return Availability::yes();
+  if (desc.op == ReduceOp::Average || desc.op == ReduceOp::PreMulSum)
+    return Availability::no(fmt::format(
+        "operator {} depends on how many ranks share the work; expected a sum, of leaves scaled before or of a result "
+        "scaled after",
+        name_of(desc.op)));
+  if (!order_shows(desc)) return Availability::yes();
   if (ranks > kLeafBlocks || !std::has_single_bit(static_cast<unsigned>(ranks)))
     return Availability::no(
         fmt::format("{} ranks cannot hold aligned ranges of the {} leaf blocks of a layout-invariant sum; expected a "
                     "power of two of "
                     "ranks, {} at most",
                     ranks, kLeafBlocks, kLeafBlocks));
-  if (desc.op == ReduceOp::Average || desc.op == ReduceOp::PreMulSum)
-    return Availability::no(fmt::format(
-        "operator {} depends on how many ranks share the work; expected a sum, of leaves scaled before or of a result "
-        "scaled after",
-        name_of(desc.op)));
   return Availability::yes();
 }
 

@@ -3,6 +3,7 @@
 namespace sinew::tools {
 
 /// A launcher has started this process as a rank: by the variables that it sets.
-bool in_a_job() noexcept;
+/// Errors: InvalidArgument where srun's contradict each other.
+bool in_a_job();
 
 }  // namespace sinew::tools

@@ -46,6 +46,19 @@ TEST(CostCache, KeepsMachinesApart) {
   EXPECT_FALSE(load_costs(file, 4).has_value());
 }
 
+TEST(CostCache, MeasuresAnew_WhereAFileSaysWhatCannotBe) {
+  const test::ScratchFolder folder;
+  const std::string file = folder / "costs";
+  for (const double rate : {-1e9, 0.0}) {
+    save_costs(file, 2, some_costs(rate));
+    EXPECT_FALSE(load_costs(file, 2).has_value()) << rate;
+  }
+  MeasuredCosts late = some_costs(1e9);
+  late.links["wire"].latency_s = -1e-6;
+  save_costs(file, 2, late);
+  EXPECT_FALSE(load_costs(file, 2).has_value());
+}
+
 TEST(CostCache, LeavesAFileAlone_ThatHoldsSomethingElse) {
   const test::ScratchFolder folder;
   for (const std::string content :

@@ -49,6 +49,7 @@ TEST(LeafBlocks, FitPowersOfTwoOfRanks) {
               HasSubstr("3 ranks cannot hold aligned ranges of the 64 leaf blocks"));
   EXPECT_THAT(fits_leaf_blocks(sum_of(DType::F32, ReduceOp::Average), 4).reason, HasSubstr("avg"));
   EXPECT_FALSE(fits_leaf_blocks(sum_of(DType::F32, ReduceOp::PreMulSum), 1).ok);
+  EXPECT_FALSE(fits_leaf_blocks(sum_of(DType::I32, ReduceOp::Average), 2).ok) << "divides by the ranks";
   CollectiveDesc reproducible = sum_of(DType::F32, ReduceOp::Average);
   reproducible.determinism = Determinism::Reproducible;
   EXPECT_TRUE(fits_leaf_blocks(reproducible, 3).ok);

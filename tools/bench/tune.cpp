@@ -1,7 +1,6 @@
 #include "tune.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
@@ -15,6 +14,7 @@
 #include <sinew/core/error.hpp>
 
 #include "../command_line.hpp"
+#include "../output_file.hpp"
 #include "../progress.hpp"
 #include "bench.hpp"
 #include "sweep.hpp"
@@ -126,22 +126,13 @@ int run_tune(const BenchOptions& options) {
   World world = World::from_environment(std::move(everything));
   if (world.size() < 2)
     throw UsageError("tune: expected at least 2 ranks, found 1; start them with sinew-run or mpirun");
-  std::ofstream file;
-  if (world.rank() == 0) file.open(options.output, std::ios::app);  // not in vain
-  if (!file) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("--output: '{}': expected a file that can be written", options.output));
-  }
-  file.close();
+  OutputFile file("--output", world.rank() == 0 ? options.output : "");
   TunedTimes times = Tuning(options, world).run();
   const Cluster& cluster = world.cluster();
   times.machine = machine_identity(cluster.ranks.front().usable_cores);
   for (const std::vector<int>& host : cluster.groups_by_host()) times.ranks_on.push_back(static_cast<int>(host.size()));
   if (world.rank() != 0) return 0;
-  file.open(options.output, std::ios::trunc);
-  file << to_text(times);
-  file.close();
-  if (!file) throw Error(Code::System, fmt::format("--output: '{}': a write failed", options.output));
+  file.write(to_text(times));
   std::cout << fmt::format("{} ways timed; SINEW_TUNE_FILE={} makes jobs of {} ranks on {} host{} use them\n",
                            times.ways.size(), options.output, world.size(), times.ranks_on.size(),
                            times.ranks_on.size() == 1 ? "" : "s");

@@ -1,6 +1,7 @@
 // An endpoint's messages on their way in.
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,6 +74,13 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   }
   if (s.in_pieces && piece.scratch == nullptr)
     piece.scratch = static_cast<std::byte*>(shared_.pool.take(s.piece_bytes));
+  if (!waits_at_sender) {
+    // It came before what an earlier piece still fetches, and is UCX's own again when this returns.
+    assert(s.in_pieces);
+    std::memcpy(piece.scratch, bytes, count);
+    piece.state = Stream::State::Here;
+    return UCS_OK;
+  }
   std::byte* into = s.in_pieces ? piece.scratch : Matcher::place(*s.receive).data;
   piece.state = Stream::State::Fetching;
   Request& r = shared_.requests.take(Request::What::Fetch, this, s.receive);

@@ -27,7 +27,7 @@ std::vector<std::byte> combined(const std::vector<std::byte>& with, const std::v
 
 TEST_P(Conformance, ReducingSink_CombinesOperandAndMessage) {
   ranks(2, [](Rank& me) {
-    for (const std::size_t count : {0u, 1u, 3u, 1000u, 4099u, 70001u, 400003u}) {
+    for (const std::size_t count : {0u, 1u, 3u, 1000u, 4099u, 65537u, 70001u, 131074u, 400003u}) {
       const auto message = pattern(4 * count, 1);
       const auto with = pattern(4 * count, 2);
       for (const bool late : {false, true}) {
