@@ -85,6 +85,8 @@ struct WorldState {
   void open_fabrics();
   void open_fabric(Module& module, TransportStatus& status);
   void find_cluster(const Exchange& exchange);
+  std::string bus_id_of_device() const;
+  NicName nearest_nic() const;
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
 

@@ -192,6 +192,19 @@ TEST_P(CommunicatorTest, KnowsWhichRanksShareAMachine) {
   });
 }
 
+TEST_P(CommunicatorTest, TellsTransportsWhichNicIsNearest) {
+  run([](World& world) {
+    const RankSpot& spot = world.cluster().ranks.at(static_cast<std::size_t>(world.rank()));
+    require(!spot.nic_why.empty(), "every answer has a reason");
+    if (spot.nic < 0) return;
+    const Nic& nic = world.cluster().hosts.at(0).nics.at(static_cast<std::size_t>(spot.nic));
+    require(nic.running && !nic.loopback, nic.name);
+    for (const TransportStatus& t : world.transports()) {
+      if (t.name == "ofi" && t.ok) require(t.reason.find("nearest NIC") != std::string::npos, t.reason);
+    }
+  });
+}
+
 TEST_P(CommunicatorTest, ExplainsItsChoice_EquallyOnAllRanks) {
   run([](World& world) {
     const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 1 << 20};
