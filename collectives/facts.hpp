@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,7 +42,7 @@ struct SINEW_API Facts {
     int host = 0;  ///< hosts and processes are numbered in the order of their first rank
     int process = 0;
     int device = -1;  ///< the accelerator it uses; -1: none
-    int nic = 0;      ///< of its host: ranks of one number share what leaves it
+    int nic = 0;      ///< of its host, the nearest one
   };
   /// What one transport offers on the links of one class.
   struct Link {
@@ -59,6 +60,7 @@ struct SINEW_API Facts {
   std::vector<int> cores_of_host;
   std::map<LinkClass, std::vector<Link>> links;  ///< transports in order of name
   std::vector<std::string> transports;           ///< opened by at least one rank, in order of name
+  std::set<std::string> by_nic;  ///< transports that leave each rank's host by its nic; others: by one for all ranks
   std::vector<Absence> absences;
   std::map<std::string, Bytes> offload_facts;     ///< by transport: what its offload decides by
   std::map<std::string, std::string> no_offload;  ///< by transport: why it has none
@@ -88,6 +90,7 @@ struct OpenedTransport {
   std::string unavailable;    ///< why it could not be opened
   std::string no_offload;     ///< why it has no collectives; empty: it has
   Bytes offload_facts;
+  bool by_nic = false;  ///< Facts
 };
 
 }  // namespace sinew

@@ -41,7 +41,8 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
     Json row = {{"name", t.name},
                 {"unavailable", t.unavailable},
                 {"no_offload", t.no_offload},
-                {"offload_facts", binary(t.offload_facts)}};
+                {"offload_facts", binary(t.offload_facts)},
+                {"by_nic", t.by_nic}};
     if (t.rail != nullptr) row["address"] = binary(t.rail->address());
     hello["transports"].push_back(row);
   }
@@ -156,6 +157,7 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
     }
   }
   std::ranges::sort(facts.transports);
+  facts.by_nic = {facts.transports.begin(), facts.transports.end()};
   for (const std::string& name : facts.transports) {
     for (std::size_t r = 0; r < hellos.size(); ++r) {
       const Json& rows = hellos[r].at("transports");
@@ -181,6 +183,7 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
         facts.absences.push_back({name, static_cast<int>(r), why});
       }
       if (const std::string why = t.at("no_offload"); !why.empty()) facts.no_offload.emplace(name, why);
+      if (!t.at("by_nic").get<bool>()) facts.by_nic.erase(name);
       if (r == 0) facts.offload_facts[name] = from_binary(t.at("offload_facts"));
     }
   }

@@ -1,6 +1,7 @@
 // What Selector expects each way of running a call to take.
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <span>
 
@@ -22,7 +23,8 @@ constexpr double kAheadBytes = 0.4;
 
 /// Of one host's ranks, counted in their programs.
 struct Footprint {
-  std::uint64_t leaving = 0;  ///< bytes for other hosts, of the NIC that sends most
+  std::uint64_t leaving = 0;  ///< bytes for other hosts
+  std::uint64_t by_nic = 0;   ///< of them, of the NIC that sends most
   double messages = 0;        ///< that leave, of the one that sends most
   std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
   std::uint64_t copied = 0;   ///< bytes within a rank, of the one that copies most
@@ -44,7 +46,7 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
                        const std::vector<int>& nic_of) {
   const int ranks = static_cast<int>(nic_of.size());
   Footprint found;
-  std::map<int, std::uint64_t> by_nic;
+  std::map<int, std::uint64_t> sent_by;
   if (has_local_counts(desc.collective)) return found;  // known to each call only
   for (const int rank : host) {
     const Program program = recipe.build(desc, rank, ranks, false);
@@ -54,7 +56,7 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     for (const Step& s : program.steps) {
       if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
       if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
-      by_nic[nic_of[static_cast<std::size_t>(rank)]] += bytes_of(desc, program, chunks, s.a);
+      sent_by[nic_of[static_cast<std::size_t>(rank)]] += bytes_of(desc, program, chunks, s.a);
       ++messages;
     }
     found.messages = std::max(found.messages, messages);
@@ -63,7 +65,10 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
     found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
   }
-  for (const auto& [nic, bytes] : by_nic) found.leaving = std::max(found.leaving, bytes);
+  for (const auto& [nic, bytes] : sent_by) {
+    found.leaving += bytes;
+    found.by_nic = std::max(found.by_nic, bytes);
+  }
   return found;
 }
 
@@ -133,13 +138,15 @@ Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const
   return slowest;
 }
 
-double Selector::part_of_nic(const CollectiveDesc& desc) const {
+double Selector::part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const {
   if (is_from_root(desc.collective) || desc.collective == Collective::Reduce) return 1;  // one rank of each host
-  std::map<int, int> users;
-  for (const int place : largest_host_) ++users[nic_of_[static_cast<std::size_t>(place)]];
-  int most = 0;
-  for (const auto& [nic, ranks] : users) most = std::max(most, ranks);
-  return static_cast<double>(most) / static_cast<double>(largest_host_.size());
+  return set.by_nic ? busiest_nic_ : 1;
+}
+
+bool Selector::leaves_by_nic(const TransportSet& set) const {
+  return std::ranges::all_of(set.by_class, [&](const auto& entry) {
+    return entry.first.host_a == entry.first.host_b || facts_.by_nic.contains(entry.second);
+  });
 }
 
 void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
@@ -161,9 +168,9 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   for (const TransportSet& set : sets_) {
     const Seconds busy = turns_ * (on_links(desc, cost, bytes, set, Links::All, cut) +
                                    sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
-    const Seconds predicted =
-        cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
-                         : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn, crossing(found.leaving, set));
+    const Seconds predicted = cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
+                                               : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn,
+                                                          crossing(set.by_nic ? found.by_nic : found.leaving, set));
     options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
                        .recipe = recipe,
                        .transports = &set,
@@ -188,6 +195,10 @@ void Selector::find_levels(const std::vector<int>& numa_nodes) {
     }
     if (places.size() > largest_host_.size()) largest_host_ = std::move(places);
   }
+  std::map<int, int> users;
+  for (const int place : largest_host_) ++users[nic_of_[static_cast<std::size_t>(place)]];
+  const int most = std::ranges::max(std::views::values(users));
+  busiest_nic_ = static_cast<double>(most) / static_cast<double>(largest_host_.size());
   order_ = near_order(levels_, static_cast<int>(hosts.size()));
   if (std::ranges::is_sorted(order_)) order_.clear();
 }
@@ -204,7 +215,7 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, co
     stage.collective = collective;
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
-    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc) : bytes;
+    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
     const Seconds once = on_links(stage, cost, on_one, set, links, cut);
     all += once;
     longest = std::max(longest, once);
@@ -254,7 +265,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
   const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch, hosts_ > 1), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
   const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
-  best.candidate.predicted = std::max(busy, crossing(held.leaving, set));
+  best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));
   best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, hosts_,
                                    desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
   return best;

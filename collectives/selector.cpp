@@ -73,6 +73,7 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
     }
     TransportSet set{t, {}};
     for (const LinkClass& c : classes_) set.by_class.emplace(c, t);
+    set.by_nic = leaves_by_nic(set);
     sets_.push_back(std::move(set));
   }
   cheapest_ = cheapest_set(4096);  // not a page: a message between small and large
@@ -97,6 +98,7 @@ TransportSet Selector::cheapest_set(double bytes) const {
     names.insert(best->transport);
   }
   for (const std::string& n : names) set.label += set.label.empty() ? n : "+" + n;
+  set.by_nic = leaves_by_nic(set);
   return set;
 }
 

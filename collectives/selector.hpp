@@ -38,6 +38,7 @@ struct NamedOffload {
 struct TransportSet {
   std::string label;  ///< "shm", "shm+tcp"
   std::map<LinkClass, std::string> by_class;
+  bool by_nic = false;  ///< what leaves a host leaves it by the NIC of its rank, else by one that all share
 };
 
 /// The outcome: what to run, and the account of it.
@@ -98,7 +99,8 @@ class SINEW_API Selector {
   /// At least as long: what a NIC takes to send what leaves its host by it, however many ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
   /// Of what crosses hosts in a composition, the part that one NIC sends: as much as ranks share it.
-  double part_of_nic(const CollectiveDesc& desc) const;
+  double part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const;
+  bool leaves_by_nic(const TransportSet& set) const;
   /// One for each set.
   void add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const;
   /// The best composition on these transports; rejected where there is none.
@@ -114,6 +116,7 @@ class SINEW_API Selector {
   std::vector<int> order_;         ///< in which neighbours are near; empty: as they are numbered
   std::vector<int> largest_host_;  ///< places of the ranks on the host with most of them
   std::vector<int> nic_of_;        ///< by place in the group
+  double busiest_nic_ = 1;         ///< of that host's ranks the part that has the NIC that most of them have
   int hosts_ = 1;
   bool tuned_ = false;  ///< Facts::tuned is of groups of this shape
   int crowd_ = 0;       ///< ranks of the group on the host where most of them share a core

@@ -36,7 +36,7 @@ struct WorldOptions {
 struct TransportStatus {
   std::string name;
   bool ok = false;
-  std::string reason;      ///< why not, or what its rails are
+  std::string reason;      ///< why not, or what its messages leave the host by
   std::string no_device;   ///< why messages of device memory go through the host, where others of its kind need not
   std::string offload;     ///< why it offers no collectives of its own, or empty
   std::string left_alone;  ///< why a World uses it only when asked for it by name, or empty

@@ -85,21 +85,23 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   host_id = host_identity(options.config);
   host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
   choose_device();
+  find_cluster(exchange);
   open_fabrics();
 
   LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
+  if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
   if (options.imagined) imagine_place(*options.imagined, rank, mine);
   for (const TransportStatus& s : statuses) {
     if (!wanted(options.config, s.name)) continue;  // nobody asks why what he left out is not there
     OpenedTransport& t =
         mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});
     t.rail = rail(s.name);
+    if (s.ok) t.by_nic = fabric(s.name).outlet().is_nearest;
   }
   GatheredFacts gathered = gather_facts(exchange, mine, options.config);
   facts = std::move(gathered.facts);
   addresses = std::move(gathered.addresses);
   warn_of_shared_device();
-  find_cluster(exchange);
   endpoints_.resize(static_cast<std::size_t>(size));
   for (auto& row : endpoints_) row.resize(facts.transports.size());
 
@@ -118,10 +120,28 @@ void WorldState::find_cluster(const Exchange& exchange) {
     return;
   }
   try {
-    cluster = std::make_shared<const Cluster>(gather_cluster(exchange, options.config));
+    cluster = std::make_shared<const Cluster>(gather_cluster(exchange, options.config, bus_id_of_device()));
   } catch (const Error& e) {  // the same on all ranks, and no reason not to communicate
     no_cluster = e.what();
   }
+}
+
+std::string WorldState::bus_id_of_device() const {
+  if (device_runtime == nullptr || device < 0) return {};
+  try {
+    return device_runtime->traits(device).bus_id;
+  } catch (const Error& e) {  // then the NIC is the nearest to its cores
+    log::info("device {}: {}", device, e.what());
+    return {};
+  }
+}
+
+NicName WorldState::nearest_nic() const {
+  if (!cluster) return {};
+  const RankSpot& spot = cluster->ranks[static_cast<std::size_t>(rank)];
+  if (spot.nic < 0) return {};
+  const Nic& nic = cluster->hosts[static_cast<std::size_t>(spot.host)].nics[static_cast<std::size_t>(spot.nic)];
+  return {nic.name, nic.rdma.device, nic.pci, spot.nic_why, nics_share_network(*cluster)};
 }
 
 void WorldState::open_control(const Exchange& exchange) {
@@ -213,6 +233,7 @@ void WorldState::warn_of_shared_device() const {
 }
 
 void WorldState::open_fabrics() {
+  const NicName nic = nearest_nic();
   for (const std::string& name : module_names(options.config)) {
     TransportStatus status{.name = name, .left_alone = left_alone(name)};
     if (!wanted(options.config, name)) {
@@ -220,17 +241,17 @@ void WorldState::open_fabrics() {
     } else if (options.config.transports.empty() && !status.left_alone.empty()) {
       status.reason = "used only when asked for by name: " + status.left_alone;
     } else {
-      open_fabric(*find_module(name, options.config), status);
+      open_fabric(*find_module(name, options.config), nic, status);
     }
     statuses.push_back(std::move(status));
   }
 }
 
-void WorldState::open_fabric(Module& module, TransportStatus& status) {
+void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus& status) {
   try {
     if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
-    auto fabric =
-        module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device});
+    auto fabric = module.open(
+        {rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device, nic});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
     if (options.imagined) {
       fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank,
@@ -239,6 +260,7 @@ void WorldState::open_fabric(Module& module, TransportStatus& status) {
     const Availability offload = fabric->has_offload();
     status.no_device = fabric->takes_device_memory().reason;
     status.offload = offload.ok ? "" : offload.reason;
+    status.reason = fabric->outlet().text;
     status.ok = true;
     fabrics.push_back({status.name, std::move(fabric)});
   } catch (const std::exception& e) {

@@ -93,7 +93,7 @@ const std::vector<Row>& rows() {
       text_row("SINEW_NCCL_LIBRARY", "a file name", "the libnccl.so.2 to use, where it shall not be looked for",
                &Config::nccl_library),
       text_row("SINEW_INTERFACE", "interfaces such as eth0 or eth0,eth1",
-               "network interfaces that tcp uses, one for ofi", &Config::interface),
+               "network interfaces that tcp uses, and ofi one of them", &Config::interface),
       text_row("SINEW_OFI_PROVIDER", "a provider of libfabric such as tcp;ofi_rxm", "what ofi uses of libfabric",
                &Config::ofi_provider),
       {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",

@@ -18,6 +18,21 @@
 
 namespace sinew {
 
+/// A network interface by the names that libraries know it by. All empty: none.
+struct NicName {
+  std::string interface;     ///< "ib0"; of an RDMA port that has none "mlx5_0:1"
+  std::string rdma_device;   ///< "mlx5_0"; empty: no RDMA
+  std::string pci;           ///< "0000:5e:00.0"; empty: unknown, or it is virtual
+  std::string why;           ///< "PIX from gpu:0"
+  bool one_network = false;  ///< those of all ranks of the job are in one IPv4 network
+};
+
+/// What messages leave a host by.
+struct Outlet {
+  std::string text;         ///< what was taken, and why; empty: there was nothing to choose
+  bool is_nearest = false;  ///< FabricContext::nic, which only ranks that are given the same one share
+};
+
 /// What a World tells a module that it opens. All references outlive the fabric.
 struct FabricContext {
   int rank = 0;
@@ -29,6 +44,7 @@ struct FabricContext {
   Config config{};
   DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator
   int device = -1;                          ///< the one of this rank
+  NicName nic{};                            ///< the nearest to this rank, one that Config::interface allows
 };
 
 /// Rounds of the exchange that the making of an offload may take, at most. All ranks of the parent take part in each,
@@ -64,6 +80,7 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
   virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
+  virtual Outlet outlet() const { return {}; }
   /// Whether messages may lie on this rank's device (Capabilities::device_memory), or why not where others of this
   /// module may; without a reason: it carries host memory only.
   virtual Availability takes_device_memory() const { return Availability::no(""); }

@@ -17,6 +17,7 @@
 #include <openssl/evp.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/name_list.hpp>
 #include <sinew/core/socket_address.hpp>
 
 namespace sinew {
@@ -65,11 +66,6 @@ std::span<const unsigned char> ip_bytes(const SocketAddress& a) {
 
 bool same_host(const SocketAddress& a, const SocketAddress& b) {
   return a.family() == b.family() && std::ranges::equal(ip_bytes(a), ip_bytes(b));
-}
-
-/// Is `name` one of the names with commas between them?
-bool is_among(std::string_view names, std::string_view name) {
-  return fmt::format(",{},", names).find(fmt::format(",{},", name)) != std::string::npos;
 }
 
 bool is_internet(const sockaddr* a) { return a != nullptr && (a->sa_family == AF_INET || a->sa_family == AF_INET6); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include <sinew/core/config.hpp>
@@ -13,9 +14,12 @@ namespace sinew {
 
 /// Where a rank runs.
 struct RankSpot {
-  int host = 0;          ///< index in Cluster::hosts
-  int numa_node = -1;    ///< of that host; -1: not bound to one
-  int usable_cores = 1;  ///< of its host, by all its ranks together
+  int host = 0;           ///< index in Cluster::hosts
+  int numa_node = -1;     ///< of that host; -1: not bound to one
+  int usable_cores = 1;   ///< of its host, by all its ranks together
+  int gpu = -1;           ///< index in its Machine::gpus; -1: none, or none that its machine shows
+  int nic = -1;           ///< the nearest, index in its Machine::nics; -1: none carries data (nearest_nic.hpp)
+  std::string nic_why{};  ///< "PIX from gpu:0"
   friend bool operator==(const RankSpot&, const RankSpot&) = default;
 };
 
@@ -42,10 +46,14 @@ SINEW_API std::vector<int> host_leaders(std::span<const RankPlace> places);
 ///         Error{System} with a leader's own message where its discovery threw.
 SINEW_API Cluster merge_cluster(std::span<const RankPlace> places, std::span<const Bytes> machines);
 
+/// Have the NICs of all ranks IPv4 addresses of one network? Then they reach each other, whatever else there is.
+SINEW_API bool nics_share_network(const Cluster& cluster);
+
 /// What a leader publishes; if discovery throws, the error instead, so that no rank waits for it.
 SINEW_API Bytes machine_bytes(const Config& config);
 
-/// Two rounds of the exchange: places of all ranks, machines of the leaders. Only leaders look at their machine.
-SINEW_API Cluster gather_cluster(const Exchange& exchange, const Config& config);
+/// Two rounds of the exchange, whatever goes wrong: places of all ranks, machines of the leaders. Only leaders look at
+/// their machine. `gpu`: as place_of_this_process() takes it.
+SINEW_API Cluster gather_cluster(const Exchange& exchange, const Config& config, const std::string& gpu = {});
 
 }  // namespace sinew

@@ -13,6 +13,7 @@
 #include <sinew/topology/machine_rates.hpp>
 #include <sinew/topology/named_machines.hpp>
 #include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/nearest_nic.hpp>
 
 namespace sinew {
 namespace {
@@ -90,8 +91,12 @@ Cluster ImaginedCluster::cluster() const {
   }
   const int cores = std::max(machine.usable_cores, network.ranks_per_host);
   for (int r = 0; r < network.ranks(); ++r) {
-    const RankSeat& seat = seats[static_cast<std::size_t>(network.place_of(r))];
-    found.ranks.push_back({network.host_of(r), seat.numa_node, cores});
+    const int place = network.place_of(r);
+    const RankSeat& seat = seats[static_cast<std::size_t>(place)];
+    const auto nic = std::ranges::find(machine.nics, nics[static_cast<std::size_t>(seat.nic)], &Nic::name);
+    RankSpot& spot = found.ranks.emplace_back(RankSpot{network.host_of(r), seat.numa_node, cores});
+    if (!machine.gpus.empty()) spot.gpu = place;
+    if (nic != machine.nics.end()) spot.nic = static_cast<int>(nic - machine.nics.begin());
   }
   return found;
 }

@@ -9,7 +9,7 @@ namespace json_fields {
 namespace {
 
 constexpr std::string_view kMachineFormat = "sinew machine 3";
-constexpr std::string_view kClusterFormat = "sinew cluster 3";
+constexpr std::string_view kClusterFormat = "sinew cluster 4";
 
 template <class T>
 std::string write(std::string_view format, const T& value, int indent) {

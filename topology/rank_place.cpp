@@ -6,6 +6,7 @@
 #include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/json_fields.hpp>
+#include <sinew/topology/pci_address.hpp>
 #include <sinew/topology/rank_place.hpp>
 #include <sinew/topology/sysfs.hpp>
 
@@ -26,12 +27,14 @@ int numa_node_of(const std::vector<int>& cpus) {
 
 }  // namespace
 
-RankPlace place_of_this_process(const Config& config) {
+RankPlace place_of_this_process(const Config& config, const std::string& gpu) {
   RankPlace place;
   place.host = host_identity(config);
   place.cpus = affinity_cpus();
   place.numa_node = numa_node_of(place.cpus);
   place.quota_cores = quota_cores();
+  place.gpu = pci_address(gpu);
+  place.interfaces = config.interface;
   return place;
 }
 
@@ -39,7 +42,9 @@ Bytes to_bytes(const RankPlace& place) {
   const json_fields::Json out = {{"host", place.host},
                                  {"numa_node", place.numa_node},
                                  {"cpus", format_cpu_list(place.cpus)},
-                                 {"quota_cores", place.quota_cores}};
+                                 {"quota_cores", place.quota_cores},
+                                 {"gpu", place.gpu},
+                                 {"interfaces", place.interfaces}};
   return json_fields::bytes_of(out.dump());
 }
 
@@ -52,6 +57,8 @@ RankPlace rank_place_from_bytes(const Bytes& bytes) {
   read("numa_node", place.numa_node);
   read("cpus", cpus);
   read("quota_cores", place.quota_cores);
+  read("gpu", place.gpu);
+  read("interfaces", place.interfaces);
   place.cpus = parse_cpu_list(cpus);
   return place;
 }

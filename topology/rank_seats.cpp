@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/distance.hpp>
+#include <sinew/topology/nearest_nic.hpp>
 #include <sinew/topology/rank_seats.hpp>
 
 namespace sinew {
@@ -39,28 +39,7 @@ std::vector<Part> parts_for_ranks(const Machine& machine) {
   return parts;
 }
 
-int nearest_nic(const Machine& machine, const Part& part, std::span<const int> nics, const std::vector<int>& users) {
-  const auto from_here = [&](std::size_t n) {
-    const std::string nic = "nic:" + machine.nics[static_cast<std::size_t>(nics[n])].name;
-    return std::tuple(part.name.empty() ? Between::Unknown : distance(machine, part.name, nic).between, users[n], n);
-  };
-  std::size_t best = 0;
-  for (std::size_t n = 1; n < nics.size(); ++n) {
-    if (from_here(n) < from_here(best)) best = n;
-  }
-  return static_cast<int>(best);
-}
-
 }  // namespace
-
-std::vector<int> nics_for_ranks(const Machine& machine) {
-  std::vector<int> nics;
-  for (std::size_t n = 0; n < machine.nics.size(); ++n) {
-    const Nic& nic = machine.nics[n];
-    if (!nic.pci.empty() && nic.up && !nic.loopback) nics.push_back(static_cast<int>(n));
-  }
-  return nics;
-}
 
 int usual_ranks(const Machine& machine) { return static_cast<int>(parts_for_ranks(machine).size()); }
 
@@ -72,14 +51,14 @@ std::vector<RankSeat> seat_ranks(const Machine& machine, std::span<const int> ni
                                                    machine.host_name, most, on_gpus ? "GPU" : "core"));
   }
   const std::vector<Part> parts = parts_for_ranks(machine);
-  std::vector<int> users(nics.size());
+  NicDealer dealer(machine);
   std::vector<RankSeat> seats;
   for (int place = 0; place < ranks; ++place) {
     const Part& part = parts[static_cast<std::size_t>(place) % parts.size()];
     RankSeat& seat = seats.emplace_back(RankSeat{part.name, 0, part.numa_node});
     if (nics.empty()) continue;
-    seat.nic = nearest_nic(machine, part, nics, users);
-    ++users[static_cast<std::size_t>(seat.nic)];
+    const std::vector<std::string> near(part.name.empty() ? 0 : 1, part.name);
+    seat.nic = static_cast<int>(std::ranges::find(nics, dealer.deal(near, nics).nic) - nics.begin());
   }
   return seats;
 }

@@ -17,14 +17,10 @@ struct RankSeat {
   friend bool operator==(const RankSeat&, const RankSeat&) = default;
 };
 
-/// The NICs that carry messages between hosts: those that have a PCI place and are up. Indices in Machine::nics.
-SINEW_API std::vector<int> nics_for_ranks(const Machine& machine);
-
 /// A rank per GPU, else per socket.
 SINEW_API int usual_ranks(const Machine& machine);
 
-/// So many of them: a GPU each, or round the sockets, each with the nearest of `nics` (topology/distance), the least
-/// used of several as near.
+/// So many of them: a GPU each, or round the sockets, each with the nearest of `nics` (NicDealer).
 /// Errors: Error{InvalidArgument} for more ranks than GPUs, or cores where there are none.
 SINEW_API std::vector<RankSeat> seat_ranks(const Machine& machine, std::span<const int> nics, int ranks);
 

@@ -15,6 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kWhetherAny = "RDMA devices: whether this process can use them";
+
+std::string no_use_of(const std::string& device) {
+  return fmt::format("RDMA device {}: this process cannot use it", device);
+}
+
 /// "uverbs3": what programs open to use the device; empty: the kernel offers it to none.
 std::string node_of(const fs::path& root, const std::string& device) {
   const fs::path all = root / "sys" / "class" / "infiniband_verbs";
@@ -70,7 +76,7 @@ class Reader {
   using List = std::unique_ptr<verbs::Device, void (*)(verbs::Device*)>;
 
   void unseen(const std::string& device, const std::string& why) {
-    machine_.unseen.push_back({fmt::format("RDMA device {}: this process cannot use it", device), why});
+    machine_.unseen.push_back({no_use_of(device), why});
   }
 
   void read_port(verbs::Context context, RdmaPort& port) {
@@ -103,11 +109,18 @@ void read_rdma_access(const fs::path& root, Machine& machine) {
   if (devices.empty()) return;
   const auto loaded = verbs::load();
   if (const auto* why = std::get_if<std::string>(&loaded)) {
-    machine.unseen.push_back({"RDMA devices: whether this process can use them", *why});
+    machine.unseen.push_back({kWhetherAny, *why});
     return;
   }
   Reader reader(std::get<verbs::Functions>(loaded), root, machine);
   for (const std::string& device : devices) reader.read(device);
+}
+
+std::string rdma_obstacle(const Machine& machine, const std::string& device) {
+  for (const Unseen& gap : machine.unseen) {
+    if (gap.what == kWhetherAny || gap.what == no_use_of(device)) return gap.why;
+  }
+  return {};
 }
 
 }  // namespace sinew

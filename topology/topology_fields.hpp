@@ -147,6 +147,9 @@ void fields(V&& v, typename std::decay_t<V>::template Access<RankSpot>& r) {
   v("host", r.host);
   v("numa_node", r.numa_node);
   v("usable_cores", r.usable_cores);
+  v("gpu", r.gpu);
+  v("nic", r.nic);
+  v("nic_why", r.nic_why);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<Cluster>& c) {

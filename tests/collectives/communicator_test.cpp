@@ -192,6 +192,17 @@ TEST_P(CommunicatorTest, KnowsWhichRanksShareAMachine) {
   });
 }
 
+TEST_P(CommunicatorTest, KnowsTheNicOfEachRank) {
+  run([](World& world) {
+    for (const RankSpot& spot : world.cluster().ranks) {
+      require(!spot.nic_why.empty(), "every answer has a reason");
+      if (spot.nic < 0) continue;
+      const Nic& nic = world.cluster().hosts.at(0).nics.at(static_cast<std::size_t>(spot.nic));
+      require(nic.running && !nic.loopback, nic.name);
+    }
+  });
+}
+
 TEST_P(CommunicatorTest, ExplainsItsChoice_EquallyOnAllRanks) {
   run([](World& world) {
     const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 1 << 20};

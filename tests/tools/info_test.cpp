@@ -126,6 +126,14 @@ TEST(SinewInfo, ListsEveryTransport_WithWhatItIsGoodForOrWhyNot) {
   }
 }
 
+TEST(SinewInfo, SaysWhichNicIsNearest_AndThatOfiTookIt) {
+  const Outcome outcome = run_program({SINEW_INFO, "transports"}, {"SINEW_TRANSPORTS=ofi", "SINEW_INTERFACE=wire9,lo"});
+  if (outcome.out.find("ofi        ok") == std::string::npos) GTEST_SKIP() << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("ofi +ok +messages over tcp;ofi_rxm on lo: .*the nearest NIC .the only"));
+  EXPECT_THAT(outcome.out, HasSubstr(": NIC lo of rank 0: the only choice\n"));
+}
+
 TEST(SinewInfo, SaysWhyUcxCarriesNoDeviceMemory) {
   const Outcome outcome = run_program({SINEW_INFO, "transports"}, {"SINEW_TRANSPORTS=ucx"});
   if (outcome.out.find("ucx        ok") == std::string::npos) GTEST_SKIP() << outcome.out << outcome.err;

@@ -39,11 +39,17 @@ Cluster merged(const std::vector<RankPlace>& places) {
 }
 
 TEST(RankPlace, ComesBackEqual) {
-  const RankPlace here = place_of_this_process({});
+  Config config;
+  config.interface = "eth7";
+  const RankPlace here = place_of_this_process(config, "00000000:3B:00.0");
+  EXPECT_EQ(here.gpu, "0000:3b:00.0");
+  EXPECT_EQ(here.interfaces, "eth7");
   EXPECT_EQ(here.host, host_identity({}));
   EXPECT_FALSE(here.cpus.empty());
   EXPECT_EQ(rank_place_from_bytes(to_bytes(here)), here);
-  const RankPlace other = place("a \"host\"", 3, {0, 1, 2, 9}, 1.5);
+  RankPlace other = place("a \"host\"", 3, {0, 1, 2, 9}, 1.5);
+  other.gpu = "0000:3b:00.0";
+  other.interfaces = "eth0,eth1";
   EXPECT_EQ(rank_place_from_bytes(to_bytes(other)), other);
 }
 

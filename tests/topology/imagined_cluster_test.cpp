@@ -8,6 +8,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 #include <sinew/topology/named_machines.hpp>
+#include <sinew/topology/nearest_nic.hpp>
 
 namespace sinew {
 namespace {

@@ -41,7 +41,8 @@ TEST(TopologyJson, ComesBackEqual) {
 }
 
 TEST(TopologyJson, KeepsClusters) {
-  const Cluster cluster{{sample_machine("a/1"), sample_machine("b/2")}, {{0, 0, 4}, {1, -1, 4}, {0, 1, 4}}};
+  const Cluster cluster{{sample_machine("a/1"), sample_machine("b/2")},
+                        {{0, 0, 4, 1, 0, "PIX from gpu:1"}, {1, -1, 4}, {0, 1, 4}}};
   EXPECT_EQ(cluster_from_json(to_json(cluster)), cluster);
 }
 

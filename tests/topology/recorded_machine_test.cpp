@@ -7,6 +7,7 @@
 #include <sinew/topology/distance.hpp>
 #include <sinew/topology/json.hpp>
 #include <sinew/topology/named_machines.hpp>
+#include <sinew/topology/nearest_nic.hpp>
 #include <sinew/topology/text.hpp>
 
 #include "recorded_root.hpp"
@@ -120,6 +121,36 @@ TEST_F(RecordedDgxH100, HasEveryGpuBesideItsNic) {
                 node == kRails[g].socket ? "PHB" : "SYS");
     }
   }
+}
+
+std::vector<std::string> nics_of_gpus(const Machine& m) {
+  const std::vector<int> nics = nics_for_ranks(m);
+  NicDealer dealer(m);
+  std::vector<std::string> names;
+  for (std::size_t g = 0; g < m.gpus.size(); ++g) {
+    const std::vector<std::string> part{"gpu:" + std::to_string(g)};
+    names.push_back(m.nics.at(static_cast<std::size_t>(dealer.deal(part, nics).nic)).name);
+  }
+  return names;
+}
+
+/// Not the ports for storage, which are slower.
+TEST_F(RecordedDgxH100, GivesEachGpuTheNicBesideIt) {
+  const std::vector<std::string> names = nics_of_gpus(machine());
+  ASSERT_EQ(names.size(), std::size(kRails));
+  for (std::size_t g = 0; g < names.size(); ++g) EXPECT_EQ(names[g], kRails[g].interface);
+}
+
+TEST_F(RecordedDgxH100, LeavesOutPortsThatAreDown) {
+  const test::RecordedRoot root(TOPOLOGY_DATA "/dgx_h100.sysfs");
+  root.write("sys/class/infiniband/mlx5_4/ports/1/state", "1: DOWN");
+  root.write("sys/class/net/ibp79s0/carrier", "0");
+  setenv("FAKE_NVML", "dgx-h100", 1);
+  const std::vector<std::string> names = nics_of_gpus(discover(Config{}, root.root()));
+  unsetenv("FAKE_NVML");
+  ASSERT_EQ(names.size(), std::size(kRails));
+  EXPECT_THAT(names[2], testing::AnyOf("ibp24s0", "ibp64s0", "ibp94s0")) << "another of its socket";
+  for (const std::size_t g : {0, 1, 3, 4, 5, 6, 7}) EXPECT_EQ(names[g], kRails[g].interface);
 }
 
 /// Code and recording were written apart.

@@ -1,10 +1,15 @@
 #include <iostream>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "commands.hpp"
@@ -26,12 +31,33 @@ void print_json(const World& world) {
   std::cout << out.dump(2) << "\n";
 }
 
+/// Of each host which ranks are nearest to which NIC.
+void print_nics(const Cluster& cluster) {
+  std::map<std::pair<int, int>, std::vector<std::size_t>> users;
+  for (std::size_t r = 0; r < cluster.ranks.size(); ++r) {
+    const RankSpot& spot = cluster.ranks[r];
+    if (spot.nic >= 0) users[{spot.host, spot.nic}].push_back(r);
+  }
+  for (const auto& [place, ranks] : users) {
+    const Machine& host = cluster.hosts[static_cast<std::size_t>(place.first)];
+    std::cout << fmt::format("{}: NIC {} of rank{} {}: {}\n", host.host_name,
+                             host.nics[static_cast<std::size_t>(place.second)].name, ranks.size() == 1 ? "" : "s",
+                             fmt::join(ranks, " "), cluster.ranks[ranks.front()].nic_why);
+  }
+}
+
 void print_text(const World& world) {
   for (const TransportStatus& t : world.transports()) {
     std::string use = t.offload.empty() ? "messages and whole collectives" : "messages";
+    if (!t.reason.empty()) use += " over " + t.reason;
     if (!t.left_alone.empty()) use += "; used only when asked for by name: " + t.left_alone;
     if (!t.no_device.empty()) use += "; device memory through the host: " + t.no_device;
     std::cout << fmt::format("{:<10} {:<4} {}\n", t.name, t.ok ? "ok" : "no", t.ok ? use : t.reason);
+  }
+  try {
+    print_nics(world.cluster());
+  } catch (const Error& e) {
+    std::cout << e.what() << "\n";
   }
   std::cout << world.facts();
 }

@@ -8,13 +8,26 @@
 namespace sinew::ofi {
 namespace {
 
+std::unique_ptr<OfiTransport> open_rail(const Options& options) {
+  if (options.secret.empty()) throw Error(Code::Unavailable, "ofi: the job has no secret to tell its frames by");
+  Choice choice = choose_provider(options.config.ofi_provider, options.config.interface, options.nic);
+  if (choice.name() == "shm") remove_left_overs();
+  return std::make_unique<OfiTransport>(options, std::move(choice));
+}
+
 class OfiFabric final : public Fabric {
  public:
-  explicit OfiFabric(const Options& options) : rail_{make_transport(options)} {}
+  explicit OfiFabric(const Options& options) {
+    auto rail = open_rail(options);
+    outlet_ = rail->outlet();
+    rail_[0] = std::move(rail);
+  }
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+  Outlet outlet() const override { return outlet_; }
 
  private:
   std::unique_ptr<Transport> rail_[1];
+  Outlet outlet_;
 };
 
 class OfiModule final : public Module {
@@ -31,6 +44,7 @@ class OfiModule final : public Module {
                 .secret = c.secret,
                 .host_id = c.host_id,
                 .config = c.config,
+                .nic = c.nic,
                 .life_of = [&host = c.host](int rank) { return host.life_of(rank); },
                 .sleeps = static_cast<int>(c.host.ranks().size()) > c.host.usable_cores()});
   }
@@ -38,12 +52,7 @@ class OfiModule final : public Module {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_transport(const Options& options) {
-  if (options.secret.empty()) throw Error(Code::Unavailable, "ofi: the job has no secret to tell its frames by");
-  Choice choice = choose_provider(options.config.ofi_provider, options.config.interface);
-  if (choice.name() == "shm") remove_left_overs();
-  return std::make_unique<OfiTransport>(options, std::move(choice));
-}
+std::unique_ptr<Transport> make_transport(const Options& options) { return open_rail(options); }
 
 Module& module() noexcept {
   static OfiModule m;

@@ -30,6 +30,7 @@ struct Options {
   Bytes secret;         ///< of the job
   std::string host_id;  ///< equal text: same host
   Config config;        ///< ofi_provider, interface
+  NicName nic{};        ///< FabricContext
   /// Readable once the rank's process has ended, -1: unknown (HostPeers::life_of). The shm provider wants to know: its
   /// queues are locked by words in shared memory, and who comes to the queue of a process that died with its lock held
   /// waits for ever.

@@ -1,4 +1,3 @@
-#include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -11,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/transports/ofi/domain.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 #include <sinew/transports/ofi/provider.hpp>
 
@@ -51,32 +51,6 @@ Info offers(std::string_view provider) {
   return Info(found);
 }
 
-/// How far an address leads, best first; IPv4 before IPv6, so that all hosts choose alike.
-int reach_of(const fi_info& i) {
-  if (i.src_addr == nullptr) return 0;
-  if (i.addr_format == FI_SOCKADDR_IN) {
-    const auto& a = *static_cast<const sockaddr_in*>(i.src_addr);
-    return ntohl(a.sin_addr.s_addr) >> 24 == 127 ? 3 : 0;
-  }
-  if (i.addr_format == FI_SOCKADDR_IN6) {
-    const in6_addr& a = static_cast<const sockaddr_in6*>(i.src_addr)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(&a) ? 3 : IN6_IS_ADDR_LINKLOCAL(&a) ? 2 : 1;
-  }
-  return 0;
-}
-
-/// The entry of `list` that leads furthest, alone; of this provider (empty: any) and interface (empty: any). null:
-/// none.
-Info best_of(const Info& list, std::string_view provider, const std::string& interface) {
-  const fi_info* best = nullptr;
-  for (const fi_info* i = list.get(); i != nullptr; i = i->next) {
-    if (!provider.empty() && provider != i->fabric_attr->prov_name) continue;
-    if (!interface.empty() && interface != i->domain_attr->name) continue;
-    if (best == nullptr || reach_of(*i) < reach_of(*best)) best = i;
-  }
-  return Info(best == nullptr ? nullptr : fi_dupinfo(best));
-}
-
 std::string names_of(const Info& list) {
   std::set<std::string> names;
   for (const fi_info* i = list.get(); i != nullptr; i = i->next) names.insert(i->fabric_attr->prov_name);
@@ -93,9 +67,20 @@ std::string domains_of(const Info& list) {
   throw Error(Code::Unavailable, fmt::format("ofi: {}; libfabric offers {}", asked, found));
 }
 
+/// `best` alone, out of its list.
+Choice chosen(const fi_info& best, std::string reason, const Wish& wish) {
+  const bool nearest = is_of(best, wish.nic);
+  if (nearest) {
+    reason += fmt::format("; the nearest NIC ({})", wish.nic.why);
+  } else if (!wish.nic.interface.empty()) {
+    reason += fmt::format("; the nearest NIC, {}, is in no network that all ranks share", wish.nic.interface);
+  }
+  return {Info(fi_dupinfo(&best)), std::move(reason), nearest};
+}
+
 }  // namespace
 
-Choice choose_provider(const std::string& wanted, const std::string& interface) {
+Choice choose_provider(const std::string& wanted, const std::string& interfaces, const NicName& nic) {
   if (!wanted.empty()) {
     const Info list = offers(wanted);
     if (!list) {
@@ -103,18 +88,22 @@ Choice choose_provider(const std::string& wanted, const std::string& interface) 
                 names_of(offers({})));
     }
     // shm has one domain, and it is no interface.
-    Info info = best_of(list, {}, wanted == kShm ? "" : interface);
-    if (!info) not_there(fmt::format("SINEW_INTERFACE={}: {} has no such domain", interface, wanted), domains_of(list));
-    return {std::move(info), fmt::format("SINEW_OFI_PROVIDER={}", wanted)};
+    const Wish wish = wanted == kShm ? Wish{} : Wish{.interfaces = interfaces, .nic = nic};
+    const fi_info* best = best_of(list.get(), wish);
+    if (best == nullptr)
+      not_there(fmt::format("SINEW_INTERFACE={}: {} has no such domain", interfaces, wanted), domains_of(list));
+    return chosen(*best, fmt::format("SINEW_OFI_PROVIDER={}", wanted), wish);
   }
   const Info all = offers({});
   for (const std::string_view name : kPreferred) {
-    Info info = best_of(all, name, interface);
-    if (!info) continue;
-    return {std::move(info), name == kEverywhere ? "no RDMA provider is here" : "the best RDMA provider that is here"};
+    const Wish wish{.provider = name, .interfaces = interfaces, .nic = nic};
+    const fi_info* best = best_of(all.get(), wish);
+    if (best == nullptr) continue;
+    return chosen(*best, name == kEverywhere ? "no RDMA provider is here" : "the best RDMA provider that is here",
+                  wish);
   }
   not_there(fmt::format("none of {}{} is here", fmt::join(kPreferred, ", "),
-                        interface.empty() ? "" : " on SINEW_INTERFACE=" + interface),
+                        interfaces.empty() ? "" : " on SINEW_INTERFACE=" + interfaces),
             names_of(all));
 }
 

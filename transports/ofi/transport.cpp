@@ -42,7 +42,11 @@ void Shared::forget(const OfiEndpoint& endpoint) noexcept {
 }
 
 OfiTransport::OfiTransport(const Options& options, Choice choice)
-    : shared_(options, std::move(choice.info)), one_sided_(shared_) {
+    : shared_(options, std::move(choice.info)),
+      outlet_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
+                                  choice.reason),
+              .is_nearest = choice.is_nearest},
+      one_sided_(shared_) {
   capabilities_.one_sided = true;
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
@@ -50,8 +54,7 @@ OfiTransport::OfiTransport(const Options& options, Choice choice)
   shared_.incoming.serve(&OfiTransport::frame_came, this);
   for (std::size_t i = 0; i < kReceives; ++i) unposted_.push_back(&shared_.incoming.take());
   post_receives();
-  log::info("ofi: provider {} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
-            choice.reason);
+  log::info("ofi: provider {}", outlet_.text);
 }
 
 OfiTransport::~OfiTransport() {

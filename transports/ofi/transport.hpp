@@ -22,6 +22,8 @@ class OfiTransport final : public Transport {
   Address address() const override { return shared_.self.encode(); }
   Reach probe(const Address& peer) override;
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  /// Provider and domain, and why these.
+  const Outlet& outlet() const noexcept { return outlet_; }
   Region register_memory(Buffer memory) override { return one_sided_.register_memory(memory); }
   OneSided* one_sided() noexcept override { return &one_sided_; }
 
@@ -44,6 +46,7 @@ class OfiTransport final : public Transport {
   void say_farewell();
 
   Shared shared_;
+  Outlet outlet_;
   Capabilities capabilities_;
   RemoteMemory one_sided_;
   std::vector<Frame*> unposted_;

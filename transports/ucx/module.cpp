@@ -1,6 +1,9 @@
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/ucx/left_overs.hpp>
@@ -10,18 +13,31 @@
 namespace sinew::ucx {
 namespace {
 
+/// UCX puts devices in order itself: those of RDMA near the process's cores first (UCX_IB_PREFER_NEAREST_DEVICE), and
+/// for long messages several side by side (UCX_MAX_RNDV_RAILS). To name it one in UCX_NET_DEVICES would take the others
+/// away, so the nearest NIC is not imposed on it. It orders no devices of TCP.
+Outlet order_of_ucx(const NicName& nic) {
+  for (const char* name : {"UCX_NET_DEVICES", "UCX_TLS"}) {
+    if (const char* chosen = std::getenv(name)) return {.text = fmt::format("{}={}", name, chosen)};
+  }
+  if (nic.rdma_device.empty()) return {};
+  return {.text = "the RDMA devices that UCX finds nearest to this process", .is_nearest = true};
+}
+
 class UcxFabric final : public Fabric {
  public:
-  explicit UcxFabric(const Options& options) {
+  UcxFabric(const Options& options, const NicName& nic) : outlet_(order_of_ucx(nic)) {
     auto rail = std::make_unique<UcxTransport>(options);
     takes_device_memory_ = rail->takes_device_memory();
     rail_[0] = std::move(rail);
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
+  Outlet outlet() const override { return outlet_; }
   Availability takes_device_memory() const override { return takes_device_memory_; }
 
  private:
   std::unique_ptr<Transport> rail_[1];
+  Outlet outlet_;
   Availability takes_device_memory_;
 };
 
@@ -36,7 +52,8 @@ class UcxModule final : public Module {
                                                .generation = c.generation,
                                                .host_id = c.host_id,
                                                .host = &c.host,
-                                               .has_device = c.device_runtime != nullptr && c.device >= 0});
+                                               .has_device = c.device_runtime != nullptr && c.device >= 0},
+                                       c.nic);
   }
 };
 

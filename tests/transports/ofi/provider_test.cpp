@@ -47,6 +47,21 @@ TEST(OfiProvider, Interface_IsKept) {
   EXPECT_EQ(choice.reason, "SINEW_OFI_PROVIDER=tcp;ofi_rxm");
 }
 
+TEST(OfiProvider, InterfacesMayBeSeveral) {
+  EXPECT_STREQ(ofi::choose_provider(kTcp, "wire9,lo").info->domain_attr->name, "lo");
+}
+
+TEST(OfiProvider, NearestNic_IsSaid) {
+  const ofi::Choice taken = ofi::choose_provider(kTcp, "lo", {"lo", "", "", "PHB from numa:0"});
+  EXPECT_TRUE(taken.is_nearest);
+  EXPECT_EQ(taken.reason, "SINEW_OFI_PROVIDER=tcp;ofi_rxm; the nearest NIC (PHB from numa:0)");
+  const ofi::Choice another = ofi::choose_provider(kTcp, "lo", {"wire9", "", "0000:01:00.0", "PHB from numa:0"});
+  EXPECT_FALSE(another.is_nearest);
+  EXPECT_STREQ(another.info->domain_attr->name, "lo");
+  EXPECT_EQ(another.reason,
+            "SINEW_OFI_PROVIDER=tcp;ofi_rxm; the nearest NIC, wire9, is in no network that all ranks share");
+}
+
 TEST(OfiProvider, ShmAndSockets_AreNeverChosenUnasked) {
   const ofi::Choice choice = ofi::choose_provider({}, {});
   for (const std::string_view unwanted : {"shm", "sockets", "udp;ofi_rxd"}) EXPECT_NE(choice.name(), unwanted);

@@ -1,0 +1,59 @@
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/gather_facts.hpp>
+#include <sinew/transports/inproc/inproc.hpp>
+
+namespace sinew {
+namespace {
+
+using testing::ElementsAre;
+
+/// Threads as ranks of pretended hosts, four on each: what all of them gather from what `describe` makes each bring.
+std::vector<Facts> gathered(int ranks, const std::function<void(int rank, LocalFacts& mine)>& describe) {
+  auto exchanges = thread_exchanges(ranks, std::chrono::seconds(60));
+  std::vector<std::unique_ptr<Transport>> rails;
+  for (int r = 0; r < ranks; ++r) rails.push_back(inproc::make_transport(r, 0));
+  std::vector<Facts> found(static_cast<std::size_t>(ranks));
+  std::vector<std::jthread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      const auto at = static_cast<std::size_t>(r);
+      LocalFacts mine{fmt::format("h{}", r / 4), "one", 4, {}};
+      mine.transports.push_back({.name = "inproc", .rail = rails[at].get(), .offload_facts = {}});
+      describe(r, mine);
+      found[at] = gather_facts(exchanges[at], mine, {}).facts;
+    });
+  }
+  threads.clear();
+  return found;
+}
+
+TEST(GatherFacts, KnowTheNicOfEveryRank_EquallyOnAll) {
+  const std::vector<Facts> found = gathered(8, [](int rank, LocalFacts& mine) { mine.nic = 10 + rank % 4; });
+  for (const Facts& facts : found) {
+    std::vector<int> nics;
+    for (const Facts::Rank& rank : facts.ranks) nics.push_back(rank.nic);
+    EXPECT_THAT(nics, ElementsAre(10, 11, 12, 13, 10, 11, 12, 13));
+  }
+}
+
+TEST(GatherFacts, CallATransportByNic_OnlyWhereItIsOnEveryRank) {
+  const auto by_nic = [](const std::function<bool(int rank)>& is_so) {
+    const auto found = gathered(8, [&](int rank, LocalFacts& mine) { mine.transports[0].by_nic = is_so(rank); });
+    for (const Facts& facts : found) EXPECT_EQ(facts.by_nic, found[0].by_nic);
+    return found[0].by_nic;
+  };
+  EXPECT_THAT(by_nic([](int) { return true; }), ElementsAre("inproc"));
+  EXPECT_THAT(by_nic([](int rank) { return rank != 5; }), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace sinew
