@@ -116,6 +116,7 @@ into it no answer; other networks join the hosts" "leave link1 out with SINEW_IN
     examine 1,1,1 0 "warns  link: $(end 1 1): none of its 4 ways to and from other hosts carries: $lost; other networks join" \
       "ip link set link1 mtu 1400"
     once
+    runs 1,1,1
     ;;
   *) echo "doctor.sh: no case '$case'" >&2; exit 2 ;;
 esac
