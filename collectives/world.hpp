@@ -25,11 +25,11 @@ struct WorldOptions {
   Drive drive = Drive::Caller;
   Config config = Config::from_environment();
   Bytes secret;  ///< of the job; every connection between processes proves it. Empty: only ranks of one host
-  int device =
-      -1;  ///< which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices
+  /// Which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices.
+  int device = -1;
   DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
-  std::shared_ptr<const ImaginedWorld>
-      imagined{};  ///< ranks are threads that act as if they were there; null: as they are
+  /// Ranks are threads that act as if they were there; null: as they are.
+  std::shared_ptr<const ImaginedWorld> imagined{};
 };
 
 /// A transport as this rank sees it: usable, or why not.
@@ -42,10 +42,11 @@ struct TransportStatus {
   std::string left_alone;  ///< why a World uses it only when asked for it by name, or empty
 };
 
-/// The processes (or threads) of one job and everything made for them. Several may live in one process.
+/// The processes (or threads) of one job and everything made for them. Several may live in one process. Installs no
+/// signal handler, changes no affinity, raises no SIGPIPE.
 /// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
-/// Errors:   every method of a World that was moved from, or in a process that forked off since, throws
-/// InvalidArgument. Lifetime: outlives its memory. Installs no signal handler, changes no affinity, raises no SIGPIPE.
+/// Lifetime: outlives its memory.
+/// Errors:   InvalidArgument from every method of a World that was moved from, or in a process that forked off since.
 class SINEW_API World {
  public:
   /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
@@ -76,7 +77,8 @@ class SINEW_API World {
 
   /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.
   /// Where no transport that is open has such memory (shm has) it is memory like any other; Memory::known_as() says
-  /// which. Lifetime: ends before its World.
+  /// which.
+  /// Lifetime: ends before its World.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.

@@ -10,9 +10,10 @@ namespace sinew {
 
 /// Looks at this machine: hwloc for processors, memory and PCI, the kernel for network interfaces and RDMA ports,
 /// libibverbs for whether these can be used, NVML for GPUs, NVLinks and peer access; both where they are. What cannot
-/// be seen is in Machine::unseen with the reason; nothing is measured, no binding or setting is changed. Thread: any.
-/// Cost: tens of milliseconds (PCI); one rank per host is enough, see cluster.hpp. Errors: Error{System} if not even
-/// the processors can be read.
+/// be seen is in Machine::unseen with the reason; nothing is measured, no binding or setting is changed.
+/// Thread: any.
+/// Errors: Error{System} if not even the processors can be read.
+/// Cost:   tens of milliseconds (PCI); one rank per host is enough, see cluster.hpp.
 SINEW_API Machine discover(const Config& config);
 /// The same readers over a folder with the /sys and /proc of another machine. Such a folder holds neither addresses nor
 /// what NVML and libibverbs say: those are loaded as ever, so put fakes of them in their place.

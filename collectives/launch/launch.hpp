@@ -37,8 +37,8 @@ struct Launch {
 /// Finds the other ranks of this process's job: no communication but with rank 0 or the launcher. Ranks of one host
 /// meet on a UNIX socket that only this user can open, those of several over TCP with a secret from PMIx, PMI or
 /// SINEW_SECRET_FILE. A process may call it several times, all ranks equally often: each gives another world of the
-/// same ranks. Errors: InvalidArgument for variables that contradict each other or are half set, saying what is set and
-/// what is
+/// same ranks.
+/// Errors: InvalidArgument for variables that contradict each other or are half set, saying what is set and what is
 ///         missing; Unavailable where several hosts have no secret; Timeout naming who did not come.
 SINEW_API Launch exchange_from_environment(const Config& config);
 

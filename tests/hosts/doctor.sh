@@ -1,31 +1,52 @@
 #!/usr/bin/env bash
-# doctor.sh CASE SINEW_RUN SINEW_INFO: lets sinew-info doctor examine hosts of which something is wrong, and judges what it says. The hosts
-# are network namespaces of this machine. Needs root. Exit code 77: no namespaces here, or not what the case needs.
+# doctor.sh CASE SINEW_RUN SINEW_INFO SINEW_BENCH: lets sinew-info doctor examine hosts of which something is wrong, and judges what it
+# says; where it is no more than a warning, a job must run on them. The hosts are network namespaces of this machine. Needs root.
+# Exit code 77: no namespaces here, or not what the case needs.
 set -euo pipefail
-case=$1 run=$2 info=$3
+case=$1 run=$2 info=$3 bench=$4
 # shellcheck source=tests/hosts/namespaces.sh
 source "$(dirname -- "$0")/namespaces.sh"
 
-# way FROM TO [LINK]: as the doctor writes it.
-way() { echo "$name-$1 link${3:-0} ($(address "$1" "${3:-0}")) -> $name-$2 link${3:-0} ($(address "$2" "${3:-0}"))"; }
+# end HOST [LINK], way FROM TO [LINK]: as the doctor writes them.
+end() { echo "$name-$1 link${2:-0} ($(address "$1" "${2:-0}"))"; }
+way() { echo "$(end "$1" "${3:-0}") -> $(end "$2" "${3:-0}")"; }
 
-# examine RANKS CODE TEXT..: the doctor must end with this code and say each of these.
-examine() {
-  local ranks=$1 code=$2 output status=0 text
-  shift 2
-  output=$(on_all "$run" "$ranks" "$info" doctor 2>&1) || status=$?
-  echo "$output"
-  if [ "$status" -ne "$code" ]; then
-    echo "doctor.sh $case: exit code $status, expected $code" >&2
-    exit 1
-  fi
-  for text in "$@"; do
-    if ! grep -qF -- "$text" <<<"$output"; then
-      echo "doctor.sh $case: expected it to say '$text'" >&2
-      exit 1
-    fi
+# black_out HOST LINK: of three hosts, this one sends nothing to the others by this link.
+black_out() {
+  local other
+  for other in 0 1 2; do
+    if [ "$other" -ne "$1" ]; then on "$1" ip route add blackhole "$(address "$other" "$2")/32"; fi
   done
 }
+
+wrong() {
+  echo "doctor.sh $case: $1" >&2
+  exit 1
+}
+
+# examine RANKS CODE TEXT..: the doctor must end with this code and say each of these.
+program=("$info" doctor)
+examine() {
+  local ranks=$1 code=$2 status=0 text
+  shift 2
+  said=$(on_all "$run" "$ranks" "${program[@]}" 2>&1) || status=$?
+  echo "$said"
+  [ "$status" -eq "$code" ] || wrong "exit code $status, expected $code"
+  for text in "$@"; do
+    grep -qF -- "$text" <<<"$said" || wrong "expected it to say '$text'"
+  done
+}
+
+# once: what is wrong with links it must have said in one finding.
+once() {
+  local count
+  count=$(grep -cE '(fails|warns)  link: ' <<<"$said" || true)
+  [ "$count" -eq 1 ] || wrong "$count findings about links, expected one"
+}
+
+# runs RANKS: a job must run there, with messages long enough for all rails, and sum them right.
+job=("$bench" all_reduce -b 4MiB -e 4MiB -n 2 -w 1 -c 1 --transport tcp)
+runs() { on_all "$run" "$1" "${job[@]}" || wrong "the job has failed"; }
 
 case $case in
   two_hosts)
@@ -39,12 +60,33 @@ case $case in
   slow)
     make_hosts 3 1 400mbit
     on 2 tc qdisc replace dev link0 root tbf rate 40mbit burst 64k latency 50ms
-    examine 1,1,1 0 "warns  link: $(way 2 0): " "warns  link: $(way 2 1): " "the median of its network's 6 ways is"
+    examine 1,1,1 0 "warns  link: $(end 2): all its 2 ways to other hosts are slow; $name-2 link0" \
+      "MB/s at best of 4 tries, the median of its network's 6 ways is"
+    once
     ;;
   down) # one of two networks
     make_hosts 2 2
     on 1 ip link set link1 down
     examine 1,1 0 "warns  interface: link1 ($(address 1 1)) is down" "ip link set link1 up"
+    runs 1,1
+    ;;
+  dead_rail) # host 1 hears what comes to it over the second of two networks, and cannot answer
+    make_hosts 3 2
+    black_out 1 1
+    examine 1,1,1 0 "warns  link: $(end 1 1): none of its 4 ways to and from other hosts carries: out of it Invalid argument; \
+into it no answer; other networks join the hosts" "leave link1 out with SINEW_INTERFACE"
+    once
+    runs 1,1,1
+    ;;
+  dead_host) # the same network, where it is the only one that the job may use
+    make_hosts 3 2
+    black_out 1 1
+    program=(env SINEW_INTERFACE=link1 "${program[@]}")
+    examine 1,1,1 1 "fails  link: $name-1: none of its 4 ways to and from other hosts carries"
+    once
+    if SINEW_TIMEOUT=5s on_all "$run" 1,1,1 env SINEW_INTERFACE=link1 "${job[@]}"; then
+      wrong "a job runs all the same"
+    fi
     ;;
   cut_off) # the only network, and with it the way to rank 0: nobody can be asked, and nobody waits for ever
     make_hosts 2
@@ -71,8 +113,10 @@ case $case in
     done
     ip -n "$name-net1" link set port1 mtu 1400
     lost="short messages pass, long ones do not: packets of the MTU (1500) are lost, those of 1400 arrive"
-    examine 1,1,1 0 "warns  link: $(way 0 1 1): $lost; another network joins the two" "warns  link: $(way 1 2 1): $lost" \
+    examine 1,1,1 0 "warns  link: $(end 1 1): none of its 4 ways to and from other hosts carries: $lost; other networks join" \
       "ip link set link1 mtu 1400"
+    once
+    runs 1,1,1
     ;;
   *) echo "doctor.sh: no case '$case'" >&2; exit 2 ;;
 esac

@@ -67,6 +67,8 @@ TEST(DoctorHugePages, Warns_WhereAPoolLiesIdle_OrTransparentOnesAreOff) {
   EXPECT_THAT(check_huge_pages(host).found, HasSubstr("32 GiB of 64 GiB are reserved"));
   EXPECT_EQ(check_huge_pages(host).severity, Severity::Warns);
   host = ample();
+  host.shared_huge_pages = "advise";
+  EXPECT_EQ(check_huge_pages(host).found, "transparent ones: madvise; for shared memory: advise");
   host.huge_pages = "never";
   EXPECT_EQ(check_huge_pages(host).severity, Severity::Warns);
 }
@@ -99,8 +101,14 @@ TEST(DoctorTasks, Fails_WhereTheGroupOrTheUserMayNotStartThem) {
   EXPECT_THAT(group.found, HasSubstr("/sys/fs/cgroup/pids.max allows 100, 90 run"));
   host.group_tasks->used = 80;
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine);
-  host.tasks.soft = 10;
-  EXPECT_THAT(check_tasks(host, four_ranks()).cure, HasSubstr("nproc"));
+  host.tasks.soft = 100;
+  host.user_tasks = 84;
+  EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine) << "exactly enough";
+  host.user_tasks = 85;
+  const Finding user = check_tasks(host, four_ranks());
+  EXPECT_EQ(user.severity, Severity::Fails);
+  EXPECT_THAT(user.found, HasSubstr("100 for this user (ulimit -u), 85 run"));
+  EXPECT_THAT(user.cure, HasSubstr("nproc"));
   host.is_root = true;
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine) << "the limit does not bind root";
 }

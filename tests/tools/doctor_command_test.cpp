@@ -10,8 +10,31 @@ namespace sinew::test {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> keys_of(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+/// What docs/using.md promises to scripts.
+void expect_keys(const Json& report) {
+  EXPECT_THAT(keys_of(report), ElementsAre("ok", "version", "ranks", "hosts", "findings", "links"));
+  for (const Json& finding : report.at("findings")) {
+    EXPECT_THAT(keys_of(finding), ElementsAre("severity", "what", "found", "cure", "hosts"));
+    EXPECT_THAT(finding.at("severity").get<std::string>(), AnyOf("ok", "warns", "fails"));
+    EXPECT_EQ(finding.at("cure") == "", finding.at("severity") == "ok") << finding;
+  }
+  for (const Json& link : report.at("links")) {
+    EXPECT_THAT(keys_of(link),
+                ElementsAre("from", "to", "from_interface", "to_interface", "from_address", "to_address", "routed",
+                            "mtu_bytes", "state", "why", "tries", "round_trip_us", "bytes_per_s", "passing_bytes"));
+  }
+}
 
 TEST(SinewInfoDoctor, ExaminesThisHostAlone) {
   const Outcome o = run_program({SINEW_INFO, "doctor"});
@@ -32,13 +55,11 @@ TEST(SinewInfoDoctor, PrintsJsonThatCanBeRead) {
   EXPECT_EQ(report.at("ranks"), 1);
   EXPECT_EQ(report.at("hosts").size(), 1u);
   EXPECT_GE(report.at("findings").size(), 10u);
-  for (const Json& finding : report.at("findings")) {
-    EXPECT_TRUE(finding.contains("what") && finding.contains("found") && finding.contains("hosts"));
-    EXPECT_EQ(finding.contains("cure"), finding.at("severity") != "ok") << finding;
-  }
+  expect_keys(report);
   for (const Json& link : report.at("links")) {
     EXPECT_EQ(link.at("state"), "carries") << link;
     EXPECT_GT(link.at("bytes_per_s"), 0) << link;
+    EXPECT_TRUE(link.at("passing_bytes").is_null()) << link;
   }
   EXPECT_GE(report.at("links").size(), 1u) << "loopback, at least";
 }
@@ -51,6 +72,7 @@ TEST(SinewInfoDoctor, EndsWithOneAndACure_WhereAJobWouldFail) {
   const Outcome descriptors = run_program({"sh", "-c", "ulimit -Sn 40; exec " SINEW_INFO " doctor --json"});
   EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
   const Json report = Json::parse(descriptors.out);
+  expect_keys(report);
   EXPECT_EQ(report.at("ok"), false);
   EXPECT_EQ(report.at("findings").at(0).at("what"), "descriptors");
   EXPECT_THAT(report.at("findings").at(0).at("cure").get<std::string>(), HasSubstr("ulimit -n "));
@@ -75,6 +97,14 @@ TEST(SinewInfoDoctor, NamesTheRanksWhoseVariablesDiffer) {
   EXPECT_EQ(o.exit_code, 1) << o.out;
   EXPECT_THAT(o.out,
               AllOf(HasSubstr("fails  variables: SINEW_TUNE differs: rank 0"), HasSubstr("all_reduce:0-1KiB:ring")));
+}
+
+TEST(SinewInfoDoctor, TellsScriptsTheKeys_InItsHelp) {
+  const Outcome o = run_program({SINEW_INFO, "doctor", "--help"});
+  EXPECT_EQ(o.exit_code, 0);
+  for (const char* key : {"findings", "severity", "cure", "links", "small_only", "round_trip_us", "passing_bytes"}) {
+    EXPECT_THAT(o.out, HasSubstr(key));
+  }
 }
 
 TEST(SinewInfoDoctor, EndsWithTwoAndOneLine_WhenInputIsBad) {

@@ -87,14 +87,6 @@ TEST(Drawing_Axis, HasRoundTicks) {
   EXPECT_DOUBLE_EQ(decades_around(10, 10, 0, 1).most, 100);
 }
 
-TEST(Drawing_Time, HasAUnitThatSuits) {
-  EXPECT_EQ(time_text(0), "0");
-  EXPECT_EQ(time_text(8.5e-7), "850 ns");
-  EXPECT_EQ(time_text(1.25e-5), "12.5 us");
-  EXPECT_EQ(time_text(3e-3), "3 ms");
-  EXPECT_EQ(time_text(90), "90 s");
-}
-
 TEST(Drawing_Colours, TellHowFullALinkIs) {
   EXPECT_EQ(use_class(0), "use0");
   EXPECT_EQ(use_class(0.001), "use1");
@@ -103,11 +95,6 @@ TEST(Drawing_Colours, TellHowFullALinkIs) {
   EXPECT_EQ(use_class(0.75), "use4");
   EXPECT_EQ(use_class(0.9), "use5");
   EXPECT_EQ(use_class(1), "use5");
-}
-
-bool holds(const Shape& outer, const Shape& inner) {
-  return inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width &&
-         inner.y + inner.height <= outer.y + outer.height;
 }
 
 bool overlap(const Shape& a, const Shape& b) {
@@ -149,13 +136,21 @@ TEST(Drawing_Plot, PutsPointsBetweenTheAxes_AndNamesApart) {
     plot.series.push_back({.name = name, .label = name + " label", .points = {{8, 1e-5, "p"}, {32, 2e-3, "q"}}});
   plot.strip = {{8, 2}, {32, 0}};
   const std::string svg = draw_plot(plot);
-  const auto shapes = shapes_of(svg);
+  const auto axes = shapes_of(svg, "axis");
+  ASSERT_EQ(axes.size(), 2U);
+  const Shape between{.x = axes[0].x, .y = axes[1].y, .width = axes[0].width, .height = axes[1].height};
+  EXPECT_GT(between.width * between.height, 0);
   std::vector<double> first, last, labels;
-  for (const Shape& s : shapes) {
-    if (s.element == "circle") (s.tooltip == "p" ? first : last).push_back(s.y);
+  for (const Shape& s : shapes_of(svg)) {
+    if (s.element == "circle") {
+      EXPECT_TRUE(holds(between, s)) << s.tooltip;
+      EXPECT_NEAR(s.x, s.tooltip == "p" ? between.x : between.x + between.width, 0.01) << "at the ends of the ticks";
+      (s.tooltip == "p" ? first : last).push_back(s.y);
+    }
     if (s.text.ends_with(" label")) labels.push_back(s.y);
   }
   ASSERT_EQ(first.size(), 3U);
+  ASSERT_EQ(last.size(), 3U);
   EXPECT_LT(last[0], first[0]) << "more time is further up";
   std::ranges::sort(labels);
   ASSERT_EQ(labels.size(), 3U);
@@ -165,7 +160,13 @@ TEST(Drawing_Plot, PutsPointsBetweenTheAxes_AndNamesApart) {
   ASSERT_EQ(strip.size(), 2U);
   EXPECT_EQ(strip[0].tooltip, "8 ranks: c");
   EXPECT_DOUBLE_EQ(strip[0].x + strip[0].width, strip[1].x);
+}
+
+TEST(Drawing_Plot, Refuses_WhereThereIsNothingToDraw) {
   EXPECT_THROW(draw_plot({.title = "t", .x_ticks = {1}}), std::invalid_argument);
+  EXPECT_THROW(
+      draw_plot({.title = "t", .x_ticks = {}, .series = {{.name = "a", .label = "a", .points = {{1, 1, ""}}}}}),
+      std::invalid_argument);
 }
 
 }  // namespace

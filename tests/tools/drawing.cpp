@@ -12,6 +12,11 @@ namespace sinew::test {
 
 bool Shape::is(std::string_view name) const { return std::ranges::find(classes, name) != classes.end(); }
 
+bool holds(const Shape& outer, const Shape& inner) {
+  return inner.x >= outer.x && inner.y >= outer.y && inner.x + inner.width <= outer.x + outer.width &&
+         inner.y + inner.height <= outer.y + outer.height;
+}
+
 std::vector<Shape> shapes_of(const std::string& svg) {
   pugi::xml_document xml;
   const pugi::xml_parse_result result = xml.load_string(svg.c_str());
@@ -28,6 +33,14 @@ std::vector<Shape> shapes_of(const std::string& svg) {
                                              .y = node.attribute(round ? "cy" : "y").as_double(),
                                              .width = node.attribute("width").as_double(),
                                              .height = node.attribute("height").as_double()});
+    if (shape.element == "line") {
+      const auto [left, right] = std::minmax({node.attribute("x1").as_double(), node.attribute("x2").as_double()});
+      const auto [top, bottom] = std::minmax({node.attribute("y1").as_double(), node.attribute("y2").as_double()});
+      shape.x = left;
+      shape.y = top;
+      shape.width = right - left;
+      shape.height = bottom - top;
+    }
     std::istringstream classes(node.attribute("class").value());
     for (std::string name; classes >> name;) shape.classes.push_back(name);
   }

@@ -12,11 +12,14 @@ struct Shape {
   std::vector<std::string> classes;
   std::string text;  ///< of a text
   std::string tooltip;
-  double x = 0, y = 0;  ///< of a circle its middle
+  double x = 0, y = 0;  ///< of a circle its middle; a line has those of the box around it
   double width = 0, height = 0;
 
   bool is(std::string_view name) const;  ///< has this class
 };
+
+/// Is `inner` within `outer`, its edges too?
+bool holds(const Shape& outer, const Shape& inner);
 
 /// Fails the test if the file is not well-formed XML of one <svg>.
 std::vector<Shape> shapes_of(const std::string& svg);

@@ -97,6 +97,7 @@ TEST(SimPicture, ColoursLinksByTheForecastsLoads) {
   for (const Shape& shape : shapes_of(s.svg, "tier")) tiers.push_back(shape.text);
   for (const auto& load : s.way["loads"]) expected.push_back(load["links"]);
   EXPECT_EQ(tiers, expected);
+  ASSERT_FALSE(expected.empty());
   for (const auto& load : s.way["loads"]) {
     const double used = load["utilisation"];
     const std::string use = used <= 0     ? "use0"
@@ -117,11 +118,16 @@ TEST(SimPicture, ColoursLinksByTheForecastsLoads) {
 }
 
 TEST(SimPicture, DrawsTheFastest_UnlessOneIsNamed) {
-  const Simulated s = simulated(kTwoHosts);
-  std::string name = s.way["algorithm"];
-  if (s.way.contains("way")) name += ", " + std::string(s.way["way"]);
-  EXPECT_THAT(s.svg, HasSubstr(">" + name + ": "));
-  EXPECT_THAT(std::string(s.trace["otherData"]["title"]), testing::EndsWith(": " + name));
+  const Simulated fastest = simulated(kTwoHosts);
+  ASSERT_NE(fastest.way["algorithm"], "ring") << "or the next shows nothing";
+  const Simulated named = simulated(with(kTwoHosts, {"--algorithm", "ring"}));
+  EXPECT_EQ(named.way["algorithm"], "ring");
+  for (const Simulated* s : {&fastest, &named}) {
+    std::string name = s->way["algorithm"];
+    if (s->way.contains("way")) name += ", " + std::string(s->way["way"]);
+    EXPECT_THAT(s->svg, HasSubstr(">" + name + ": "));
+    EXPECT_THAT(std::string(s->trace["otherData"]["title"]), testing::EndsWith(": " + name));
+  }
 }
 
 TEST(SimPicture, SaysWhatIsLeftOut_OfManyHostsAndLongCalls) {

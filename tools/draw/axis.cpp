@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include <fmt/format.h>
-
 namespace sinew::draw {
 namespace {
 
@@ -52,14 +50,6 @@ std::vector<double> Axis::ticks(int about) const {
 Axis decades_around(double least, double most, double from, double to) {
   const double low = std::floor(std::log10(least) + kWithin), high = std::ceil(std::log10(most) - kWithin);
   return {std::pow(10, low), std::pow(10, high > low ? high : low + 1), from, to, true};
-}
-
-std::string time_text(double seconds) {
-  if (seconds == 0) return "0";
-  if (seconds < 1e-6) return fmt::format("{:.4g} ns", seconds * 1e9);
-  if (seconds < 1e-3) return fmt::format("{:.4g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.4g} ms", seconds * 1e3);
-  return fmt::format("{:.4g} s", seconds);
 }
 
 }  // namespace sinew::draw

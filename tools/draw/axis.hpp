@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 namespace sinew::draw {
@@ -20,8 +19,5 @@ struct Axis {
 
 /// An axis whose ends are the powers of ten around values. Shape: all above 0.
 Axis decades_around(double least, double most, double from, double to);
-
-/// "850 ns", "12.5 us", "3 ms", "1.2 s".
-std::string time_text(double seconds);
 
 }  // namespace sinew::draw

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "../time_text.hpp"
 #include "axis.hpp"
 #include "style.hpp"
 #include "svg.hpp"
@@ -62,7 +63,7 @@ class PlotDrawing {
   void draw_axes() {
     for (const double v : y_.ticks(6)) {
       svg_.line({x_.from, y_.at(v)}, {x_.to, y_.at(v)}, "grid");
-      svg_.text({x_.from - 6, y_.at(v) + 4}, time_text(v), "ink", Anchor::End);
+      svg_.text({x_.from - 6, y_.at(v) + 4}, tools::time_text(v), "ink", Anchor::End);
     }
     double free_from = 0;
     for (const double v : plot_.x_ticks) {
@@ -148,6 +149,9 @@ class PlotDrawing {
 
 }  // namespace
 
-std::string draw_plot(const Plot& plot) { return PlotDrawing(plot).draw(); }
+std::string draw_plot(const Plot& plot) {
+  if (plot.x_ticks.empty()) throw std::invalid_argument(fmt::format("{}: a plot without a tick", plot.title));
+  return PlotDrawing(plot).draw();
+}
 
 }  // namespace sinew::draw

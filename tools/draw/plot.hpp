@@ -36,7 +36,8 @@ struct Plot {
   std::vector<Holder> strip;  ///< in order of x; one for each tick at most
 };
 
-/// y is in seconds, and shown in units that suit. Errors: std::invalid_argument if there is no point at all.
+/// y is in seconds, and shown in units that suit.
+/// Errors: std::invalid_argument if there is no tick or no point at all.
 std::string draw_plot(const Plot& plot);
 
 }  // namespace sinew::draw

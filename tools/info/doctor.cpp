@@ -64,6 +64,17 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
   CLI::App* command =
       app.add_subcommand("doctor", "What would fail or slow a job on these hosts, and what to do about it");
   command->add_option("--memory", memory, "that each rank of the job will take, such as 8GiB")->capture_default_str();
+  command->footer(
+      "Exit code 1 on every rank if a job would fail; warnings leave it 0.\n\n"
+      "--json prints one object whose keys are always there, null or \"\" where there is nothing to say:\n"
+      "  ok        no finding fails\n"
+      "  version   of sinew; ranks: how many; hosts: their names\n"
+      "  findings  the worst first: severity (ok, warns, fails), what (which check), found, cure, hosts (none: the "
+      "job)\n"
+      "  links     one direction each: from, to (hosts), from_interface, to_interface, from_address, to_address, "
+      "routed,\n"
+      "            mtu_bytes, state (unreachable, small_only, carries), why, tries, round_trip_us, bytes_per_s,\n"
+      "            passing_bytes (small_only: the longest packets that arrive)\n");
   command->callback([&options, &exit_code] {
     const std::uint64_t rank_bytes = parse_bytes(memory);
     try {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "../time_text.hpp"
 #include "cluster_picture.hpp"
-#include "draw/axis.hpp"
 #include "draw/svg.hpp"
 #include "time_line.hpp"
 
@@ -24,7 +24,7 @@ std::string picture_of(const SimulatedCall& call, const Network& network, const 
   draw::Svg svg(width + 2 * kMargin, line_top + kLine + time_line.height() + kMargin, title);
   svg.text({kMargin, kMargin + 12}, title, "ink head");
   svg.text({kMargin, kMargin + kHead},
-           fmt::format("{}: {}, {:.4g} GB/s, bus {:.4g} GB/s", full_name(way), draw::time_text(f.seconds),
+           fmt::format("{}: {}, {:.4g} GB/s, bus {:.4g} GB/s", full_name(way), time_text(f.seconds),
                        f.algbw_bytes_per_s / 1e9, f.busbw_bytes_per_s / 1e9));
   svg.text({kMargin, kMargin + kHead + kLine}, how, "faint");
   cluster.draw(svg, {kMargin, cluster_top});

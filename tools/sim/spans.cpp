@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "draw/axis.hpp"
+#include "../time_text.hpp"
 
 namespace sinew::tools {
 
@@ -27,8 +27,8 @@ std::string describe(const Forecast::Span& span) {
   std::string what = fmt::format("rank {} {}", span.rank, span.op == Op::Copy ? "copies" : "reduces");
   if (span.op == Op::Send) what = fmt::format("rank {} sends to {}", span.rank, span.peer);
   if (span.op == Op::Recv) what = fmt::format("rank {} receives from {}", span.rank, span.peer);
-  return fmt::format("{}, segment {}, step {}: {} to {}, {}", what, span.segment, span.step,
-                     draw::time_text(span.start), draw::time_text(span.end), draw::time_text(span.end - span.start));
+  return fmt::format("{}, segment {}, step {}: {} to {}, {}", what, span.segment, span.step, time_text(span.start),
+                     time_text(span.end), time_text(span.end - span.start));
 }
 
 std::vector<std::uint32_t> tracks_of(const std::vector<Forecast::Span>& spans) {

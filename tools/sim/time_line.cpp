@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "../time_text.hpp"
 #include "draw/axis.hpp"
 
 namespace sinew::tools {
@@ -71,7 +72,7 @@ double TimeLine::height() const {
 std::string TimeLine::account() const {
   std::string text = fmt::format("{} simulated rank{}", all_ranks_, all_ranks_ == 1 ? "" : "s");
   if (lanes_.size() < static_cast<std::size_t>(all_ranks_)) text += fmt::format(", the first {} drawn", lanes_.size());
-  if (until_ < end_) text += fmt::format("; the first {} of {}", draw::time_text(until_), draw::time_text(end_));
+  if (until_ < end_) text += fmt::format("; the first {} of {}", time_text(until_), time_text(end_));
   return text + fmt::format("; {} of {} spans", spans_.size(), all_spans_);
 }
 
@@ -88,7 +89,7 @@ void TimeLine::draw(draw::Svg& svg, draw::Point at, double width) const {
   const double bottom = at.y + height() - kAxis;
   for (const double t : time.ticks(8)) {
     svg.line({time.at(t), at.y + kLegend - 4}, {time.at(t), bottom}, "grid");
-    svg.text({time.at(t), bottom + 14}, draw::time_text(t), "faint small", draw::Anchor::Middle);
+    svg.text({time.at(t), bottom + 14}, time_text(t), "faint small", draw::Anchor::Middle);
   }
   std::map<int, std::pair<const Lane*, double>> lane_of;
   double y = at.y + kLegend;

@@ -7,10 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "amounts.hpp"
+#include "../../time_text.hpp"
 
 namespace sinew::doctor {
 namespace {
+
+using tools::time_text;
 
 constexpr int kRounds = 8;
 constexpr double kApart_s = 0.1;

@@ -21,7 +21,6 @@
 #include "link_server.hpp"
 #include "local_checks.hpp"
 #include "rank_record.hpp"
-#include "tournament.hpp"
 
 namespace sinew::doctor {
 namespace {
@@ -78,46 +77,6 @@ std::optional<std::string> try_direct_read(const Job& job, int leader) {
   return std::nullopt;
 }
 
-std::vector<LinkResult> probe_host(int from, int to, std::span<const HostRecord> records, const Bytes& secret) {
-  const HostRecord& here = records[static_cast<std::size_t>(from)];
-  const HostRecord& there = records[static_cast<std::size_t>(to)];
-  std::vector<Link> links = links_between(here.addresses, there.addresses);
-  if (from == to) {
-    links.clear();
-    for (const HostAddress& a : here.addresses) {
-      if (a.works) links.push_back({a, a});
-    }
-  }
-  std::vector<LinkResult> results;
-  for (const Link& link : links) {
-    results.push_back(probe_link(link, {there.port, there.claim, secret}));
-    results.back().from_host = from;
-    results.back().to_host = to;
-  }
-  return results;
-}
-
-/// One after the other in each pair; a round of the exchange keeps the pairs in step. `host`: -1 of ranks that only
-/// wait.
-std::vector<LinkResult> probe_all(const Launch& launch, int host, std::span<const HostRecord> records,
-                                  const ShowRound& show) {
-  const int hosts = static_cast<int>(records.size());
-  if (hosts == 1) return host < 0 ? std::vector<LinkResult>{} : probe_host(host, host, records, launch.secret);
-  const int rounds = tournament_rounds(hosts);
-  std::vector<LinkResult> all;
-  for (int round = 0; round < rounds; ++round) {
-    show(round, rounds);
-    const int partner = host < 0 ? -1 : tournament_partner(round, host, hosts);
-    for (const bool lower_asks : {true, false}) {
-      if (partner >= 0 && (host < partner) == lower_asks) {
-        for (LinkResult& r : probe_host(host, partner, records, launch.secret)) all.push_back(std::move(r));
-      }
-      static_cast<void>(launch.exchange.all_gather({}));
-    }
-  }
-  return all;
-}
-
 /// What the leaders gave to a round, by host.
 template <class Decode>
 auto of_leaders(const Job& job, const std::vector<Bytes>& everybody, Decode decode) {
@@ -140,7 +99,8 @@ std::pair<std::unique_ptr<LinkServer>, HostRecord> open_host(const Launch& launc
   }
 }
 
-void judge(const Job& job, std::span<const HostRecord> records, std::vector<HostReport> reports, Diagnosis& diagnosis) {
+void judge(const Job& job, std::span<const HostRecord> records, std::span<const HostReport> reports,
+           Diagnosis& diagnosis) {
   std::vector<Finding>& found = diagnosis.findings;
   const auto add = [&found](std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(found)); };
   std::vector<std::vector<HostAddress>> addresses;
@@ -148,13 +108,12 @@ void judge(const Job& job, std::span<const HostRecord> records, std::vector<Host
   for (std::size_t h = 0; h < records.size(); ++h) {
     addresses.push_back(records[h].addresses);
     clocks.push_back(reports[h].clocks);
-    for (const auto* findings : {&records[h].findings, &std::as_const(reports[h]).findings}) {
+    for (const auto* findings : {&records[h].findings, &reports[h].findings}) {
       for (Finding f : *findings) {
         f.hosts = {job.hosts[h]};
         found.push_back(std::move(f));
       }
     }
-    std::ranges::move(reports[h].links, std::back_inserter(diagnosis.links));
   }
   add(check_settings(job.ranks));
   add(check_modules(records, job.hosts));
@@ -189,7 +148,7 @@ Diagnosis examine(const Launch& launch, const Config& config, std::uint64_t rank
 
   HostReport report;
   report.clocks = read_clocks(exchange);
-  report.links = probe_all(launch, host, records, show);
+  diagnosis.links = survey_links(launch, host, records, show);
   if (host >= 0) {
     std::vector<std::vector<HostAddress>> others;
     for (std::size_t h = 0; h < records.size(); ++h) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 
 #include "finding.hpp"
 #include "link_probe.hpp"
+#include "link_survey.hpp"
 
 namespace sinew::doctor {
 
@@ -24,13 +24,10 @@ struct Diagnosis {
   std::vector<LinkResult> links;
 };
 
-/// Called before each round of probes, with its number and how many there are.
-using ShowRound = std::function<void(int round, int rounds)>;
-
 /// Examines the hosts of a job; all its ranks call it together, and all get the same. The lowest rank of each host
-/// looks and probes, one pair of hosts at a time on each, so that no two probes share an interface. Errors:
-/// Error{Timeout} naming ranks that did not come. Cost: two rounds of the exchange and half a second for each other
-/// host; more where links do not work.
+/// looks and probes.
+/// Errors: Error{Timeout} naming ranks that did not come.
+/// Cost:   a few rounds of the exchange, and what survey_links() costs.
 Diagnosis examine(const Launch& job, const Config& config, std::uint64_t rank_bytes, const ShowRound& show);
 
 }  // namespace sinew::doctor

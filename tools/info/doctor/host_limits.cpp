@@ -42,6 +42,21 @@ std::string status_of(const std::vector<std::string>& lines, std::string_view la
   return {};
 }
 
+std::string first_word(const std::string& text) { return text.substr(0, text.find_first_of(" \t")); }
+
+/// Threads of all processes of a user.
+std::uint64_t tasks_of(const std::string& user, const fs::path& proc) {
+  std::uint64_t count = 0;
+  std::error_code absent;
+  for (const fs::directory_entry& entry : fs::directory_iterator(proc, absent)) {
+    if (!number_of(entry.path().filename())) continue;
+    const auto status = lines_in(entry.path() / "status");
+    if (first_word(status_of(status, "Uid:")) != user) continue;
+    count += number_of(status_of(status, "Threads:")).value_or(0);
+  }
+  return count;
+}
+
 bool has_capability(const std::string& mask, unsigned capability) {
   std::uint64_t bits = 0;
   std::from_chars(mask.data(), mask.data() + mask.size(), bits, 16);
@@ -69,12 +84,15 @@ HostLimits read_host_limits(const fs::path& root) {
   host.address_space = limit_of(limits, "Max address space");
   host.locked_bytes = limit_of(limits, "Max locked memory");
   const auto status = lines_in(root / "proc/self/status");
-  host.is_root = status_of(status, "Uid:").starts_with("0\t");
+  const std::string user = first_word(status_of(status, "Uid:"));
+  host.is_root = user == "0";
+  if (host.tasks.soft && !host.is_root) host.user_tasks = tasks_of(user, root / "proc");
   host.may_trace = has_capability(status_of(status, "CapEff:"), kCapSysPtrace);
   if (const auto scope = number_in(root / "proc/sys/kernel/yama/ptrace_scope")) {
     host.ptrace_scope = static_cast<int>(*scope);
   }
   host.huge_pages = chosen_in(root / "sys/kernel/mm/transparent_hugepage/enabled");
+  host.shared_huge_pages = chosen_in(root / "sys/kernel/mm/transparent_hugepage/shmem_enabled");
   host.congestion_control = chosen_in(root / "proc/sys/net/ipv4/tcp_congestion_control");
   std::error_code absent;
   host.rdma = fs::exists(root / "sys/class/infiniband", absent) && !fs::is_empty(root / "sys/class/infiniband", absent);

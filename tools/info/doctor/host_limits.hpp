@@ -28,13 +28,15 @@ struct HostLimits {
   std::uint64_t committed_bytes = 0;
   int overcommit = 0;  ///< vm.overcommit_memory; 2: no more than commit_bytes
   ProcessLimit descriptors;
-  ProcessLimit tasks;  ///< of the user
+  ProcessLimit tasks;            ///< of the user
+  std::uint64_t user_tasks = 0;  ///< that count against it, as far as they can be seen
   ProcessLimit address_space;
   ProcessLimit locked_bytes;
   bool is_root = false;             ///< whom `tasks` does not bind
   std::optional<int> ptrace_scope;  ///< nullopt: no Yama
   bool may_trace = false;           ///< CAP_SYS_PTRACE
   std::string huge_pages;           ///< transparent ones: "always", "madvise", "never"
+  std::string shared_huge_pages;    ///< of them for shared memory: "always", "within_size", "advise", "never"
   std::string congestion_control;   ///< of TCP
   bool rdma = false;                ///< there are RDMA devices
 };

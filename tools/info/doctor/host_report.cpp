@@ -10,7 +10,6 @@ Bytes to_bytes(const HostReport& report) {
   WireWriter to;
   write_list(to, report.findings, [&](const Finding& f) { write(to, f); });
   write_list(to, report.clocks, [&](const ClockReading& c) { to.value(c); });
-  write_list(to, report.links, [&](const LinkResult& l) { write(to, l); });
   return to.take();
 }
 
@@ -19,7 +18,6 @@ HostReport host_report_from(const Bytes& bytes) {
   HostReport report;
   report.findings = read_list(from, [&] { return read_finding(from); });
   report.clocks = read_list(from, [&] { return from.value<ClockReading>(); });
-  report.links = read_list(from, [&] { return read_link_result(from); });
   return report;
 }
 

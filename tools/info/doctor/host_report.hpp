@@ -6,15 +6,13 @@
 
 #include "clocks.hpp"
 #include "finding.hpp"
-#include "link_probe.hpp"
 
 namespace sinew::doctor {
 
-/// What the lowest rank of a host has found out when all probes are over.
+/// What the lowest rank of a host has found out about it when all probes are over.
 struct HostReport {
-  std::vector<Finding> findings;  ///< about this host alone
+  std::vector<Finding> findings;
   std::vector<ClockReading> clocks;
-  std::vector<LinkResult> links;  ///< that go out from it
 };
 
 Bytes to_bytes(const HostReport& report);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <sinew/topology/part_text.hpp>
+
 namespace sinew::doctor {
 namespace {
+
+std::string ranks_of(const JobShape& job) { return counted(static_cast<std::size_t>(job.ranks_here), "rank"); }
 
 /// What Yama makes of a rank that reads its sibling; empty: allowed.
 std::string forbidden_by(const HostLimits& host) {
@@ -48,20 +52,17 @@ Finding check_cores(const HostLimits& host, const JobShape& job) {
   const double quota = host.group_cpu ? host.group_cpu->cores : job.cores;
   if (quota < job.cores) {
     return {Severity::Warns, "cores",
-            fmt::format(
-                "{} allows {:.3g} cores, the affinity of {} rank{} has {}: when the quota is used up all of them stop "
-                "until its next period",
-                host.group_cpu->where, quota, job.ranks_here, job.ranks_here == 1 ? "" : "s", job.cores),
+            fmt::format("{} allows {:.3g} cores, the affinity of {} has {}: when the quota is used up all of them stop "
+                        "until its next period",
+                        host.group_cpu->where, quota, ranks_of(job), job.cores),
             "whole cores instead of a share: srun --cpus-per-task, docker --cpuset-cpus"};
   }
   if (job.ranks_here > job.cores) {
-    return {
-        Severity::Warns, "cores",
-        fmt::format("{} for {} ranks: waits sleep, and take tens of microseconds to end", job.cores, job.ranks_here),
-        "no more ranks than cores on a host"};
+    return {Severity::Warns, "cores",
+            fmt::format("{} for {}: waits sleep, and take tens of microseconds to end", job.cores, ranks_of(job)),
+            "no more ranks than cores on a host"};
   }
-  return {Severity::Fine, "cores",
-          fmt::format("{} for {} rank{}", job.cores, job.ranks_here, job.ranks_here == 1 ? "" : "s")};
+  return {Severity::Fine, "cores", fmt::format("{} for {}", job.cores, ranks_of(job))};
 }
 
 }  // namespace sinew::doctor

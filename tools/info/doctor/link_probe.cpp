@@ -26,9 +26,9 @@ constexpr std::uint64_t kLongest = std::uint64_t{16} << 20;
 constexpr double kLongEnough_s = 0.025;
 constexpr std::uint64_t kStep = 4;
 
-/// Packets that are tried, where shorter than the interface's, when those are lost: Ethernet's, through VXLAN,
-/// WireGuard and PPPoE, IPv6's least, and what every path carries.
-constexpr std::array kPackets{1500, 1450, 1420, 1400, 1280, 576};
+/// Packets that are tried, where shorter than the interface's, when those are lost: what every path carries, IPv6's
+/// least, through PPPoE, WireGuard and VXLAN, and Ethernet's.
+constexpr std::array kPackets{576, 1280, 1400, 1420, 1450, 1500};
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -73,21 +73,30 @@ void measure(TimedSocket& socket, LinkResult& result) {
   }
 }
 
-/// The longest of kPackets that arrive; 0: none of them.
-std::uint32_t longest_packets(const Link& link, const LinkTarget& target) {
+/// Do full packets arrive where none is longer than this?
+bool arrive(const Link& link, const LinkTarget& target, int packet) {
   const int headers = link.to.address.family() == AF_INET6 ? 60 : 40;
-  for (const int packet : kPackets) {
-    if (link.from.mtu_bytes != 0 && static_cast<std::uint32_t>(packet) >= link.from.mtu_bytes) continue;
-    int error = 0;
-    try {
-      TimedSocket socket = connected(link, target, packet - headers, error);
-      static_cast<void>(request(socket, kFullPackets, kToAnswerShorter));
-      return static_cast<std::uint32_t>(packet);
-    } catch (const Error&) {
-      continue;  // lost like those before: a shorter one may arrive
-    }
+  int error = 0;
+  try {
+    TimedSocket socket = connected(link, target, packet - headers, error);
+    static_cast<void>(request(socket, kFullPackets, kToAnswerShorter));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
-  return 0;
+}
+
+/// The longest of kPackets that arrive; 0: none of them. The shortest first: what arrives does so at once, and only the
+/// first loss is waited for.
+std::uint32_t longest_packets(const Link& link, const LinkTarget& target) {
+  std::uint32_t longest = 0;
+  for (const int packet : kPackets) {
+    const auto bytes = static_cast<std::uint32_t>(packet);
+    if (link.from.mtu_bytes != 0 && bytes >= link.from.mtu_bytes) break;
+    if (!arrive(link, target, packet)) break;
+    longest = bytes;
+  }
+  return longest;
 }
 
 }  // namespace
@@ -113,12 +122,19 @@ LinkResult probe_link(const Link& link, const LinkTarget& target) {
   return result;
 }
 
+void add_try(LinkResult& result, const LinkResult& again) {
+  result.tries += again.tries;
+  if (again.state != LinkState::Carries) return;
+  result.round_trip_s = std::min(result.round_trip_s, again.round_trip_s);
+  result.bytes_per_s = std::max(result.bytes_per_s, again.bytes_per_s);
+}
+
 void write(WireWriter& to, const LinkResult& r) {
   to.value(r.from_host).value(r.to_host);
   write(to, r.link.from);
   write(to, r.link.to);
   to.value(r.link.routed).value(r.state).value(r.error).text(r.why);
-  to.value(r.round_trip_s).value(r.bytes_per_s).value(r.passing_bytes);
+  to.value(r.round_trip_s).value(r.bytes_per_s).value(r.tries).value(r.passing_bytes);
 }
 
 LinkResult read_link_result(WireReader& from) {
@@ -133,6 +149,7 @@ LinkResult read_link_result(WireReader& from) {
   r.why = from.text();
   r.round_trip_s = from.value<double>();
   r.bytes_per_s = from.value<double>();
+  r.tries = from.value<int>();
   r.passing_bytes = from.value<std::uint32_t>();
   return r;
 }

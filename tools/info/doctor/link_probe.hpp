@@ -26,12 +26,17 @@ struct LinkResult {
   int to_host = 0;
   Link link;
   LinkState state = LinkState::Unreachable;
-  int error = 0;            ///< errno that ended the connecting; 0: it was something else
-  std::string why;          ///< Unreachable: in words
-  double round_trip_s = 0;  ///< the fastest of some
-  double bytes_per_s = 0;
+  int error = 0;                    ///< errno that ended the connecting; 0: it was something else
+  std::string why;                  ///< Unreachable: in words
+  double round_trip_s = 0;          ///< the fastest of some, of all tries
+  double bytes_per_s = 0;           ///< the most of all tries
+  int tries = 1;                    ///< how often it was measured
   std::uint32_t passing_bytes = 0;  ///< SmallOnly: longest packets that have been seen to arrive; 0: none
 };
+
+/// Adds another try of the same way. What is better counts: a busy machine makes a link look slow, nothing makes it
+/// look fast.
+void add_try(LinkResult& result, const LinkResult& again);
 
 void write(WireWriter& to, const LinkResult& result);
 LinkResult read_link_result(WireReader& from);

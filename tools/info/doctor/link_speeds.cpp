@@ -4,19 +4,31 @@
 
 #include <fmt/format.h>
 
-#include "amounts.hpp"
+#include "../../time_text.hpp"
+#include "link_table.hpp"
 
 namespace sinew::doctor {
 namespace {
+
+using tools::time_text;
 
 constexpr double kSlowRate = 0.5;
 constexpr double kSlowAnswer = 3;
 /// What a busy machine adds to a round trip is not the link's.
 constexpr double kAnswerNoise_s = 500e-6;
 
-bool same_network(const LinkResult& a, const LinkResult& b) {
-  return a.link.from.prefix_bits == b.link.from.prefix_bits &&
-         a.link.from.address.shares_network(b.link.from.address, a.link.from.prefix_bits);
+/// "118 MB/s".
+std::string rate_text(double bytes_per_s) {
+  constexpr const char* kUnits[] = {"B/s", "kB/s", "MB/s", "GB/s"};
+  constexpr double kFourDigits = 999.5;
+  std::size_t unit = 0;
+  for (; bytes_per_s >= kFourDigits && unit + 1 < std::size(kUnits); ++unit) bytes_per_s /= 1000;
+  return fmt::format("{:.3g} {}", bytes_per_s, kUnits[unit]);
+}
+
+/// How sure its figures are.
+std::string tries_text(const LinkResult& r) {
+  return r.tries == 1 ? "measured once" : fmt::format("at best of {} tries", r.tries);
 }
 
 /// The middle one, or between the two in the middle.
@@ -31,24 +43,19 @@ double median_of(std::span<const LinkResult* const> ways, double LinkResult::*fi
 }  // namespace
 
 std::vector<SlowLink> slow_links(std::span<const LinkResult> results) {
-  std::vector<std::vector<const LinkResult*>> networks;
-  for (const LinkResult& r : results) {
-    if (r.state != LinkState::Carries || r.link.routed) continue;
-    const auto mine =
-        std::ranges::find_if(networks, [&r](const auto& others) { return same_network(r, *others.front()); });
-    (mine == networks.end() ? networks.emplace_back() : *mine).push_back(&r);
-  }
   std::vector<SlowLink> slow;
-  for (const auto& ways : networks) {
+  for (auto& ways : by_network(results)) {
+    std::erase_if(ways, [](const LinkResult* r) { return r->state != LinkState::Carries; });
+    if (ways.empty()) continue;
     const double rate = median_of(ways, &LinkResult::bytes_per_s);
     const double answer = median_of(ways, &LinkResult::round_trip_s);
     for (const LinkResult* r : ways) {
       if (r->bytes_per_s < kSlowRate * rate) {
-        slow.push_back({r, fmt::format("{}, the median of its network's {} ways is {}", rate_text(r->bytes_per_s),
-                                       ways.size(), rate_text(rate))});
+        slow.push_back({r, fmt::format("{} {}, the median of its network's {} ways is {}", rate_text(r->bytes_per_s),
+                                       tries_text(*r), ways.size(), rate_text(rate))});
       } else if (r->round_trip_s > kSlowAnswer * answer && r->round_trip_s > answer + kAnswerNoise_s) {
-        slow.push_back({r, fmt::format("a round trip takes {}, the median of its network's {} ways is {}",
-                                       time_text(r->round_trip_s), ways.size(), time_text(answer))});
+        slow.push_back({r, fmt::format("a round trip takes {} {}, the median of its network's {} ways is {}",
+                                       time_text(r->round_trip_s), tries_text(*r), ways.size(), time_text(answer))});
       }
     }
   }

@@ -1,11 +1,12 @@
 #include "memory_checks.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "amounts.hpp"
+#include <sinew/topology/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {
@@ -19,25 +20,31 @@ struct Left {
 
 std::vector<Left> all_limits(const HostLimits& host) {
   std::vector<Left> all;
-  const auto amount = [](std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
   if (host.available_bytes > 0) {
-    all.push_back({host.available_bytes, fmt::format("the machine has {} in all", amount(host.memory_bytes)),
+    all.push_back({host.available_bytes, fmt::format("the machine has {} in all", binary_text(host.memory_bytes)),
                    "run fewer ranks on this host, or end what takes its memory"});
   }
   if (const auto& group = host.group_memory) {
     all.push_back(
-        {group->left(), fmt::format("{} is {}, {} are taken", group->where, amount(group->most), amount(group->used)),
+        {group->left(),
+         fmt::format("{} is {}, {} are taken", group->where, binary_text(group->most), binary_text(group->used)),
          "ask the batch system or the container's runtime for more memory (srun --mem, docker --memory), or run "
          "fewer ranks on this host"});
   }
   constexpr int kStrict = 2;
   if (host.overcommit == kStrict) {
     all.push_back({host.commit_bytes - std::min(host.commit_bytes, host.committed_bytes),
-                   fmt::format("vm.overcommit_memory=2: {} may be promised, {} are", amount(host.commit_bytes),
-                               amount(host.committed_bytes)),
+                   fmt::format("vm.overcommit_memory=2: {} may be promised, {} are", binary_text(host.commit_bytes),
+                               binary_text(host.committed_bytes)),
                    "sysctl vm.overcommit_memory=0, or a larger vm.overcommit_ratio"});
   }
   return all;
+}
+
+/// The largest number where the product is larger still.
+std::uint64_t times(std::uint64_t bytes, std::uint64_t ranks) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return ranks != 0 && bytes > kMost / ranks ? kMost : bytes * ranks;
 }
 
 }  // namespace
@@ -46,22 +53,19 @@ Finding check_memory(const HostLimits& host, const JobShape& job) {
   const std::vector<Left> all = all_limits(host);
   if (all.empty()) return {Severity::Warns, "memory", "how much is left cannot be read", "mount /proc"};
   const Left& least = *std::ranges::min_element(all, {}, &Left::bytes);
-  const double needed = static_cast<double>(job.rank_bytes) * job.ranks_here;
-  const double left = static_cast<double>(least.bytes);
-  const bool enough = left >= needed;
+  const std::uint64_t needed = times(job.rank_bytes, static_cast<std::uint64_t>(job.ranks_here));
+  const bool enough = least.bytes >= needed;
   return {enough ? Severity::Fine : Severity::Fails, "memory",
-          fmt::format("{} left for {} rank{}, {} needed ({})", bytes_text(left), job.ranks_here,
-                      job.ranks_here == 1 ? "" : "s", bytes_text(needed), least.why),
+          fmt::format("{} left for {}, {} needed ({})", binary_text(least.bytes),
+                      counted(static_cast<std::size_t>(job.ranks_here), "rank"), binary_text(needed), least.why),
           enough ? "" : least.cure};
 }
 
 Finding check_huge_pages(const HostLimits& host) {
-  const std::string transparent = host.huge_pages.empty() ? "not in this kernel" : host.huge_pages;
   if (host.huge_bytes > host.memory_bytes / 4) {
     return {Severity::Warns, "huge pages",
-            fmt::format("{} of {} are reserved as huge pages, which sinew does not take",
-                        bytes_text(static_cast<double>(host.huge_bytes)),
-                        bytes_text(static_cast<double>(host.memory_bytes))),
+            fmt::format("{} of {} are reserved as huge pages, which sinew does not take", binary_text(host.huge_bytes),
+                        binary_text(host.memory_bytes)),
             "a smaller vm.nr_hugepages, unless something else needs them"};
   }
   if (host.huge_pages == "never") {
@@ -69,7 +73,9 @@ Finding check_huge_pages(const HostLimits& host) {
             "transparent ones are switched off: large buffers cost more address translations",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"};
   }
-  return {Severity::Fine, "huge pages", "transparent ones: " + transparent};
+  std::string found = "transparent ones: " + (host.huge_pages.empty() ? "not in this kernel" : host.huge_pages);
+  if (!host.shared_huge_pages.empty()) found += "; for shared memory: " + host.shared_huge_pages;
+  return {Severity::Fine, "huge pages", found};
 }
 
 }  // namespace sinew::doctor

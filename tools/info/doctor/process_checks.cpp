@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/descriptor_exchange.hpp>
-
-#include "amounts.hpp"
+#include <sinew/topology/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {
@@ -52,10 +51,10 @@ Finding check_tasks(const HostLimits& host, const JobShape& job) {
         "ask the batch system or the container's runtime for more (TasksMax=, docker --pids-limit), or run fewer ranks "
         "on this host"};
   }
-  if (!host.is_root && host.tasks.soft && *host.tasks.soft < needed) {
+  if (!host.is_root && host.tasks.soft && *host.tasks.soft < host.user_tasks + needed) {
     return {Severity::Fails, "processes",
-            fmt::format("{} for this user (ulimit -u); the ranks of this host will start {} threads", *host.tasks.soft,
-                        needed),
+            fmt::format("{} for this user (ulimit -u), {} run; the ranks of this host will start {} threads",
+                        *host.tasks.soft, host.user_tasks, needed),
             "nproc in /etc/security/limits.conf, or LimitNPROC= of the service that starts the job"};
   }
   return {Severity::Fine, "processes",
@@ -69,14 +68,13 @@ std::vector<Finding> check_mappings(const HostLimits& host) {
   if (const auto& most = host.address_space.soft) {
     found.push_back({Severity::Warns, "address space",
                      fmt::format("limited to {} for each rank (ulimit -v), of which shared memory takes a half at most",
-                                 bytes_text(static_cast<double>(*most))),
+                                 binary_text(*most)),
                      "ulimit -v unlimited: memory that is mapped is not yet taken"});
   }
   if (const auto& most = host.locked_bytes.soft; most && host.rdma && *most < kLeastLocked) {
     found.push_back(
         {Severity::Warns, "locked memory",
-         fmt::format("{} for each rank (ulimit -l), and RDMA locks every buffer that it uses",
-                     bytes_text(static_cast<double>(*most))),
+         fmt::format("{} for each rank (ulimit -l), and RDMA locks every buffer that it uses", binary_text(*most)),
          "memlock in /etc/security/limits.conf, or LimitMEMLOCK=infinity of the service that starts the job"});
   }
   return found;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/version.hpp>
+#include <sinew/topology/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {
@@ -18,33 +19,41 @@ std::ptrdiff_t count(const Diagnosis& d, Severity severity) {
   return std::ranges::count(d.findings, severity, &Finding::severity);
 }
 
+/// null: it is not known.
+template <class T>
+Json known(bool is_known, T value) {
+  return is_known ? Json(value) : Json();
+}
+
 Json json_of(const Finding& f) {
-  Json row = {{"severity", std::string(name_of(f.severity))}, {"what", f.what}, {"found", f.found}, {"hosts", f.hosts}};
-  if (!f.cure.empty()) row["cure"] = f.cure;
-  return row;
+  return {{"severity", std::string(name_of(f.severity))},
+          {"what", f.what},
+          {"found", f.found},
+          {"cure", f.cure},
+          {"hosts", f.hosts}};
 }
 
 Json json_of(const LinkResult& r, const std::vector<std::string>& hosts) {
-  Json row = {{"from", hosts[static_cast<std::size_t>(r.from_host)]},
-              {"to", hosts[static_cast<std::size_t>(r.to_host)]},
-              {"from_interface", r.link.from.interface},
-              {"to_interface", r.link.to.interface},
-              {"from_address", r.link.from.ip()},
-              {"to_address", r.link.to.ip()},
-              {"routed", r.link.routed},
-              {"mtu_bytes", r.link.from.mtu_bytes},
-              {"state", std::string(name_of(r.state))}};
-  if (!r.why.empty()) row["why"] = r.why;
-  if (r.state != LinkState::Unreachable) row["round_trip_us"] = r.round_trip_s * 1e6;
-  if (r.state == LinkState::Carries) row["bytes_per_s"] = r.bytes_per_s;
-  if (r.state == LinkState::SmallOnly) row["passing_bytes"] = r.passing_bytes;
-  return row;
+  return {{"from", hosts[static_cast<std::size_t>(r.from_host)]},
+          {"to", hosts[static_cast<std::size_t>(r.to_host)]},
+          {"from_interface", r.link.from.interface},
+          {"to_interface", r.link.to.interface},
+          {"from_address", r.link.from.ip()},
+          {"to_address", r.link.to.ip()},
+          {"routed", r.link.routed},
+          {"mtu_bytes", known(r.link.from.mtu_bytes != 0, r.link.from.mtu_bytes)},
+          {"state", std::string(name_of(r.state))},
+          {"why", r.why},
+          {"tries", r.tries},
+          {"round_trip_us", known(r.state != LinkState::Unreachable, r.round_trip_s * 1e6)},
+          {"bytes_per_s", known(r.state == LinkState::Carries, r.bytes_per_s)},
+          {"passing_bytes", known(r.state == LinkState::SmallOnly, r.passing_bytes)}};
 }
 
 }  // namespace
 
 std::string to_text(const Diagnosis& d) {
-  std::string text = fmt::format("sinew {}: {} rank{} on {}\n", version(), d.ranks, d.ranks == 1 ? "" : "s",
+  std::string text = fmt::format("sinew {}: {} on {}\n", version(), counted(static_cast<std::size_t>(d.ranks), "rank"),
                                  d.hosts.empty() ? "hosts that differ" : fmt::format("{}", fmt::join(d.hosts, ", ")));
   std::set<std::string> fine;
   for (const Finding& f : d.findings) {

@@ -10,7 +10,8 @@ namespace sinew::doctor {
 /// hosts the first speaks for all.
 std::string to_text(const Diagnosis& diagnosis);
 
-/// For scripts: {"ok", "ranks", "hosts", "findings", "links"}.
+/// For scripts: one object. Every key is always there; what is not known is null, what there is nothing to say of "".
+/// docs/using.md lists them.
 std::string to_json(const Diagnosis& diagnosis);
 
 }  // namespace sinew::doctor

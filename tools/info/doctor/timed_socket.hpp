@@ -10,9 +10,9 @@
 namespace sinew::doctor {
 
 /// A connected, non-blocking socket; each step ends by its deadline.
-/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed it; Error{Cancelled} once `stop` can be
-/// read;
-///         Error{Mismatch} where it cannot prove the secret; Error{System}.
+/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed it; Error{Mismatch} where it cannot prove
+/// the
+///         secret; Error{Cancelled} once `stop` can be read; Error{System}.
 class TimedSocket {
  public:
   explicit TimedSocket(FileDescriptor socket, int stop = -1) noexcept : socket_(std::move(socket)), stop_(stop) {}
