@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/mesh/factorisation.hpp>
+
+namespace sinew::parallel {
+
+/// A factorisation of a communicator's ranks, and this rank's communicator of every group that is asked for.
+/// All are made in the constructor, in the order of `groups`, on all ranks alike: made on first use, in an order that
+/// depends on the rank, they would deadlock.
+/// Thread:   that of the World.
+/// Lifetime: ends before the World.
+/// Cost:     a split per entry of `groups`, collective over `all`.
+class SINEW_API Mesh {
+ public:
+  /// groups: axes as Factorisation takes them, "tp", "dp-cp"; empty: every axis alone. `all` stays the caller's.
+  /// Errors: InvalidArgument where shape.ranks() is not all.size(), or a group names an unknown axis; as split.
+  Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {});
+
+  const Factorisation& shape() const noexcept { return shape_; }
+  int rank() const noexcept { return rank_; }
+  int size(std::string_view axes) const { return shape_.size(axes); }
+  int index(std::string_view axes) const { return shape_.index(rank_, axes); }
+  /// This rank's group along these axes, however the string orders them.
+  /// Errors: InvalidArgument naming the groups that there are.
+  Communicator& along(std::string_view axes);
+
+ private:
+  Factorisation shape_;
+  int rank_ = 0;
+  std::map<std::string, Communicator, std::less<>> groups_;  // by axes in the order of the factorisation
+};
+
+}  // namespace sinew::parallel
