@@ -46,13 +46,17 @@ void Mesh::make_groups(GroupMaker& maker, std::span<const std::string> groups) {
   }
 }
 
+std::vector<std::string> Mesh::groups() const {
+  std::vector<std::string> names;
+  for (const auto& [name, group] : groups_) names.push_back(name);
+  return names;
+}
+
 Communicator& Mesh::along(std::string_view axes) {
   const auto found = groups_.find(shape_.in_order(axes));
   if (found != groups_.end()) return *found->second;
-  std::vector<std::string> names;
-  for (const auto& [name, group] : groups_) names.push_back(name);
   throw Error(Code::InvalidArgument, fmt::format("mesh of {}: no group along '{}' has been made; there are {}",
-                                                 shape_.to_string(), axes, fmt::join(names, ", ")));
+                                                 shape_.to_string(), axes, fmt::join(groups(), ", ")));
 }
 
 }  // namespace sinew::parallel

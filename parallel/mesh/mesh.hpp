@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
@@ -38,6 +39,8 @@ class SINEW_API Mesh {
   /// Groups of one rank share a communicator.
   /// Errors: InvalidArgument naming the groups that there are.
   Communicator& along(std::string_view axes);
+  /// The groups that there are, by their axes; equal on all ranks, in the same order.
+  std::vector<std::string> groups() const;
 
  private:
   friend class JobMesh;
