@@ -37,6 +37,7 @@ SINEW_API std::string to_string(const Placement& placement);
 
 /// Where a tensor is along every axis; an axis that is not named has Replicate. Where two axes shard one dimension the
 /// one that comes first cuts it, the next one cuts that one's parts (FSDP over TP is {tp: Shard(0), dp: Shard(0)}).
+/// Of two Partials, the one that comes last is combined first, which matters for a sum of maxima and the like.
 /// Source: DTensor of PyTorch for the three kinds; the order replaces its _StridedShard.
 class SINEW_API Placements {
  public:
@@ -53,7 +54,8 @@ class SINEW_API Placements {
   const Placement& along(std::string_view axis) const noexcept;
   /// Without those that replicate; in order of cutting.
   const std::vector<Entry>& entries() const noexcept { return entries_; }
-  /// This, with another placement along one axis, which is cut last where it shards and has not sharded before.
+  /// This, with another placement along one axis, which then comes last: it is cut, or combined, innermost. The
+  /// placement that it has changes nothing.
   Placements with(std::string_view axis, Placement placement) const;
   /// "dp: Shard(0), tp: Partial(sum)"; "replicated" where nothing else is.
   std::string to_string() const;
