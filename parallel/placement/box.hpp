@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+
+namespace sinew::parallel {
+
+/// Half-open ranges of a tensor's indices, one per dimension. No dimensions: one element.
+struct Box {
+  std::vector<std::int64_t> first, last;
+
+  std::int64_t extent(std::size_t dim) const noexcept { return last[dim] - first[dim]; }
+  SINEW_API std::int64_t elements() const noexcept;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+/// What both have; of two boxes apart, one without elements.
+SINEW_API Box intersection(const Box& a, const Box& b);
+
+/// Copies `part` from a buffer that holds `from_box` into one that holds `to_box`, both row-major.
+/// Shape: `part` lies in both boxes; the buffers do not overlap.
+SINEW_API void copy_box(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box, const Box& part,
+                        std::size_t element_bytes);
+
+}  // namespace sinew::parallel
