@@ -21,7 +21,7 @@ lint_intrinsics() {
 
 # The page size is a question to the system. A 4096 that is something else says so: "not a page".
 lint_page_size() {
-  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives)\//p' |
+  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|parallel)\//p' |
     xargs -r awk '!/not a page/ && /(^|[^0-9A-Za-z_.])(4096|0x1000|4 ?\* ?1024|4 ?<< ?10|1[UL]* ?<< ?12)([^0-9A-Za-z_.]|$)/ {
       print FILENAME ":" FNR ": a page size? ask sysconf, or say in a comment that it is not a page: " $0 }' | nothing
 }
