@@ -7,7 +7,9 @@
 namespace sinew::parallel {
 namespace {
 
-enum class TensorState : std::uint8_t { Here, Underway, Freed };
+enum class TensorState : std::uint8_t { Here, Freed, Underway, PartsUnderway };
+
+bool is_underway(TensorState s) noexcept { return s >= TensorState::Underway; }
 
 class Checker {
  public:
@@ -45,8 +47,8 @@ class Checker {
     if (node.kind == NodeKind::Wait) return end(node);
     for (const TensorId t : node.tensors) {
       TensorState& state = states_[static_cast<std::size_t>(t)];
-      if (state == TensorState::Underway) return about(node, t, "is under way");
-      if (node.kind == NodeKind::Gate && state == TensorState::Freed) return about(node, t, "was freed");
+      if (is_underway(state)) return about(node, t, "is under way");
+      if (node.kind == NodeKind::Gate && state == TensorState::Freed && !node.parts) return about(node, t, "was freed");
       if (node.kind == NodeKind::Free && state == TensorState::Freed) return about(node, t, "was freed before");
       if (node.kind == NodeKind::Free) state = TensorState::Freed;
       if (node.kind == NodeKind::Signal) state = TensorState::Here;
@@ -67,10 +69,11 @@ class Checker {
     const DType dtype = graph_.tensors[static_cast<std::size_t>(node.tensors.front())].dtype;
     for (const TensorId t : node.tensors) {
       TensorState& state = states_[static_cast<std::size_t>(t)];
-      if (state == TensorState::Underway) return about(node, t, "is under way");
-      if (state == TensorState::Freed && node.kind != NodeKind::AllGather) return about(node, t, "was freed");
+      if (is_underway(state)) return about(node, t, "is under way");
+      const bool whole = node.kind != NodeKind::AllGather && !node.parts;
+      if (state == TensorState::Freed && whole) return about(node, t, "was freed");
       if (graph_.tensors[static_cast<std::size_t>(t)].dtype != dtype) return about(node, t, "is of another dtype");
-      state = TensorState::Underway;
+      state = state == TensorState::Freed && node.parts ? TensorState::PartsUnderway : TensorState::Underway;
     }
     return {};
   }
@@ -81,7 +84,10 @@ class Checker {
       return fmt::format("{}: no such exchange is under way", text(node));
     if (!std::ranges::equal(node.tensors, exchanges_[e]->tensors))
       return fmt::format("{}: its tensors are not those of the exchange", text(node));
-    for (const TensorId t : node.tensors) states_[static_cast<std::size_t>(t)] = TensorState::Here;
+    for (const TensorId t : node.tensors) {
+      TensorState& state = states_[static_cast<std::size_t>(t)];
+      state = state == TensorState::PartsUnderway ? TensorState::Freed : TensorState::Here;
+    }
     exchanges_[e] = nullptr;
     return {};
   }

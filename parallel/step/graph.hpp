@@ -45,11 +45,12 @@ struct Node {
   std::string axes;               ///< of exchanges: the group of the mesh
   std::int32_t exchange = -1;     ///< of exchanges and waits: which, unique in the graph
   std::int32_t times = 1;         ///< of signals: reports that make it one; a parameter that is used twice has two
+  bool parts = false;             ///< of gates and all-reduces: this rank's parts will do, the whole may be freed
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work shows as
 /// gates and signals. What depends on what follows from the tensors: a node comes after all earlier nodes that name one
-/// of its tensors, but gates wait for waits only, and signals for nothing, as the engine does.
+/// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does.
 /// Passes (step/passes.hpp) turn graphs into better ones; StepRunner runs them.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {
@@ -77,7 +78,8 @@ struct StepFigures {
   std::int32_t exchanges = 0;
   std::int64_t bytes = 0;            ///< moved by all exchanges together, whole tensors
   std::int64_t bytes_in_flight = 0;  ///< the most between start and Free, or Wait where nothing frees them
-  std::int32_t exposed = 0;          ///< exchanges with no signal of the engine between start and wait
+  std::int32_t exposed =
+      0;  ///< exchanges with no signal of the engine before the next gate that needs them, or the end
 };
 SINEW_API StepFigures figures_of(const StepGraph& graph);
 

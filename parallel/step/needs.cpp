@@ -26,8 +26,7 @@ std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph) {
         continue;
       }
       if (node.kind == NodeKind::Gate) {
-        if (l.other >= 0 && graph.nodes[static_cast<std::size_t>(l.other)].kind == NodeKind::Wait)
-          needs[i].push_back(l.other);
+        if (l.other >= 0) needs[i].push_back(l.other);
         continue;
       }
       needs[i].insert(needs[i].end(), l.signals.begin(), l.signals.end());

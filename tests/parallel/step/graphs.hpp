@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sinew/parallel/step/graph.hpp>
 
 namespace sinew::parallel::test {
@@ -14,9 +15,9 @@ inline StepGraph summed_gradients(const std::vector<std::int64_t>& elements) {
   const auto n = static_cast<TensorId>(elements.size());
   std::vector<TensorId> all;
   for (TensorId i = 0; i < n; ++i) {
-    const std::string name = "g" + std::to_string(i);
+    const std::string name = fmt::format("g{}", i);
     graph.tensors.push_back({.name = name,
-                             .path = "blocks." + std::to_string(i / 2) + ".part" + std::to_string(i % 2) + ".weight",
+                             .path = fmt::format("blocks.{}.part{}.weight", i / 2, i % 2),
                              .elements = elements[static_cast<std::size_t>(i)]});
     all.push_back(i);
   }
@@ -35,7 +36,7 @@ inline StepGraph summed_gradients(const std::vector<std::int64_t>& elements) {
 inline StepGraph gathered_parameters(const std::vector<std::int64_t>& elements) {
   StepGraph graph;
   for (TensorId i = 0; i < static_cast<TensorId>(elements.size()); ++i) {
-    const std::string name = "p" + std::to_string(i);
+    const std::string name = fmt::format("p{}", i);
     graph.tensors.push_back(
         {.name = name, .path = name + ".weight", .elements = elements[static_cast<std::size_t>(i)]});
     graph.nodes.push_back({.kind = NodeKind::AllGather, .tensors = {i}, .axes = "dp", .exchange = i});

@@ -83,9 +83,7 @@ TEST(Buckets, GatherNothingAcrossTheGateThatReadsIt) {
 }
 
 TEST(Timing, StartsEarlyAndWaitsLate) {
-  const StepGraph before = summed_gradients({8, 8, 8});
-  EXPECT_EQ(figures_of(before).exposed, 3);
-  const StepGraph graph = wait_late(issue_early(before));
+  const StepGraph graph = wait_late(issue_early(summed_gradients({8, 8, 8})));
   EXPECT_EQ(check(graph), "");
   EXPECT_EQ(figures_of(graph).exposed, 1);  // the last one has nothing left to hide behind
   for (TensorId t = 0; t < 3; ++t) {
