@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,30 +11,39 @@
 
 namespace sinew::parallel {
 
+class GroupMaker;
+
 /// A factorisation of a communicator's ranks, and this rank's communicator of every group that is asked for.
 /// All are made in the constructor, in the order of `groups`, on all ranks alike: made on first use, in an order that
 /// depends on the rank, they would deadlock.
 /// Thread:   that of the World.
 /// Lifetime: ends before the World.
-/// Cost:     a split per entry of `groups`, collective over `all`.
+/// Cost:     a split per group that has more than one rank, and one for all others together; collective over `all`.
 class SINEW_API Mesh {
  public:
   /// groups: axes as Factorisation takes them, "tp", "dp-cp"; empty: every axis alone. `all` stays the caller's.
-  /// Errors: InvalidArgument where shape.ranks() is not all.size(), or a group names an unknown axis; as split.
-  Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {});
+  /// Errors: InvalidArgument, on all ranks alike and before anything is made, where they ask for different meshes,
+  ///         shape.ranks() is not all.size(), or a group names an unknown axis; as split.
+  Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {}, const CallOptions& = {});
 
   const Factorisation& shape() const noexcept { return shape_; }
   int rank() const noexcept { return rank_; }
   int size(std::string_view axes) const { return shape_.size(axes); }
   int index(std::string_view axes) const { return shape_.index(rank_, axes); }
-  /// This rank's group along these axes, however the string orders them.
+  /// This rank's group along these axes, however the string orders them; its ranks are in the order of index(axes).
+  /// Groups of one rank share a communicator.
   /// Errors: InvalidArgument naming the groups that there are.
   Communicator& along(std::string_view axes);
 
  private:
+  friend class JobMesh;
+  /// Of a job that has seen to it that its ranks agree; `groups` empty: none.
+  Mesh(GroupMaker& maker, Factorisation shape, std::span<const std::string> groups);
+  void make_groups(GroupMaker& maker, std::span<const std::string> groups);
+
   Factorisation shape_;
   int rank_ = 0;
-  std::map<std::string, Communicator, std::less<>> groups_;  // by axes in the order of the factorisation
+  std::map<std::string, std::shared_ptr<Communicator>, std::less<>> groups_;  // by axes in the order of the shape
 };
 
 }  // namespace sinew::parallel

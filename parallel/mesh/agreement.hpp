@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sinew/collectives/communicator.hpp>
+
+namespace sinew::parallel {
+
+/// Sees to it that all ranks go on with the same: what follows would hang or mix up groups where they did not.
+/// `what` names it in the error: "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks".
+/// Errors: InvalidArgument, on all ranks alike, with the first rank whose text is not rank 0's; as all_reduce.
+/// Cost:   an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
+void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
+                          const CallOptions& options);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/parallel/mesh/layout_arithmetic.hpp>
+
+namespace sinew::parallel {
+
+/// The order's names, slowest last, when nobody says otherwise: all that there are.
+inline constexpr std::string_view kOrderNames[] = {"tp", "cp", "ep", "dp", "pp"};
+
+/// A request with one thing changed, and which: "tp 2".
+struct Change {
+  std::string text;
+  LayoutRequest to;
+};
+
+/// Values for one thing, nearest to what is asked first; whether any is right is for the rules to say.
+using Changes = std::vector<Change>;
+
+/// Other values of a size: the divisors of the ranks.
+Changes size_changes(const LayoutRequest& asked, std::string_view field);
+/// Other numbers of ranks that the sizes multiply to, below the one asked for and above it.
+Changes fewer_ranks(const LayoutRequest& asked);
+Changes more_ranks(const LayoutRequest& asked);
+/// The same order without what is wrong, with what is missing.
+Changes order_changes(const LayoutRequest& asked);
+/// Levels with another outermost one, else a single one; a cp that is what the levels multiply to.
+Changes level_changes(const LayoutRequest& asked);
+Changes cp_changes(const LayoutRequest& asked);
+
+/// Axes larger than 1, by the names that stand for them in the order, that it does not name: "pp".
+std::vector<std::string> missing_in_order(const LayoutRequest& asked);
+
+}  // namespace sinew::parallel
