@@ -38,6 +38,11 @@ DataRow data_row(std::string_view name, const std::vector<std::string>& axes) {
   return {std::string(name), {zero(axes[0], static_cast<int>(found - kNames.begin()))}};
 }
 
+DataAxis sharded_axis(const DataRow& row) {
+  const auto found = std::ranges::find(row.axes, Held::Sharded, &DataAxis::optimizer);
+  return found == row.axes.end() ? DataAxis{} : *found;
+}
+
 std::vector<std::string> violations_of(const DataRow& row) {
   std::vector<std::string> wrong;
   if (row.axes.empty()) wrong.push_back(fmt::format("row '{}' has no axis", row.name));

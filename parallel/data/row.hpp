@@ -38,6 +38,9 @@ SINEW_API std::span<const std::string_view> data_row_names() noexcept;
 /// Errors: InvalidArgument naming the rows that there are, or the axes that the row expects.
 SINEW_API DataRow data_row(std::string_view name, const std::vector<std::string>& axes);
 
+/// The axis along which the optimizer's state is sharded; one without a name, of which all is whole, where none is.
+SINEW_API DataAxis sharded_axis(const DataRow& row);
+
 /// Every rule that a row breaks, in words: something sharded whose user holds the whole (parameters sharded ask for
 /// sharded gradients, these for a sharded optimizer), two axes that shard, an axis named twice, none at all.
 SINEW_API std::vector<std::string> violations_of(const DataRow& row);

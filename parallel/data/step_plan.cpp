@@ -44,7 +44,7 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
 class Planner {
  public:
   Planner(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready)
-      : parameters_(parameters), ready_(ready) {
+      : parameters_(parameters), ready_(ready), sharded_(sharded_axis(row)) {
     for (std::int32_t i = 0; i < count(); ++i) {
       if (std::ranges::find(units_, unit_of(i)) == units_.end()) units_.push_back(unit_of(i));
     }
@@ -53,11 +53,7 @@ class Planner {
       std::iota(ready_.rbegin(), ready_.rend(), 0);
     }
     for (const DataAxis& a : row.axes) {
-      if (a.optimizer == Held::Sharded) {
-        sharded_ = a;
-      } else {
-        whole_ += (whole_.empty() ? "" : "-") + a.axis;
-      }
+      if (a.optimizer == Held::Whole) whole_ += (whole_.empty() ? "" : "-") + a.axis;
     }
     for (const DataParameter& p : parameters_) plan_.graph.tensors.push_back({p.path, p.path, p.dtype, p.elements});
     for (const DataParameter& p : parameters_)

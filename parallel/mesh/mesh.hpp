@@ -16,6 +16,7 @@ class GroupMaker;
 /// A factorisation of a communicator's ranks, and this rank's communicator of every group that is asked for.
 /// All are made in the constructor, in the order of `groups`, on all ranks alike: made on first use, in an order that
 /// depends on the rank, they would deadlock.
+/// Move-only, as its communicators.
 /// Thread:   that of the World.
 /// Lifetime: ends before the World.
 /// Cost:     a split per group that has more than one rank, and one for all others together; collective over `all`.
@@ -25,6 +26,9 @@ class SINEW_API Mesh {
   /// Errors: InvalidArgument, on all ranks alike and before anything is made, where they ask for different meshes,
   ///         shape.ranks() is not all.size(), or a group names an unknown axis; as split.
   Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {}, const CallOptions& = {});
+
+  Mesh(Mesh&&) noexcept = default;
+  Mesh& operator=(Mesh&&) noexcept = default;
 
   const Factorisation& shape() const noexcept { return shape_; }
   int rank() const noexcept { return rank_; }

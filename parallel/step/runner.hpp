@@ -45,6 +45,10 @@ class SINEW_API StepRunner {
   /// Ends the step: every exchange is over, every signal reported; the next one may begin.
   /// Errors: as gate(). The step is over all the same.
   void finish();
+  /// Whether the signal has had all its reports in this step.
+  bool is_complete(std::int32_t signal) const noexcept { return states_[static_cast<std::size_t>(signal)].done; }
+  /// Between steps: nothing was reported, nothing has started.
+  bool idle() const noexcept { return reported_.empty() && next_ == 0; }
   /// The signals of this step by their first report.
   const std::vector<std::int32_t>& reported() const noexcept { return reported_; }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+
 #include <sinew/parallel/step/graph.hpp>
 
 namespace sinew::parallel::test {
