@@ -205,6 +205,7 @@ DataParallel::NoSync::NoSync(DataParallel& of) : of_(&of) {
 }
 DataParallel::NoSync::~NoSync() { of_->state_->syncs = true; }
 
+HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
 const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
 const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }
 

@@ -95,6 +95,8 @@ class SINEW_API DataParallel {
   };
   NoSync no_sync() { return NoSync(*this); }
 
+  /// Where the optimizer's state comes from, too.
+  HeldMemory& memory() noexcept;
   const HeldBytes& held() const noexcept;
   /// The graph of a step as it runs now.
   const StepGraph& graph() const noexcept;

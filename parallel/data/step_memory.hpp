@@ -27,6 +27,7 @@ class StepMemory final : public StepActions {
   std::vector<OwnedPart> owned();
   /// Gradients that are whole between steps start the next one from zero.
   void clear_gradients();
+  HeldMemory& memory() noexcept { return memory_; }
   const HeldBytes& held() const noexcept { return memory_.held(); }
 
   Work start(const Node& exchange) override;
