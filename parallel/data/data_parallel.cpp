@@ -84,6 +84,7 @@ struct DataParallel::State {
   Mesh* mesh;
   std::vector<DataParameter> parameters;
   DataRow row;
+  DataAxis sharded;
   DataParallelOptions options;
   StepMemory memory;
   std::vector<std::string> units;
@@ -95,18 +96,19 @@ struct DataParallel::State {
       : mesh(&m),
         parameters(std::move(p)),
         row(r),
+        sharded(parallel::sharded_axis(r)),
         options(o),
         memory(m, parameters, row, std::move(allocate), options) {
     for (const DataParameter& each : parameters) {
       if (std::ranges::find(units, each.unit) == units.end()) units.push_back(each.unit);
     }
-    rebuilds = o.rebuild_buckets && sharded_axis(row).optimizer == Held::Whole;
+    rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
   }
 
   Phase& now() { return syncs ? *synced : *unsynced; }
 
   void run(const StepPlan& plan) {
-    const bool gathers = sharded_axis(row).parameter == Held::Sharded;
+    const bool gathers = sharded.parameter == Held::Sharded;
     memory.place_gradients(plan.groups);
     synced.emplace(plan.graph, memory, parameters, units);
     unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
@@ -205,6 +207,8 @@ DataParallel::NoSync::NoSync(DataParallel& of) : of_(&of) {
 }
 DataParallel::NoSync::~NoSync() { of_->state_->syncs = true; }
 
+const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
+const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
 HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
 const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
 const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -95,6 +96,9 @@ class SINEW_API DataParallel {
   };
   NoSync no_sync() { return NoSync(*this); }
 
+  const std::vector<DataParameter>& parameters() const noexcept;
+  /// The axis along which ranks own different parts; empty where each owns all.
+  const std::string& sharded_axis() const noexcept;
   /// Where the optimizer's state comes from, too.
   HeldMemory& memory() noexcept;
   const HeldBytes& held() const noexcept;

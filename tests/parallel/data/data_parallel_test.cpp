@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +10,8 @@
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <support/worlds.hpp>
 
+#include "../support/small.hpp"
+
 namespace sinew::parallel {
 namespace {
 
@@ -18,30 +19,8 @@ using sinew::test::complaint;
 using sinew::test::on_threads;
 using sinew::test::only;
 using sinew::test::require;
-
-template <class T>
-ConstBuffer bytes_of(const std::vector<T>& v) {
-  return {reinterpret_cast<const std::byte*>(v.data()), v.size() * sizeof(T)};
-}
-
-/// A strategy over all ranks of the world, of one parameter per unit.
-struct Small {
-  Small(World& world, const std::string& row, std::vector<DataParameter> list, const DataParallelOptions& options = {},
-        float first_value = 1)
-      : mesh(world.communicator(), Factorisation({{"dp", world.size()}})), parameters(std::move(list)) {
-    for (const DataParameter& p : parameters) memory.emplace_back(static_cast<std::size_t>(p.elements), first_value);
-    for (const auto& v : memory) values.push_back(bytes_of(v));
-    data.emplace(
-        mesh, parameters, values, data_row(row, {"dp"}), [&world](std::size_t bytes) { return world.allocate(bytes); },
-        options);
-  }
-
-  Mesh mesh;
-  std::vector<DataParameter> parameters;
-  std::vector<std::vector<float>> memory;
-  std::vector<ConstBuffer> values;
-  std::optional<DataParallel> data;
-};
+using test::bytes_of;
+using test::Small;
 
 std::vector<DataParameter> two_parameters() {
   return {{.path = "a.weight", .elements = 5, .unit = "a"}, {.path = "b.weight", .elements = 6, .unit = "b"}};

@@ -12,6 +12,7 @@
 #include <support/worlds.hpp>
 
 #include "../support/mlp.hpp"
+#include "../support/small.hpp"
 
 namespace sinew::parallel {
 namespace {
@@ -19,15 +20,11 @@ namespace {
 using sinew::test::on_threads;
 using sinew::test::only;
 using sinew::test::require;
+using test::bytes_of;
 using test::Mlp;
 
 constexpr int kBatch = 72;  // of all ranks together: a multiple of three micro-batches of 1, 2, 3, 4, 6 and 8 ranks
 constexpr double kRate = 0.05;
-
-template <class T>
-ConstBuffer bytes_of(const std::vector<T>& v) {
-  return {reinterpret_cast<const std::byte*>(v.data()), v.size() * sizeof(T)};
-}
 
 /// What training leaves: the losses, and the gradients of the first step, each parameter's whole.
 struct Trained {
