@@ -18,7 +18,7 @@ class Checker {
 
   std::string run() {
     for (const Node& node : graph_.nodes) {
-      const std::string wrong = look_at(node);
+      std::string wrong = look_at(node);
       if (!wrong.empty()) return wrong;
     }
     for (const Node* exchange : exchanges_) {
