@@ -32,6 +32,7 @@ expect includes 'boost/asio/io_context.hpp belongs into a .cpp file' transports/
 expect includes 'nlohmann/json.hpp may be included only by' core/a.cpp <<<'#include <nlohmann/json.hpp>'
 expect includes 'curl/curl.h is in no row' core/a.cpp <<<'#include <curl/curl.h>'
 expect includes 'sinew/collectives/world.hpp may be included only by' core/a.cpp <<<'#include <sinew/collectives/world.hpp>'
+expect includes 'sinew/parallel/mesh/mesh.hpp may be included only by' core/a.cpp <<<'#include <sinew/parallel/mesh/mesh.hpp>'
 expect intrinsics ok core/a.cpp <<<'int mm_count = 0;'
 expect intrinsics 'core/a.cpp:2: code for one kind of CPU' core/a.cpp <<<$'void f() {\n_mm_pause();\n}'
 expect page_size ok core/a.cpp <<<'int slots = 4096;  // not a page'

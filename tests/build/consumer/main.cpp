@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/version.hpp>
+#include <sinew/parallel/mesh/job_mesh.hpp>
 
 int main(int argc, char** argv) {
   const std::string_view version = sinew::version();
@@ -13,7 +14,8 @@ int main(int argc, char** argv) {
   }
   sinew::World world = sinew::World::create(sinew::exchange_alone());
   std::array<float, 3> data = {1, 2, 3};
-  world.communicator().all_reduce(data).get();
+  sinew::parallel::JobMesh job(world.communicator(), {});
+  job.dense().along("dp").all_reduce(data).get();
   std::printf("sinew %s, world of %d: %g %g %g\n", version.data(), world.size(), data[0], data[1], data[2]);
   return data == std::array<float, 3>{1, 2, 3} ? 0 : 1;
 }
