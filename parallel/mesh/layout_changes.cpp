@@ -84,9 +84,7 @@ Changes order_changes(const LayoutRequest& asked) {
     if (known && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
   std::vector<std::string> missing = missing_in_order(asked);
-  const bool has_dp =
-      std::ranges::find(names, "dp") != names.end() || std::ranges::find(missing, "dp") != missing.end();
-  if (!has_dp && (dp_of(asked) == 0 || edp_of(asked) == 0)) missing.emplace_back("dp");  // it may well be more than 1
+  if (lacks_unknown_dp(asked)) missing.emplace_back("dp");
   for (const std::string& name : missing)
     names.insert(!names.empty() && names.back() == "pp" ? names.end() - 1 : names.end(), name);
   std::vector<std::string> pp_last = names;
@@ -116,6 +114,12 @@ Changes cp_changes(const LayoutRequest& asked) {
   Changes changes = size_changes(asked, "cp");
   std::erase_if(changes, [&](const Change& c) { return c.to.sizes.cp != product_of(asked.sizes.cp_levels); });
   return changes;
+}
+
+bool lacks_unknown_dp(const LayoutRequest& asked) {
+  const std::vector<std::string> named = split_names(asked.sizes.order);
+  const bool is_known = dp_of(asked) > 0 && edp_of(asked) > 0;
+  return !is_known && std::max(dp_of(asked), edp_of(asked)) <= 1 && std::ranges::find(named, "dp") == named.end();
 }
 
 std::vector<std::string> missing_in_order(const LayoutRequest& asked) {

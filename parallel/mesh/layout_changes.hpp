@@ -34,5 +34,7 @@ Changes cp_changes(const LayoutRequest& asked);
 
 /// Axes larger than 1, by the names that stand for them in the order, that it does not name: "pp".
 std::vector<std::string> missing_in_order(const LayoutRequest& asked);
+/// Whether the order does not name dp, which may be larger than 1: the other sizes leave no whole number for it.
+bool lacks_unknown_dp(const LayoutRequest& asked);
 
 }  // namespace sinew::parallel

@@ -8,38 +8,58 @@
 namespace sinew::parallel {
 namespace {
 
-/// What each rule of the table says.
-std::vector<std::string> judge(const LayoutRequest& asked) {
-  std::vector<std::string> said;
-  for (const LayoutRule& rule : layout_rules()) said.push_back(rule.broken(asked));
-  return said;
+using Findings = std::vector<Finding>;  // of each rule of the table
+
+Findings judge(const LayoutRequest& asked) {
+  Findings findings;
+  for (const LayoutRule& rule : layout_rules()) findings.push_back(rule.judge(asked));
+  return findings;
 }
 
-/// Whether what broke rule `at` is gone and nothing else has broken.
-bool mends(const std::vector<std::string>& before, std::size_t at, const LayoutRequest& to) {
-  const std::vector<std::string> after = judge(to);
+bool is_broken(const Finding& finding) { return finding.value_or("") != ""; }
+
+/// Harmless: no rule is broken that was kept, but one that could not be judged turns out to be.
+enum class Effect { Mends, MendsHarmlessly, None };
+
+/// Of a change on rule `at`.
+Effect effect_of(const Findings& before, std::size_t at, const LayoutRequest& to) {
+  const Findings after = judge(to);
+  Effect effect = Effect::Mends;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    if (!after[i].empty() && (i == at || before[i].empty())) return false;
+    if (!is_broken(after[i])) continue;
+    if (i == at || before[i] == "") return Effect::None;
+    if (!before[i]) effect = Effect::MendsHarmlessly;
   }
-  return true;
+  return effect;
+}
+
+/// The nearest change that reveals no other broken rule, else the nearest that does no harm; none: end.
+Changes::const_iterator best(const Changes& changes, const Findings& before, std::size_t at) {
+  auto found = changes.end();
+  for (auto c = changes.begin(); c != changes.end(); ++c) {
+    const Effect effect = effect_of(before, at, c->to);
+    if (effect == Effect::Mends) return c;
+    if (effect == Effect::MendsHarmlessly && found == changes.end()) found = c;
+  }
+  return found;
 }
 
 }  // namespace
 
 std::vector<Violation> violations(int ranks, const LayoutSizes& sizes) {
   const LayoutRequest asked{ranks, sizes};
-  const std::vector<std::string> said = judge(asked);
-  std::vector<Violation> found;
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    if (said[i].empty()) continue;
-    Violation v{layout_rules()[i].name, said[i], {}};
-    for (const Changes& values : layout_rules()[i].changes(asked)) {
-      const auto right = std::ranges::find_if(values, [&](const Change& c) { return mends(said, i, c.to); });
-      if (right != values.end()) v.fixes.push_back(right->text);
+  const Findings findings = judge(asked);
+  std::vector<Violation> broken;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    if (!is_broken(findings[i])) continue;
+    Violation v{layout_rules()[i].name, *findings[i], {}};
+    for (const Changes& changes : layout_rules()[i].changes(asked)) {
+      const auto fix = best(changes, findings, i);
+      if (fix != changes.end()) v.fixes.push_back(fix->text);
     }
-    found.push_back(std::move(v));
+    broken.push_back(std::move(v));
   }
-  return found;
+  return broken;
 }
 
 std::string to_string(const std::vector<Violation>& violations) {

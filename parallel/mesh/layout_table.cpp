@@ -19,78 +19,78 @@ bool has_expert_sizes(const LayoutRequest& asked) {
   return are_sizes({asked.ranks, asked.sizes.etp, asked.sizes.ep, asked.sizes.pp});
 }
 
-std::string broken_ranks(const LayoutRequest& asked) {
-  return asked.ranks < 1 ? fmt::format("{} ranks", asked.ranks) : "";
-}
+Finding judge_ranks(const LayoutRequest& asked) { return asked.ranks < 1 ? fmt::format("{} ranks", asked.ranks) : ""; }
 
-std::string broken_dense(const LayoutRequest& asked) {
+Finding judge_dense(const LayoutRequest& asked) {
   const LayoutSizes& s = asked.sizes;
-  if (!has_dense_sizes(asked)) return {};
+  if (!has_dense_sizes(asked)) return std::nullopt;
   const std::int64_t taken = product_of({s.tp, s.cp, s.pp});
-  if (s.dp == 0 && asked.ranks % taken == 0) return {};
+  if (s.dp == 0 && asked.ranks % taken == 0) return "";
   if (s.dp == 0)
     return fmt::format("{} ranks are not a multiple of tp {} * cp {} * pp {}", asked.ranks, s.tp, s.cp, s.pp);
-  if (product_of({s.tp, s.cp, s.dp, s.pp}) == asked.ranks) return {};
+  if (product_of({s.tp, s.cp, s.dp, s.pp}) == asked.ranks) return "";
   return fmt::format("{} ranks are not tp {} * cp {} * dp {} * pp {}", asked.ranks, s.tp, s.cp, s.dp, s.pp);
 }
 
-std::string broken_expert(const LayoutRequest& asked) {
+Finding judge_expert(const LayoutRequest& asked) {
   const LayoutSizes& s = asked.sizes;
-  if (!has_expert_sizes(asked) || edp_of(asked) > 0) return {};
+  if (!has_expert_sizes(asked)) return std::nullopt;
+  if (edp_of(asked) > 0) return "";
   return fmt::format("{} ranks are not a multiple of etp {} * ep {} * pp {}", asked.ranks, s.etp, s.ep, s.pp);
 }
 
-std::string broken_levels(const LayoutRequest& asked) {
+Finding judge_levels(const LayoutRequest& asked) {
   const LayoutSizes& s = asked.sizes;
-  if (s.cp_levels.empty() || s.cp < 1 || product_of(s.cp_levels) == s.cp) return {};
+  if (s.cp < 1) return std::nullopt;
+  if (s.cp_levels.empty() || product_of(s.cp_levels) == s.cp) return "";
   return fmt::format("levels {} do not multiply to cp {}", fmt::join(s.cp_levels, ", "), s.cp);
 }
 
-std::string broken_known(const LayoutRequest& asked) {
+Finding judge_known(const LayoutRequest& asked) {
   std::vector<std::string> names = split_names(asked.sizes.order);
   std::erase_if(names, [](const std::string& n) { return std::ranges::find(kOrderNames, n) != std::end(kOrderNames); });
-  if (names.empty()) return {};
+  if (names.empty()) return "";
   return fmt::format("order '{}' names '{}', and there are {}", asked.sizes.order, fmt::join(names, "', '"),
                      fmt::join(kOrderNames, ", "));
 }
 
-std::string broken_once(const LayoutRequest& asked) {
+Finding judge_once(const LayoutRequest& asked) {
   std::vector<std::string> names = split_names(asked.sizes.order);
   std::vector<std::string> seen, repeated;
   for (const std::string& n : names) {
     const bool again = std::ranges::find(seen, n) != seen.end();
     (again ? repeated : seen).push_back(n);
   }
-  if (repeated.empty()) return {};
+  if (repeated.empty()) return "";
   return fmt::format("order '{}' names {} more than once", asked.sizes.order, fmt::join(repeated, ", "));
 }
 
-std::string broken_complete(const LayoutRequest& asked) {
+Finding judge_complete(const LayoutRequest& asked) {
   const std::vector<std::string> missing = missing_in_order(asked);
-  if (missing.empty()) return {};
+  if (missing.empty()) return lacks_unknown_dp(asked) ? Finding() : "";
   return fmt::format("order '{}' has no place for {}", asked.sizes.order, fmt::join(missing, ", "));
 }
 
-std::string broken_pipelines(const LayoutRequest& asked) {
-  if (!has_dense_sizes(asked) || !has_expert_sizes(asked) || asked.sizes.pp == 1) return {};
-  if (!broken_dense(asked).empty() || !broken_expert(asked).empty()) return {};
-  if (!broken_known(asked).empty() || !broken_once(asked).empty() || !broken_complete(asked).empty()) return {};
+Finding judge_pipelines(const LayoutRequest& asked) {
+  for (const auto& judge : {judge_dense, judge_expert, judge_known, judge_once, judge_complete}) {
+    if (judge(asked) != "") return std::nullopt;
+  }
   const int dense = Factorisation(dense_axes(asked)).stride("pp");
   const int expert = Factorisation(expert_axes(asked)).stride("pp");
-  if (dense == expert) return {};
+  if (dense == expert) return "";
   return fmt::format("stages are {} ranks apart for dense parameters and {} for experts, in order '{}'", dense, expert,
                      asked.sizes.order);
 }
 
-/// One for each size: "tp 0".
+/// That a size is one.
 LayoutRule size_rule(const SizeField& f) {
   const std::string name = f.name;
   const int least = name == "dp" ? 0 : 1;
-  const auto broken = [f, least](const LayoutRequest& asked) {
+  const auto judge = [f, least](const LayoutRequest& asked) {
     const int size = asked.sizes.*f.value;
-    return size < least ? fmt::format("a size of {}", size) : "";
+    return Finding(size < least ? fmt::format("a size of {}", size) : "");
   };
-  return {name, broken, [name](const LayoutRequest& asked) { return std::vector<Changes>{size_changes(asked, name)}; }};
+  return {name, judge, [name](const LayoutRequest& asked) { return std::vector<Changes>{size_changes(asked, name)}; }};
 }
 
 /// Changes of a product's factors, then of the ranks.
@@ -114,15 +114,15 @@ const std::vector<LayoutRule>& layout_rules() {
     const auto levels = [](const LayoutRequest& asked) {
       return std::vector<Changes>{level_changes(asked), cp_changes(asked)};
     };
-    std::vector<LayoutRule> made{{"ranks", broken_ranks, factors({})}};
+    std::vector<LayoutRule> made{{"ranks", judge_ranks, factors({})}};
     for (const SizeField& f : kSizeFields) made.push_back(size_rule(f));
-    made.push_back({"dense", broken_dense, factors({"tp", "cp", "dp", "pp"})});
-    made.push_back({"expert", broken_expert, factors({"etp", "ep", "pp"})});
-    made.push_back({"cp_levels", broken_levels, levels});
-    made.push_back({"order_known", broken_known, orders});
-    made.push_back({"order_once", broken_once, orders});
-    made.push_back({"order_complete", broken_complete, orders});
-    made.push_back({"pipelines", broken_pipelines, orders});
+    made.push_back({"dense", judge_dense, factors({"tp", "cp", "dp", "pp"})});
+    made.push_back({"expert", judge_expert, factors({"etp", "ep", "pp"})});
+    made.push_back({"cp_levels", judge_levels, levels});
+    made.push_back({"order_known", judge_known, orders});
+    made.push_back({"order_once", judge_once, orders});
+    made.push_back({"order_complete", judge_complete, orders});
+    made.push_back({"pipelines", judge_pipelines, orders});
     return made;
   }();
   return rules;

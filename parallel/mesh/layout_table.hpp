@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,12 @@
 
 namespace sinew::parallel {
 
+/// In which way a rule is broken; empty: it is kept; none: that depends on something which another rule is about.
+using Finding = std::optional<std::string>;
+
 struct LayoutRule {
   std::string name;
-  std::function<std::string(const LayoutRequest&)> broken;  ///< in which way; empty: kept, or not to be judged
+  std::function<Finding(const LayoutRequest&)> judge;
   /// Of each thing that may mend it other values, nearest first.
   std::function<std::vector<Changes>(const LayoutRequest&)> changes;
 };

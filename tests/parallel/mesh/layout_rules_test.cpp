@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <string_view>
 
@@ -146,6 +147,19 @@ LayoutSizes with_change(std::string_view change, int& ranks, LayoutSizes sizes) 
   return sizes;
 }
 
+/// Whether a rule was open because of another one that was broken.
+bool was_open(const std::string& rule, const std::vector<Violation>& broken) {
+  const auto is_broken = [&](std::initializer_list<const char*> rules) {
+    return std::ranges::any_of(
+        rules, [&](const char* r) { return std::ranges::find(broken, r, &Violation::rule) != broken.end(); });
+  };
+  if (rule == "dense") return is_broken({"ranks", "tp", "cp", "dp", "pp"});
+  if (rule == "expert") return is_broken({"ranks", "etp", "ep", "pp"});
+  if (rule == "cp_levels") return is_broken({"cp"});
+  if (rule == "order_complete") return is_broken({"ranks", "tp", "cp", "dp", "pp", "ep", "etp", "dense", "expert"});
+  return rule == "pipelines" && !(broken.size() == 1 && broken[0].rule == "cp_levels");  // it needs all others
+}
+
 TEST(LayoutRules, AreMendedByEachFix_AndNoOtherIsBrokenByIt) {
   const std::vector<std::string> orders{"tp-cp-ep-dp-pp", "tp-pp-dp", "dp-tp-tp", "pp-xp-ep-cp", "tp-cp-pp-ep-dp"};
   const std::vector<std::vector<int>> levels{{}, {2}, {2, 2}, {3, 0}};
@@ -176,14 +190,15 @@ TEST(LayoutRules, AreMendedByEachFix_AndNoOtherIsBrokenByIt) {
         const LayoutSizes to = with_change(fix, to_ranks, s);
         for (const Violation& after : violations(to_ranks, to)) {
           ASSERT_NE(after.rule, v.rule) << fix << " does not mend of " << ranks << " ranks:\n" << to_string(before);
-          ASSERT_TRUE(was_broken(after)) << fix << " breaks " << to_string({after}) << "\nof " << ranks << " ranks:\n"
-                                         << to_string(before);
+          ASSERT_TRUE(was_broken(after) || was_open(after.rule, before))
+              << fix << " breaks " << to_string({after}) << "\nof " << ranks << " ranks:\n"
+              << to_string(before);
         }
       }
     }
   }
   EXPECT_GT(fixes, 20000);
-  EXPECT_LT(without, fixes / 20);
+  EXPECT_LT(without, fixes / 50);
 }
 
 }  // namespace
