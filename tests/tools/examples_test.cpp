@@ -58,6 +58,19 @@ TEST(Examples, RunAPlanAgainAndAgain) {
   EXPECT_THAT(o.out, HasSubstr("rank 1 ran it three times on shared memory of shm\n"));
 }
 
+/// The loss of the last step to six digits: the same under every row, however many ranks share the batch.
+TEST(Examples, TrainTheSameUnderEveryRow) {
+  const Outcome alone = run_program({OWN_ENGINE});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  const std::string last = alone.out.substr(alone.out.find("step 199"));
+  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+    const Outcome o = run_program({SINEW_RUN, "-n", "3", OWN_ENGINE, row});
+    EXPECT_EQ(o.exit_code, 0) << row << o.err;
+    EXPECT_THAT(o.out, HasSubstr(last)) << row;
+  }
+  EXPECT_THAT(run_program({OWN_ENGINE, "zero4"}).err, HasSubstr("expected one of ddp, zero1, zero2, zero3, hsdp"));
+}
+
 TEST(Examples, GoOnWithoutARankThatDied) {
   const Outcome o = run_example(SURVIVORS_EXAMPLE, "3", {"--on-failure", "continue"});
   EXPECT_THAT(o.out, HasSubstr("rank 0 of 2: the sum is 2\n"));

@@ -13,9 +13,9 @@ namespace sinew::tcp {
 namespace {
 
 constexpr std::size_t kReadBudget = 8 << 20;  // then the other connections have their turn
-/// Of a frame with nothing behind it. Without MSG_EOR the kernel keeps back the end of a message that is a little longer
-/// than a packet until the card has sent what is before (tcp_autocorking); short messages, on the control connection,
-/// are better put together so.
+/// Of a frame with nothing behind it. Without MSG_EOR the kernel keeps back the end of a message that is a little
+/// longer than a packet until the card has sent what is before (tcp_autocorking); short messages, on the control
+/// connection, are better put together so.
 constexpr int kSendLast = MSG_NOSIGNAL | MSG_EOR;
 
 }  // namespace

@@ -1,0 +1,156 @@
+// How much of a step's communication hides behind the backward pass. Four figures of one process, medians: computing
+// alone, communicating alone, both at once, one after the other. Try, on two hosts: overlap --mib 256 --ratio 0.7
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+
+namespace {
+
+namespace sp = sinew::parallel;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string row = "ddp";
+  int mib = 256, layers = 64, steps = 3;
+  double ratio = 0.7;
+};
+
+/// Arithmetic that stays in the first cache, as many rounds as are asked for.
+class Computation {
+ public:
+  void run(double rounds) {
+    for (auto left = static_cast<long>(rounds); left > 0; --left) {
+      for (float& x : values_) x = x * 0.999F + 0.001F;
+    }
+    sink_ = values_[7];
+  }
+  /// Rounds in a second, of a run of half a second.
+  double rate() {
+    double rounds = 1000;
+    for (;;) {
+      const auto start = Clock::now();
+      run(rounds);
+      const double s = std::chrono::duration<double>(Clock::now() - start).count();
+      if (s > 0.5) return rounds / s;
+      rounds *= 2;
+    }
+  }
+
+ private:
+  std::vector<float> values_ = std::vector<float>(2048, 0.5F);
+  volatile float sink_ = 0;
+};
+
+double median(std::vector<double> v) {
+  std::ranges::sort(v);
+  return v[v.size() / 2];
+}
+
+class Bench {
+ public:
+  Bench(sinew::World& world, const Options& options)
+      : world_(world), options_(options), mesh_(world.communicator(), sp::Factorisation({{"dp", world.size()}})) {
+    const std::int64_t elements = (std::int64_t{options.mib} << 18) / options.layers;
+    std::vector<sp::DataParameter> parameters;
+    for (int i = 0; i < options.layers; ++i) {
+      const std::string unit = std::to_string(i);
+      parameters.push_back({.path = std::string("layers.") + unit, .elements = elements, .unit = unit});
+    }
+    const std::vector<float> zeros(static_cast<std::size_t>(elements));
+    const std::vector<sinew::ConstBuffer> values(
+        parameters.size(), {reinterpret_cast<const std::byte*>(zeros.data()), zeros.size() * sizeof(float)});
+    data_.emplace(mesh_, std::move(parameters), values, sp::data_row(options.row, {"dp"}),
+                  [&world](std::size_t bytes) { return world.allocate(bytes); });
+  }
+
+  void run() {
+    step(0, false);  // buckets are rebuilt, connections made
+    const double communication = slowest([&] { step(0, false); });
+    const double rounds = computation_.rate() * communication / options_.ratio / options_.layers;
+    const double compute = slowest([&] {
+      for (int i = 0; i < options_.layers; ++i) computation_.run(rounds);
+    });
+    const double overlapped = slowest([&] { step(rounds, false); });
+    const double serial = slowest([&] { step(rounds, true); });
+    if (world_.rank() != 0) return;
+    std::printf(
+        "{\"row\": \"%s\", \"mib\": %d, \"compute_s\": %.4f, \"communication_s\": %.4f, \"overlapped_s\": %.4f, "
+        "\"serial_s\": %.4f}\n",
+        options_.row.c_str(), options_.mib, compute, communication, overlapped, serial);
+  }
+
+ private:
+  /// `rounds` of computing for each layer; gradients are reported as they come, or all at the end.
+  void step(double rounds, bool at_the_end) {
+    for (int u = 0; u < options_.layers; ++u) {
+      data_->before_forward(u);
+      data_->after_forward(u);
+    }
+    for (int i = options_.layers; i-- > 0;) {
+      if (at_the_end) computation_.run(rounds);
+    }
+    for (int i = options_.layers; i-- > 0;) {
+      data_->before_backward(i);
+      if (!at_the_end) computation_.run(rounds);
+      data_->gradient(i).data[0] = {};
+      data_->gradient_ready(i);
+      data_->after_backward(i);
+    }
+    (void)data_->finish_backward();
+    data_->updated();
+  }
+
+  /// Of the ranks, median of the steps; all begin together.
+  template <class F>
+  double slowest(const F& f) {
+    std::vector<double> seconds;
+    for (int i = 0; i < options_.steps; ++i) {
+      world_.communicator().barrier().get();
+      const auto start = Clock::now();
+      f();
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      world_.communicator().all_reduce(std::span(&seconds.back(), 1), sinew::ReduceOp::Max).get();
+    }
+    return median(seconds);
+  }
+
+  sinew::World& world_;
+  Options options_;
+  sp::Mesh mesh_;
+  std::optional<sp::DataParallel> data_;
+  Computation computation_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Options options;
+  CLI::App app("A step's communication beside its computation");
+  app.add_option("--row", options.row, "ddp, zero1, zero2, zero3")->capture_default_str();
+  app.add_option("--mib", options.mib, "gradients in all, MiB")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--layers", options.layers, "parameters, one per unit")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--ratio", options.ratio, "communication over computation")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "of each kind")->capture_default_str()->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  sinew::WorldOptions how{};
+  how.drive = sinew::Drive::Thread;
+  auto world = sinew::World::from_environment(how);
+  Bench(world, options).run();
+  return 0;
+} catch (const sinew::Error& e) {
+  std::fprintf(stderr, "overlap: %s\n", e.what());
+  return e.code() == sinew::Code::InvalidArgument ? 2 : 1;
+}

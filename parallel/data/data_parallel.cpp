@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data/equal_parameters.hpp>
+#include <sinew/parallel/data/step_memory.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
+
+/// A graph that runs, and where its gates and signals are: -1 those that it does not have.
+struct Phase {
+  struct UnitNodes {
+    std::int32_t before_forward = -1, after_forward = -1, before_backward = -1, after_backward = -1;
+  };
+
+  Phase(StepGraph graph, StepActions& actions, const std::vector<DataParameter>& parameters,
+        const std::vector<std::string>& units)
+      : runner(std::move(graph), actions) {
+    std::map<std::pair<NodeKind, std::string_view>, std::int32_t> by_name;
+    for (const Node& node : runner.graph().nodes)
+      by_name.emplace(std::pair(node.kind, std::string_view(node.name)),
+                      static_cast<std::int32_t>(&node - runner.graph().nodes.data()));
+    const auto find = [&](NodeKind kind, const std::string& name) {
+      const auto found = by_name.find({kind, name});
+      return found == by_name.end() ? -1 : found->second;
+    };
+    for (const std::string& unit : units)
+      units_.push_back({find(NodeKind::Gate, "forward " + unit), find(NodeKind::Signal, "forward done " + unit),
+                        find(NodeKind::Gate, "backward " + unit), find(NodeKind::Signal, "backward done " + unit)});
+    for (const DataParameter& p : parameters) gradients.push_back(find(NodeKind::Signal, "gradient " + p.path));
+    optimizer = find(NodeKind::Gate, "optimizer");
+    updated = find(NodeKind::Signal, "updated");
+  }
+
+  void gate(std::int32_t node) {
+    if (node >= 0) runner.gate(node);
+  }
+  void signal(std::int32_t node) {
+    if (node >= 0) runner.signal(node);
+  }
+
+  StepRunner runner;
+  std::vector<UnitNodes> units_;
+  std::vector<std::int32_t> gradients;  // by parameter
+  std::int32_t optimizer = -1, updated = -1;
+};
+
+/// The same step without sums of gradients, and without what follows from them.
+StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers) {
+  std::vector<TensorId> dropped(graph.tensors.size());
+  std::iota(dropped.begin(), dropped.end(), 0);
+  if (gathers) dropped.erase(dropped.begin(), dropped.begin() + static_cast<std::ptrdiff_t>(parameters));
+  StepGraph rest = drop_sync(graph, dropped);
+  std::erase_if(rest.nodes, [](const Node& n) { return n.name == "optimizer" || n.name == "updated"; });
+  return rest;
+}
+
+void require_lengths(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values) {
+  std::vector<std::string> wrong;
+  if (parameters.size() != values.size())
+    wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
+  for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
+    const std::size_t expected = static_cast<std::size_t>(parameters[i].elements) * size_of(parameters[i].dtype);
+    if (values[i].bytes != expected)
+      wrong.push_back(fmt::format("'{}' has a value of {} bytes, expected {}: {} elements of {}", parameters[i].path,
+                                  values[i].bytes, expected, parameters[i].elements, name_of(parameters[i].dtype)));
+  }
+  if (!wrong.empty()) throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
+}
+
+}  // namespace
+
+struct DataParallel::State {
+  Mesh* mesh;
+  std::vector<DataParameter> parameters;
+  DataRow row;
+  DataAxis sharded;
+  DataParallelOptions options;
+  StepMemory memory;
+  std::vector<std::string> units;
+  std::optional<Phase> synced, unsynced;
+  bool syncs = true;
+  bool rebuilds = false;
+
+  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o)
+      : mesh(&m),
+        parameters(std::move(p)),
+        row(r),
+        sharded(parallel::sharded_axis(r)),
+        options(o),
+        memory(m, parameters, row, std::move(allocate), options) {
+    for (const DataParameter& each : parameters) {
+      if (std::ranges::find(units, each.unit) == units.end()) units.push_back(each.unit);
+    }
+    rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
+  }
+
+  Phase& now() { return syncs ? *synced : *unsynced; }
+
+  void run(const StepPlan& plan) {
+    const bool gathers = sharded.parameter == Held::Sharded;
+    memory.place_gradients(plan.groups);
+    synced.emplace(plan.graph, memory, parameters, units);
+    unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
+  }
+
+  /// Once: buckets in the order in which rank 0's gradients came.
+  void rebuild(std::vector<std::int32_t> order) {
+    rebuilds = false;
+    for (const DataAxis& a : row.axes) mesh->along(a.axis).broadcast(order, 0).get();
+    run(plan_step(parameters, row, options.step, order));
+  }
+
+  std::vector<std::int32_t> order_of_gradients() const {
+    std::vector<std::int32_t> order;
+    for (const std::int32_t node : synced->runner.reported()) {
+      const auto p = std::ranges::find(synced->gradients, node);
+      if (p != synced->gradients.end()) order.push_back(static_cast<std::int32_t>(p - synced->gradients.begin()));
+    }
+    return order;
+  }
+};
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options) {
+  const StepPlan plan = plan_step(parameters, row, options.step);
+  require_lengths(parameters, values);
+  for (const DataAxis& a : row.axes) require_equal_parameters(mesh, a.axis, parameters, values);
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
+  state_->memory.place_values(plan.groups, values);
+  state_->run(plan);
+}
+
+DataParallel::DataParallel(DataParallel&&) noexcept = default;
+DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
+DataParallel::~DataParallel() = default;
+
+std::int32_t DataParallel::unit(std::string_view name) const {
+  const auto found = std::ranges::find(state_->units, name);
+  if (found != state_->units.end()) return static_cast<std::int32_t>(found - state_->units.begin());
+  throw Error(Code::InvalidArgument,
+              fmt::format("unit '{}': expected one of {}", name, fmt::join(state_->units, ", ")));
+}
+
+void DataParallel::before_forward(std::int32_t unit) {
+  state_->now().gate(state_->now().units_[at(unit)].before_forward);
+}
+void DataParallel::after_forward(std::int32_t unit) {
+  state_->now().signal(state_->now().units_[at(unit)].after_forward);
+}
+void DataParallel::before_backward(std::int32_t unit) {
+  state_->now().gate(state_->now().units_[at(unit)].before_backward);
+}
+void DataParallel::after_backward(std::int32_t unit) {
+  state_->now().signal(state_->now().units_[at(unit)].after_backward);
+}
+
+Buffer DataParallel::parameter(std::int32_t parameter) { return state_->memory.value(parameter); }
+Buffer DataParallel::gradient(std::int32_t parameter) { return state_->memory.gradient(parameter); }
+void DataParallel::gradient_ready(std::int32_t parameter) {
+  state_->now().signal(state_->now().gradients[at(parameter)]);
+}
+
+std::vector<OwnedPart> DataParallel::finish_backward() {
+  Phase& phase = state_->now();
+  if (state_->options.unused_are_zero) {
+    for (std::size_t p = 0; p < phase.gradients.size(); ++p) {
+      if (phase.runner.is_complete(phase.gradients[p])) continue;
+      (void)gradient(static_cast<std::int32_t>(p));
+      while (!phase.runner.is_complete(phase.gradients[p])) phase.runner.signal(phase.gradients[p]);
+    }
+  }
+  if (!state_->syncs) {
+    phase.runner.finish();
+    return {};
+  }
+  phase.gate(phase.optimizer);
+  return state_->memory.owned();
+}
+
+void DataParallel::updated() {
+  Phase& phase = *state_->synced;
+  phase.signal(phase.updated);
+  std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
+  phase.runner.finish();
+  if (state_->rebuilds) {
+    state_->rebuild(std::move(order));
+  } else {
+    state_->memory.clear_gradients();
+  }
+}
+
+DataParallel::NoSync::NoSync(DataParallel& of) : of_(&of) {
+  if (!of.state_->now().runner.idle())
+    throw Error(Code::InvalidArgument, "no_sync: in the middle of a step; expected between two of them");
+  of.state_->syncs = false;
+}
+DataParallel::NoSync::~NoSync() { of_->state_->syncs = true; }
+
+const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
+const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
+HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
+const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
+const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }
+
+}  // namespace sinew::parallel

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/held_memory.hpp>
+#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+
+namespace sinew::parallel {
+
+struct DataParallelOptions {
+  DataOptions step{};
+  ReduceOp gradients = ReduceOp::Average;  ///< or Sum
+  Determinism determinism = Determinism::Fast;
+  /// Parameters whose gradient was not reported when the backward pass ends count as reported, with what their
+  /// gradient holds: zero. Otherwise they are an error.
+  bool unused_are_zero = false;
+  /// Buckets follow the order in which gradients came in the first step, as rank 0 saw it. Rows that shard nothing.
+  bool rebuild_buckets = true;
+};
+
+/// What this rank's optimizer updates: elements [first, last) of a parameter, and their summed gradient.
+struct OwnedPart {
+  std::int32_t parameter = 0;
+  std::int64_t first = 0, last = 0;
+  DType dtype = DType::F32;
+  Buffer value, gradient;
+};
+
+/// Data parallelism over somebody's own engine: it holds parameters and gradients, the engine says what it is about to
+/// do and what it has done. A step:
+///
+///     for each unit:            before_forward(u); ...; after_forward(u);
+///     for each unit, backwards: before_backward(u); ... gradient(p) += ...; gradient_ready(p); ...; after_backward(u);
+///     for (OwnedPart& part : finish_backward()) ... update part.value by part.gradient ...;
+///     updated();
+///
+/// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
+/// updated(). Shape:    a buffer of parameter(p) or gradient(p) holds `elements` of its dtype. Thread:   the World's.
+/// With Drive::Thread exchanges go on while the engine computes. Lifetime: ends before mesh and World. parameter(p),
+/// where parameters are sharded, is there from before_forward or
+///           before_backward of its unit to the end of that; gradient(p) until finish_backward, which may move it.
+/// Errors:   InvalidArgument naming the parameter: reported twice, or never; what an exchange ends with, from the next
+///           call that waits.
+class SINEW_API DataParallel {
+ public:
+  /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
+  /// group for the sharded axis, and one for all others together ("dp-cp").
+  /// Errors: as plan_step; InvalidArgument for a buffer of another length than its parameter, and on all ranks alike
+  ///         for parameters that differ between them, naming the first.
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
+               const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});
+  DataParallel(DataParallel&&) noexcept;
+  DataParallel& operator=(DataParallel&&) noexcept;
+  ~DataParallel();
+
+  /// Units by name, in the order in which their first parameters come.
+  std::int32_t unit(std::string_view name) const;
+
+  void before_forward(std::int32_t unit);
+  void after_forward(std::int32_t unit);
+  void before_backward(std::int32_t unit);
+  void after_backward(std::int32_t unit);
+
+  Buffer parameter(std::int32_t parameter);
+  Buffer gradient(std::int32_t parameter);
+  /// The gradient is complete, or, of a parameter that is used several times, has had one more contribution.
+  void gradient_ready(std::int32_t parameter);
+
+  /// Returns when all gradients are summed; by parameter, ascending. Within no_sync(): empty, and the next forward pass
+  /// may begin.
+  std::vector<OwnedPart> finish_backward();
+  /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
+  void updated();
+
+  /// As long as it lives gradients are only added up on this rank, over as many backward passes as there are.
+  /// Errors: of the constructor, InvalidArgument in the middle of a step.
+  class [[nodiscard]] SINEW_API NoSync {
+   public:
+    explicit NoSync(DataParallel& of);
+    ~NoSync();
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    DataParallel* of_;
+  };
+  NoSync no_sync() { return NoSync(*this); }
+
+  const std::vector<DataParameter>& parameters() const noexcept;
+  /// The axis along which ranks own different parts; empty where each owns all.
+  const std::string& sharded_axis() const noexcept;
+  /// Where the optimizer's state comes from, too.
+  HeldMemory& memory() noexcept;
+  const HeldBytes& held() const noexcept;
+  /// The graph of a step as it runs now.
+  const StepGraph& graph() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sinew::parallel

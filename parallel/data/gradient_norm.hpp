@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/core/call_options.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+
+namespace sinew::parallel {
+
+/// Euclidean norm of all gradients of the whole model, each element once.
+/// spread: by parameter, the axes along which ranks hold different elements of it, "tp" or "pp-tp"; "" where each holds
+///         all. What data parallelism shards is known from `data`.
+/// Shape:  parts as finish_backward gave them. The mesh has a group for each distinct set of axes, with the sharded one
+///         of the row: "dp-tp".
+/// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce.
+/// Cost:   a pass over the parts; an all_reduce of 8 bytes for each distinct set of axes.
+SINEW_API double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
+                               const std::vector<std::string>& spread, const CallOptions& = {});
+
+/// What gradients are multiplied by so that their norm is at most `largest`. 1 where it is below, NaN where
+/// it is NaN.
+/// Source: torch.nn.utils.clip_grad_norm_, with its 1e-6.
+SINEW_API double clip_scale(double norm, double largest);
+
+}  // namespace sinew::parallel

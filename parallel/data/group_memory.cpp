@@ -1,0 +1,37 @@
+#include <utility>
+
+#include <sinew/parallel/data/group_memory.hpp>
+
+namespace sinew::parallel {
+
+GroupMemory::GroupMemory(HeldMemory& from, FlatGroup group, int index, Held held, Purpose purpose)
+    : from_(&from), group_(std::move(group)), index_(index) {
+  if (held == Held::Whole) {
+    whole_ = from.take(static_cast<std::size_t>(group_.bytes()), purpose);
+  } else {
+    shard_ = from.take(static_cast<std::size_t>(group_.shard_bytes()), purpose);
+  }
+}
+
+Buffer GroupMemory::whole() {
+  if (!whole_) whole_ = from_->take(static_cast<std::size_t>(group_.bytes()), Purpose::Underway);
+  return whole_.buffer();
+}
+
+Buffer GroupMemory::shard() const noexcept {
+  if (shard_) return shard_.buffer();
+  const auto bytes = static_cast<std::size_t>(group_.shard_bytes());
+  return whole_.buffer().part(static_cast<std::size_t>(index_) * bytes, bytes);
+}
+
+Buffer GroupMemory::part(std::size_t member, std::int64_t elements) {
+  const std::size_t element = size_of(group_.dtype);
+  return whole().part(static_cast<std::size_t>(group_.offsets[member]) * element,
+                      static_cast<std::size_t>(elements) * element);
+}
+
+void GroupMemory::free_whole() {
+  if (shard_) whole_ = {};
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/parallel/data/flat_group.hpp>
+#include <sinew/parallel/data/held_memory.hpp>
+
+namespace sinew::parallel {
+
+/// The memory of one flat group, of parameters or of gradients: the whole, which may come and go, and this rank's
+/// shard, which lies in the whole as long as that stays.
+class GroupMemory {
+ public:
+  /// held: between uses. Held::Whole: the whole stays; Sharded: only the shard does, and the whole is `Underway`.
+  GroupMemory(HeldMemory& from, FlatGroup group, int index, Held held, Purpose purpose);
+
+  const FlatGroup& group() const noexcept { return group_; }
+  /// The whole; makes it where it is not there.
+  Buffer whole();
+  bool has_whole() const noexcept { return static_cast<bool>(whole_); }
+  Buffer shard() const noexcept;
+  /// Where parameter number `member` of the group lies in the whole.
+  Buffer part(std::size_t member, std::int64_t elements);
+  void free_whole();
+
+ private:
+  HeldMemory* from_;
+  FlatGroup group_;
+  int index_;
+  HeldMemory::Piece whole_, shard_;
+};
+
+}  // namespace sinew::parallel

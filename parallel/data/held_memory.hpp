@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/memory.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew::parallel {
+
+/// What memory of a strategy is for.
+enum class Purpose : std::uint8_t { Parameter, Gradient, Optimizer, Underway };
+inline constexpr std::size_t kPurposes = 4;
+
+/// Bytes held, by purpose: now and at most so far. `Underway` is what only lives during a step: gathered parameters,
+/// gradients before they are scattered.
+struct HeldBytes {
+  std::array<std::size_t, kPurposes> now{};
+  std::array<std::size_t, kPurposes> most{};
+
+  std::size_t of(Purpose p) const noexcept { return now[static_cast<std::size_t>(p)]; }
+  std::size_t most_of(Purpose p) const noexcept { return most[static_cast<std::size_t>(p)]; }
+};
+
+/// Zeroed memory that peers of the host can read, and its account. World::allocate, as a function.
+using Allocate = std::function<Memory(std::size_t bytes)>;
+
+/// Gives memory and counts it. What was under way is kept for the next piece of its size, so that steps map nothing.
+/// Lifetime: outlives what it gave, and ends before the World.
+class SINEW_API HeldMemory {
+ public:
+  explicit HeldMemory(Allocate allocate) : allocate_(std::move(allocate)) {}
+
+  /// Counts itself off when it goes.
+  class SINEW_API Piece {
+   public:
+    Piece() = default;
+    Piece(HeldMemory& from, Memory memory, Purpose purpose) noexcept;
+    Piece(Piece&& other) noexcept;
+    Piece& operator=(Piece&& other) noexcept;
+    ~Piece();
+
+    Buffer buffer() const noexcept { return memory_.buffer(); }
+    explicit operator bool() const noexcept { return from_ != nullptr; }
+
+   private:
+    HeldMemory* from_ = nullptr;
+    Memory memory_;
+    Purpose purpose_ = Purpose::Parameter;
+  };
+
+  Piece take(std::size_t bytes, Purpose purpose);
+  const HeldBytes& held() const noexcept { return held_; }
+
+ private:
+  Allocate allocate_;
+  HeldBytes held_;
+  std::map<std::size_t, std::vector<Memory>> spare_;  // by bytes
+};
+
+}  // namespace sinew::parallel

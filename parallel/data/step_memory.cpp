@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <sinew/parallel/data/step_memory.hpp>
+
+namespace sinew::parallel {
+
+StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
+                       const DataParallelOptions& options)
+    : mesh_(&mesh),
+      parameters_(&parameters),
+      sharded_(sharded_axis(row)),
+      options_(options),
+      memory_(std::move(allocate)),
+      value_places_(parameters.size()),
+      gradient_places_(parameters.size()) {}
+
+std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,
+                                              Purpose purpose, std::vector<Spot>& places) {
+  const bool shards = sharded_.optimizer == Held::Sharded;
+  const int index = shards ? mesh_->index(sharded_.axis) : 0;
+  std::vector<GroupMemory> memory;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const int ranks = shards ? mesh_->size(sharded_.axis) : 1;
+    memory.emplace_back(memory_, flat_group(*parameters_, groups[g], ranks), index, held, purpose);
+    for (std::size_t m = 0; m < groups[g].size(); ++m) places[static_cast<std::size_t>(groups[g][m])] = {g, m};
+  }
+  return memory;
+}
+
+void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& groups,
+                              std::span<const ConstBuffer> values) {
+  values_ = laid_out(groups, sharded_.parameter, Purpose::Parameter, value_places_);
+  for (GroupMemory& memory : values_) {
+    const FlatGroup& group = memory.group();
+    const std::size_t element = size_of(group.dtype);
+    if (memory.has_whole()) {
+      for (std::size_t m = 0; m < group.parameters.size(); ++m) {
+        const ConstBuffer from = values[static_cast<std::size_t>(group.parameters[m])];
+        std::memcpy(memory.whole().data + static_cast<std::size_t>(group.offsets[m]) * element, from.data, from.bytes);
+      }
+      continue;
+    }
+    for (const ShardPart& part : parts_of(group, *parameters_, mesh_->index(sharded_.axis))) {
+      const ConstBuffer from = values[static_cast<std::size_t>(part.parameter)];
+      std::memcpy(memory.shard().data + static_cast<std::size_t>(part.at) * element,
+                  from.data + static_cast<std::size_t>(part.first) * element,
+                  static_cast<std::size_t>(part.last - part.first) * element);
+    }
+  }
+}
+
+void StepMemory::place_gradients(const std::vector<std::vector<std::int32_t>>& groups) {
+  gradients_ = laid_out(groups, sharded_.gradient, Purpose::Gradient, gradient_places_);
+}
+
+Buffer StepMemory::at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter) {
+  const auto p = static_cast<std::size_t>(parameter);
+  return memory[places[p].group].part(places[p].member, (*parameters_)[p].elements);
+}
+
+std::vector<OwnedPart> StepMemory::owned() {
+  const bool shards = sharded_.optimizer == Held::Sharded;
+  const int index = shards ? mesh_->index(sharded_.axis) : 0;
+  std::vector<OwnedPart> owned;
+  for (std::size_t g = 0; g < values_.size(); ++g) {
+    const FlatGroup& group = values_[g].group();
+    const std::size_t element = size_of(group.dtype);
+    for (const ShardPart& part : parts_of(group, *parameters_, index)) {
+      const std::size_t offset = static_cast<std::size_t>(part.at) * element;
+      const std::size_t bytes = static_cast<std::size_t>(part.last - part.first) * element;
+      owned.push_back({part.parameter, part.first, part.last, group.dtype, values_[g].shard().part(offset, bytes),
+                       shards ? gradients_[g].shard().part(offset, bytes) : gradient(part.parameter)});
+    }
+  }
+  std::ranges::sort(owned, {}, [](const OwnedPart& p) { return std::pair(p.parameter, p.first); });
+  return owned;
+}
+
+void StepMemory::clear_gradients() {
+  for (GroupMemory& memory : gradients_) {
+    if (memory.has_whole()) std::memset(memory.whole().data, 0, memory.whole().bytes);
+  }
+}
+
+GroupMemory& StepMemory::group_of(TensorId tensor) {
+  const auto n = parameters_->size();
+  const auto t = static_cast<std::size_t>(tensor);
+  return t < n ? values_[value_places_[t].group] : gradients_[gradient_places_[t - n].group];
+}
+
+Work StepMemory::start(const Node& exchange) {
+  GroupMemory& memory = group_of(exchange.tensors.front());
+  const DType dtype = memory.group().dtype;
+  Communicator& ranks = mesh_->along(exchange.axes);
+  const CallOptions call{.determinism = options_.determinism};
+  if (exchange.kind == NodeKind::AllGather) return ranks.all_gather(memory.shard(), memory.whole(), dtype, call);
+  if (exchange.kind == NodeKind::ReduceScatter)
+    return ranks.reduce_scatter(memory.whole(), memory.shard(), dtype, options_.gradients, call);
+  const Buffer both = exchange.parts ? memory.shard() : memory.whole();
+  return ranks.all_reduce(both, both, dtype, options_.gradients, call);
+}
+
+void StepMemory::finished(const Node&) {}
+
+void StepMemory::free(const Node& node) {
+  for (const TensorId t : node.tensors) group_of(t).free_whole();
+}
+
+}  // namespace sinew::parallel

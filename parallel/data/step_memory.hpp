@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data/group_memory.hpp>
+#include <sinew/parallel/step/runner.hpp>
+
+namespace sinew::parallel {
+
+/// The memory of all parameters and gradients of a row, and what the nodes of its graph do to it.
+class StepMemory final : public StepActions {
+ public:
+  StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
+             const DataParallelOptions& options);
+
+  /// Lays parameters out by `groups`, and copies this rank's part of `values` there.
+  void place_values(const std::vector<std::vector<std::int32_t>>& groups, std::span<const ConstBuffer> values);
+  /// Lays gradients out; those that there were are gone.
+  void place_gradients(const std::vector<std::vector<std::int32_t>>& groups);
+
+  Buffer value(std::int32_t parameter) { return at(values_, value_places_, parameter); }
+  Buffer gradient(std::int32_t parameter) { return at(gradients_, gradient_places_, parameter); }
+  /// By parameter, ascending.
+  std::vector<OwnedPart> owned();
+  /// Gradients that are whole between steps start the next one from zero.
+  void clear_gradients();
+  HeldMemory& memory() noexcept { return memory_; }
+  const HeldBytes& held() const noexcept { return memory_.held(); }
+
+  Work start(const Node& exchange) override;
+  void finished(const Node& exchange) override;
+  void free(const Node& node) override;
+
+ private:
+  struct Spot {
+    std::size_t group = 0, member = 0;
+  };
+
+  std::vector<GroupMemory> laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held, Purpose purpose,
+                                    std::vector<Spot>& places);
+  Buffer at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter);
+  GroupMemory& group_of(TensorId tensor);
+
+  Mesh* mesh_;
+  const std::vector<DataParameter>* parameters_;
+  DataAxis sharded_;
+  DataParallelOptions options_;
+  HeldMemory memory_;
+  std::vector<GroupMemory> values_, gradients_;
+  std::vector<Spot> value_places_, gradient_places_;  // by parameter
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/data/step_plan.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
+
+bool is_order_of_all(const Ids& ready, std::size_t n) {
+  Ids sorted = ready;
+  std::ranges::sort(sorted);
+  Ids all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return sorted == all;
+}
+
+void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready) {
+  std::vector<std::string> wrong = violations_of(row);
+  std::set<std::string_view> paths;
+  for (const DataParameter& p : parameters) {
+    if (p.path.empty()) wrong.emplace_back("a parameter has no path");
+    if (!paths.insert(p.path).second) wrong.push_back(fmt::format("'{}' is there twice", p.path));
+    if (p.elements < 1) wrong.push_back(fmt::format("'{}' has {} elements, expected at least 1", p.path, p.elements));
+    if (p.unit.empty()) wrong.push_back(fmt::format("'{}' belongs to no unit", p.path));
+    if (p.uses < 1) wrong.push_back(fmt::format("'{}' is used {} times, expected at least once", p.path, p.uses));
+  }
+  if (!ready.empty() && !is_order_of_all(ready, parameters.size()))
+    wrong.push_back(fmt::format("the order of gradients names {} of {} parameters, expected each once", ready.size(),
+                                parameters.size()));
+  if (!wrong.empty()) throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
+}
+
+class Planner {
+ public:
+  Planner(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready)
+      : parameters_(parameters), ready_(ready), sharded_(sharded_axis(row)) {
+    for (std::int32_t i = 0; i < count(); ++i) {
+      if (std::ranges::find(units_, unit_of(i)) == units_.end()) units_.push_back(unit_of(i));
+    }
+    if (ready_.empty()) {
+      ready_.resize(parameters_.size());
+      std::iota(ready_.rbegin(), ready_.rend(), 0);
+    }
+    for (const DataAxis& a : row.axes) {
+      if (a.optimizer == Held::Whole) whole_ += (whole_.empty() ? "" : "-") + a.axis;
+    }
+    for (const DataParameter& p : parameters_) plan_.graph.tensors.push_back({p.path, p.path, p.dtype, p.elements});
+    for (const DataParameter& p : parameters_)
+      plan_.graph.tensors.push_back({p.path + " gradient", p.path, p.dtype, p.elements});
+  }
+
+  StepPlan run(const DataOptions& options) && {
+    if (gathers()) {
+      backward_by_unit();
+    } else {
+      backward();
+      plan_.graph = bucket(std::move(plan_.graph), options.buckets);
+    }
+    find_groups();
+    add_exchanges();
+    plan_.graph = wait_late(issue_early(std::move(plan_.graph)));
+    if (gathers())
+      plan_.graph =
+          limit_in_flight(std::move(plan_.graph), options.gathered_bytes > 0 ? options.gathered_bytes : two_units());
+    return std::move(plan_);
+  }
+
+ private:
+  std::int32_t count() const noexcept { return static_cast<std::int32_t>(parameters_.size()); }
+  const std::string& unit_of(std::int32_t parameter) const noexcept { return parameters_[at(parameter)].unit; }
+  bool gathers() const noexcept { return sharded_.parameter == Held::Sharded; }
+  TensorId gradient(std::int32_t parameter) const noexcept { return count() + parameter; }
+
+  void add(Node node) { plan_.graph.nodes.push_back(std::move(node)); }
+  void exchange(NodeKind kind, const Ids& tensors, const std::string& axes, bool parts = false) {
+    add({.kind = kind, .tensors = tensors, .axes = axes, .exchange = next_, .parts = parts});
+    add({.kind = NodeKind::Wait, .tensors = tensors, .exchange = next_++});
+  }
+  void report(std::int32_t p) {
+    add({.kind = NodeKind::Signal,
+         .name = "gradient " + parameters_[at(p)].path,
+         .tensors = {gradient(p)},
+         .times = parameters_[at(p)].uses});
+  }
+  void sum(const Ids& gradients) {
+    const bool parts = sharded_.optimizer == Held::Sharded;
+    exchange(parts ? NodeKind::ReduceScatter : NodeKind::AllReduce, gradients, parts ? sharded_.axis : whole_);
+  }
+
+  void backward() {
+    for (const std::int32_t p : ready_) {
+      report(p);
+      sum({gradient(p)});
+    }
+  }
+
+  /// Parameters of a unit, those of one dtype side by side.
+  std::vector<Ids> groups_of(const std::string& unit) const {
+    std::map<DType, Ids> by_dtype;
+    for (std::int32_t i = 0; i < count(); ++i) {
+      if (unit_of(i) == unit) by_dtype[parameters_[at(i)].dtype].push_back(i);
+    }
+    std::vector<Ids> groups;
+    for (auto& [dtype, ids] : by_dtype) groups.push_back(std::move(ids));
+    return groups;
+  }
+  Ids parameters_of(const std::string& unit) const {
+    Ids ids;
+    for (std::int32_t i = 0; i < count(); ++i) {
+      if (unit_of(i) == unit) ids.push_back(i);
+    }
+    return ids;
+  }
+  Ids gradients_of(Ids group) const {
+    for (std::int32_t& id : group) id = gradient(id);
+    return group;
+  }
+
+  void backward_by_unit() {
+    for (std::size_t u = units_.size(); u-- > 0;) {
+      const Ids all = parameters_of(units_[u]);
+      add({.kind = NodeKind::Gate, .name = "backward " + units_[u], .tensors = all});
+      for (const std::int32_t p : ready_) {
+        if (unit_of(p) == units_[u]) report(p);
+      }
+      add({.kind = NodeKind::Signal, .name = "backward done " + units_[u], .tensors = all});
+      for (const Ids& group : groups_of(units_[u])) sum(gradients_of(group));
+    }
+  }
+
+  void find_groups() {
+    for (const Node& node : plan_.graph.nodes) {
+      next_ = std::max(next_, node.exchange + 1);
+      if (!is_exchange(node.kind)) continue;
+      Ids group = node.tensors;
+      for (std::int32_t& id : group) id -= count();
+      std::ranges::sort(group);
+      plan_.groups.push_back(std::move(group));
+    }
+  }
+
+  void gather(const std::string& unit) {
+    for (const Ids& group : groups_of(unit)) exchange(NodeKind::AllGather, group, sharded_.axis);
+  }
+
+  void forward_by_unit() {
+    for (const std::string& unit : units_) {
+      const Ids all = parameters_of(unit);
+      gather(unit);
+      add({.kind = NodeKind::Gate, .name = "forward " + unit, .tensors = all});
+      add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = all});
+      add({.kind = NodeKind::Free, .tensors = all});
+    }
+  }
+
+  /// To the backward pass with its sums: what they lead to, gathers, the update.
+  void add_exchanges() {
+    const std::vector<Node> backward_pass = std::exchange(plan_.graph.nodes, {});
+    if (gathers()) forward_by_unit();
+    for (const Node& node : backward_pass) {
+      const bool unit_begins = node.kind == NodeKind::Gate;
+      const bool unit_ends = node.kind == NodeKind::Signal && node.name.starts_with("backward done");
+      if (unit_begins) gather(unit_of(node.tensors.front()));
+      add(node);
+      if (unit_ends) add({.kind = NodeKind::Free, .tensors = node.tensors});
+      if (node.kind != NodeKind::Wait || sharded_.optimizer == Held::Whole) continue;
+      if (!whole_.empty()) exchange(NodeKind::AllReduce, node.tensors, whole_, true);
+      if (sharded_.gradient == Held::Sharded) add({.kind = NodeKind::Free, .tensors = node.tensors});
+    }
+    Ids all(parameters_.size());
+    std::iota(all.begin(), all.end(), 0);
+    add({.kind = NodeKind::Gate,
+         .name = "optimizer",
+         .tensors = gradients_of(all),
+         .parts = sharded_.gradient == Held::Sharded});
+    add({.kind = NodeKind::Signal, .name = "updated", .tensors = all});
+    if (gathers() || sharded_.optimizer == Held::Whole) return;
+    for (const Ids& group : plan_.groups) exchange(NodeKind::AllGather, group, sharded_.axis);
+  }
+
+  /// Room for the largest two units that follow each other, and for the gradients of as many.
+  std::int64_t two_units() const {
+    std::int64_t most = 0, last = 0;
+    for (const std::string& unit : units_) {
+      std::int64_t bytes = 0;
+      for (const std::int32_t p : parameters_of(unit)) bytes += plan_.graph.tensors[at(p)].bytes();
+      most = std::max(most, last + bytes);
+      last = bytes;
+    }
+    return 2 * most;
+  }
+
+  const std::vector<DataParameter>& parameters_;
+  Ids ready_;
+  std::vector<std::string> units_;
+  DataAxis sharded_;   // the axis that shards; without a name where none does
+  std::string whole_;  // the others, flattened
+  std::int32_t next_ = 0;
+  StepPlan plan_;
+};
+
+}  // namespace
+
+StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row, const DataOptions& options,
+                   const std::vector<std::int32_t>& ready) {
+  require_sound(parameters, row, ready);
+  return Planner(parameters, row, ready).run(options);
+}
+
+}  // namespace sinew::parallel

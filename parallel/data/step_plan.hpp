@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/step/graph.hpp>
+#include <sinew/parallel/step/passes.hpp>
+
+namespace sinew::parallel {
+
+/// What data parallelism is told about a parameter. `path` ("blocks.3.attention.weight") names it and says which layer
+/// and block it belongs to.
+struct DataParameter {
+  std::string path;
+  DType dtype = DType::F32;
+  std::int64_t elements = 0;
+  std::string unit;       ///< what the engine runs as one: a block. Its parameters are gathered and freed together
+  std::int32_t uses = 1;  ///< how often a backward pass reports its gradient
+};
+
+struct DataOptions {
+  BucketPolicy buckets = ByteBuckets{};
+  /// Of gathered parameters, this step's and those fetched ahead. 0: no bound.
+  std::int64_t gathered_bytes = 0;
+};
+
+/// A step of a row: its graph, and which tensors lie side by side in memory.
+/// Tensor i of the graph is the whole of parameter i, tensor n + i its gradient, of n parameters.
+/// Gates of the engine: "forward UNIT" and "backward UNIT" before each, "optimizer" before the update; signals:
+/// "forward done UNIT", "backward done UNIT", "gradient PATH", "updated".
+struct StepPlan {
+  StepGraph graph;
+  /// Parameters that travel together, in the order in which they lie; each in exactly one group.
+  std::vector<std::vector<std::int32_t>> groups;
+};
+
+/// Units in the order in which their first parameter comes; the backward pass goes the other way.
+/// `ready`: the parameters in the order in which their gradients come, {}: last first. With sharded parameters each
+/// unit is a bucket, whatever the policy.
+/// Errors: InvalidArgument that lists everything that is wrong: rules of the row, a path that is empty or there twice,
+///         no elements, no unit, `ready` that is no order of all.
+SINEW_API StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row,
+                             const DataOptions& options = {}, const std::vector<std::int32_t>& ready = {});
+
+}  // namespace sinew::parallel

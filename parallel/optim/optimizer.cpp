@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/optim/kernels.hpp>
+#include <sinew/parallel/optim/optimizer.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr std::size_t kNarrowBlock = 1024;  // elements of 16 bits that are computed at once
+
+bool is_narrow(DType t) noexcept { return t == DType::BF16 || t == DType::F16; }
+std::size_t state_size_of(DType t) noexcept { return t == DType::F64 ? sizeof(double) : sizeof(float); }
+
+class Complaints {
+ public:
+  void unless(bool holds, std::string_view name, double found, std::string_view expected) {
+    if (!holds) all_.push_back(fmt::format("{} {}: expected {}", name, found, expected));
+  }
+  void raise(std::string_view who) const {
+    if (!all_.empty()) throw Error(Code::InvalidArgument, fmt::format("{}: {}", who, fmt::join(all_, "; ")));
+  }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+void require_sound(const SgdOptions& o) {
+  Complaints c;
+  c.unless(o.rate >= 0, "rate", o.rate, "0 or more");
+  c.unless(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "0 to below 1");
+  c.unless(o.weight_decay >= 0, "weight_decay", o.weight_decay, "0 or more");
+  c.unless(!o.nesterov || o.momentum > 0, "momentum", o.momentum, "more than 0 with nesterov");
+  c.raise("sgd");
+}
+
+void require_sound(const AdamOptions& o) {
+  Complaints c;
+  c.unless(o.rate >= 0, "rate", o.rate, "0 or more");
+  c.unless(o.beta1 >= 0 && o.beta1 < 1, "beta1", o.beta1, "0 to below 1");
+  c.unless(o.beta2 >= 0 && o.beta2 < 1, "beta2", o.beta2, "0 to below 1");
+  c.unless(o.epsilon > 0, "epsilon", o.epsilon, "more than 0");
+  c.unless(o.weight_decay >= 0, "weight_decay", o.weight_decay, "0 or more");
+  c.raise("adam");
+}
+
+AdamStep step_of(const AdamOptions& o, double rate, std::int64_t t, double scale) {
+  const double n = static_cast<double>(t);
+  return {.beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .epsilon = o.epsilon,
+          .rate = rate / (1 - std::pow(o.beta1, n)),
+          .root_scale = 1 / std::sqrt(1 - std::pow(o.beta2, n)),
+          .keep = o.decoupled ? 1 - rate * o.weight_decay : 1,
+          .decay = o.decoupled ? 0 : o.weight_decay,
+          .scale = scale};
+}
+
+SgdStep step_of(const SgdOptions& o, double rate, std::int64_t t, double scale) {
+  return {rate, o.momentum, o.weight_decay, scale, o.nesterov, t == 1};
+}
+
+template <class T>
+void apply(const AdamStep& step, T* value, const T* gradient, T* state, std::size_t stride, std::size_t count) {
+  adam(value, gradient, state, state + stride, count, step);
+}
+template <class T>
+void apply(const SgdStep& step, T* value, const T* gradient, T* state, std::size_t, std::size_t count) {
+  sgd(value, gradient, step.momentum > 0 ? state : nullptr, count, step);
+}
+
+void widen(const std::uint16_t* from, DType dtype, float* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = dtype == DType::BF16 ? to_float(BFloat16{from[i]}) : to_float(Half{from[i]});
+}
+void narrow(const float* from, DType dtype, std::uint16_t* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] = dtype == DType::BF16 ? to_bfloat16(from[i]).bits : to_half(from[i]).bits;
+}
+
+/// state: the master values, then what the step keeps.
+template <class Step>
+void apply_narrow(const Step& step, const OwnedPart& part, float* state, std::size_t count) {
+  auto* value = reinterpret_cast<std::uint16_t*>(part.value.data);
+  const auto* gradient = reinterpret_cast<const std::uint16_t*>(part.gradient.data);
+  std::array<float, kNarrowBlock> wide;
+  for (std::size_t i = 0; i < count; i += kNarrowBlock) {
+    const std::size_t n = std::min(kNarrowBlock, count - i);
+    widen(gradient + i, part.dtype, wide.data(), n);
+    apply(step, state + i, wide.data(), state + count + i, count, n);
+    narrow(state + i, part.dtype, value + i, n);
+  }
+}
+
+template <class T>
+T* typed(Buffer b) noexcept {
+  return reinterpret_cast<T*>(b.data);
+}
+
+template <class Step>
+void apply_to(const Step& step, const OwnedPart& part, std::byte* state) {
+  const auto count = static_cast<std::size_t>(part.last - part.first);
+  if (is_narrow(part.dtype)) {
+    apply_narrow(step, part, reinterpret_cast<float*>(state), count);
+  } else if (part.dtype == DType::F32) {
+    apply(step, typed<float>(part.value), typed<float>(part.gradient), reinterpret_cast<float*>(state), count, count);
+  } else {
+    apply(step, typed<double>(part.value), typed<double>(part.gradient), reinterpret_cast<double*>(state), count,
+          count);
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(HeldMemory& memory, const SgdOptions& options)
+    : memory_(&memory), options_(options), rate_(options.rate) {
+  require_sound(options);
+}
+Optimizer::Optimizer(HeldMemory& memory, const AdamOptions& options)
+    : memory_(&memory), options_(options), rate_(options.rate) {
+  require_sound(options);
+}
+
+int Optimizer::words_of_state() const noexcept {
+  if (const auto* s = std::get_if<SgdOptions>(&options_)) return s->momentum > 0 ? 1 : 0;
+  return 2;
+}
+
+void Optimizer::make_state(std::span<const OwnedPart> parts) {
+  std::size_t end = 0;
+  for (const OwnedPart& p : parts) {
+    if (!is_narrow(p.dtype) && p.dtype != DType::F32 && p.dtype != DType::F64)
+      throw Error(Code::InvalidArgument, fmt::format("optimizer: parameter {} is of {}, expected f16, bf16, f32 or f64",
+                                                     p.parameter, name_of(p.dtype)));
+    const std::size_t size = state_size_of(p.dtype);
+    end = (end + size - 1) / size * size;
+    slots_.push_back({p.parameter, p.first, p.last, p.dtype, end});
+    const int words = words_of_state() + (is_narrow(p.dtype) ? 1 : 0);
+    end += static_cast<std::size_t>(p.last - p.first) * static_cast<std::size_t>(words) * size;
+  }
+  state_ = memory_->take(end, Purpose::Optimizer);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!is_narrow(parts[i].dtype)) continue;
+    widen(typed<std::uint16_t>(parts[i].value), parts[i].dtype,
+          reinterpret_cast<float*>(state_.buffer().data + slots_[i].offset),
+          static_cast<std::size_t>(parts[i].last - parts[i].first));
+  }
+}
+
+void Optimizer::require_same(std::span<const OwnedPart> parts) const {
+  const auto same = [](const OwnedPart& p, const Slot& s) {
+    return p.parameter == s.parameter && p.first == s.first && p.last == s.last && p.dtype == s.dtype;
+  };
+  if (std::ranges::equal(parts, slots_, same)) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("optimizer: {} parts that are not the {} of its first step; expected the same ones",
+                          parts.size(), slots_.size()));
+}
+
+void Optimizer::update(std::span<const OwnedPart> parts, double scale) {
+  if (steps_ == 0) {
+    slots_.clear();
+    make_state(parts);
+  }
+  require_same(parts);
+  ++steps_;
+  std::visit(
+      [&](const auto& options) {
+        const auto step = step_of(options, rate_, steps_, scale);
+        for (std::size_t i = 0; i < parts.size(); ++i)
+          apply_to(step, parts[i], state_.buffer().data + slots_[i].offset);
+      },
+      options_);
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data/held_memory.hpp>
+
+namespace sinew::parallel {
+
+/// value -= rate * (momentum * velocity + gradient), and so on.
+/// Source: as torch.optim.SGD: velocity = momentum * velocity + gradient, which starts as the first gradient.
+struct SgdOptions {
+  double rate = 0.01;
+  double momentum = 0;
+  double weight_decay = 0;  ///< times the value, added to the gradient
+  bool nesterov = false;
+};
+
+/// Source: Kingma and Ba, arXiv 1412.6980; decoupled weight decay: Loshchilov and Hutter, arXiv 1711.05101 (AdamW).
+struct AdamOptions {
+  double rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = true;  ///< decay takes its part of the value, else it is added to the gradient
+};
+
+/// Updates the parts of parameters that this rank owns; so its state is sharded as the row says.
+/// f32 and f64 are computed as they are. Of bf16 and f16 it keeps the values in f32 (master weights), computes in f32
+/// and rounds once per step.
+/// Units: bytes of state per element. Adam: 8 for f32, 16 for f64, 12 for 16 bits; SGD: the momentum and the master.
+class SINEW_API Optimizer {
+ public:
+  /// Lifetime: `memory` outlives it.
+  /// Errors: InvalidArgument that lists all options out of range.
+  Optimizer(HeldMemory& memory, const SgdOptions& options);
+  Optimizer(HeldMemory& memory, const AdamOptions& options);
+
+  /// One step. Gradients are multiplied by `scale` first: what clipping and loss scaling ask for.
+  /// Errors: InvalidArgument where the parts are not those of the first step, or of a dtype that is no float of 16, 32
+  ///         or 64 bits, naming the parameter's number.
+  void update(std::span<const OwnedPart> parts, double scale = 1);
+
+  void set_rate(double rate) noexcept { rate_ = rate; }
+  std::int64_t steps() const noexcept { return steps_; }
+
+ private:
+  struct Slot {
+    std::int32_t parameter;
+    std::int64_t first, last;
+    DType dtype;
+    std::size_t offset;  // of its state, in bytes
+  };
+
+  int words_of_state() const noexcept;
+  void make_state(std::span<const OwnedPart> parts);
+  void require_same(std::span<const OwnedPart> parts) const;
+
+  HeldMemory* memory_;
+  std::variant<SgdOptions, AdamOptions> options_;
+  double rate_;
+  std::int64_t steps_ = 0;
+  std::vector<Slot> slots_;
+  HeldMemory::Piece state_;
+};
+
+}  // namespace sinew::parallel

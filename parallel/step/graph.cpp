@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/parallel/step/graph.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::string amount(std::int64_t bytes) {
+  if (bytes < 1 << 10) return fmt::format("{} B", bytes);
+  return bytes < 1 << 20 ? fmt::format("{:.4g} KiB", static_cast<double>(bytes) / (1 << 10))
+                         : fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string line_of(const StepGraph& graph, const Node& node) {
+  std::vector<std::string_view> names;
+  for (const TensorId t : node.tensors) names.push_back(graph.tensors[static_cast<std::size_t>(t)].name);
+  const std::string tensors = fmt::format("{}", fmt::join(names, ", "));
+  switch (node.kind) {
+    case NodeKind::Gate: return fmt::format("gate {}: reads {}", node.name, names.empty() ? "nothing" : tensors);
+    case NodeKind::Signal:
+      return fmt::format("signal {}{}: {}", node.name, node.times > 1 ? fmt::format(" ({} times)", node.times) : "",
+                         names.empty() ? "nothing" : tensors);
+    case NodeKind::AllGather:
+    case NodeKind::ReduceScatter:
+    case NodeKind::AllReduce:
+      return fmt::format("{} {} over {}: {} ({})", name_of(node.kind), node.exchange, node.axes, tensors,
+                         amount(graph.bytes(node)));
+    case NodeKind::Wait: return fmt::format("wait {}", node.exchange);
+    case NodeKind::Free: return fmt::format("free {} ({})", tensors, amount(graph.bytes(node)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(NodeKind kind) noexcept {
+  constexpr std::array<std::string_view, 7> kNames = {"gate",       "signal", "all_gather", "reduce_scatter",
+                                                      "all_reduce", "wait",   "free"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::int64_t StepGraph::bytes(const Node& node) const noexcept {
+  std::int64_t sum = 0;
+  for (const TensorId t : node.tensors) sum += tensors[static_cast<std::size_t>(t)].bytes();
+  return sum;
+}
+
+std::int32_t StepGraph::next_exchange() const noexcept {
+  std::int32_t next = 0;
+  for (const Node& node : nodes) next = std::max(next, node.exchange + 1);
+  return next;
+}
+
+std::string StepGraph::to_string() const {
+  std::string text;
+  for (const Node& node : nodes) text += line_of(*this, node) + "\n";
+  return text;
+}
+
+}  // namespace sinew::parallel

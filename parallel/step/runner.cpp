@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/step/runner.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+StepRunner::StepRunner(StepGraph graph, StepActions& actions)
+    : graph_(std::move(graph)), actions_(&actions), needs_(needs_of(graph_)), needed_by_(graph_.nodes.size()) {
+  const std::string wrong = check(graph_);
+  if (!wrong.empty()) throw Error(Code::InvalidArgument, "step graph: " + wrong);
+  std::vector<std::int32_t> started(at(graph_.next_exchange()), -1);
+  wait_of_.assign(started.size(), -1);
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    const auto self = static_cast<std::int32_t>(i);
+    for (const std::int32_t need : needs_[i]) needed_by_[at(need)].push_back(self);
+    if (is_exchange(node.kind)) {
+      exchanges_.push_back(self);
+      started[at(node.exchange)] = self;
+    } else if (node.kind == NodeKind::Wait) {
+      wait_of_[at(node.exchange)] = self;
+    }
+  }
+  begin();
+}
+
+std::int32_t StepRunner::find(NodeKind kind, std::string_view name) const {
+  const auto found =
+      std::ranges::find_if(graph_.nodes, [&](const Node& n) { return n.kind == kind && n.name == name; });
+  if (found != graph_.nodes.end()) return static_cast<std::int32_t>(found - graph_.nodes.begin());
+  throw Error(Code::InvalidArgument, fmt::format("step: there is no {} '{}'", name_of(kind), name));
+}
+
+void StepRunner::begin() {
+  states_.assign(graph_.nodes.size(), {});
+  for (std::size_t i = 0; i < needs_.size(); ++i) states_[i].unmet = static_cast<std::int32_t>(needs_[i].size());
+  reported_.clear();
+  underway_.clear();
+  next_ = 0;
+}
+
+void StepRunner::signal(std::int32_t node) {
+  State& state = states_[at(node)];
+  if (state.done) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("step: '{}' was reported {} times, expected {} in a step", graph_.nodes[at(node)].name,
+                            state.reports + 1, graph_.nodes[at(node)].times));
+  }
+  if (state.reports++ == 0) reported_.push_back(node);
+  if (state.reports < graph_.nodes[at(node)].times) return;
+  done(node);
+  start_ready();
+}
+
+void StepRunner::done(std::int32_t node) {
+  states_[at(node)].done = true;
+  for (const std::int32_t next : needed_by_[at(node)]) {
+    if (--states_[at(next)].unmet > 0 || graph_.nodes[at(next)].kind != NodeKind::Free) continue;
+    actions_->free(graph_.nodes[at(next)]);
+    done(next);
+  }
+}
+
+void StepRunner::start_ready() {
+  for (;;) {
+    while (!underway_.empty() && underway_.front().work.done()) finish_first();
+    if (next_ == exchanges_.size() || states_[at(exchanges_[next_])].unmet > 0) return;
+    const std::int32_t node = exchanges_[next_++];
+    underway_.push_back({node, actions_->start(graph_.nodes[at(node)])});
+    done(node);
+  }
+}
+
+void StepRunner::finish_first() {
+  Underway first = std::move(underway_.front());
+  underway_.pop_front();
+  first.work.get();
+  const Node& node = graph_.nodes[at(first.node)];
+  actions_->finished(node);
+  done(wait_of_[at(node.exchange)]);
+}
+
+void StepRunner::gate(std::int32_t node) {
+  start_ready();
+  for (const std::int32_t wait : needs_[at(node)]) {
+    while (!states_[at(wait)].done) {
+      if (underway_.empty()) complain(wait);
+      finish_first();
+      start_ready();
+    }
+  }
+  states_[at(node)].done = true;
+}
+
+void StepRunner::finish() {
+  try {
+    start_ready();
+    while (!underway_.empty()) {
+      finish_first();
+      start_ready();
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (graph_.nodes[i].kind != NodeKind::Gate && !states_[i].done) complain(static_cast<std::int32_t>(i));
+    }
+  } catch (...) {
+    begin();
+    throw;
+  }
+  begin();
+}
+
+void StepRunner::complain(std::int32_t node) const {
+  std::vector<std::string> missing;
+  std::vector<std::int32_t> open{node};
+  std::vector<bool> seen(graph_.nodes.size(), false);
+  while (!open.empty()) {
+    const std::int32_t i = open.back();
+    open.pop_back();
+    if (seen[at(i)] || states_[at(i)].done) continue;
+    seen[at(i)] = true;
+    const Node& n = graph_.nodes[at(i)];
+    if (n.kind == NodeKind::Signal)
+      missing.push_back(n.times == 1 ? fmt::format("'{}'", n.name)
+                                     : fmt::format("'{}' ({} of {} times)", n.name, states_[at(i)].reports, n.times));
+    open.insert(open.end(), needs_[at(i)].begin(), needs_[at(i)].end());
+  }
+  throw Error(Code::InvalidArgument, fmt::format("step: not reported: {}", fmt::join(missing, ", ")));
+}
+
+}  // namespace sinew::parallel

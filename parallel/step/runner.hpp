@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/core/work.hpp>
+#include <sinew/parallel/step/graph.hpp>
+
+namespace sinew::parallel {
+
+/// What a graph's nodes do to memory and links: the strategy's side of StepRunner.
+class StepActions {
+ public:
+  virtual ~StepActions() = default;
+  /// Starts an exchange. Called in the order of the graph, on all ranks alike.
+  virtual Work start(const Node& exchange) = 0;
+  /// After a Wait: the exchange is over and its data are there.
+  virtual void finished(const Node& exchange) = 0;
+  virtual void free(const Node& node) = 0;
+};
+
+/// Runs a graph step by step: the engine says what it has done and what it is about to do, which releases the nodes.
+/// Thread:   the World's. Exchanges go on between the calls where the World has Drive::Thread.
+/// Lifetime: `actions` outlives it.
+/// Errors:   InvalidArgument for a graph that check() refuses; what exchanges end with is thrown by gate() and
+/// finish(). Cost:     a few memory accesses per signal and node that it releases.
+class SINEW_API StepRunner {
+ public:
+  StepRunner(StepGraph graph, StepActions& actions);
+
+  const StepGraph& graph() const noexcept { return graph_; }
+  /// The gate or signal of that name, for the calls below.
+  /// Errors: InvalidArgument naming it.
+  std::int32_t find(NodeKind kind, std::string_view name) const;
+
+  /// Errors: InvalidArgument naming the signal when it is reported more often than it may be in a step.
+  void signal(std::int32_t node);
+  /// Returns when everything that the gate needs has arrived.
+  /// Errors: InvalidArgument naming the signals that were not reported where an exchange could not start.
+  void gate(std::int32_t node);
+  /// Ends the step: every exchange is over, every signal reported; the next one may begin.
+  /// Errors: as gate(). The step is over all the same.
+  void finish();
+  /// Whether the signal has had all its reports in this step.
+  bool is_complete(std::int32_t signal) const noexcept { return states_[static_cast<std::size_t>(signal)].done; }
+  /// Between steps: nothing was reported, nothing has started.
+  bool idle() const noexcept { return reported_.empty() && next_ == 0; }
+  /// The signals of this step by their first report.
+  const std::vector<std::int32_t>& reported() const noexcept { return reported_; }
+
+ private:
+  struct State {
+    std::int32_t unmet = 0;
+    std::int32_t reports = 0;
+    bool done = false;
+  };
+  struct Underway {
+    std::int32_t node = -1;  // the exchange
+    Work work;
+  };
+
+  void begin();
+  void done(std::int32_t node);
+  void start_ready();
+  void finish_first();
+  [[noreturn]] void complain(std::int32_t node) const;
+
+  StepGraph graph_;
+  StepActions* actions_;
+  std::vector<std::vector<std::int32_t>> needs_, needed_by_;
+  std::vector<std::int32_t> exchanges_, wait_of_;  // of the latter: by number of the exchange
+  std::vector<State> states_;
+  std::vector<std::int32_t> reported_;
+  std::deque<Underway> underway_;
+  std::size_t next_ = 0;  // of exchanges_
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/optim/optimizer.hpp>
+#include <support/worlds.hpp>
+
+#include "../support/small.hpp"
+
+namespace sinew::parallel {
+namespace {
+
+using sinew::test::complaint;
+using sinew::test::on_threads;
+using sinew::test::only;
+using sinew::test::require;
+using test::bytes_of;
+using test::Small;
+
+std::vector<DataParameter> two_parameters() {
+  return {{.path = "a.weight", .elements = 5, .unit = "a"}, {.path = "b.weight", .elements = 6, .unit = "b"}};
+}
+
+TEST(DataParallel, NamesAParameterWhoseValuesDiffer_OnAllRanks) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const float value = world.rank() == 2 ? 1.5F : 1.0F;
+    const std::string what = complaint([&] { Small(world, "ddp", two_parameters(), {}, value); });
+    require(
+        what.find("parameter 'a.weight': the values of rank 2 along 'dp' are not those of rank 0") != std::string::npos,
+        what);
+  });
+}
+
+TEST(DataParallel, NamesAParameterWhoseShapeDiffers_OnAllRanks) {
+  on_threads(3, only("inproc"), [](World& world) {
+    std::vector<DataParameter> list = two_parameters();
+    if (world.rank() == 1) list[1].elements = 7;
+    const std::string what = complaint([&] { Small(world, "zero3", list); });
+    require(what.find("parameter 1") != std::string::npos && what.find("b.weight f32 7") != std::string::npos, what);
+  });
+}
+
+TEST(DataParallel, NamesAGradientThatIsReportedTwice) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "ddp", two_parameters());
+    small.data->gradient_ready(1);
+    const std::string what = complaint([&] { small.data->gradient_ready(1); });
+    require(what.find("'gradient b.weight' was reported 2 times, expected 1") != std::string::npos, what);
+  });
+}
+
+TEST(DataParallel, NamesAGradientThatIsNeverReported) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "zero1", two_parameters());
+    small.data->gradient_ready(1);
+    const std::string what = complaint([&] { (void)small.data->finish_backward(); });
+    require(what.find("not reported: 'gradient a.weight'") != std::string::npos, what);
+  });
+}
+
+TEST(DataParallel, TakesUnusedParametersAsZeroIfToldTo) {
+  on_threads(2, only("inproc"), [](World& world) {
+    DataParallelOptions options{};
+    options.unused_are_zero = true;
+    Small small(world, "zero2", two_parameters(), options);
+    auto* g = reinterpret_cast<float*>(small.data->gradient(1).data);
+    std::fill_n(g, 6, static_cast<float>(1 + world.rank()));
+    small.data->gradient_ready(1);
+    for (const OwnedPart& part : small.data->finish_backward()) {
+      for (std::int64_t k = 0; k < part.last - part.first; ++k)
+        require(reinterpret_cast<const float*>(part.gradient.data)[k] == (part.parameter == 1 ? 1.5F : 0.0F),
+                "gradient");
+    }
+    small.data->updated();
+  });
+}
+
+TEST(DataParallel, WaitsForBothUsesOfAParameter) {
+  on_threads(2, only("inproc"), [](World& world) {
+    std::vector<DataParameter> list = two_parameters();
+    list[0].uses = 2;
+    Small small(world, "ddp", list);
+    for (int use = 0; use < 2; ++use) {
+      auto* g = reinterpret_cast<float*>(small.data->gradient(0).data);
+      for (int k = 0; k < 5; ++k) g[k] += 2;
+      small.data->gradient_ready(0);
+      if (use == 0) small.data->gradient_ready(1);
+    }
+    const auto owned = small.data->finish_backward();
+    require(reinterpret_cast<const float*>(owned[0].gradient.data)[4] == 4.0F, "both contributions");
+    small.data->updated();
+  });
+}
+
+TEST(DataParallel, RebuildsBucketsInTheOrderThatRankZeroSaw) {
+  on_threads(3, only("inproc"), [](World& world) {
+    DataParallelOptions options{};
+    options.step.buckets = NoBuckets{};
+    Small small(world, "ddp", two_parameters(), options);
+    const auto first_summed = [&] {
+      const auto& nodes = small.data->graph().nodes;
+      return std::ranges::find(nodes, NodeKind::AllReduce, &Node::kind)->tensors.front() - 2;
+    };
+    require(first_summed() == 1, "last parameter first");
+    for (int step = 0; step < 3; ++step) {
+      for (const int p : world.rank() == 1 ? std::vector{1, 0} : std::vector{0, 1}) {
+        auto* g = reinterpret_cast<float*>(small.data->gradient(p).data);
+        require(g[0] == 0, "gradients start from zero");
+        g[0] = static_cast<float>(world.rank());
+        small.data->gradient_ready(p);
+      }
+      for (const OwnedPart& part : small.data->finish_backward())
+        require(reinterpret_cast<const float*>(part.gradient.data)[0] == 1.0F, "average");
+      small.data->updated();
+      require(first_summed() == 0, "the order of rank 0");
+    }
+  });
+}
+
+TEST(DataParallel, RefusesNoSyncInTheMiddleOfAStep) {
+  on_threads(1, only("inproc"), [](World& world) {
+    Small small(world, "ddp", two_parameters());
+    small.data->gradient_ready(1);
+    require(complaint([&] { (void)small.data->no_sync(); }).find("in the middle of a step") != std::string::npos,
+            "refused");
+  });
+}
+
+/// Bytes between steps of mixed-precision Adam, P parameters in bf16 on N ranks, against Rajbhandari et al.
+TEST(DataParallel, HoldsWhatTheRowSays) {
+  on_threads(4, only("inproc"), [](World& world) {
+    std::vector<DataParameter> list;
+    double p = 0;
+    for (int i = 0; i < 12; ++i) {
+      const std::string unit = std::to_string(i);
+      list.push_back(
+          {.path = std::string("blocks.") + unit, .dtype = DType::BF16, .elements = 10007 + 131 * i, .unit = unit});
+      p += static_cast<double>(list.back().elements);
+    }
+    constexpr double kN = 4;
+    for (const auto& [row, expected] : {std::pair{"ddp", 16 * p},
+                                        {"zero1", 4 * p + 12 * p / kN},
+                                        {"zero2", 2 * p + 14 * p / kN},
+                                        {"zero3", 16 * p / kN}}) {
+      Mesh mesh(world.communicator(), Factorisation({{"dp", 4}}));
+      std::vector<std::vector<std::uint16_t>> memory;
+      std::vector<ConstBuffer> values;
+      for (const DataParameter& each : list) memory.emplace_back(static_cast<std::size_t>(each.elements));
+      for (const auto& v : memory) values.push_back(bytes_of(v));
+      DataParallel data(mesh, list, values, data_row(row, {"dp"}),
+                        [&](std::size_t bytes) { return world.allocate(bytes); });
+      Optimizer adam(data.memory(), AdamOptions{});
+      for (int u = 0; u < 12; ++u) data.before_forward(u), data.after_forward(u);
+      for (int u = 12; u-- > 0;) {
+        data.before_backward(u);
+        (void)data.gradient(u);
+        data.gradient_ready(u);
+        data.after_backward(u);
+      }
+      adam.update(data.finish_backward());
+      data.updated();
+      double held = 0;
+      for (const Purpose each : {Purpose::Parameter, Purpose::Gradient, Purpose::Optimizer})
+        held += static_cast<double>(data.held().of(each));
+      require(std::abs(held / expected - 1) < 0.02, std::string(row) + " holds " + std::to_string(held / p) + " P");
+      require(data.held().of(Purpose::Underway) == 0, std::string(row) + ": something is under way between steps");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sinew::parallel

@@ -1,0 +1,99 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/parallel/data/gradient_norm.hpp>
+#include <sinew/parallel/data/weighted_loss.hpp>
+#include <support/worlds.hpp>
+
+#include "../support/small.hpp"
+
+namespace sinew::parallel {
+namespace {
+
+using sinew::test::complaint;
+using sinew::test::on_threads;
+using sinew::test::only;
+using sinew::test::require;
+using test::bytes_of;
+using test::Small;
+
+void fill(DataParallel& data, std::int32_t parameter, float value) {
+  const Buffer g = data.gradient(parameter);
+  std::fill_n(reinterpret_cast<float*>(g.data), g.bytes / sizeof(float), value);
+  data.gradient_ready(parameter);
+}
+
+TEST(GradientNorm, IsTheSameUnderEveryRow) {
+  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+    on_threads(3, only("inproc"), [&](World& world) {
+      Small small(
+          world, row,
+          {{.path = "a.weight", .elements = 40, .unit = "a"}, {.path = "b.weight", .elements = 11, .unit = "b"}});
+      DataParallel& data = *small.data;
+      for (const int u : {0, 1}) data.before_forward(u), data.after_forward(u);
+      for (const int u : {1, 0}) {
+        data.before_backward(u);
+        fill(data, u, u == 0 ? 2.0F : 3.0F);
+        data.after_backward(u);
+      }
+      const auto parts = data.finish_backward();
+      const double norm = gradient_norm(data, small.mesh, parts, {"", ""});
+      require(std::abs(norm - std::sqrt(40 * 4.0 + 11 * 9.0)) < 1e-12, std::string(row) + ": " + std::to_string(norm));
+      data.updated();
+    });
+  }
+}
+
+/// Two tensor-parallel ranks, two of data: 'a' is cut along tp, 'b' is on all.
+TEST(GradientNorm, CountsWhatOthersHoldOnce) {
+  for (const char* row : {"ddp", "zero1"}) {
+    on_threads(4, only("inproc"), [&](World& world) {
+      const std::vector<std::string> groups{"tp", "dp", "tp-dp"};
+      Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 2}}), groups);
+      const std::vector<DataParameter> list{{.path = "a", .elements = 5, .unit = "u"},
+                                            {.path = "b", .elements = 7, .unit = "u"}};
+      const std::vector<float> a(5), b(7);
+      const std::vector<ConstBuffer> values{bytes_of(a), bytes_of(b)};
+      DataParallel data(mesh, list, values, data_row(row, {"dp"}),
+                        [&](std::size_t bytes) { return world.allocate(bytes); });
+      fill(data, 1, 1.0F);
+      fill(data, 0, mesh.index("tp") == 0 ? 3.0F : 4.0F);
+      const auto parts = data.finish_backward();
+      const double expected = std::sqrt(5 * 9.0 + 5 * 16.0 + 7);
+      require(std::abs(gradient_norm(data, mesh, parts, {"tp", ""}) - expected) < 1e-12, row);
+      require(std::abs(gradient_norm(data, mesh, parts, {"tp", "tp"}) - expected) > 0.1, "counted twice, it must show");
+      require(complaint([&] { (void)gradient_norm(data, mesh, parts, {""}); }).find("axes for 1 parameters") !=
+                  std::string::npos,
+              "one entry for each");
+      data.updated();
+    });
+  }
+}
+
+TEST(ClipScale, BoundsTheNorm) {
+  EXPECT_EQ(clip_scale(0.5, 1), 1);
+  EXPECT_NEAR(clip_scale(4, 1), 0.25, 1e-6);
+  EXPECT_EQ(clip_scale(0, 1), 1);
+  EXPECT_TRUE(std::isnan(clip_scale(std::numeric_limits<double>::quiet_NaN(), 1)));
+  EXPECT_EQ(clip_scale(std::numeric_limits<double>::infinity(), 1), 0);
+}
+
+/// Rank r has r tokens: the mean of the ranks' means is another number.
+TEST(WeightedLoss, IsRightForUnequalNumbersOfTokens) {
+  on_threads(4, only("inproc"), [](World& world) {
+    const int r = world.rank();
+    const WeightedLoss mine{.sum = 10.0 * r, .weight = static_cast<double>(r * r)};
+    const WeightedLoss all = total(world.communicator(), mine);
+    require(all.sum == 60 && all.weight == 14, "sums");
+    require(std::abs(all.mean() - 60.0 / 14) < 1e-15 && std::abs(all.scale() - 1.0 / 14) < 1e-15, "mean");
+  });
+  EXPECT_EQ(WeightedLoss{}.mean(), 0);
+  EXPECT_EQ(WeightedLoss{}.scale(), 0);
+}
+
+}  // namespace
+}  // namespace sinew::parallel

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+
+namespace sinew::parallel::test {
+
+template <class T>
+ConstBuffer bytes_of(const std::vector<T>& v) {
+  return {reinterpret_cast<const std::byte*>(v.data()), v.size() * sizeof(T)};
+}
+
+/// A strategy over all ranks of the world, of one parameter per unit.
+struct Small {
+  Small(World& world, const std::string& row, std::vector<DataParameter> list, const DataParallelOptions& options = {},
+        float first_value = 1)
+      : mesh(world.communicator(), Factorisation({{"dp", world.size()}})), parameters(std::move(list)) {
+    for (const DataParameter& p : parameters) memory.emplace_back(static_cast<std::size_t>(p.elements), first_value);
+    for (const auto& v : memory) values.push_back(bytes_of(v));
+    data.emplace(
+        mesh, parameters, values, data_row(row, {"dp"}), [&world](std::size_t bytes) { return world.allocate(bytes); },
+        options);
+  }
+
+  Mesh mesh;
+  std::vector<DataParameter> parameters;
+  std::vector<std::vector<float>> memory;
+  std::vector<ConstBuffer> values;
+  std::optional<DataParallel> data;
+};
+
+}  // namespace sinew::parallel::test
