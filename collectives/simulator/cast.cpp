@@ -78,11 +78,12 @@ class Casting {
     std::vector<Program> programs;
     std::uint64_t steps = 0;
     Cutting cutting = options_.cutting.value_or(kCutting);
+    const bool finds_scratch = !options_.cutting;
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));
       steps += programs.back().steps.size();
-      cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
+      if (finds_scratch) cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
       if (steps > options_.most_steps) {
         throw Error(Code::InvalidArgument,
                     fmt::format("{} by {} on {}: too few ranks behave alike; {} programs have more than {} steps",

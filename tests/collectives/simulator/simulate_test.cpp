@@ -13,21 +13,17 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/named_networks.hpp>
 
+#include "flat_network.hpp"
+
 namespace sinew {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kLatency = 5e-6;
-constexpr double kRate = 1e9;
-
-/// Hosts of one rank each on one switch, which compute in no time.
-Network flat(int ranks) {
-  Network n{.name = "flat", .hosts = ranks};
-  n.rates[static_cast<std::size_t>(Tier::NicOut)] = {kRate, kLatency / 2};
-  n.rates[static_cast<std::size_t>(Tier::NicIn)] = {kRate, kLatency / 2};
-  return n;
-}
+using test::flat;
+using test::IsWithin;
+using test::kLatency;
+using test::kRate;
 
 CollectiveDesc call(Collective collective, std::uint64_t count) {
   return {.collective = collective, .dtype = DType::F32, .count = count};
@@ -43,8 +39,6 @@ double part_of(const Forecast& forecast, Tier tier) {
   const auto found = std::ranges::find(forecast.loads, tier, &Forecast::Load::tier);
   return found == forecast.loads.end() ? 0 : found->bytes;
 }
-
-MATCHER_P2(IsWithin, part, expected, "") { return std::abs(arg - expected) <= part * expected; }
 
 TEST(Simulate, MeetsTheClosedFormOfARing) {
   for (const int ranks : {2, 3, 5, 8, 16, 64}) {
