@@ -19,7 +19,8 @@ struct SimulationOptions {
   bool every_rank = false;                  ///< without looking for ranks that behave alike
   bool time_line = false;                   ///< into Forecast
   std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
-  std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held
+  std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
+  int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks
   std::uint64_t most_executed = 4'000'000;  ///< steps times segments; of more segments only some are simulated
 };
 
