@@ -105,9 +105,8 @@ TEST(SimulatedPlan, IsThatOfAnImaginedCluster) {
   const double stripe = (64 << 20) / 8.0, by_nic = 2 * stripe * (hosts - 1) / hosts;
   EXPECT_THAT(busiest(f, Tier::NicOut), IsWithin(1e-6, by_nic));
   EXPECT_GT(f.seconds, by_nic / 50e9);
-  // Nothing overlapped: inside hosts each rank sends seven eighths, twice, and sums what it gets at its memory's rate.
-  const double inside = 2 * 7 * stripe / 450e9;
-  EXPECT_LT(f.seconds, 1.5 * (by_nic / 50e9 + inside) + 8 * stripe / network.reduce_bytes_per_s + 200e-6);
+  EXPECT_LT(f.seconds, 3 * plan.chosen().predicted);  // by curves of links, each alone
+  EXPECT_GT(f.seconds, plan.chosen().predicted / 3);
 }
 
 TEST(SimulatedPlan, TakesLonger_WhereTheNetworkIsSlower) {
