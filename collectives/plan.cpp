@@ -18,6 +18,7 @@ std::string time_text(Seconds s) {
 Plan::Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, std::string reason, std::string facts)
     : call_(fmt::format("{} on {} rank{}", desc.to_string(), ranks, ranks == 1 ? "" : "s")),
       bytes_(desc.bytes(ranks)),
+      ranks_(ranks),
       candidates_(std::move(candidates)),
       reason_(std::move(reason)),
       facts_(std::move(facts)) {}
@@ -35,6 +36,11 @@ const CollectiveDesc& Plan::call() const {
   static_cast<void>(chosen());
   if (ready_ == nullptr) throw Error(Code::InvalidArgument, "this plan is of messages: expected one of a collective");
   return ready_->desc;
+}
+
+const Cutting& Plan::cutting() const {
+  static_cast<void>(call());
+  return ready_->selection.cutting;
 }
 
 std::string Plan::explain() const {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/collectives/cutting.hpp>
 #include <sinew/core/collective.hpp>
 #include <sinew/core/cost.hpp>
 #include <sinew/core/export.hpp>
@@ -41,6 +42,10 @@ class SINEW_API Plan {
   const Recipe* recipe() const noexcept;
   /// The call that it is for. Errors: as explain(), and for messages.
   const CollectiveDesc& call() const;
+  /// How what the recipe builds is cut. Errors: as call().
+  const Cutting& cutting() const;
+  /// Of the group that it is for.
+  int ranks() const noexcept { return ranks_; }
 
  private:
   friend class Communicator;
@@ -48,6 +53,7 @@ class SINEW_API Plan {
   std::shared_ptr<ReadyPlan> ready_;
   std::string call_;
   std::uint64_t bytes_ = 0;
+  int ranks_ = 0;
   std::vector<Candidate> candidates_;
   std::string reason_;
   std::string facts_;

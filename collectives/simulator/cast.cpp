@@ -16,8 +16,11 @@
 namespace sinew {
 namespace {
 
-/// A composition looks at all ranks to build the program of one.
-constexpr int kMostComposed = 5000;
+/// What a program takes to hold, in steps. A chunk takes less, but in some there is one for each rank.
+std::uint64_t held_steps(const Program& p) {
+  constexpr std::size_t kChunksPerStep = 8;
+  return p.steps.size() + (p.in_class.size() + p.out_class.size() + p.scratch_class.size()) / kChunksPerStep;
+}
 
 class Casting {
  public:
@@ -41,7 +44,7 @@ class Casting {
     if (options_.every_rank || has_root(desc_.collective)) return {none, true};
     const std::vector<Symmetry> all = Symmetry::all_of(network_);
     const auto is_short = [&](const Symmetry& s, std::uint64_t most) {
-      return static_cast<std::uint64_t>(s.kinds()) * program(0).steps.size() <= most;
+      return static_cast<std::uint64_t>(s.kinds()) * held_steps(program(0)) <= most && can_be_composed(s);
     };
     for (const Symmetry& s : all) {
       if (s.exact() && is_short(s, options_.exact_steps) && holds(s, Likeness::InOrder)) return {s, true};
@@ -58,6 +61,10 @@ class Casting {
     return {none, true};
   }
 
+  bool can_be_composed(const Symmetry& s) const {
+    return recipe_.composition() == nullptr || s.kinds() <= options_.most_composed;
+  }
+
   /// Of the first kind, and the last.
   bool holds(const Symmetry& s, Likeness likeness) {
     for (const int kind : std::set<int>{0, s.kinds() - 1}) {
@@ -70,23 +77,26 @@ class Casting {
   }
 
   std::vector<std::unique_ptr<Executable>> executables(const Symmetry& s) {
-    if (s.kinds() > kMostComposed && recipe_.name() == kHierarchical) {
+    if (!can_be_composed(s)) {
       throw Error(Code::InvalidArgument,
                   fmt::format("{} on {}: no ranks behave alike, and programs of a composition are built for {} at most",
-                              desc_.to_string(), network_.name, kMostComposed));
+                              desc_.to_string(), network_.name, options_.most_composed));
     }
     std::vector<Program> programs;
     std::uint64_t steps = 0;
     Cutting cutting = options_.cutting.value_or(kCutting);
+    const bool finds_scratch = !options_.cutting;
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));
-      steps += programs.back().steps.size();
-      cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
+      steps += held_steps(programs.back());
+      if (finds_scratch) cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
       if (steps > options_.most_steps) {
-        throw Error(Code::InvalidArgument,
-                    fmt::format("{} by {} on {}: too few ranks behave alike; {} programs have more than {} steps",
-                                desc_.to_string(), recipe_.name(), network_.name, s.kinds(), options_.most_steps));
+        throw Error(
+            Code::InvalidArgument,
+            fmt::format("{} by {} on {}: too few ranks behave alike; {} programs take the memory of more than {} "
+                        "steps",
+                        desc_.to_string(), recipe_.name(), network_.name, s.kinds(), options_.most_steps));
       }
     }
     programs_.clear();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -29,10 +30,9 @@ Routes::Routes(const Network& network, const Symmetry& symmetry)
     first_id_[t] = next;
     next += network.count(static_cast<Tier>(t));
   }
-  carried_.resize(static_cast<std::size_t>(next));
 }
 
-const Routes::Way& Routes::way(int kind, int to) {
+Routes::Way Routes::way(int kind, int to) {
   const std::uint64_t key = both(kind, to);
   const auto known = ways_.find(key);
   return known != ways_.end() ? known->second : ways_.emplace(key, find(symmetry_.first_of(kind), to)).first->second;
@@ -46,14 +46,36 @@ double Routes::crossing(int from, int to) {
   return known->second;
 }
 
+/// Whatever passes between a rank and its NIC passes the NIC: where that is no faster, it limits all of it.
+bool Routes::may_limit(Tier tier) const noexcept {
+  if (tier != Tier::PciOut && tier != Tier::PciIn) return true;
+  const double nic = network_.rate(tier == Tier::PciOut ? Tier::NicOut : Tier::NicIn).bytes_per_s;
+  return nic == 0 || network_.rate(tier).bytes_per_s < nic;
+}
+
+int Routes::path_of(const std::vector<Traffic::Use>& all, const std::vector<Traffic::Use>& that_may_limit) {
+  std::uint64_t hash = 0;
+  for (const Traffic::Use& use : all)
+    hash = mix(mix(hash, static_cast<std::uint64_t>(use.link)), std::bit_cast<std::uint64_t>(use.times));
+  const auto [first, last] = path_of_.equal_range(hash);
+  const auto same = std::find_if(first, last, [&](const auto& p) { return uses_[std::size_t(p.second)] == all; });
+  if (same != last) return same->second;
+  const int added = traffic_.add_path(that_may_limit);
+  path_of_.emplace(hash, added);
+  uses_.push_back(all);
+  carried_.push_back(0);
+  return added;
+}
+
 Routes::Way Routes::find(int from, int to) {
   Way way;
-  std::vector<Traffic::Use> uses;
+  std::vector<Traffic::Use> uses, that_may_limit;
   const auto pass = [&](const NetworkLink& link, double part) {
     const LinkRate& rate = network_.rate(link.tier);
     way.latency += part * rate.latency_s;
     if (rate.bytes_per_s == 0) return;
     uses.push_back({id_of(symmetry_.first_like(link)), symmetry_.alike() * part / symmetry_.links_like(link)});
+    if (may_limit(link.tier)) that_may_limit.push_back(uses.back());
   };
   for (const NetworkLink& link : network_.route(from, to)) {
     if (link.tier != Tier::LeafUp && link.tier != Tier::LeafDown) pass(link, 1);
@@ -63,23 +85,20 @@ Routes::Way Routes::find(int from, int to) {
     pass({Tier::LeafUp, network_.leaf_of(a, network_.nic_of_place(network_.place_of(from)))}, part);
     pass({Tier::LeafDown, network_.leaf_of(b, network_.nic_of_place(network_.place_of(to)))}, part);
   }
-  if (uses.empty()) return way;
-  const auto [at, is_new] = path_of_.emplace(uses, static_cast<int>(uses_.size()));
-  if (is_new) {
-    traffic_.add_path(uses);
-    uses_.push_back(std::move(uses));
-  }
-  way.path = at->second;
+  if (!uses.empty()) way.path = path_of(uses, that_may_limit);
   return way;
 }
 
-void Routes::carry(const Way& way, double bytes) {
-  if (way.path < 0) return;
-  for (const Traffic::Use& use : uses_[static_cast<std::size_t>(way.path)])
-    carried_[static_cast<std::size_t>(use.link)] += bytes * use.times;
+std::vector<double> Routes::carried_by_links() const {
+  std::vector<double> bytes(static_cast<std::size_t>(first_id_.back() + network_.count(static_cast<Tier>(kTiers - 1))));
+  for (std::size_t path = 0; path < uses_.size(); ++path) {
+    for (const Traffic::Use& use : uses_[path]) bytes[static_cast<std::size_t>(use.link)] += carried_[path] * use.times;
+  }
+  return bytes;
 }
 
 std::vector<Forecast::Load> Routes::loads(double factor, Seconds seconds) const {
+  const std::vector<double> carried = carried_by_links();
   std::vector<Forecast::Load> loads;
   for (std::size_t t = 0; t < kTiers; ++t) {
     const auto tier = static_cast<Tier>(t);
@@ -89,7 +108,7 @@ std::vector<Forecast::Load> Routes::loads(double factor, Seconds seconds) const 
     for (int l = 0; l < load.links; ++l) {
       const NetworkLink link{tier, l};
       if (symmetry_.first_like(link) != link) continue;
-      const double bytes = factor * carried_[static_cast<std::size_t>(id_of(link))];
+      const double bytes = factor * carried[static_cast<std::size_t>(id_of(link))];
       load.bytes += bytes * symmetry_.links_like(link);
       if (bytes > 0) load.used += symmetry_.links_like(link);
       if (bytes <= load.busiest_bytes) continue;

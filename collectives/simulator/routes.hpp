@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -24,9 +23,9 @@ class Routes {
 
   Traffic& traffic() noexcept { return traffic_; }
   /// From the first rank of a kind to one that is seen from there.
-  const Way& way(int kind, int to);
-  /// Counts bytes on their way.
-  void carry(const Way& way, double bytes);
+  Way way(int kind, int to);
+  /// Counts bytes on a path.
+  void carry(int path, double bytes) { carried_[static_cast<std::size_t>(path)] += bytes; }
   /// Of what was carried, times `factor`, in so long. The highest utilisation comes first.
   std::vector<Forecast::Load> loads(double factor, Seconds seconds) const;
 
@@ -36,16 +35,19 @@ class Routes {
   }
   Way find(int from, int to);
   double crossing(int from, int to);
+  bool may_limit(Tier tier) const noexcept;
+  int path_of(const std::vector<Traffic::Use>& all, const std::vector<Traffic::Use>& that_may_limit);
+  std::vector<double> carried_by_links() const;
 
   const Network& network_;
   const Symmetry& symmetry_;
   std::array<int, kTiers> first_id_{};
   Traffic traffic_;
   std::unordered_map<std::uint64_t, Way> ways_;
-  std::unordered_map<std::uint64_t, double> crossing_;  // of a fat tree, by both hosts
-  std::map<std::vector<Traffic::Use>, int> path_of_;
-  std::vector<std::vector<Traffic::Use>> uses_;  // by path
-  std::vector<double> carried_;                  // by link
+  std::unordered_map<std::uint64_t, double> crossing_;   // of a fat tree, by both hosts
+  std::unordered_multimap<std::uint64_t, int> path_of_;  // by a hash of its uses
+  std::vector<std::vector<Traffic::Use>> uses_;          // by path
+  std::vector<double> carried_;                          // by path
 };
 
 }  // namespace sinew

@@ -40,6 +40,13 @@ std::uint32_t segments_to_run(const Cast& cast, const SimulationOptions& options
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(waves * one.depth, one.segments));
 }
 
+/// What of a step takes time.
+const Slice& moved_by(const Step& step) { return step.op == Op::Send ? step.a : step.dst; }
+
+const std::vector<ChunkTable::Extent>& row_of(const ChunkTable& chunks, Space space) {
+  return space == Space::In ? chunks.in : space == Space::Out ? chunks.out : chunks.scratch;
+}
+
 }  // namespace
 
 ScheduleRun::ScheduleRun(const Cast& cast, const Network& network, const SimulationOptions& options)
@@ -48,33 +55,69 @@ ScheduleRun::ScheduleRun(const Cast& cast, const Network& network, const Simulat
       options_(options),
       routes_(network, cast.symmetry),
       segments_(segments_to_run(cast, options)),
+      depth_(cast.code.front()->depth),
+      instances_(cast.code.size() * depth_),
       segment_end_(segments_) {
+  std::size_t steps = 0, followers = 0;
   for (const auto& code : cast.code) {
-    ranks_.push_back({.code = code.get(), .instances = std::vector<Instance>(code->depth)});
+    steps += code->program.steps.size();
+    followers += code->followers.size();
+  }
+  deeds_.reserve(steps + 1);
+  followers_.reserve(followers);
+  for (const auto& code : cast.code) {
+    ranks_.push_back({.code = code.get(), .first_deed = static_cast<std::uint32_t>(deeds_.size())});
+    add_deeds(static_cast<std::uint32_t>(ranks_.size()) - 1);
     if (!code->program.steps.empty()) segments_left_ += segments_;
   }
+  deeds_.push_back({.first_follower = static_cast<std::uint32_t>(followers_.size())});
+  states_.resize(deeds_.size() * depth_);
   find_partners();
+}
+
+void ScheduleRun::add_deeds(std::uint32_t kind) {
+  const Executable& code = *ranks_[kind].code;
+  const std::uint32_t first = ranks_[kind].first_deed;
+  for (std::uint32_t s = 0; s < code.program.steps.size(); ++s) {
+    const Step& step = code.program.steps[s];
+    Deed deed{.waits_for = code.waits_for[s],
+              .first_follower = static_cast<std::uint32_t>(followers_.size()),
+              .op = step.op,
+              .reduces = step.op == Op::Recv && step.a.count > 0};
+    const Slice& moved = moved_by(step);
+    const bool plain = moved.space != Space::Scratch || code.codec == Codec::None;
+    if (moved.count == 1 && plain) deed.elements = row_of(code.chunks, moved.space)[moved.first].count;
+    deeds_.push_back(deed);
+    for (std::uint32_t f = code.follower_first[s]; f < code.follower_first[s + 1]; ++f)
+      followers_.push_back(first + code.followers[f]);
+  }
 }
 
 void ScheduleRun::find_partners() {
   const Symmetry& symmetry = cast_.symmetry;
-  std::unordered_map<Meeting, At, MeetingHash> single;
+  struct End {
+    std::uint32_t kind, deed;
+  };
+  std::unordered_map<Meeting, End, MeetingHash> single;
   for (std::uint32_t kind = 0; kind < ranks_.size(); ++kind) {
-    const Executable& code = *rank(kind).code;
     const int here = symmetry.first_of(static_cast<int>(kind));
-    rank(kind).partners.resize(code.messages);
-    for (std::uint32_t s = 0; s < code.program.steps.size(); ++s) {
-      const Step& step = code.program.steps[s];
+    std::uint32_t deed = ranks_[kind].first_deed;
+    for (const Step& step : ranks_[kind].code->program.steps) {
+      const End end{kind, deed++};
       if (step.op != Op::Send && step.op != Op::Recv) continue;
       const bool sends = step.op == Op::Send;
       const auto from = sends ? kind : static_cast<std::uint32_t>(symmetry.kind_of(step.peer));
       const int to = sends ? symmetry.seen_from(here, step.peer) : symmetry.seen_from(step.peer, here);
-      const At at{.kind = kind, .step = s};
-      const auto [other, is_first] = single.try_emplace({from, static_cast<std::uint32_t>(to), step.match}, at);
+      const auto [other, is_first] = single.try_emplace({from, static_cast<std::uint32_t>(to), step.match}, end);
       if (is_first) continue;
-      const Routes::Way* way = &routes_.way(static_cast<int>(from), to);
-      partner_of(at) = {other->second.kind, other->second.step, way};
-      partner_of(other->second) = {kind, s, way};
+      const Routes::Way way = routes_.way(static_cast<int>(from), to);
+      const auto join = [&](const End& one, const End& with) {
+        deeds_[one.deed].partner = with.deed;
+        deeds_[one.deed].partner_kind = with.kind;
+        deeds_[one.deed].way = way;
+      };
+      join(end, other->second);
+      join(other->second, end);
       single.erase(other);
     }
   }
@@ -86,16 +129,17 @@ void ScheduleRun::find_partners() {
 
 Forecast ScheduleRun::run() {
   for (std::uint32_t kind = 0; kind < ranks_.size(); ++kind) {
-    for (std::uint32_t i = 0; i < rank(kind).code->depth; ++i) start_segment(kind, i);
+    for (std::uint32_t i = 0; i < depth_; ++i) start_segment(kind, i);
   }
   for (;;) {
     while (!ready_.empty()) {
-      const std::vector<At> begins = std::exchange(ready_, {});
-      for (const At& at : begins) begin(at);
+      begins_.clear();
+      begins_.swap(ready_);
+      for (const At& at : begins_) begin(at);
     }
     take_turns();
     routes_.traffic().settle(now_);
-    const Seconds next = std::min(events_.empty() ? Traffic::kNever : events_.top().at, routes_.traffic().next_end());
+    const Seconds next = std::min(events_.empty() ? Traffic::kNever : events_.at(), routes_.traffic().next_end());
     if (next == Traffic::kNever) break;
     advance_to(next);
   }
@@ -105,8 +149,8 @@ Forecast ScheduleRun::run() {
 
 void ScheduleRun::advance_to(Seconds next) {
   now_ = next;
-  while (!events_.empty() && events_.top().at <= now_ * (1 + kSameTime)) {
-    const Event e = events_.top();
+  while (!events_.empty() && events_.at() <= now_ * (1 + kSameTime)) {
+    const Event e = events_.next();
     events_.pop();
     e.message < 0 ? over(e.step) : flow(static_cast<std::uint64_t>(e.message));
   }
@@ -115,28 +159,33 @@ void ScheduleRun::advance_to(Seconds next) {
   for (const std::uint64_t message : ended_) arrive(message);
 }
 
-void ScheduleRun::start_segment(std::uint32_t kind, std::uint32_t instance) {
-  Rank& r = rank(kind);
-  if (r.next_segment == segments_) return;
-  Instance& started = r.instances[instance];
-  started.segment = r.next_segment++;
-  started.waits_for = r.code->waits_for;
-  started.posted.assign(started.waits_for.size(), 0);
-  started.steps_left = started.waits_for.size();
-  for (std::uint32_t s = 0; s < started.waits_for.size(); ++s) {
-    if (started.waits_for[s] == 0) ready_.push_back({kind, instance, s, now_});
+void ScheduleRun::start_segment(std::uint32_t kind, std::uint32_t i) {
+  Rank& rank = ranks_[kind];
+  if (rank.next_segment == segments_) return;
+  const auto steps = static_cast<std::uint32_t>(rank.code->program.steps.size());
+  instance(kind, i) = {rank.next_segment++, steps};
+  for (std::uint32_t d = rank.first_deed; d < rank.first_deed + steps; ++d) {
+    state(d, i) = deeds_[d].waits_for;
+    if (deeds_[d].waits_for == 0) ready_.push_back({kind, i, d, now_});
   }
 }
 
-double ScheduleRun::bytes(const At& at, const Slice& slice) const {
+/// What a step moves, in the segment of its instance.
+double ScheduleRun::bytes(const At& at) const {
+  const Deed& deed = deeds_[at.deed];
+  const std::uint32_t segment = instances_[at.kind * depth_ + at.instance].segment;
+  if (deed.elements == kMany) return bytes_of_chunks(at, segment);
+  const Executable& code = *cast_.code.front();
+  return static_cast<double>(Extent{0, deed.elements}.segment(segment, code.segments).count * code.element_bytes);
+}
+
+double ScheduleRun::bytes_of_chunks(const At& at, std::uint32_t segment) const {
   const Executable& e = *ranks_[at.kind].code;
-  const auto& row = slice.space == Space::In    ? e.chunks.in
-                    : slice.space == Space::Out ? e.chunks.out
-                                                : e.chunks.scratch;
-  const std::uint32_t segment = ranks_[at.kind].instances[at.instance].segment;
+  const Slice& moved = moved_by(step(at));
+  const auto& row = row_of(e.chunks, moved.space);
   std::uint64_t sum = 0;
-  for (std::uint32_t c = slice.first; c < slice.first + slice.count; ++c) {
-    const std::uint32_t its_class = slice.space == Space::Scratch ? e.program.scratch_class[c] : 0;
+  for (std::uint32_t c = moved.first; c < moved.first + moved.count; ++c) {
+    const std::uint32_t its_class = moved.space == Space::Scratch ? e.program.scratch_class[c] : 0;
     sum += chunk_bytes(its_class, row[c].segment(segment, e.segments).count, e.codec, e.element_bytes);
   }
   return static_cast<double>(sum);
@@ -144,50 +193,50 @@ double ScheduleRun::bytes(const At& at, const Slice& slice) const {
 
 void ScheduleRun::begin(At at) {
   at.since = now_;
-  const Step& step = rank(at.kind).code->program.steps[at.step];
-  switch (step.op) {
+  switch (deeds_[at.deed].op) {
     case Op::Send:
-    case Op::Recv: post(at, step); break;
-    case Op::Copy: compute(at, bytes(at, step.dst), network_.copy_bytes_per_s); break;
-    case Op::Reduce: compute(at, bytes(at, step.dst), network_.reduce_bytes_per_s); break;
+    case Op::Recv: post(at); break;
+    case Op::Copy: compute(at, network_.copy_bytes_per_s); break;
+    case Op::Reduce: compute(at, network_.reduce_bytes_per_s); break;
   }
 }
 
-void ScheduleRun::compute(const At& at, double bytes, double bytes_per_s) {
-  if (bytes == 0 || bytes_per_s == 0) return over(at);
-  to_compute_.emplace_back(at, bytes / bytes_per_s);
+void ScheduleRun::compute(const At& at, double bytes_per_s) {
+  const double moved = bytes_per_s == 0 ? 0 : bytes(at);
+  if (moved == 0) return over(at);
+  to_compute_.emplace_back(at, moved / bytes_per_s);
 }
 
 /// What becomes possible at the same time is done in the order of segments and steps, on all ranks alike.
 void ScheduleRun::take_turns() {
   std::ranges::sort(to_compute_, std::less<>(), [&](const auto& c) {
     const At& at = c.first;
-    return std::tuple(at.kind, rank(at.kind).instances[at.instance].segment, at.step);
+    return std::tuple(at.kind, instance(at.kind, at.instance).segment, at.deed);
   });
   for (const auto& [at, seconds] : to_compute_) {
-    Rank& r = rank(at.kind);
-    r.busy_until = std::max(r.busy_until, now_) + seconds;
-    events_.push({r.busy_until, order_++, at, -1});
+    Seconds& busy_until = ranks_[at.kind].busy_until;
+    busy_until = std::max(busy_until, now_) + seconds;
+    events_.push(busy_until, {at, -1});
   }
   to_compute_.clear();
 }
 
-void ScheduleRun::post(const At& at, const Step& step) {
-  Instance& here = rank(at.kind).instances[at.instance];
-  const Partner& partner = partner_of(at);
-  std::vector<Instance>& there = rank(partner.kind).instances;
-  const auto waits = std::ranges::find_if(there, [&](const Instance& i) {
-    return i.steps_left > 0 && i.segment == here.segment && i.posted[partner.step] != 0;
-  });
-  if (waits == there.end()) {
-    here.posted[at.step] = 1;
+void ScheduleRun::post(const At& at) {
+  const Deed& deed = deeds_[at.deed];
+  const std::uint32_t segment = instance(at.kind, at.instance).segment;
+  std::uint32_t there = 0;
+  while (there < depth_ &&
+         (state(deed.partner, there) != kPosted || instance(deed.partner_kind, there).segment != segment))
+    ++there;
+  if (there == depth_) {
+    state(at.deed, at.instance) = kPosted;
     return;
   }
-  waits->posted[partner.step] = 0;
-  const At other{partner.kind, static_cast<std::uint32_t>(waits - there.begin()), partner.step, now_};
-  const bool sends = step.op == Op::Send;
-  Message message{.send = sends ? at : other, .recv = sends ? other : at, .way = partner.way, .start = now_};
-  message.bytes = bytes(message.send, rank(message.send.kind).code->program.steps[message.send.step].a);
+  state(deed.partner, there) = 0;
+  const At other{deed.partner_kind, there, deed.partner, now_};
+  const bool sends = deed.op == Op::Send;
+  Message message{.send = sends ? at : other, .recv = sends ? other : at, .path = deed.way.path, .start = now_};
+  message.bytes = bytes(message.send);
   std::uint64_t place = messages_.size();
   if (spare_messages_.empty()) {
     messages_.push_back(message);
@@ -196,15 +245,15 @@ void ScheduleRun::post(const At& at, const Step& step) {
     spare_messages_.pop_back();
     messages_[place] = message;
   }
-  if (message.way->latency == 0) return flow(place);
-  events_.push({now_ + message.way->latency, order_++, {}, static_cast<std::int64_t>(place)});
+  if (deed.way.latency == 0) return flow(place);
+  events_.push(now_ + deed.way.latency, {{}, static_cast<std::int64_t>(place)});
 }
 
 void ScheduleRun::flow(std::uint64_t message) {
   const Message& m = messages_[message];
-  if (m.bytes == 0 || m.way->path < 0) return arrive(message);
-  routes_.carry(*m.way, m.bytes);
-  routes_.traffic().start(m.way->path, m.bytes, message, now_);
+  if (m.bytes == 0 || m.path < 0) return arrive(message);
+  routes_.carry(m.path, m.bytes);
+  routes_.traffic().start(m.path, m.bytes, message, now_);
 }
 
 void ScheduleRun::arrive(std::uint64_t message) {
@@ -212,33 +261,31 @@ void ScheduleRun::arrive(std::uint64_t message) {
   spare_messages_.push_back(message);
   m.send.since = m.recv.since = m.start;
   over(m.send);
-  const Step& into = rank(m.recv.kind).code->program.steps[m.recv.step];
-  if (into.a.count == 0) return over(m.recv);
-  compute(m.recv, bytes(m.recv, into.dst), network_.reduce_bytes_per_s);
+  if (!deeds_[m.recv.deed].reduces) return over(m.recv);
+  compute(m.recv, network_.reduce_bytes_per_s);
 }
 
 void ScheduleRun::over(const At& at) {
-  Rank& r = rank(at.kind);
-  Instance& of = r.instances[at.instance];
-  const Executable& code = *r.code;
-  if (options_.time_line) {
-    const Step& step = code.program.steps[at.step];
-    time_line_.push_back({.rank = cast_.symmetry.first_of(static_cast<int>(at.kind)),
-                          .segment = of.segment,
-                          .step = at.step,
-                          .op = step.op,
-                          .peer = step.peer,
-                          .start = at.since,
-                          .end = now_});
-  }
-  for (std::uint32_t f = code.follower_first[at.step]; f < code.follower_first[at.step + 1]; ++f) {
-    const std::uint32_t next = code.followers[f];
-    if (--of.waits_for[next] == 0) ready_.push_back({at.kind, at.instance, next, now_});
+  Instance& of = instance(at.kind, at.instance);
+  if (options_.time_line) add_span(at, of.segment);
+  for (std::uint32_t f = deeds_[at.deed].first_follower; f < deeds_[at.deed + 1].first_follower; ++f) {
+    const std::uint32_t next = followers_[f];
+    if (--state(next, at.instance) == 0) ready_.push_back({at.kind, at.instance, next, now_});
   }
   if (--of.steps_left > 0) return;
   segment_end_[of.segment] = now_;  // of the last rank, as time goes on
   --segments_left_;
   start_segment(at.kind, at.instance);
+}
+
+void ScheduleRun::add_span(const At& at, std::uint32_t segment) {
+  time_line_.push_back({.rank = cast_.symmetry.first_of(static_cast<int>(at.kind)),
+                        .segment = segment,
+                        .step = at.deed - ranks_[at.kind].first_deed,
+                        .op = step(at).op,
+                        .peer = step(at).peer,
+                        .start = at.since,
+                        .end = now_});
 }
 
 Forecast ScheduleRun::forecast() const {
@@ -247,6 +294,7 @@ Forecast ScheduleRun::forecast() const {
              .simulated_ranks = cast_.symmetry.kinds(),
              .exact = cast_.symmetry.exact() && cast_.in_order && segments_ == code.segments,
              .segments = code.segments,
+             .depth = code.depth,
              .simulated_segments = segments_,
              .time_line = time_line_};
   f.seconds = now_;

@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/hierarchy/levels.hpp>
+#include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/simulator/forecast.hpp>
 #include <sinew/core/collective.hpp>
@@ -14,11 +15,12 @@
 namespace sinew {
 
 struct SimulationOptions {
-  std::optional<Cutting> cutting{};         ///< nullopt: kCutting; scratch_bytes is found
+  std::optional<Cutting> cutting{};         ///< nullopt: kCutting, with the scratch that the programs have
   bool every_rank = false;                  ///< without looking for ranks that behave alike
   bool time_line = false;                   ///< into Forecast
   std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
-  std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held
+  std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
+  int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks
   std::uint64_t most_executed = 4'000'000;  ///< steps times segments; of more segments only some are simulated
 };
 
@@ -42,6 +44,12 @@ struct SimulationOptions {
 ///         steps than options.most_steps.
 SINEW_API Forecast simulate(const Recipe& recipe, const CollectiveDesc& desc, const Network& network,
                             const SimulationOptions& options = {});
+
+/// What a plan of Communicator::plan would take there: the programs that its ranks run, in its segments and as many of
+/// them at a time. Rank i of the plan's group is rank i of the network; options.cutting has no say.
+/// Errors: as above, and Error{InvalidArgument} where the network has another number of ranks, or the plan no programs:
+///         an offload does the whole call, device memory goes through the host, or it is a message.
+SINEW_API Forecast simulate(const Plan& plan, const Network& network, const SimulationOptions& options = {});
 
 /// Its ranks by hosts, for compositions.
 SINEW_API Levels levels_of(const Network& network);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include <sinew/collectives/simulator/traffic.hpp>
 
@@ -18,10 +19,11 @@ Traffic::Traffic(const std::vector<double>& bytes_per_s) : links_(bytes_per_s.si
 
 int Traffic::add_path(const std::vector<Use>& uses) {
   assert(!uses.empty());
-  Path added;
-  added.uses = uses;
-  added.seats.resize(uses.size());
-  paths_.push_back(std::move(added));
+  Path& added = paths_.emplace_back();
+  added.first_use = static_cast<std::uint32_t>(uses_.size());
+  added.uses = static_cast<std::uint32_t>(uses.size());
+  uses_.insert(uses_.end(), uses.begin(), uses.end());
+  seats_.resize(uses_.size());
   return static_cast<int>(paths_.size()) - 1;
 }
 
@@ -34,21 +36,21 @@ void Traffic::mark_changed(int p) {
 void Traffic::join_links(int p) {
   Path& joined = path(p);
   joined.active = true;
-  for (std::size_t u = 0; u < joined.uses.size(); ++u) {
-    std::vector<Member>& members = link(joined.uses[u].link).members;
-    joined.seats[u] = members.size();
-    members.push_back({p, u});
+  for (std::uint32_t u = joined.first_use; u < joined.first_use + joined.uses; ++u) {
+    std::vector<Member>& members = link(uses_[u].link).members;
+    seats_[u] = static_cast<std::uint32_t>(members.size());
+    members.push_back({p, u - joined.first_use});
   }
 }
 
 void Traffic::leave_links(int p) {
   Path& left = path(p);
   left.active = false;
-  for (std::size_t u = 0; u < left.uses.size(); ++u) {
-    std::vector<Member>& members = link(left.uses[u].link).members;
-    const std::size_t seat = left.seats[u];
+  for (std::uint32_t u = left.first_use; u < left.first_use + left.uses; ++u) {
+    std::vector<Member>& members = link(uses_[u].link).members;
+    const std::uint32_t seat = seats_[u];
     members[seat] = members.back();
-    path(members[seat].path).seats[members[seat].use] = seat;
+    seats_[path(members[seat].path).first_use + members[seat].use] = seat;
     members.pop_back();
   }
 }
@@ -80,14 +82,17 @@ void Traffic::touch(int l) {
   near_links_.push_back(l);
 }
 
-/// Follows links to the paths on them and on to their links.
-void Traffic::reach() {
+/// Follows a link to the paths on it and on to their links.
+void Traffic::reach(int first) {
+  near_links_.clear();
+  near_paths_.clear();
+  touch(first);
   for (std::size_t next = 0; next < near_links_.size(); ++next) {
     for (const Member& m : link(near_links_[next]).members) {
       if (path(m.path).seen == round_) continue;
       path(m.path).seen = round_;
       near_paths_.push_back(m.path);
-      for (const Use& use : path(m.path).uses) touch(use.link);
+      for (const Use& use : uses(path(m.path))) touch(use.link);
     }
   }
 }
@@ -99,7 +104,7 @@ void Traffic::share() {
     Link& of = link(l);
     of.left = of.bytes_per_s;
     of.asked = 0;
-    of.open = of.members.size();
+    of.open = static_cast<std::uint32_t>(of.members.size());
     for (const Member& m : of.members) of.asked += asks(path(m.path), m.use);
     if (of.open > 0) shares_.emplace_back(of.left / of.asked, l);
   }
@@ -125,9 +130,9 @@ void Traffic::share() {
 
 void Traffic::give(Path& to, double rate) {
   to.open = false;
-  to.rate = rate;
-  for (std::size_t u = 0; u < to.uses.size(); ++u) {
-    Link& of = link(to.uses[u].link);
+  to.given = rate;
+  for (std::uint32_t u = 0; u < to.uses; ++u) {
+    Link& of = link(uses_[to.first_use + u].link);
     of.left -= rate * asks(to, u);
     of.asked -= asks(to, u);
     --of.open;
@@ -136,13 +141,12 @@ void Traffic::give(Path& to, double rate) {
 
 void Traffic::expect_end(int p, Seconds now) {
   Path& of = path(p);
-  ends_.push({now + std::max(of.flows.top().first - of.carried, 0.0) / of.rate, p, ++of.version});
+  ends_.push(now + std::max(of.flows.top().first - of.carried, 0.0) / of.rate, {p, ++of.version});
 }
 
 void Traffic::settle(Seconds now) {
   ++round_;
-  near_links_.clear();
-  near_paths_.clear();
+  seeds_.clear();
   for (const int p : changed_) {
     Path& of = path(p);
     of.changed = false;
@@ -150,27 +154,40 @@ void Traffic::settle(Seconds now) {
       if (of.shared > 0) expect_end(p, now);
       continue;
     }
-    of.shared = of.flows.size();
-    for (const Use& use : of.uses) touch(use.link);
+    of.shared = static_cast<std::uint32_t>(of.flows.size());
+    of.resized = of.shared > 0;
+    for (const Use& use : uses(of)) seeds_.push_back(use.link);
     if (of.flows.empty()) leave_links(p);
   }
   changed_.clear();
-  if (near_links_.empty()) return;
-  reach();
-  for (const int p : near_paths_) advance(path(p), now);
-  share();
-  for (const int p : near_paths_) expect_end(p, now);
+  for (const int l : seeds_) {
+    if (link(l).seen == round_) continue;
+    reach(l);
+    share();
+    give_rates(now);
+  }
+}
+
+/// Those that keep theirs keep their ends, too.
+void Traffic::give_rates(Seconds now) {
+  for (const int p : near_paths_) {
+    Path& of = path(p);
+    if (!of.resized && std::abs(of.given - of.rate) <= kSamePart * of.rate) continue;
+    of.resized = false;
+    advance(of, now);
+    of.rate = of.given;
+    expect_end(p, now);
+  }
 }
 
 Seconds Traffic::next_end() {
-  while (!ends_.empty() && ends_.top().version != path(ends_.top().path).version) ends_.pop();
-  if (ends_.empty()) return kNever;
-  return ends_.top().at;
+  while (!ends_.empty() && ends_.next().version != path(ends_.next().path).version) ends_.pop();
+  return ends_.empty() ? kNever : ends_.at();
 }
 
 void Traffic::take_ended(Seconds now, std::vector<std::uint64_t>& tokens) {
   while (next_end() <= now * (1 + kSamePart)) {
-    const int p = ends_.top().path;
+    const int p = ends_.next().path;
     ends_.pop();
     Path& of = path(p);
     advance(of, now);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -218,6 +219,67 @@ TEST(BenchNoise, SeesAProcessThatTakesACore) {
   EXPECT_TRUE(gauge.span_was_noisy());
   kill(hog, SIGKILL);
   waitpid(hog, nullptr, 0);
+}
+
+/// What ranks read, by rank: before and after a span.
+using Readings = std::vector<std::array<CpuCounts, 2>>;
+
+/// On two cores that are never idle.
+CpuCounts busy(double wall_s, double own_s) { return {wall_s, 0, own_s, 2}; }
+
+bool is_noisy(const Readings& readings, const std::vector<int>& accounted) {
+  auto exchanges = thread_exchanges(static_cast<int>(readings.size()), std::chrono::seconds(60));
+  std::vector<char> noisy(readings.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < readings.size(); ++r) {
+      threads.emplace_back([&, r] {
+        ThreadRanks ranks(exchanges[r]);
+        std::size_t next = 0;
+        NoiseGauge gauge(ranks, accounted, false, [&] { return readings[r].at(next++); });
+        gauge.begin_span();
+        noisy[r] = gauge.span_was_noisy() ? 1 : 0;
+      });
+    }
+  }
+  EXPECT_EQ(std::ranges::count(noisy, noisy.front()), std::ssize(noisy));  // all hear the same
+  return noisy.front() != 0;
+}
+
+/// Rank 1 gets a core half a second before rank 0 does; what the process does in that time is not in rank 0's span.
+TEST(BenchNoise, CountsAProcessOnce_WhoseThreadsBeginOneAfterTheOther) {
+  const Readings alone = {{busy(0.5, 1), busy(2, 4)}, {busy(0, 0), busy(2, 4)}};
+  EXPECT_FALSE(is_noisy(alone, {0}));
+  EXPECT_GT(outside_share(alone[1][0], alone[1][1], 3), kNoiseShare);  // rank 1's span would be a noisy one
+  Readings crowded = alone;
+  crowded[0][1].own_s = crowded[1][1].own_s = 2.5;  // another process had one of the cores
+  EXPECT_TRUE(is_noisy(crowded, {0}));
+}
+
+TEST(BenchNoise, AddsUpWhatTheProcessesOfAHostTook) {
+  const Readings alone = {{busy(0, 0), busy(2, 2)}, {busy(0, 0), busy(2, 2)}};
+  EXPECT_FALSE(is_noisy(alone, {0, 1}));
+  Readings crowded = alone;
+  crowded[1][1].own_s = 1;
+  EXPECT_TRUE(is_noisy(crowded, {0, 1}));
+}
+
+/// A job whose threads take each other's cores.
+TEST(BenchNoise, LeavesRunQueuesAlone_WhereRanksOutnumberCores) {
+  ThreadRanks ranks(exchange_alone());
+  const RunQueueDelay delay;
+  const auto was_delayed = [&](bool fits) {
+    NoiseGauge gauge(ranks, {0}, fits);
+    const auto time = std::chrono::milliseconds(300);
+    std::vector<std::jthread> crowd;
+    for (long i = 0; i < 4 * sysconf(_SC_NPROCESSORS_ONLN); ++i) crowd.emplace_back([=] { spin(time); });
+    gauge.begin_batch();
+    spin(time);
+    return gauge.batch_was_delayed(0.3);
+  };
+  EXPECT_FALSE(was_delayed(false));
+  if (delay.read().delay_s == 0) GTEST_SKIP() << "this kernel does not count what waits for a core";
+  EXPECT_TRUE(was_delayed(true));
 }
 
 TEST(BenchNoise, BlamesNobodyForWakingUp) {

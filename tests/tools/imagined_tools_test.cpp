@@ -72,6 +72,50 @@ TEST(ImaginedPlan, IsJsonThatCanBeRead) {
   EXPECT_FALSE(found.at("candidates").empty());
 }
 
+/// A leaf of two hosts has 16 NICs of 50 GB/s below it, and of oversubscription 4 what four of them carry above.
+TEST(ImaginedPlan, KnowsLeavesAndSpine_OfAFatTree) {
+  const Words words = {"all_reduce", "64MiB", "--cluster", kDgx + "x4", "--network", "fat_tree"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    more.emplace_back("--json");
+    const Outcome outcome = plan(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  };
+  const json even = with({"--hosts-per-leaf", "2"});
+  const json narrow = with({"--hosts-per-leaf", "2", "--oversubscription", "16"});
+  EXPECT_EQ(narrow.at("network"), "fat_tree");
+  EXPECT_EQ(narrow.at("hosts_per_leaf"), 2);
+  EXPECT_EQ(narrow.at("oversubscription"), 16);
+  EXPECT_GT(narrow.at("simulated_us"), even.at("simulated_us"));
+  const auto leaf_up = [](const json& found) {
+    for (const json& load : found.at("links")) {
+      if (load.at("links") == "leaf up") return load;
+    }
+    return json();
+  };
+  EXPECT_EQ(leaf_up(even).at("count"), 2);
+  EXPECT_GT(leaf_up(even).at("bytes"), 0);
+}
+
+/// Of 64 MiB each NIC sends twice three quarters of its eighth: 12 MiB in 252 us at 50 GB/s.
+TEST(ImaginedPlan, SaysWhatTheSimulatorMakesOfIt) {
+  const Words words = {"all_reduce", "64MiB", "--cluster", kDgx + "x4"};
+  const Outcome text = plan(words);
+  EXPECT_THAT(text.out, testing::ContainsRegex("  simulated: [0-9.]+ us in [0-9]+ segments, [0-9]+ at a time; busiest: "
+                                               "[a-z0-9 ]+, [0-9.]+ % of that time\n"));
+  Words scripted = words;
+  scripted.emplace_back("--json");
+  const json found = json::parse(plan(scripted).out);
+  EXPECT_GT(found.at("simulated_us"), 252);
+  const double predicted = found.at("candidates").at(0).at("predicted_us");
+  EXPECT_LT(found.at("simulated_us"), 3 * predicted);
+  EXPECT_GT(found.at("segments"), 1);
+  const Outcome local = plan({"all_to_allv", "1MiB", "--cluster", "xeon-2sx2", "--json"});
+  ASSERT_EQ(local.exit_code, 0) << local.err;
+  EXPECT_FALSE(json::parse(local.out).contains("simulated_us"));  // counts that only each rank knows
+}
+
 TEST(ImaginedPlan, HasNothingAcross_WhereThereIsOneHost) {
   const Outcome outcome = plan({"all_reduce", "1MiB", "--cluster", kDgx});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -98,6 +142,12 @@ TEST(ImaginedTools, EndWithTwoAndOneLine_WhenTheClusterIsNone) {
   EXPECT_THAT(complaint(plan({"all_reduce", "8", "--cluster", "dgx-h100x2", "-n", "4"})), HasSubstr("-n 4: --cluster"));
   EXPECT_THAT(complaint(bench({"all_reduce", "--cluster", "xeon-2sx2", "--transport", "shm"})),
               HasSubstr("--cluster: expected no --peer, --transport or --registered"));
+  const Words alone = {"all_reduce", "--network", "fat_tree"};
+  const Words torus = {"all_reduce", "--cluster", "xeon-2sx2", "--network", "torus"};
+  EXPECT_THAT(complaint(plan(alone)), HasSubstr("--network requires --cluster"));
+  EXPECT_THAT(complaint(bench(alone)), HasSubstr("--network requires --cluster"));
+  EXPECT_THAT(complaint(plan(torus)), HasSubstr("rail_optimised"));
+  EXPECT_THAT(complaint(bench(torus)), HasSubstr("rail_optimised"));
   const Outcome in_a_job =
       run_program({SINEW_BENCH, "all_reduce", "--cluster", "xeon-2sx2"}, {"WORLD_SIZE=1", "RANK=0"});
   EXPECT_THAT(complaint(in_a_job), HasSubstr("--cluster: expected no launcher"));
@@ -118,18 +168,38 @@ TEST(ImaginedBench, RunsSixtyFourRanks_AndCountsWhatTheSimulatorSays) {
     for (const json& load : line.at("links")) {
       EXPECT_EQ(load.at("bytes"), load.at("simulated_bytes")) << load;
       EXPECT_EQ(load.at("busiest_bytes"), load.at("simulated_busiest_bytes")) << load;
-      if (load.at("links") == "nic out") EXPECT_EQ(load.at("used"), 64);
+      if (load.at("links") == "nic out") {
+        EXPECT_EQ(load.at("used"), 64);
+      }
     }
     EXPECT_GE(line.at("links").size(), 4U);
   }
+}
+
+/// What counts as passing the spine is what the simulator of the same network says.
+TEST(ImaginedBench, CountsWhatPassesTheSpine) {
+  const Outcome outcome =
+      bench({"all_reduce", "--cluster", "xeon-2sx4", "--network", "fat_tree", "--hosts-per-leaf", "2",
+             "--oversubscription", "2", "-n", "11", "-b", "64KiB", "-e", "64KiB", "--json", "-"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  const json line = lines_of(outcome).front();
+  EXPECT_EQ(line.at("network"), "fat_tree");
+  EXPECT_EQ(line.at("hosts_per_leaf"), 2);
+  EXPECT_EQ(line.at("oversubscription"), 2);
+  const json& links = line.at("links");
+  const auto up = std::ranges::find_if(links, [](const json& load) { return load.at("links") == "leaf up"; });
+  ASSERT_NE(up, links.end());
+  EXPECT_GT(up->at("bytes"), 0);
+  EXPECT_EQ(up->at("bytes"), up->at("simulated_bytes"));
 }
 
 TEST(ImaginedBench, SaysThatItIsImagined_AboveTheTable) {
   const Outcome outcome = bench({"all_to_all", "--cluster", "xeon-2s:3+5", "-n", "11", "-b", "64KiB", "-e", "64KiB"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("# all_to_all on 8 ranks, 2 hosts, "));
-  EXPECT_THAT(outcome.out,
-              HasSubstr("# imagined: xeon-2s:3+5; times are those of 8 threads here, predictions the cluster's"));
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr("# imagined: xeon-2s:3+5, one_switch; times are those of 8 threads here, predictions the cluster's"));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("#      4 nic out +counted [0-9]+ bytes by 4 links"));
   EXPECT_THAT(outcome.out, HasSubstr("; simulated: the same\n"));
 }

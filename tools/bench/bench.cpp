@@ -48,10 +48,13 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
       noise_(ranks_, ranks_to_account(), ranks_fit()) {
-  facts_ = {world.size(), static_cast<int>(cluster_.hosts.size()), peer == nullptr ? "" : peer->functions().name(), ""};
+  facts_ = {.ranks = world.size(),
+            .hosts = static_cast<int>(cluster_.hosts.size()),
+            .peer = peer == nullptr ? "" : peer->functions().name()};
   if (imagined == nullptr) return;
   facts_.hosts = imagined->on.network.hosts;
   facts_.imagined = imagined->on.name;
+  facts_.network = imagined->on.network;
 }
 
 std::vector<int> Bench::ranks_to_account() const {

@@ -28,7 +28,7 @@ class Bench {
   /// The plan of a size, where there is one.
   void add_plan(Line& line);
   bool ranks_fit() const;
-  /// A process is counted once, and ranks that are threads are of one.
+  /// A process is counted once; all ranks of an imagined cluster are of one.
   std::vector<int> ranks_to_account() const;
   RingAllocator allocator();
 

@@ -165,7 +165,7 @@ int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer
 
 int run_on_cluster(const BenchOptions& options) {
   if (in_a_job()) throw UsageError("--cluster: expected no launcher, as its ranks are threads of one process");
-  const auto imagined = imagine(imagined_cluster(options.cluster));
+  const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
   int exit_code = 1;
   run_imagined(imagined, world_options(options), [&](World& world) {
     const int code = measure_in(world, options, nullptr, imagined.get());

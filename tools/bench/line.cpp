@@ -10,6 +10,8 @@
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/version.hpp>
 
+#include "../network_options.hpp"
+
 namespace sinew::tools {
 namespace {
 
@@ -80,6 +82,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   if (options.warm_buffers) out["warm_buffers"] = true;
   if (!facts.imagined.empty()) {
     out["imagined"] = facts.imagined;
+    describe_form(facts.network, out);
     auto& links = out["links"] = nlohmann::ordered_json::array();
     for (const LinkLoad& load : line.links) links.push_back(to_json(load));
   }
@@ -98,8 +101,8 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                   facts.hosts, facts.hosts == 1 ? "" : "s", options.in_place ? "in place" : "out of place",
                   options.registered ? ", registered memory" : "");
   if (!facts.imagined.empty()) {
-    text += fmt::format("# imagined: {}; times are those of {} threads here, predictions the cluster's\n",
-                        facts.imagined, facts.ranks);
+    text += fmt::format("# imagined: {}, {}; times are those of {} threads here, predictions the cluster's\n",
+                        facts.imagined, form_text(facts.network), facts.ranks);
   }
   if (options.determinism != Determinism::Fast)
     text += fmt::format("# determinism: {}\n", name_of(options.determinism));

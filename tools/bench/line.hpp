@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <sinew/topology/network.hpp>
+
 #include "link_load.hpp"
 #include "options.hpp"
 #include "protocol.hpp"
@@ -17,6 +19,7 @@ struct RunFacts {
   int hosts = 1;
   std::string peer;      ///< its name and version; empty: none
   std::string imagined;  ///< the cluster that ranks act as if they were on; empty: they are where they are
+  Network network{};     ///< of that cluster
 };
 
 /// One measured size.

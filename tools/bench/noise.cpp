@@ -70,20 +70,21 @@ bool displaced(const Displacement& before, const Displacement& after, double ela
   return after.preemptions > before.preemptions && after.delay_s - before.delay_s > kNoiseShare * elapsed_s;
 }
 
-NoiseGauge::NoiseGauge(Ranks& ranks, std::vector<int> host_ranks, bool ranks_fit)
-    : ranks_(ranks), host_ranks_(std::move(host_ranks)), fits_(ranks_fit) {}
+NoiseGauge::NoiseGauge(Ranks& ranks, std::vector<int> accounted, bool ranks_fit, std::function<CpuCounts()> read_counts)
+    : ranks_(ranks), accounted_(std::move(accounted)), fits_(ranks_fit), read_counts_(std::move(read_counts)) {}
 
 bool NoiseGauge::batch_was_delayed(double elapsed_s) const noexcept {
   return fits_ && displaced(batch_before_, delay_.read(), elapsed_s);
 }
 
 bool NoiseGauge::span_was_noisy() {
-  const CpuCounts after = read_cpu_counts();
+  const CpuCounts after = read_counts_();
   const double mine = after.own_s - span_before_.own_s;
   const std::vector<double> everybody = ranks_.gather({&mine, 1});
   double job = 0;
-  for (const int r : host_ranks_) job += everybody[static_cast<std::size_t>(r)];
-  return ranks_.largest(outside_share(span_before_, after, job)) > kNoiseShare;
+  for (const int r : accounted_) job += everybody[static_cast<std::size_t>(r)];
+  const bool judges = std::ranges::find(accounted_, ranks_.rank()) != accounted_.end();
+  return ranks_.largest(judges ? outside_share(span_before_, after, job) : 0) > kNoiseShare;
 }
 
 }  // namespace sinew::tools

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,11 @@ bool displaced(const Displacement& before, const Displacement& after, double ela
 /// Judges what others took while a measurement ran: all ranks of a job use it together and hear the same verdict.
 class NoiseGauge {
  public:
-  /// `host_ranks`: the ranks of this rank's host, ascending. `ranks_fit`: they are not more than its usable cores.
-  NoiseGauge(Ranks& ranks, std::vector<int> host_ranks, bool ranks_fit);
+  /// `accounted`: ranks of this rank's host, one of each process. Only they judge: a further thread of a process begins
+  /// and ends its span when it gets a core, and what the process took in that time nobody has told it. `ranks_fit`: the
+  /// ranks of a host are not more than its usable cores.
+  NoiseGauge(Ranks& ranks, std::vector<int> accounted, bool ranks_fit,
+             std::function<CpuCounts()> read_counts = read_cpu_counts);
 
   /// Around a timed batch that took `elapsed_s`, on each rank for itself.
   void begin_batch() noexcept {
@@ -59,13 +63,14 @@ class NoiseGauge {
   bool batch_was_delayed(double elapsed_s) const noexcept;
 
   /// Around many batches, which the coarse counters need.
-  void begin_span() { span_before_ = read_cpu_counts(); }
+  void begin_span() { span_before_ = read_counts_(); }
   bool span_was_noisy();
 
  private:
   Ranks& ranks_;
-  std::vector<int> host_ranks_;
+  std::vector<int> accounted_;
   bool fits_;
+  std::function<CpuCounts()> read_counts_;
   RunQueueDelay delay_;
   Displacement batch_before_;
   CpuCounts span_before_;

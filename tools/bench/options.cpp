@@ -13,6 +13,8 @@
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
+#include "../network_options.hpp"
+
 namespace sinew::tools {
 namespace {
 
@@ -29,9 +31,9 @@ std::string names(const Range& all, NameOf name) {
 }
 
 /// An option whose text `read` turns into a value.
-void add(CLI::App& app, const std::string& flags, const std::string& help, const std::string& type,
-         const std::function<void(const std::string&)>& read) {
-  app.add_option_function<std::string>(flags, read, help)->type_name(type);
+CLI::Option* add(CLI::App& app, const std::string& flags, const std::string& help, const std::string& type,
+                 const std::function<void(const std::string&)>& read) {
+  return app.add_option_function<std::string>(flags, read, help)->type_name(type);
 }
 
 std::uint64_t whole_number(const std::string& option, const std::string& text, std::uint64_t least) {
@@ -130,13 +132,15 @@ void add_ways(CLI::App& app, BenchOptions& o) {
         if (t != "mpi") reject("--peer", t, "mpi");
         o.peer = t;
       });
-  add(app, "--cluster",
-      "Instead of a job, threads of this process on a cluster that need not be here: machine, by name or file, and "
-      "hosts, such as dgx-h100x8 or xeon-2s:3+5. Times are those of threads, predictions the cluster's",
-      "MACHINExHOSTS", [&o](const std::string& t) {
-        if (t.empty()) reject("--cluster", t, "a machine and hosts, such as dgx-h100x8");
-        o.cluster = t;
-      });
+  CLI::Option* cluster =
+      add(app, "--cluster",
+          "Instead of a job, threads of this process on a cluster that need not be here: machine, by name or file, and "
+          "hosts, such as dgx-h100x8 or xeon-2s:3+5. Times are those of threads, predictions the cluster's",
+          "MACHINExHOSTS", [&o](const std::string& t) {
+            if (t.empty()) reject("--cluster", t, "a machine and hosts, such as dgx-h100x8");
+            o.cluster = t;
+          });
+  add_network_options(app, cluster, o.network);
   app.add_option("--output", o.output, "Of tune: the file to write (sinew-tune.json)")->type_name("FILE");
   add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
       [&o](const std::string& t) {

@@ -8,6 +8,7 @@
 #include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/reduce.hpp>
+#include <sinew/topology/imagined_cluster.hpp>
 
 #include "bench_case.hpp"
 
@@ -40,6 +41,7 @@ struct BenchOptions {
   std::string algorithm;                   ///< empty: as selected
   std::string peer;                        ///< empty: none
   std::string cluster;                     ///< empty: the job; else imagined, with its ranks as threads
+  NetworkShape network;                    ///< of that cluster
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table
 };

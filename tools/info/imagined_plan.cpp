@@ -6,10 +6,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/simulator/simulate.hpp>
+
+#include "../network_options.hpp"
 #include "stages.hpp"
 
 namespace sinew::tools {
 namespace {
+
+/// Of long calls on many ranks a second's worth; the forecast says what it left out.
+constexpr std::uint64_t kMostExecuted = 500'000;
 
 std::vector<std::string> names_of(const std::vector<int>& nics, const ImaginedCluster& on) {
   std::vector<std::string> names;
@@ -43,6 +49,16 @@ std::string seats_text(const ImaginedCluster& on) {
   return text;
 }
 
+std::string time_text(const Forecast& f, const Network& n) {
+  std::string text = fmt::format("  simulated: {:.2f} us", f.seconds * 1e6);
+  if (f.segments > 1) text += fmt::format(" in {} segments, {} at a time", f.segments, f.depth);
+  if (!f.loads.empty() && f.loads.front().utilisation > 0) {
+    const Forecast::Load& most = f.loads.front();
+    text += fmt::format("; busiest: {}, {:.1f} % of that time", n.describe(most.busiest), 100 * most.utilisation);
+  }
+  return text + fmt::format("\n    {}{}\n", f.exact ? "" : "approximation: ", f.account);
+}
+
 }  // namespace
 
 ImaginedPlan plan_on(const std::shared_ptr<const ImaginedWorld>& imagined,
@@ -55,6 +71,7 @@ ImaginedPlan plan_on(const std::shared_ptr<const ImaginedWorld>& imagined,
   found.stages = stages_of(found.plan, network);
   found.nics_used = nics_used(found.plan, network);
   found.loads = simulated_loads(found.plan, network).value_or(std::vector<TierLoad>{});
+  if (!found.loads.empty()) found.simulated = simulate(found.plan, network, {.most_executed = kMostExecuted});
   return found;
 }
 
@@ -62,11 +79,12 @@ std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
   const Network& n = on.network;
   std::string text = plan.plan.explain();
   text += fmt::format("  imagined: {}: {} ranks on {} host{}, {}\n", on.name, n.ranks(), n.hosts,
-                      n.hosts == 1 ? "" : "s", name_of(n.form));
+                      n.hosts == 1 ? "" : "s", form_text(n));
   for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
   text += "  ranks of a host:\n" + seats_text(on) + "  stages:\n";
   for (std::size_t s = 0; s < plan.stages.size(); ++s) text += fmt::format("    {}. {}\n", s + 1, plan.stages[s]);
   text += nics_text(plan, on);
+  if (plan.simulated) text += time_text(*plan.simulated, n);
   if (!plan.loads.empty()) text += "  links, in one call:\n";
   for (const TierLoad& l : plan.loads) {
     text += fmt::format("    {:<9} {:>4} of {:<4} used {:>14} bytes, most by {}: {}\n", name_of(l.tier), l.used,
@@ -76,8 +94,9 @@ std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
 }
 
 std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on) {
-  auto json = nlohmann::json::parse(plan.plan.to_json());
+  auto json = nlohmann::ordered_json::parse(plan.plan.to_json());
   json["imagined"] = on.name;
+  describe_form(on.network, json);
   json["ranks"] = on.network.ranks();
   json["hosts"] = on.network.hosts;
   json["assumed"] = on.assumed;
@@ -86,6 +105,12 @@ std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on) {
   for (const RankSeat& seat : on.seats)
     json["seats"].push_back({{"part", seat.part}, {"nic", on.nics[static_cast<std::size_t>(seat.nic)]}});
   for (const std::vector<int>& nics : plan.nics_used) json["nics_used"].push_back(names_of(nics, on));
+  if (plan.simulated) {
+    json["simulated_us"] = plan.simulated->seconds * 1e6;
+    json["segments"] = plan.simulated->segments;
+    json["depth"] = plan.simulated->depth;
+    json["exact"] = plan.simulated->exact;
+  }
   json["links"] = nlohmann::json::array();
   for (const TierLoad& l : plan.loads) {
     json["links"].push_back({{"links", name_of(l.tier)},

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sinew/collectives/imagined/carried.hpp>
 #include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/simulator/forecast.hpp>
 
 namespace sinew::tools {
 
@@ -16,6 +18,7 @@ struct ImaginedPlan {
   std::vector<std::string> stages;          ///< what runs one after the other, of a large call at a time
   std::vector<std::vector<int>> nics_used;  ///< by host, those that send to other hosts
   std::vector<TierLoad> loads;              ///< of one call, simulated; may be empty
+  std::optional<Forecast> simulated;        ///< of the same; nullopt where there are no loads
 };
 
 /// `describe`: the call, for so many ranks; its counts live as long.

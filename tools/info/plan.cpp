@@ -15,6 +15,7 @@
 #include <sinew/core/error.hpp>
 
 #include "../in_a_job.hpp"
+#include "../network_options.hpp"
 #include "../whole_number.hpp"
 #include "commands.hpp"
 #include "imagined_plan.hpp"
@@ -29,6 +30,7 @@ struct PlanOptions {
   std::string op = "sum";
   std::string determinism = "fast";
   std::string cluster;  ///< empty: this job, or ranks on this host
+  NetworkShape network;
   int ranks = 2;
 };
 
@@ -105,7 +107,7 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
 }
 
 void print_on_cluster(const PlanOptions& options, bool json) {
-  const auto imagined = imagine(imagined_cluster(options.cluster));
+  const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
   DescribedCall call;
   const ImaginedPlan found = plan_on(imagined, [&](int ranks) {
     call = describe(options, ranks);
@@ -137,9 +139,10 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--determinism", plan.determinism, "fast (default), reproducible or layout_invariant");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
-  command->add_option("--cluster", plan.cluster,
-                      "instead, on a cluster that need not be here: machine, by name or file, and hosts, such as "
-                      "dgx-h100x8 or xeon-2s:3+5");
+  CLI::Option* cluster = command->add_option("--cluster", plan.cluster,
+                                             "instead, on a cluster that need not be here: machine, by name or file, "
+                                             "and hosts, such as dgx-h100x8 or xeon-2s:3+5");
+  add_network_options(*command, cluster, plan.network);
   command->callback([&options, command] {
     static_cast<void>(describe(plan, 1));
     require_one_place(plan, command->count("--ranks") > 0);

@@ -16,8 +16,8 @@
 #include <sinew/topology/named_networks.hpp>
 
 #include "../command_line.hpp"
+#include "../network_options.hpp"
 #include "../output_file.hpp"
-#include "../whole_number.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "scale.hpp"
@@ -32,25 +32,12 @@ using namespace sinew::tools;
 struct SimOptions {
   std::string collective, bytes, cluster, algorithm, scale;
   std::string svg, trace;  // files
-  std::string network = "one_switch";
   std::string dtype = "f32";
-  int hosts_per_leaf = 32;
-  double oversubscription = 1;
+  NetworkShape network;
   bool json = false;
 };
 
 Error wrong(const std::string& message) { return {Code::InvalidArgument, message}; }
-
-NetworkForm form_of(const std::string& name) {
-  if (name == name_of(NetworkForm::FatTree)) return NetworkForm::FatTree;
-  return name == name_of(NetworkForm::RailOptimised) ? NetworkForm::RailOptimised : NetworkForm::OneSwitch;
-}
-
-/// Of `cluster`, "dgx-h100x8", in the asked form.
-Network network_of(const SimOptions& options, const std::string& cluster) {
-  return imagined_cluster(cluster, {form_of(options.network), options.hosts_per_leaf, options.oversubscription})
-      .network;
-}
 
 /// The call whose larger buffer has so many bytes, rounded down to whole elements on each rank.
 SimulatedCall call_of(const SimOptions& options, int ranks) {
@@ -85,7 +72,7 @@ void show_progress(const std::string& what) {
 }
 
 int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& trace, bool prints) {
-  const Network network = network_of(options, options.cluster);
+  const Network network = imagined_cluster(options.cluster, options.network).network;
   const SimulatedCall call = call_of(options, network.ranks());
   std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, show_progress);
   SimulatedWay& fastest = ways.front();
@@ -110,7 +97,9 @@ int scale_and_print(const SimOptions& options, OutputFile& svg, bool prints) {
   const HostModel& host = host_model(options.cluster);
   const Scale scale = simulate_scale(
       host, hosts_of_scale(options.scale, host),
-      [&](int hosts) { return network_of(options, fmt::format("{}x{}", options.cluster, hosts)); },
+      [&](int hosts) {
+        return imagined_cluster(fmt::format("{}x{}", options.cluster, hosts), options.network).network;
+      },
       [&](int ranks) { return call_of(options, ranks); }, options.algorithm, show_progress);
   show_progress("");
   if (prints) std::cout << (options.json ? as_json(scale) + "\n" : as_table(scale));
@@ -135,16 +124,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "sinew " + std::string(version()));
   app.add_option("COLLECTIVE", options.collective, "all_reduce, all_gather, ...")->required();
   app.add_option("BYTES", options.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
-  app.add_option("--cluster", options.cluster,
-                 "machine, by name or file, and hosts: dgx-h100x8, xeon-2s:3+5; with --scale the name alone")
-      ->required();
+  CLI::Option* cluster =
+      app.add_option("--cluster", options.cluster,
+                     "machine, by name or file, and hosts: dgx-h100x8, xeon-2s:3+5; with --scale the name alone")
+          ->required();
+  add_network_options(app, cluster, options.network);
   app.add_option("--scale", options.scale, "sweep from so many ranks to so many, such as 8..100000, by factors of two");
-  app.add_option("--network", options.network, "one_switch (default), fat_tree or rail_optimised")
-      ->check(CLI::IsMember({"one_switch", "fat_tree", "rail_optimised"}));
-  app.add_option("--hosts-per-leaf", options.hosts_per_leaf, "of a fat tree; 32 if not given")
-      ->transform(whole_number(1, 1 << 20));
-  app.add_option("--oversubscription", options.oversubscription,
-                 "of leaf switches: rate of what is below them to that of what is above; 1 if not given");
   app.add_option("--algorithm", options.algorithm, "only this one, such as ring or hierarchical");
   app.add_option("--dtype", options.dtype, "element type, such as f32 (default) or bf16");
   app.add_option(

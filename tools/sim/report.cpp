@@ -5,6 +5,8 @@
 
 #include <sinew/core/config.hpp>
 
+#include "../network_options.hpp"
+
 namespace sinew::tools {
 namespace {
 
@@ -30,21 +32,8 @@ std::string call_text(const SimulatedCall& call) {
   return fmt::format("{} of {}", name_of(call.desc.collective), format_bytes(call.bytes));
 }
 
-std::string form_text(const Network& n) {
-  std::string text(name_of(n.form));
-  if (n.form == NetworkForm::FatTree) text += fmt::format(" of {} hosts per leaf", n.hosts_per_leaf);
-  if (n.form != NetworkForm::OneSwitch) text += fmt::format(", oversubscription {}", n.oversubscription);
-  return text;
-}
-
 std::string heading(const SimulatedCall& call, const Network& n) {
   return fmt::format("{} on {}: {} ranks, {}", call_text(call), n.name, n.ranks(), form_text(n));
-}
-
-void describe_form(const Network& n, nlohmann::ordered_json& out) {
-  out["network"] = name_of(n.form);
-  if (n.form == NetworkForm::FatTree) out["hosts_per_leaf"] = n.hosts_per_leaf;
-  if (n.form != NetworkForm::OneSwitch) out["oversubscription"] = n.oversubscription;
 }
 
 std::string as_table(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways) {

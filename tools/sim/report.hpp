@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "ways.hpp"
 
 namespace sinew::tools {
@@ -17,13 +15,9 @@ struct SimulatedCall {
 
 /// "all_reduce of 64MiB"
 std::string call_text(const SimulatedCall& call);
-/// "fat_tree of 32 hosts per leaf, oversubscription 2"
-std::string form_text(const Network& network);
 /// "all_reduce of 64MiB on dgx-h100x8: 64 ranks, one_switch".
 std::string heading(const SimulatedCall& call, const Network& network);
 std::string as_table(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways);
-/// Form, hosts per leaf and oversubscription as members of a JSON object.
-void describe_form(const Network& network, nlohmann::ordered_json& out);
 /// One JSON object in one line.
 std::string as_json(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways);
 

@@ -14,7 +14,8 @@ namespace sinew::tools {
 namespace {
 
 /// Some seconds for each way at the most ranks, where a simulation alone may take minutes.
-constexpr SimulationOptions kOfAPoint{.exact_steps = 500'000, .most_steps = 2'000'000, .most_executed = 500'000};
+constexpr SimulationOptions kOfAPoint{
+    .exact_steps = 500'000, .most_steps = 4'000'000, .most_composed = 600, .most_executed = 500'000};
 
 /// "8..100000"
 std::pair<int, int> parse_range(const std::string& range) {

@@ -7,6 +7,7 @@
 
 #include <sinew/core/error.hpp>
 
+#include "../network_options.hpp"
 #include "draw/axis.hpp"
 #include "draw/plot.hpp"
 

@@ -13,21 +13,17 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/named_networks.hpp>
 
+#include "flat_network.hpp"
+
 namespace sinew {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kLatency = 5e-6;
-constexpr double kRate = 1e9;
-
-/// Hosts of one rank each on one switch, which compute in no time.
-Network flat(int ranks) {
-  Network n{.name = "flat", .hosts = ranks};
-  n.rates[static_cast<std::size_t>(Tier::NicOut)] = {kRate, kLatency / 2};
-  n.rates[static_cast<std::size_t>(Tier::NicIn)] = {kRate, kLatency / 2};
-  return n;
-}
+using test::flat;
+using test::IsWithin;
+using test::kLatency;
+using test::kRate;
 
 CollectiveDesc call(Collective collective, std::uint64_t count) {
   return {.collective = collective, .dtype = DType::F32, .count = count};
@@ -43,8 +39,6 @@ double part_of(const Forecast& forecast, Tier tier) {
   const auto found = std::ranges::find(forecast.loads, tier, &Forecast::Load::tier);
   return found == forecast.loads.end() ? 0 : found->bytes;
 }
-
-MATCHER_P2(IsWithin, part, expected, "") { return std::abs(arg - expected) <= part * expected; }
 
 TEST(Simulate, MeetsTheClosedFormOfARing) {
   for (const int ranks : {2, 3, 5, 8, 16, 64}) {
@@ -214,6 +208,16 @@ TEST(Simulate, IsNear_WhereRanksDoTheSameInAnotherOrder) {
   }
 }
 
+/// Programs of more ranks than are composed: of those that do the same one is composed.
+TEST(Simulate, ComposesOneOfManyThatAreAlike) {
+  const Network n = one_switch(host_model("dgx-h100"), 16);
+  const CollectiveDesc desc = call(Collective::AllReduce, 4'096'000);
+  const Forecast all = simulate(hierarchy(n, "halving_doubling"), desc, n, {.every_rank = true});
+  const Forecast few = simulate(hierarchy(n, "halving_doubling"), desc, n, {.most_composed = n.ranks() - 1});
+  EXPECT_LT(few.simulated_ranks, n.ranks());
+  EXPECT_THAT(few.seconds, IsWithin(0.01, all.seconds));
+}
+
 /// Between hosts of one leaf, and from leaf to leaf, in the same step.
 TEST(Simulate, IsNear_WhereOnlySomeCrossTheSpine) {
   for (const double oversubscription : {1, 4}) {
@@ -308,6 +312,10 @@ TEST(Simulate, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(Collective::AllToAllV, "pairwise", {}), HasSubstr("counts are the same on all ranks"));
   EXPECT_THAT(refusal(Collective::AllReduce, "binomial", {.most_steps = 10}), HasSubstr("too few ranks behave alike"));
   EXPECT_EQ(refusal(Collective::AllReduce, "binomial", {}), "");
+  // 16 programs of 31 steps and 32 chunks, which count as four more.
+  const SimulationOptions held{.every_rank = true, .most_steps = 16 * 33};
+  EXPECT_EQ(refusal(Collective::AllToAll, "direct", {.every_rank = true, .most_steps = 16 * 35}), "");
+  EXPECT_THAT(refusal(Collective::AllToAll, "direct", held), HasSubstr("take the memory of more than 528 steps"));
 }
 
 }  // namespace
