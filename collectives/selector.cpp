@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -173,18 +174,54 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
   return all;
 }
 
+namespace {
+
+/// As far beyond the sizes that were timed their times say something.
+constexpr double kBeyond = 2;
+/// Times the best: how slow a way is, at least, where tune has stopped timing it (tools/bench/tune.cpp).
+constexpr double kGivenUp = 4;
+
+/// The largest size at which ways of a collective were timed: those of an algorithm on a transport, or, where that is
+/// empty, any; 0: never.
+double last_timed(const TunedTimes& times, std::string_view collective, std::string_view algorithm,
+                  std::string_view transport) {
+  double last = 0;
+  for (const TunedTimes::Way& w : times.ways) {
+    const bool is_it = algorithm.empty() || (w.algorithm == algorithm && w.transport == transport);
+    if (w.collective == collective && is_it) last = std::max(last, w.points.back().bytes);
+  }
+  return last;
+}
+
+}  // namespace
+
 void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const {
   if (!tuned_ || desc.determinism != Determinism::Fast || desc.codec != Codec::None ||
       desc.place.kind == MemoryKind::Device)
     return;
   const auto bytes = static_cast<double>(size_to_select_by(desc));
+  const std::string_view collective = name_of(desc.collective);
+  if (bytes > kBeyond * last_timed(facts_.tuned, collective, {}, {})) return;  // the file knows nothing of such calls
+  const auto known = [&](const Candidate& c) {
+    const bool reaches = bytes <= kBeyond * last_timed(facts_.tuned, collective, c.algorithm, c.transport);
+    return reaches ? facts_.tuned.seconds(collective, c.algorithm, c.transport, bytes) : std::nullopt;
+  };
+  Seconds best = std::numeric_limits<Seconds>::infinity();
+  for (const Option& o : options) {
+    if (o.candidate.rejected.empty()) best = std::min(best, known(o.candidate).value_or(best));
+  }
   for (Option& o : options) {
     Candidate& c = o.candidate;
-    if (!c.rejected.empty()) continue;
-    const auto known = facts_.tuned.seconds(name_of(desc.collective), c.algorithm, c.transport, bytes);
-    if (!known) continue;
-    c.predicted = *known;
-    c.way += c.way.empty() ? "timed by tune" : ", timed by tune";
+    const double last = last_timed(facts_.tuned, collective, c.algorithm, c.transport);
+    if (!c.rejected.empty() || last == 0) continue;
+    if (!c.way.empty()) c.way += ", ";
+    if (const auto seconds = known(c)) {
+      c.predicted = *seconds;
+      c.way += "timed by tune";
+    } else {
+      c.predicted = std::max(c.predicted, kGivenUp * best);
+      c.way += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
+    }
   }
 }
 

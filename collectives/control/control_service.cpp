@@ -14,6 +14,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/random.hpp>
+#include <sinew/core/reachable_addresses.hpp>
 
 namespace sinew {
 namespace {
@@ -23,7 +24,7 @@ constexpr auto kComparePeriod = std::chrono::seconds(1);
 /// Where other hosts may find this rank; last, for hosts that are one machine, loopback.
 std::vector<std::string> addresses_of(const Listener& listener, const Config& config) {
   std::vector<std::string> all;
-  for (const SocketAddress& a : SocketAddress::own(config.interface, listener.address.port())) all.push_back(a.text());
+  for (const SocketAddress& a : reachable_addresses(config.interface, listener.address.port())) all.push_back(a.text());
   all.push_back(fmt::format("127.0.0.1:{}", listener.address.port()));
   return all;
 }

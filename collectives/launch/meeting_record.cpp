@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/launch/meeting_record.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/reachable_addresses.hpp>
 #include <sinew/core/secret.hpp>
 #include <sinew/core/wire.hpp>
 
@@ -45,7 +46,7 @@ Hosting host_meeting(const SocketAddress& place, int ranks, bool several_hosts, 
   h.store->listen(listen_on(place));
   if (several_hosts) {
     Listener tcp = listen_everywhere(0, config.ports);
-    const auto reachable = SocketAddress::own(config.interface, tcp.address.port());
+    const auto reachable = reachable_addresses(config.interface, tcp.address.port());
     h.record.tcp_addresses = format_addresses(reachable);
     h.record.secret = secret;
     h.store->listen(std::move(tcp));

@@ -107,6 +107,23 @@ TEST(Selector, GoesByMeasuredTimes_OnGroupsOfThatShape) {
   EXPECT_THAT(of_three.explain(), Not(HasSubstr("timed by tune")));
 }
 
+/// What tune gave up at small sizes is no candidate for long calls, and what it timed up to 1 MiB says nothing of 64.
+TEST(Selector, TrustsMeasuredTimes_AsFarAsTheyGo) {
+  Facts facts = one_host(4, 4);
+  facts.tuned.ranks_on = {4};
+  facts.tuned.ways = {{"all_reduce", "direct", "wire", {{8, 1e-6}, {64, 9e-6}}},
+                      {"all_reduce", "ring", "wire", {{8, 1e-6}, {1 << 20, 3e-3}}}};
+  const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of((1 << 20) / sizeof(float))).plan;
+  const auto direct = std::ranges::find(plan.candidates(), "direct", &Candidate::algorithm);
+  ASSERT_NE(direct, plan.candidates().end());
+  EXPECT_THAT(direct->way, HasSubstr("given up by tune after 64 B"));
+  EXPECT_GE(direct->predicted, 12e-3);
+  EXPECT_LT(direct->predicted, 0.1) << "64 B and 9 us are not 150 ms at 1 MiB";
+
+  const Plan beyond = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;
+  EXPECT_THAT(beyond.explain(), Not(HasSubstr("tune")));
+}
+
 TEST(Selector, ComposesWhatCrossesHosts) {
   const Facts facts = hosts_of(2, 4);
   const Selector selector(facts, ranks_of(facts), {});

@@ -10,6 +10,7 @@
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
+#include <sinew/core/reachable_addresses.hpp>
 #include <sinew/core/secret.hpp>
 #include <sinew/core/store_client.hpp>
 
@@ -69,7 +70,7 @@ void Job::start() {
   for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
   if (elsewhere) {
     Listener tcp = listen_everywhere(0, config_.ports);
-    store_addresses_ = format_addresses(SocketAddress::own(config_.interface, tcp.address.port()));
+    store_addresses_ = format_addresses(reachable_addresses(config_.interface, tcp.address.port()));
     store_.listen(std::move(tcp));
   }
   // A rank is in a process group of its own: reading the terminal would stop it.
@@ -114,7 +115,7 @@ void Job::start_share(const HostShare& share, int first, int input) {
 std::string Job::master_address() const {
   if (!options_.shares.front().host.empty()) return options_.shares.front().host;
   if (options_.shares.size() == 1) return "127.0.0.1";
-  const auto own = SocketAddress::own(config_.interface, 0);
+  const auto own = reachable_addresses(config_.interface, 0);
   if (own.empty()) return "127.0.0.1";
   const std::string text = own.front().text();
   const std::string host = text.substr(0, text.rfind(':'));

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/transports/tcp/interface_address.hpp>
 
 namespace sinew::tcp {
@@ -82,6 +85,12 @@ std::vector<InterfaceAddress> own_addresses(const std::string& names, std::uint1
   std::vector<InterfaceAddress> described_all;
   const Interfaces list = interfaces();
   for (const SocketAddress& a : all) described_all.push_back(described(a, list.get()));
+  for (const auto word : std::views::split(std::string_view(names), ',')) {
+    const std::string_view name(word.begin(), word.end());
+    if (name.empty() || std::ranges::find(described_all, name, &InterfaceAddress::interface) != described_all.end()) continue;
+    log::warning("tcp: SINEW_INTERFACE={}: '{}' has no address that is up and is left out; there are {}", names, name,
+                 interface_names());
+  }
   return described_all;
 }
 
