@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/hierarchy/composition.hpp>
 #include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/determinism.hpp>
@@ -54,20 +55,23 @@ UsageError unknown_algorithm(const BenchOptions& options) {
   for (const Algorithm& a : all_algorithms()) {
     if (a.collective == options.what->collective) known.insert(a.name);
   }
+  known.insert(kHierarchical);
   return UsageError(fmt::format("--algorithm: '{}': expected {} or the name of an offload that is open, for {}",
                                 options.algorithm, fmt::join(known, ", "), options.what->name));
 }
 
 /// A name that nobody has. Offloads have the names of their transports.
 void require_known_algorithm(const BenchOptions& options) {
-  if (options.algorithm.empty() || find_algorithm(options.what->collective, options.algorithm) != nullptr) return;
+  if (options.algorithm.empty() || options.algorithm == kHierarchical ||
+      find_algorithm(options.what->collective, options.algorithm) != nullptr)
+    return;
   const auto transports = module_names(Config::from_environment());
   if (std::ranges::find(transports, options.algorithm) == transports.end()) throw unknown_algorithm(options);
 }
 
 /// Says what is wrong with --algorithm before a plan lists everything that the rule made of it leaves out.
 void require_algorithm(const BenchOptions& options, World& world) {
-  if (options.algorithm.empty()) return;
+  if (options.algorithm.empty() || options.algorithm == kHierarchical) return;  // of which the plan has the reasons
   const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), 1);
   const CollectiveDesc desc = desc_of(options, 1, counts, world.size());
   if (const Algorithm* found = find_algorithm(desc.collective, options.algorithm)) {

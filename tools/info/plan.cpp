@@ -29,6 +29,7 @@ struct PlanOptions {
   std::string dtype = "f32";
   std::string op = "sum";
   std::string determinism = "fast";
+  std::string codec = "none";
   std::string cluster;  ///< empty: this job, or ranks on this host
   NetworkShape network;
   int ranks = 2;
@@ -69,6 +70,8 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   if (!op)
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
+  const auto codec = codec_from_name(options.codec);
+  if (!codec) throw Error(Code::InvalidArgument, fmt::format("'{}': expected none, bf16 or int8", options.codec));
   if (!level)
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected fast, reproducible or layout_invariant", options.determinism));
@@ -78,7 +81,8 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
                                            : fmt::format("barrier {}: expected no BYTES", options.bytes));
   }
   const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
-  DescribedCall call{{.collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .count = 1}, {}};
+  DescribedCall call{
+      {.collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec, .count = 1}, {}};
   const std::uint64_t one = std::max<std::uint64_t>(call.desc.bytes(ranks), 1);
   call.desc.count = bytes / one;
   if (has_local_counts(*collective)) call.desc.largest_bytes = bytes;
@@ -97,7 +101,7 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   std::vector<std::string> words = {launcher, "--no-prefix", "-n", std::to_string(options.ranks), self};
   if (json) words.emplace_back("--json");
   words.insert(words.end(), {"plan", options.collective, "--dtype", options.dtype, "--op", options.op, "--determinism",
-                             options.determinism});
+                             options.determinism, "--codec", options.codec});
   if (!options.bytes.empty()) words.push_back(options.bytes);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
@@ -137,6 +141,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--dtype", plan.dtype, "element type, such as f32 (default) or bf16");
   command->add_option("--op", plan.op, "operator, such as sum (default) or max");
   command->add_option("--determinism", plan.determinism, "fast (default), reproducible or layout_invariant");
+  command->add_option("--codec", plan.codec, "how f32 elements travel: none (default), bf16 or int8");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
   CLI::Option* cluster = command->add_option("--cluster", plan.cluster,
