@@ -72,6 +72,7 @@ Finding judge_complete(const LayoutRequest& asked) {
 }
 
 Finding judge_pipelines(const LayoutRequest& asked) {
+  if (asked.sizes.pp == 1) return "";
   for (const auto& judge : {judge_dense, judge_expert, judge_known, judge_once, judge_complete}) {
     if (judge(asked) != "") return std::nullopt;
   }

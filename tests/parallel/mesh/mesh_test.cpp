@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 
 #include "counted_groups.hpp"
@@ -59,6 +60,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MeshOf,
                                          std::vector<Axis>{{"tp", 1}, {"dp", 5}, {"pp", 1}},
                                          std::vector<Axis>{{"tp", 2}, {"cp", 2}, {"pp", 2}},
                                          std::vector<Axis>{{"tp", 3}, {"cp", 1}, {"dp", 2}, {"pp", 2}}));
+
+// The control of the check that the tests above and below rest on.
+TEST(GroupCheck, Fails_WhenRanksOrTheirOrderAreOthers) {
+  on_threads(4, only("inproc"), [](World& world) {
+    Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 2}}));
+    const int first = world.rank() / 2 * 2;
+    for (const std::vector<int>& wrong : {std::vector{first + 1, first}, {first, (first + 2) % 4}, {first}}) {
+      const auto check = [&] { require_group(mesh.along("tp"), wrong, world.rank(), "tp"); };
+      EXPECT_THROW(check(), Error);
+    }
+    require_group(mesh.along("tp"), {first, first + 1}, world.rank(), "tp");
+  });
+}
 
 TEST(Mesh, HasEveryAxisAlone_WhenNoGroupsAreNamed) {
   on_threads(6, only("inproc"), [](World& world) {
