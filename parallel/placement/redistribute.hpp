@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/call_options.hpp>
 #include <sinew/core/collective.hpp>
 #include <sinew/core/cost.hpp>
 #include <sinew/core/export.hpp>
@@ -15,33 +16,53 @@ namespace sinew::parallel {
 struct Transition {
   std::string axis;
   Placement from, to;
-  /// all_gather(_v), all_reduce, reduce_scatter(_v), all_to_all_v; Barrier: none, a copy on this rank alone.
+  /// all_gather(_v), all_reduce, reduce_scatter(_v), all_to_all(_v); Barrier: none, a copy on this rank alone.
   Collective collective = Collective::Barrier;
-  Seconds predicted = 0;
+  Seconds predicted = 0;  ///< with the copies that put parts in order; of the largest boxes
 };
 
-/// The way from one placement of a tensor to another.
+/// The way from one placement of a tensor to another. No steps: both put the same data on every rank.
 struct Redistribution {
   TensorSpec from;
   Placements to;
   std::vector<Transition> steps;
 
+  SINEW_API Seconds predicted() const noexcept;
   /// The steps with their predicted times, and the sum.
-  std::string explain() const;
+  SINEW_API std::string explain() const;
 };
 
-/// The cheapest way, by what the communicators of `mesh` predict for each step. The same on all ranks; communicates
-/// nothing. Shard to Replicate is an all_gather, Partial to Replicate an all_reduce, Partial to Shard a reduce_scatter,
-/// Shard to another Shard an all_to_all; Replicate to Shard or Partial costs a copy. Which axis goes first, and whether
-/// by way of a third placement, is searched (Dijkstra).
-/// Errors: InvalidArgument naming tensor and axis: where something that is whole should become a part of a sum by way
-///         of no defined value (Shard to Partial is by Replicate: allowed), an op that is not defined for the dtype, a
-///         group that the mesh has not.
-SINEW_API Redistribution plan_redistribution(const TensorSpec& from, const Placements& to, const Mesh& mesh);
+/// The cheapest way, by what the communicators of `mesh` predict for each step, the slowest group of an axis deciding.
+/// The same on all ranks.
+///   Shard to Replicate: all_gather.         Partial to Replicate: all_reduce.
+///   Shard to another Shard: all_to_all.     Partial to Shard: reduce_scatter.
+///   Replicate to Shard: each rank keeps its part. Replicate, Shard to Partial: the first rank of the axis, or each
+///   rank its part, keeps the data; the rest is what changes nothing under the operator (a sum: -0 of floats, product:
+///   1, min and max: the largest and the least value, infinite where there is that). An average has no such value:
+///   from Replicate every rank keeps its data, from Shard it is by way of Replicate. Nothing of this is sent.
+/// Only the innermost of several shards of a dimension, or of Partials whose order matters, can change. Which axis goes
+/// first, and by way of what, is searched: among Replicate, what each axis has and shall have, and shards of the
+/// dimensions that any axis shards.
+/// Errors: InvalidArgument, on all ranks alike: as require_valid of both ends; where the mesh has no group along an
+///         axis that has a placement at either; where ranks ask for different things, with what two of them ask for.
+/// Cost:   collective over the mesh: along each of its groups two small all_reduces, to see that all ask for the same;
+///         where several axes have placements, one more along these, of 8 bytes for each exchange that may be chosen
+///         (groups of one axis may predict different times, and must choose alike). A search through some 5^axes
+///         states. So plan once what is moved often.
+SINEW_API Redistribution plan_redistribution(const TensorSpec& from, const Placements& to, Mesh& mesh,
+                                             const CallOptions& = {});
 
-/// Moves the data of `from` to `to`, whose buffers do not overlap. Collective over the axes that change.
-/// Errors: as plan_redistribution; InvalidArgument where name, dtype or shape of the two differ or a buffer has not
-///         the bytes of its box; as the collectives.
-SINEW_API void redistribute(const Tensor& from, const Tensor& to, Mesh& mesh);
+/// Moves the data of plan.from at `from` to plan.to at `to`, step by step.
+/// Shape:   buffers of the bytes of the two boxes (local_bytes), in host memory, that do not overlap.
+/// Options: deadline, determinism and where.
+/// Errors:  InvalidArgument, on the spot, naming tensor, buffer, the bytes found and expected; as the collectives.
+/// Cost:    scratch for what lies between two steps, and for parts that do not lie one behind the other.
+SINEW_API void redistribute(const Redistribution& plan, ConstBuffer from, Buffer to, Mesh& mesh,
+                            const CallOptions& = {});
+
+/// Both: plans the way from the one to the other, and goes it.
+/// Errors: as both, but all of InvalidArgument on all ranks, whichever has the fault; and where name, dtype or shape of
+///         the two differ.
+SINEW_API void redistribute(const Tensor& from, const Tensor& to, Mesh& mesh, const CallOptions& = {});
 
 }  // namespace sinew::parallel
