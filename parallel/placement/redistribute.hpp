@@ -44,8 +44,7 @@ struct Redistribution {
 /// first, and by way of what, is searched: among Replicate, what each axis has and shall have, and shards of the
 /// dimensions that any axis shards.
 /// Errors: InvalidArgument, on all ranks alike: as require_valid of both ends; where the mesh has no group along an
-/// axis
-///         that has a placement at either; where ranks ask for different things, with what two of them ask for.
+///         axis that has a placement at either; where ranks ask for different things, with what two of them ask for.
 /// Cost:   collective over the mesh: along each of its groups two small all_reduces, to see that all ask for the same;
 ///         where several axes have placements, one more along these, of 8 bytes for each exchange that may be chosen
 ///         (groups of one axis may predict different times, and must choose alike). A search through some 5^axes
