@@ -87,7 +87,8 @@ std::vector<InterfaceAddress> own_addresses(const std::string& names, std::uint1
   for (const SocketAddress& a : all) described_all.push_back(described(a, list.get()));
   for (const auto word : std::views::split(std::string_view(names), ',')) {
     const std::string_view name(word.begin(), word.end());
-    if (name.empty() || std::ranges::find(described_all, name, &InterfaceAddress::interface) != described_all.end()) continue;
+    if (name.empty() || std::ranges::find(described_all, name, &InterfaceAddress::interface) != described_all.end())
+      continue;
     log::warning("tcp: SINEW_INTERFACE={}: '{}' has no address that is up and is left out; there are {}", names, name,
                  interface_names());
   }
