@@ -141,7 +141,7 @@ NicName WorldState::nearest_nic() const {
   const RankSpot& spot = cluster->ranks[static_cast<std::size_t>(rank)];
   if (spot.nic < 0) return {};
   const Nic& nic = cluster->hosts[static_cast<std::size_t>(spot.host)].nics[static_cast<std::size_t>(spot.nic)];
-  return {nic.name, nic.rdma.device, nic.pci, spot.nic_why};
+  return {nic.name, nic.rdma.device, nic.pci, spot.nic_why, nics_share_network(*cluster)};
 }
 
 void WorldState::open_control(const Exchange& exchange) {
@@ -233,6 +233,7 @@ void WorldState::warn_of_shared_device() const {
 }
 
 void WorldState::open_fabrics() {
+  const NicName nic = nearest_nic();
   for (const std::string& name : module_names(options.config)) {
     TransportStatus status{.name = name, .left_alone = left_alone(name)};
     if (!wanted(options.config, name)) {
@@ -240,17 +241,17 @@ void WorldState::open_fabrics() {
     } else if (options.config.transports.empty() && !status.left_alone.empty()) {
       status.reason = "used only when asked for by name: " + status.left_alone;
     } else {
-      open_fabric(*find_module(name, options.config), status);
+      open_fabric(*find_module(name, options.config), nic, status);
     }
     statuses.push_back(std::move(status));
   }
 }
 
-void WorldState::open_fabric(Module& module, TransportStatus& status) {
+void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus& status) {
   try {
     if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
-    auto fabric = module.open({rank, size, generation, *host, options.secret, host_id, options.config, device_runtime,
-                               device, nearest_nic()});
+    auto fabric = module.open(
+        {rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device, nic});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
     if (options.imagined) {
       fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank,

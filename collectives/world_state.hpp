@@ -83,7 +83,7 @@ struct WorldState {
   void choose_device();
   void warn_of_shared_device() const;
   void open_fabrics();
-  void open_fabric(Module& module, TransportStatus& status);
+  void open_fabric(Module& module, const NicName& nic, TransportStatus& status);
   void find_cluster(const Exchange& exchange);
   std::string bus_id_of_device() const;
   NicName nearest_nic() const;

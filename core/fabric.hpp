@@ -20,10 +20,11 @@ namespace sinew {
 
 /// A network interface by the names that libraries know it by. All empty: none.
 struct NicName {
-  std::string interface;    ///< "ib0"; of an RDMA port that has none "mlx5_0:1"
-  std::string rdma_device;  ///< "mlx5_0"; empty: no RDMA
-  std::string pci;          ///< "0000:5e:00.0"; empty: unknown, or it is virtual
-  std::string why;          ///< "PIX from gpu:0"
+  std::string interface;     ///< "ib0"; of an RDMA port that has none "mlx5_0:1"
+  std::string rdma_device;   ///< "mlx5_0"; empty: no RDMA
+  std::string pci;           ///< "0000:5e:00.0"; empty: unknown, or it is virtual
+  std::string why;           ///< "PIX from gpu:0"
+  bool one_network = false;  ///< those of all ranks of the job are in one IPv4 network
 };
 
 /// What messages leave a host by.

@@ -8,6 +8,7 @@
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/socket_address.hpp>
 #include <sinew/topology/cluster.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/json.hpp>
@@ -142,6 +143,32 @@ Cluster merge_cluster(std::span<const RankPlace> places, std::span<const Bytes> 
   }
   settle_devices(places, cluster);
   return cluster;
+}
+
+bool nics_share_network(const Cluster& cluster) {
+  std::set<std::pair<int, int>> nics;
+  for (const RankSpot& spot : cluster.ranks) nics.emplace(spot.host, spot.nic);
+  const auto addresses_of = [&](std::pair<int, int> at) {
+    std::vector<std::pair<SocketAddress, unsigned>> found;
+    if (at.second < 0) return found;
+    const Machine& host = cluster.hosts[static_cast<std::size_t>(at.first)];
+    for (const NicAddress& a : host.nics[static_cast<std::size_t>(at.second)].addresses) {
+      if (!a.v6) found.emplace_back(SocketAddress::parse(a.text + ":0"), static_cast<unsigned>(a.prefix));
+    }
+    return found;
+  };
+  if (nics.empty()) return false;
+  for (const auto& [first, prefix] : addresses_of(*nics.begin())) {
+    std::set<std::string> seen;  // an address that two have leads to one of them, as those of bridges for containers
+    const bool all = std::ranges::all_of(nics, [&](std::pair<int, int> nic) {
+      return std::ranges::any_of(addresses_of(nic), [&](const auto& other) {
+        return other.second == prefix && other.first.shares_network(first, prefix) &&
+               seen.insert(other.first.text()).second;
+      });
+    });
+    if (all) return true;
+  }
+  return false;
 }
 
 Bytes machine_bytes(const Config& config) {

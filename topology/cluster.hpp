@@ -46,6 +46,9 @@ SINEW_API std::vector<int> host_leaders(std::span<const RankPlace> places);
 ///         Error{System} with a leader's own message where its discovery threw.
 SINEW_API Cluster merge_cluster(std::span<const RankPlace> places, std::span<const Bytes> machines);
 
+/// Have the NICs of all ranks IPv4 addresses of one network? Then they reach each other, whatever else there is.
+SINEW_API bool nics_share_network(const Cluster& cluster);
+
 /// What a leader publishes; if discovery throws, the error instead, so that no rank waits for it.
 SINEW_API Bytes machine_bytes(const Config& config);
 

@@ -144,6 +144,34 @@ TEST(RankNics, GoByTheCores_WhereTheMachineShowsNoSuchGpu) {
   EXPECT_EQ(dgx.nics.at(static_cast<std::size_t>(cluster.ranks[0].nic)).numa_node, 1);
 }
 
+/// Two hosts whose ranks are on eth0 and eth1, with these addresses.
+Cluster two_hosts(const std::vector<std::vector<NicAddress>>& of_nics) {
+  std::vector<Machine> hosts{host("xeon-2s", "a"), host("xeon-2s", "b")};
+  std::vector<RankPlace> places;
+  for (std::size_t h = 0; h < 2; ++h) {
+    for (std::size_t n = 0; n < 2; ++n) {
+      hosts[h].nics.at(n).addresses = of_nics.at(2 * h + n);
+      places.push_back(on_nodes(hosts[h], {static_cast<int>(n)}));
+    }
+  }
+  return merged(places, hosts);
+}
+
+TEST(RankNics, ShareANetwork_OnlyWhereAllHaveAnAddressOfItsOwnThere) {
+  const NicAddress v6{"fd00::1", 64, true};
+  const auto at = [](const std::string& text, int prefix = 24) { return NicAddress{text, prefix, false}; };
+  EXPECT_TRUE(
+      nics_share_network(two_hosts({{at("10.0.0.1")}, {v6, at("10.0.0.2")}, {at("10.0.0.3")}, {at("10.0.0.4")}})));
+  EXPECT_TRUE(nics_share_network(two_hosts(
+      {{at("10.1.0.1"), at("10.0.0.1")}, {at("10.0.0.2"), at("10.2.0.2")}, {at("10.0.0.3")}, {at("10.0.0.4")}})));
+  EXPECT_FALSE(nics_share_network(two_hosts({{at("10.0.0.1")}, {at("10.0.1.1")}, {at("10.0.0.2")}, {at("10.0.1.2")}})))
+      << "rails";
+  EXPECT_FALSE(nics_share_network(two_hosts({{at("10.0.0.1")}, {at("10.0.0.2")}, {at("10.0.0.1")}, {at("10.0.0.2")}})))
+      << "the same addresses on both hosts";
+  EXPECT_FALSE(nics_share_network(two_hosts({{at("10.0.0.1")}, {}, {at("10.0.0.3")}, {at("10.0.0.4")}})));
+  EXPECT_FALSE(nics_share_network(two_hosts({{v6}, {v6}, {v6}, {v6}})));
+}
+
 /// One of the ranks publishes a place that nobody can read: all of them refuse, after as many rounds as ever.
 TEST(RankNics, BreakOffTogether_WhereAPlaceIsBroken) {
   auto exchanges = thread_exchanges(3, std::chrono::seconds(60));

@@ -65,8 +65,8 @@ const fi_info* best_of(const fi_info* offers, const Wish& wish) {
     if (is_wanted(*i, wish) && (best == nullptr || reach_of(*i) < reach_of(*best))) best = i;
   }
   for (const fi_info* i = offers; i != nullptr && best != nullptr; i = i->next) {
-    if (is_wanted(*i, wish) && is_of(*i, wish.nic) && shares_network(*i, *best) && reach_of(*i) <= reach_of(*best))
-      return i;
+    const bool reaches_all = shares_network(*i, *best) || (wish.nic.one_network && i->addr_format == FI_SOCKADDR_IN);
+    if (is_wanted(*i, wish) && is_of(*i, wish.nic) && reaches_all && reach_of(*i) <= reach_of(*best)) return i;
   }
   return best;
 }

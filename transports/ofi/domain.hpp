@@ -19,9 +19,9 @@ struct Wish {
 /// device's name what kind of endpoint it is for ("rdmap0s6-rdm").
 bool is_of(const fi_info& offer, const NicName& nic);
 
-/// Of a list of offers the one that leads furthest; among those of its provider and network (libfabric's fabric) one
-/// of the nearest NIC, if there is. Ranks with NICs in other networks might not reach each other, so all stay in the
-/// one that they would take without a wish. nullptr: none is as wanted.
+/// Of a list of offers one of the nearest NIC, where all ranks' are in one network or it is in the network (libfabric's
+/// fabric) that they would take without a wish: ranks in several might not reach each other. Else the first that leads
+/// furthest. nullptr: none is as wanted.
 const fi_info* best_of(const fi_info* offers, const Wish& wish);
 
 }  // namespace sinew::ofi

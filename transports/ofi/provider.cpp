@@ -73,7 +73,7 @@ Choice chosen(const fi_info& best, std::string reason, const Wish& wish) {
   if (nearest) {
     reason += fmt::format("; the nearest NIC ({})", wish.nic.why);
   } else if (!wish.nic.interface.empty()) {
-    reason += fmt::format("; the nearest NIC, {}, has no domain in this network", wish.nic.interface);
+    reason += fmt::format("; the nearest NIC, {}, is in no network that all ranks share", wish.nic.interface);
   }
   return {Info(fi_dupinfo(&best)), std::move(reason), nearest};
 }

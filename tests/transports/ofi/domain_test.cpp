@@ -76,7 +76,7 @@ class Offers {
 };
 
 NicName nic(const std::string& interface, const std::string& device, const std::string& pci) {
-  return {interface, device, pci, "test"};
+  return {interface, device, pci, "test", false};
 }
 
 const Offers& eight_rails() {
@@ -118,6 +118,9 @@ TEST(OfiDomain, StaysInTheNetworkThatAllTake) {
                      {"tcp;ofi_rxm", "10.0.1.0/24", "eth1", 0x0a000101}};
   EXPECT_EQ(apart.taken({.nic = nic("eth1", "", "0000:01:00.1")}), "eth0");
   EXPECT_EQ(apart.taken({.interfaces = "eth1", .nic = nic("eth1", "", "0000:01:00.1")}), "eth1") << "unless told to";
+  NicName with_all = nic("eth1", "", "0000:01:00.1");
+  with_all.one_network = true;
+  EXPECT_EQ(apart.taken({.nic = with_all}), "eth1") << "or where the others are";
 }
 
 TEST(OfiDomain, IsOneOfTheInterfacesThatTheUserNames) {

@@ -58,7 +58,8 @@ TEST(OfiProvider, NearestNic_IsSaid) {
   const ofi::Choice another = ofi::choose_provider(kTcp, "lo", {"wire9", "", "0000:01:00.0", "PHB from numa:0"});
   EXPECT_FALSE(another.is_nearest);
   EXPECT_STREQ(another.info->domain_attr->name, "lo");
-  EXPECT_EQ(another.reason, "SINEW_OFI_PROVIDER=tcp;ofi_rxm; the nearest NIC, wire9, has no domain in this network");
+  EXPECT_EQ(another.reason,
+            "SINEW_OFI_PROVIDER=tcp;ofi_rxm; the nearest NIC, wire9, is in no network that all ranks share");
 }
 
 TEST(OfiProvider, ShmAndSockets_AreNeverChosenUnasked) {
