@@ -1,7 +1,9 @@
 #include "command_line.hpp"
 
+#include <chrono>
 #include <iostream>
 #include <string>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,6 +17,8 @@ namespace sinew::tools {
 namespace {
 
 constexpr int kBadInput = 2;
+/// Before a rank that leaves the word to another one ends: its launcher would end that one, too, unheard.
+constexpr auto kSilence = std::chrono::seconds(2);
 
 /// One line whatever the message; the library's messages may have several.
 int complain(const CLI::App& app, std::string message, int exit_code) {
@@ -38,7 +42,9 @@ std::string unexpected(CLI::App& app) {
 
 int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
   const auto bad_input = [&](const std::string& message) {
-    return speaks ? complain(app, message, kBadInput) : kBadInput;
+    if (speaks) return complain(app, message, kBadInput);
+    std::this_thread::sleep_for(kSilence);
+    return kBadInput;
   };
   try {
     app.parse(argc, argv);

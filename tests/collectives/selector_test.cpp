@@ -116,7 +116,7 @@ TEST(Selector, TrustsMeasuredTimes_AsFarAsTheyGo) {
   const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of((1 << 20) / sizeof(float))).plan;
   const auto direct = std::ranges::find(plan.candidates(), "direct", &Candidate::algorithm);
   ASSERT_NE(direct, plan.candidates().end());
-  EXPECT_THAT(direct->way, HasSubstr("given up by tune after 64 B"));
+  EXPECT_THAT(direct->way, HasSubstr("given up by tune after 64B"));
   EXPECT_GE(direct->predicted, 12e-3);
   EXPECT_LT(direct->predicted, 0.1) << "64 B and 9 us are not 150 ms at 1 MiB";
 
