@@ -212,8 +212,8 @@ TEST(Simulate, IsNear_WhereRanksDoTheSameInAnotherOrder) {
 TEST(Simulate, ComposesOneOfManyThatAreAlike) {
   const Network n = one_switch(host_model("dgx-h100"), 16);
   const CollectiveDesc desc = call(Collective::AllReduce, 4'096'000);
-  const Forecast all = simulate(hierarchy(n, "halving_doubling"), desc, n, {.every_rank = true});
-  const Forecast few = simulate(hierarchy(n, "halving_doubling"), desc, n, {.most_composed = n.ranks() - 1});
+  const Forecast all = simulate(hierarchy(n, "recursive_doubling"), desc, n, {.every_rank = true});
+  const Forecast few = simulate(hierarchy(n, "recursive_doubling"), desc, n, {.most_composed = n.ranks() - 1});
   EXPECT_LT(few.simulated_ranks, n.ranks());
   EXPECT_THAT(few.seconds, IsWithin(0.01, all.seconds));
 }
