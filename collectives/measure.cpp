@@ -65,7 +65,7 @@ void apply(const MeasuredCosts& costs, const std::string& source, Facts& facts) 
   for (const auto& [name, bytes] : costs.offloads) facts.offload_facts[name] = bytes;
   facts.copy_bytes_per_s = costs.copy_bytes_per_s;
   facts.reduce_bytes_per_s = costs.reduce_bytes_per_s;
-  facts.source = source;
+  facts.source = source + (facts.cores_of_host.size() > 1 ? "; between hosts: assumed, not measured" : "");
 }
 
 /// What the offloads find when these two ranks try them. One that cannot finish in time is left out.
