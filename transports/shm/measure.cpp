@@ -30,12 +30,13 @@ struct Fired : Completion {
 
 class Measurement {
  public:
-  Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget)
+  Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget, Duration patience)
       : host_(host),
         peer_(pair.group.world_ranks[static_cast<std::size_t>(1 - pair.group.rank)]),
         offload_(host, areas, pair),
         yields_(host.usable_cores() < 2),
         stop_at_(Clock::now() + budget),
+        patience_(patience),
         in_(kMostBytes / sizeof(float)),
         out_(kMostBytes / sizeof(float)) {}
 
@@ -155,11 +156,15 @@ class Measurement {
     if (reduces(collective)) call.reducer = reducer_for(op, dtype);
     Fired done;
     offload_.launch(call, done);
-    const auto give_up = Deadline::after(std::chrono::seconds(30));
+    const auto give_up = Deadline::after(patience_);
     for (std::uint32_t turns = 1; !done.fired; ++turns) {
       if (offload_.progress() == 0 && yields_) ::sched_yield();
       if ((turns & 0xfff) != 0) continue;
-      if (give_up.passed()) offload_.abort({Code::Timeout, "measuring shared memory: the other rank does not answer"});
+      if (give_up.passed()) {
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience_).count();
+        offload_.abort({Code::Timeout,
+                        fmt::format("measuring shared memory: rank {} did not answer within {} ms", peer_, ms), peer_});
+      }
       if (host_.has_ended(peer_)) {
         const std::string gone = fmt::format("measuring shared memory: rank {} has ended", peer_);
         offload_.abort({Code::PeerLost, gone, peer_});
@@ -174,6 +179,7 @@ class Measurement {
   bool yields_;
   bool in_time_ = true;
   Clock::time_point stop_at_;
+  Duration patience_;
   std::vector<float> in_;
   std::vector<float> out_;
   Facts best_;
@@ -181,8 +187,9 @@ class Measurement {
 
 }  // namespace
 
-std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget) {
-  return Measurement(host, areas, pair, budget).choose();
+std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget,
+                             Duration patience) {
+  return Measurement(host, areas, pair, budget, patience).choose();
 }
 
 }  // namespace sinew::shm

@@ -14,6 +14,9 @@ namespace sinew::shm {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+/// With a rank that does not answer while both measure, and half of the configured timeout where that is less: the
+/// others wait meanwhile, and should still hear of it.
+constexpr auto kPatience = std::chrono::seconds(30);
 
 class ShmFabric final : public Fabric {
  public:
@@ -21,6 +24,7 @@ class ShmFabric final : public Fabric {
       : host_(c.host),
         areas_(c.host.heap()),
         messages_(new ShmTransport(c.host, c.rank, c.generation)),
+        patience_(std::min<Duration>(kPatience, c.config.timeout / 2)),
         rail_{std::unique_ptr<Transport>(messages_)} {}
 
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
@@ -34,7 +38,7 @@ class ShmFabric final : public Fabric {
   }
 
   std::optional<Bytes> measure(const OffloadContext& pair, Duration budget) override {
-    const std::optional<Facts> found = shm::measure(host_, areas_, pair, budget);
+    const std::optional<Facts> found = shm::measure(host_, areas_, pair, budget, patience_);
     return found ? std::optional(encode(*found)) : std::nullopt;
   }
   bool accepts(const Bytes& facts) const override { return are_facts(facts); }
@@ -56,6 +60,7 @@ class ShmFabric final : public Fabric {
   HostPeers& host_;
   Areas areas_;
   ShmTransport* messages_;
+  Duration patience_;
   std::unique_ptr<Transport> rail_[1];
 };
 
