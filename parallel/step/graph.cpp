@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/config.hpp>
 #include <sinew/parallel/step/graph.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-std::string amount(std::int64_t bytes) {
-  if (bytes < 1 << 10) return fmt::format("{} B", bytes);
-  return bytes < 1 << 20 ? fmt::format("{:.4g} KiB", static_cast<double>(bytes) / (1 << 10))
-                         : fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20));
+std::string size_text(const StepGraph& graph, const Node& node) {
+  return format_bytes(static_cast<std::uint64_t>(graph.bytes(node)));
 }
 
 std::string line_of(const StepGraph& graph, const Node& node) {
@@ -28,9 +27,9 @@ std::string line_of(const StepGraph& graph, const Node& node) {
     case NodeKind::ReduceScatter:
     case NodeKind::AllReduce:
       return fmt::format("{} {} over {}: {} ({})", name_of(node.kind), node.exchange, node.axes, tensors,
-                         amount(graph.bytes(node)));
+                         size_text(graph, node));
     case NodeKind::Wait: return fmt::format("wait {}", node.exchange);
-    case NodeKind::Free: return fmt::format("free {} ({})", tensors, amount(graph.bytes(node)));
+    case NodeKind::Free: return fmt::format("free {} ({})", tensors, size_text(graph, node));
   }
   return {};
 }

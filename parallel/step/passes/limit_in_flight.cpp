@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
 
+#include <sinew/parallel/step/held_tensors.hpp>
 #include <sinew/parallel/step/passes.hpp>
 
 namespace sinew::parallel {
@@ -9,8 +10,7 @@ namespace {
 /// Walks the graph and holds exchanges back while there is no room.
 class Limiter {
  public:
-  Limiter(const StepGraph& graph, std::int64_t limit)
-      : graph_(graph), limit_(limit), held_(graph.tensors.size(), false), freed_(free_follows()) {}
+  Limiter(const StepGraph& graph, std::int64_t limit) : graph_(graph), limit_(limit), held_(graph) {}
 
   std::vector<Node> run() && {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -20,9 +20,7 @@ class Limiter {
       } else {
         if (node.kind == NodeKind::Wait) start_until(node.exchange);
         result_.push_back(node);
-        if (node.kind == NodeKind::Free || (node.kind == NodeKind::Wait && !freed_[i])) {
-          for (const TensorId t : node.tensors) hold(t, false);
-        }
+        held_.end(i);
       }
       while (!delayed_.empty() && fits(*delayed_.front())) start();
     }
@@ -30,32 +28,10 @@ class Limiter {
   }
 
  private:
-  /// By wait: whether its tensors stay until something frees them.
-  std::vector<bool> free_follows() const {
-    std::vector<bool> follows(graph_.nodes.size(), false);
-    std::vector<bool> next(graph_.tensors.size(), false);  // the next free or exchange of the tensor is a free
-    for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
-      const Node& node = graph_.nodes[i];
-      for (const TensorId t : node.tensors) {
-        const auto k = static_cast<std::size_t>(t);
-        if (node.kind == NodeKind::Wait && next[k]) follows[i] = true;
-        if (node.kind == NodeKind::Free || is_exchange(node.kind)) next[k] = node.kind == NodeKind::Free;
-      }
-    }
-    return follows;
-  }
-
-  void hold(TensorId t, bool yes) {
-    const auto i = static_cast<std::size_t>(t);
-    if (held_[i] == yes) return;
-    held_[i] = yes;
-    now_ += yes ? graph_.tensors[i].bytes() : -graph_.tensors[i].bytes();
-  }
-
-  bool fits(const Node& exchange) const { return now_ + graph_.bytes(exchange) <= limit_; }
+  bool fits(const Node& exchange) const { return held_.bytes() + graph_.bytes(exchange) <= limit_; }
 
   void start() {
-    for (const TensorId t : delayed_.front()->tensors) hold(t, true);
+    held_.start(*delayed_.front());
     result_.push_back(*delayed_.front());
     delayed_.pop_front();
   }
@@ -67,8 +43,8 @@ class Limiter {
   }
 
   const StepGraph& graph_;
-  std::int64_t limit_, now_ = 0;
-  std::vector<bool> held_, freed_;
+  std::int64_t limit_;
+  HeldTensors held_;
   std::deque<const Node*> delayed_;
   std::vector<Node> result_;
 };
