@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include <fmt/format.h>
@@ -10,9 +9,6 @@
 
 namespace sinew::parallel {
 namespace {
-
-/// Two ranks run one program, so the library's hash of bytes gives both the same.
-std::uint64_t hash_of(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
 std::string text_of(const DataParameter& p) {
   return fmt::format("{} {} {} {} {}", p.path, name_of(p.dtype), p.elements, p.unit, p.uses);

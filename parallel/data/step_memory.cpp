@@ -11,6 +11,8 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
     : mesh_(&mesh),
       parameters_(&parameters),
       sharded_(sharded_axis(row)),
+      shards_(sharded_.axis.empty() ? 1 : mesh.size(sharded_.axis)),
+      index_(sharded_.axis.empty() ? 0 : mesh.index(sharded_.axis)),
       options_(options),
       memory_(std::move(allocate)),
       value_places_(parameters.size()),
@@ -18,12 +20,9 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
 
 std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,
                                               Purpose purpose, std::vector<Spot>& places) {
-  const bool shards = sharded_.optimizer == Held::Sharded;
-  const int index = shards ? mesh_->index(sharded_.axis) : 0;
   std::vector<GroupMemory> memory;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const int ranks = shards ? mesh_->size(sharded_.axis) : 1;
-    memory.emplace_back(memory_, flat_group(*parameters_, groups[g], ranks), index, held, purpose);
+    memory.emplace_back(memory_, flat_group(*parameters_, groups[g], shards_), index_, held, purpose);
     for (std::size_t m = 0; m < groups[g].size(); ++m) places[static_cast<std::size_t>(groups[g][m])] = {g, m};
   }
   return memory;
@@ -42,7 +41,7 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
       }
       continue;
     }
-    for (const ShardPart& part : parts_of(group, *parameters_, mesh_->index(sharded_.axis))) {
+    for (const ShardPart& part : parts_of(group, *parameters_, index_)) {
       const ConstBuffer from = values[static_cast<std::size_t>(part.parameter)];
       std::memcpy(memory.shard().data + static_cast<std::size_t>(part.at) * element,
                   from.data + static_cast<std::size_t>(part.first) * element,
@@ -62,12 +61,11 @@ Buffer StepMemory::at(std::vector<GroupMemory>& memory, const std::vector<Spot>&
 
 std::vector<OwnedPart> StepMemory::owned() {
   const bool shards = sharded_.optimizer == Held::Sharded;
-  const int index = shards ? mesh_->index(sharded_.axis) : 0;
   std::vector<OwnedPart> owned;
   for (std::size_t g = 0; g < values_.size(); ++g) {
     const FlatGroup& group = values_[g].group();
     const std::size_t element = size_of(group.dtype);
-    for (const ShardPart& part : parts_of(group, *parameters_, index)) {
+    for (const ShardPart& part : parts_of(group, *parameters_, index_)) {
       const std::size_t offset = static_cast<std::size_t>(part.at) * element;
       const std::size_t bytes = static_cast<std::size_t>(part.last - part.first) * element;
       owned.push_back({part.parameter, part.first, part.last, group.dtype, values_[g].shard().part(offset, bytes),

@@ -47,6 +47,7 @@ class StepMemory final : public StepActions {
   Mesh* mesh_;
   const std::vector<DataParameter>* parameters_;
   DataAxis sharded_;
+  int shards_ = 1, index_ = 0;  // along it; of rows that shard nothing the whole is one shard
   DataParallelOptions options_;
   HeldMemory memory_;
   std::vector<GroupMemory> values_, gradients_;

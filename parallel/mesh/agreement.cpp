@@ -1,24 +1,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <sinew/core/collective.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = text.size();
-  for (const char c : text) hash = mix(hash, static_cast<unsigned char>(c));
-  return hash;
-}
 
 std::vector<std::string> texts_of_all(Communicator& all, const std::string& text, const CallOptions& options) {
   const std::array<std::uint64_t, 1> length{text.size()};
@@ -35,6 +29,8 @@ std::vector<std::string> texts_of_all(Communicator& all, const std::string& text
 }
 
 }  // namespace
+
+std::uint64_t hash_of(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
 void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
                           const CallOptions& options) {

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include <sinew/collectives/communicator.hpp>
 
 namespace sinew::parallel {
+
+/// The same on all ranks of a job, which run one library.
+std::uint64_t hash_of(std::string_view bytes);
 
 /// Sees to it that all ranks go on with the same: what follows would hang or mix up groups where they did not.
 /// `what` names it in the error: "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks".
