@@ -89,8 +89,8 @@ std::string Facts::to_string() const {
       } else {
         const CostCurve& c = l.reach.cost;
         text +=
-            fmt::format("  {}: {}: {:.2f} us, {:.2f} GB/s\n", place, l.transport, (c.overhead_s + c.latency_s) * 1e6,
-                        c.knots.empty() ? 0.0 : c.knots.back().bytes_per_s / 1e9);
+            fmt::format("  {}: {}: {:.2f} us, {:.2f} GB/s{}\n", place, l.transport, (c.overhead_s + c.latency_s) * 1e6,
+                        c.knots.empty() ? 0.0 : c.knots.back().bytes_per_s / 1e9, l.known ? "" : ", assumed");
       }
     }
   }

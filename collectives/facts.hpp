@@ -48,6 +48,7 @@ struct SINEW_API Facts {
   struct Link {
     std::string transport;
     Reach reach;
+    bool known = false;  ///< the cost is that of these links; else what the transport assumes of any
   };
   /// One transport that some rank could not open.
   struct Absence {

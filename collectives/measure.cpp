@@ -1,153 +1,58 @@
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/measure.hpp>
-#include <sinew/collectives/measured_link.hpp>
+#include <sinew/collectives/measured_pair.hpp>
+#include <sinew/collectives/pairs_to_measure.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/reduce.hpp>
 #include <sinew/core/wire.hpp>
 
 namespace sinew {
 namespace {
 
-constexpr auto kLinkBudget = std::chrono::milliseconds(80);      // of one transport
-constexpr auto kOffloadBudget = std::chrono::milliseconds(120);  // of one offload
 /// Until what a busy machine left unmeasured is tried again.
 constexpr std::int64_t kAgainAfterSeconds = 600;
 
-/// Bytes per second of the fastest of a few passes over memory that is larger than any private cache.
-template <class Pass>
-double rate_of(Pass&& pass) {
-  constexpr std::size_t kBytes = 8 << 20;
-  std::vector<std::byte> a(kBytes, std::byte{1});
-  std::vector<std::byte> b(kBytes, std::byte{2});
-  Seconds fastest = 1;
-  for (int i = 0; i < 5; ++i) {
-    const auto start = Clock::now();
-    pass(a, b);
-    fastest = std::min(fastest, std::chrono::duration<Seconds>(Clock::now() - start).count());
-  }
-  return static_cast<double>(kBytes) / fastest;
-}
-
-/// The lowest two ranks of one host that are of different processes, or of any if there are none; -1, -1: no pair.
-std::pair<int, int> pair_to_measure(const Facts& facts) {
-  std::pair<int, int> found{-1, -1};
-  const int size = static_cast<int>(facts.ranks.size());
-  for (int a = 0; a < size; ++a) {
-    for (int b = a + 1; b < size; ++b) {
-      const LinkClass where = facts.class_of(a, b);
-      if (where.host_a != where.host_b) continue;
-      if (!where.same_process) return {a, b};
-      if (found.first < 0) found = {a, b};
+void apply(const MeasuredCosts& costs, const std::vector<LinkClass>& to, Facts& facts) {
+  for (const LinkClass& where : to) {
+    for (Facts::Link& link : facts.links.at(where)) {
+      const auto measured = costs.links.find(link.transport);
+      if (measured == costs.links.end()) continue;
+      link.reach.cost = measured->second;
+      link.known = true;
     }
   }
-  return found;
 }
 
-void apply(const MeasuredCosts& costs, const std::string& source, Facts& facts) {
-  for (auto& [where, row] : facts.links) {
-    if (where.host_a != where.host_b) continue;
-    for (Facts::Link& link : row) {
-      const auto known = costs.links.find(link.transport);
-      if (known != costs.links.end()) link.reach.cost = known->second;
-    }
+void apply_to_hosts(const MeasuredCosts& costs, const std::string& source, Facts& facts) {
+  std::vector<LinkClass> inside;
+  for (const auto& [where, row] : facts.links) {
+    if (where.host_a == where.host_b) inside.push_back(where);
   }
+  apply(costs, inside, facts);
   for (const auto& [name, bytes] : costs.offloads) facts.offload_facts[name] = bytes;
   facts.copy_bytes_per_s = costs.copy_bytes_per_s;
   facts.reduce_bytes_per_s = costs.reduce_bytes_per_s;
-  facts.source = source + (facts.cores_of_host.size() > 1 ? "; between hosts: assumed, not measured" : "");
+  facts.source = source;
 }
 
-/// What the offloads find when these two ranks try them. One that cannot finish in time is left out.
-void measure_offloads(WorldState& world, int peer, MeasuredCosts& costs) {
-  for (OpenFabric& f : world.fabrics) {
-    if (!f.fabric->has_offload().ok || !world.facts.reach(world.rank, peer, f.name).ok) continue;
-    const Exchange exchange = exchange_with(world, peer, f.name);
-    Group pair{.rank = exchange.rank, .world_ranks = {std::min(world.rank, peer), std::max(world.rank, peer)}};
-    if (auto found = f.fabric->measure({std::move(pair), exchange, {}}, kOffloadBudget))
-      costs.offloads[f.name] = std::move(*found);
-  }
-}
-
-MeasuredCosts measure(WorldState& world, int peer) {
-  MeasuredCosts costs;
-  for (const std::string& t : world.facts.transports) {
-    if (!world.facts.reach(world.rank, peer, t).ok) continue;
-    const auto found = measured_curve(world, peer, t, Deadline::after(kLinkBudget));
-    if (found) costs.links[t] = found->curve;
-    if (!found || !found->in_time) costs.unfinished.insert(t);
-  }
-  costs.copy_bytes_per_s = rate_of([](auto& a, auto& b) { std::ranges::copy(a, b.begin()); });
-  const Reducer add = reducer_for(ReduceOp::Sum, DType::F32);
-  costs.reduce_bytes_per_s = rate_of([&](auto& a, auto& b) { add(b.data(), b.data(), a.data(), a.size()); });
-  measure_offloads(world, peer, costs);
-  return costs;
-}
-
-/// While two ranks of a host measure, the others sleep: these spin if they have two cores, however many share them
-/// later.
-class TwoRanksAtWork {
- public:
-  explicit TwoRanksAtWork(WorldState& world) : engine_(*world.engine), before_(engine_.may_spin()) {
-    const int host = world.facts.ranks[static_cast<std::size_t>(world.rank)].host;
-    engine_.set_may_spin(world.facts.cores_of_host[static_cast<std::size_t>(host)] >= 2);
-  }
-  ~TwoRanksAtWork() { engine_.set_may_spin(before_); }
-  TwoRanksAtWork(const TwoRanksAtWork&) = delete;
-  TwoRanksAtWork& operator=(const TwoRanksAtWork&) = delete;
-
- private:
-  Engine& engine_;
-  bool before_;
-};
-
-/// What a rank of the pair tells all others: what it has measured, or why it could not. A Code comes first.
-Bytes outcome_of_measuring(WorldState& world, int peer) {
-  const TwoRanksAtWork spins(world);
-  try {
-    return WireWriter().value(Code::Ok).rest(to_bytes(measure(world, peer))).take();
-  } catch (const std::exception& e) {
-    world.end_endpoints(peer);  // so that it does not wait for this one
-    const Status why = status_of(e);
-    const std::string text =
-        fmt::format("measuring this machine: rank {} with rank {}: {}", world.rank, peer, why.message());
-    return WireWriter().value(why.code()).value(why.rank()).text(text).take();
-  }
-}
-
-/// What the lower of the pair has measured. Throws on all ranks alike where one of them could not: its reason, not that
-/// the other has lost it since.
-MeasuredCosts measured_by(std::pair<int, int> pair, const std::vector<Bytes>& outcomes) {
-  std::optional<Error> reason;
-  for (const int r : {pair.first, pair.second}) {
-    WireReader outcome(outcomes[static_cast<std::size_t>(r)]);
-    const auto code = outcome.value<Code>();
-    if (code == Code::Ok) continue;
-    const int rank = outcome.value<int>();
-    if (!reason || reason->code() == Code::PeerLost) reason.emplace(code, outcome.text(), rank);
-  }
-  if (reason) throw Error(*reason);
-  WireReader found(outcomes[static_cast<std::size_t>(pair.first)]);
-  static_cast<void>(found.value<Code>());
-  return costs_from_bytes(found.rest());
-}
-
-/// The transports between these two ranks of which the table does not know everything.
-std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world, std::pair<int, int> pair) {
+/// The transports within a host of which the table does not know everything.
+std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world,
+                                 const std::optional<PairToMeasure>& pair) {
   std::set<std::string> missing;
-  if (pair.first < 0) return missing;
+  if (!pair) return missing;
   const Facts& facts = world.facts;
-  const auto reached = [&](const std::string& t) { return facts.reach(pair.first, pair.second, t).ok; };
+  const auto reached = [&](const std::string& t) { return facts.reach(pair->a, pair->b, t).ok; };
   for (const std::string& t : facts.transports) {
     if (!costs.links.contains(t) && reached(t)) missing.insert(t);
   }
@@ -178,14 +83,77 @@ TunedTimes tuned_times_in(WireReader& message) {
 
 std::int64_t now_s() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1); }
 
+/// All that is measured by two ranks each, in the order in which a rank that is of several does it.
+struct ToMeasure {
+  std::optional<PairToMeasure> host;
+  std::vector<PairToMeasure> between;
+};
+
+/// What this rank has found out, pair by pair; nothing for those of others. After what went wrong it measures no more:
+/// each that did not answer would be waited for.
+Bytes outcomes_of(WorldState& world, const ToMeasure& pairs) {
+  WireWriter all;
+  Bytes failed;
+  const auto add = [&](const PairToMeasure& pair, auto measure) {
+    Bytes found;
+    if (world.rank == pair.a || world.rank == pair.b) found = failed.empty() ? measure(world, pair) : failed;
+    if (!found.empty() && !is_measured(found)) failed = found;
+    all.bytes(found);
+  };
+  if (pairs.host) add(*pairs.host, outcome_of_host);
+  for (const PairToMeasure& pair : pairs.between) add(pair, outcome_between_hosts);
+  return all.take();
+}
+
+/// What each pair has measured, in order. Throws on all ranks alike where one has not.
+std::vector<MeasuredCosts> all_measured_by(const ToMeasure& pairs, const std::vector<Bytes>& outcomes) {
+  std::vector<WireReader> readers(outcomes.begin(), outcomes.end());
+  std::vector<MeasuredCosts> found;
+  const auto read = [&](const PairToMeasure& pair) {
+    std::vector<std::span<const std::byte>> of_rank;
+    for (WireReader& reader : readers) of_rank.push_back(reader.bytes());
+    found.push_back(measured_by(of_rank[static_cast<std::size_t>(pair.a)], of_rank[static_cast<std::size_t>(pair.b)]));
+  };
+  if (pairs.host) read(*pairs.host);
+  for (const PairToMeasure& pair : pairs.between) read(pair);
+  return found;
+}
+
+/// What is known of the links between hosts.
+std::string source_between_hosts(const Facts& facts) {
+  bool any = false;
+  bool all = true;
+  for (const auto& [where, row] : facts.links) {
+    if (where.host_a == where.host_b) continue;
+    for (const Facts::Link& link : row) {
+      any = any || link.known;
+      all = all && (link.known || !link.reach.ok);
+    }
+  }
+  return all ? "measured just now" : any ? "in part measured just now, in part assumed" : "assumed, not measured";
+}
+
+/// The cache of rank 0, with what it has not known.
+void keep(const std::string& file, int cores, MeasuredCosts cached, const MeasuredCosts& costs,
+          const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
+  cached.copy_bytes_per_s = costs.copy_bytes_per_s;
+  cached.reduce_bytes_per_s = costs.reduce_bytes_per_s;
+  for (const auto& [name, curve] : costs.links) cached.links[name] = curve;
+  for (const auto& [name, bytes] : costs.offloads) cached.offloads[name] = bytes;
+  cached.unfinished = costs.unfinished;
+  cached.unfinished.merge(missing(cached));
+  cached.again_at_s = cached.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
+  save_costs(file, cores, cached);
+}
+
 }  // namespace
 
 void settle_costs(WorldState& world, const Exchange& exchange) {
   const std::string file = cost_cache_file(world.options.config);
   const int cores = world.host->usable_cores();
-  std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
-  const auto pair = pair_to_measure(world.facts);
-  const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world, pair); };
+  const std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
+  ToMeasure pairs{pair_of_a_host(world.facts), pairs_between_hosts(world.facts)};
+  const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world, pairs.host); };
   const auto waits = [&](const std::string& t) {
     return now_s() < cached->again_at_s && cached->unfinished.contains(t);
   };
@@ -206,27 +174,18 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     table = reader.owned_bytes();
   }
   if (!table.empty()) {
-    apply(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);
-    return;
+    apply_to_hosts(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);
+    pairs.host.reset();
+    if (pairs.between.empty()) return;
   }
-  const auto [a, b] = pair;
-  Bytes outcome;
-  if (world.rank == a || world.rank == b) outcome = outcome_of_measuring(world, world.rank == a ? b : a);
-  const std::vector<Bytes> outcomes = exchange.all_gather(outcome);
-  if (a < 0) return;
-  const MeasuredCosts costs = measured_by(pair, outcomes);
-  if (world.rank == 0) {
-    MeasuredCosts merged = cached.value_or(MeasuredCosts{});
-    merged.copy_bytes_per_s = costs.copy_bytes_per_s;
-    merged.reduce_bytes_per_s = costs.reduce_bytes_per_s;
-    for (const auto& [name, curve] : costs.links) merged.links[name] = curve;
-    for (const auto& [name, bytes] : costs.offloads) merged.offloads[name] = bytes;
-    merged.unfinished = costs.unfinished;
-    merged.unfinished.merge(missing(merged));
-    merged.again_at_s = merged.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
-    save_costs(file, cores, merged);
+  std::vector<MeasuredCosts> found = all_measured_by(pairs, exchange.all_gather(outcomes_of(world, pairs)));
+  if (pairs.host) {
+    if (world.rank == 0) keep(file, cores, cached.value_or(MeasuredCosts{}), found.front(), missing);
+    apply_to_hosts(found.front(), "measured just now between two ranks", world.facts);
+    found.erase(found.begin());
   }
-  apply(costs, "measured just now between two ranks", world.facts);
+  for (std::size_t i = 0; i < found.size(); ++i) apply(found[i], pairs.between[i].holds_for, world.facts);
+  if (!pairs.between.empty()) world.facts.source += "; between hosts: " + source_between_hosts(world.facts);
 }
 
 }  // namespace sinew

@@ -19,7 +19,7 @@
 namespace sinew {
 namespace {
 
-/// Messages to measure: knots of the curve after the first, and batches of calls to take the fastest of.
+/// Messages to measure, ascending: knots of the curve after the first, and batches of calls to take the fastest of.
 struct Sample {
   std::size_t bytes;
   int batches;
@@ -119,6 +119,11 @@ class Rounds {
   Seconds fastest() const noexcept { return fastest_; }
   /// Is the time up for either?
   bool over(Deadline stop) { return meet(stop.passed()); }
+  /// Would a message of so many bytes, at the rate of these, end after the time is up for either?
+  bool takes_too_long(std::size_t bytes, Deadline stop) {
+    const Seconds left = std::chrono::duration<Seconds>(stop.at() - Clock::now()).count();
+    return meet(fastest_ * static_cast<double>(bytes) / static_cast<double>(bytes_) > left);
+  }
 
  private:
   bool combines() const { return bytes_ <= kSamples[1].bytes; }
@@ -186,19 +191,21 @@ Exchange exchange_with(WorldState& world, int peer, const std::string& transport
           }};
 }
 
-std::optional<MeasuredCurve> measured_curve(WorldState& world, int peer, const std::string& transport, Deadline stop) {
+MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& transport, Duration budget) {
   std::deque<Rounds> all;
-  for (const Sample& s : kSamples) all.emplace_back(world, peer, transport, s.bytes);
+  Deadline stop;
+  for (const Sample& s : kSamples) {  // once before they count: connections, pages
+    if (!all.empty() && all.back().takes_too_long(s.bytes, stop)) break;
+    all.emplace_back(world, peer, transport, s.bytes).run();
+    if (all.size() == 1) stop = Deadline::after(budget);
+  }
   const int turns = std::ranges::max(kSamples, {}, &Sample::batches).batches;
-  bool in_time = true;
-  for (int turn = -1; turn < turns; ++turn) {  // one before the first: connections, pages
+  int turn = 0;
+  while (turn < turns && !all.front().over(stop)) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (turn < kSamples[i].batches) all[i].run();
     }
-    if (!all.front().over(stop)) continue;
-    if (turn < 0) return std::nullopt;
-    in_time = turn == turns - 1;
-    break;
+    ++turn;
   }
   CostCurve curve;
   curve.latency_s = all.front().fastest();
@@ -206,7 +213,7 @@ std::optional<MeasuredCurve> measured_curve(WorldState& world, int peer, const s
     const auto bytes = static_cast<double>(kSamples[i].bytes);
     curve.knots.push_back({bytes, bytes / std::max(all[i].fastest() - curve.latency_s, kClockTick)});
   }
-  return MeasuredCurve{curve, in_time};
+  return {.curve = curve, .is_first_only = turn == 0, .in_time = turn == turns && all.size() == std::size(kSamples)};
 }
 
 }  // namespace sinew

@@ -35,6 +35,9 @@ void imagine_rates(const ImaginedWorld& imagined, Facts& facts) {
   const Network& network = imagined.on.network;
   facts.copy_bytes_per_s = network.copy_bytes_per_s;
   facts.reduce_bytes_per_s = network.reduce_bytes_per_s;
+  for (auto& [where, row] : facts.links) {
+    for (Facts::Link& link : row) link.known = true;
+  }
   facts.source = fmt::format("imagined: {}", imagined.on.name);
 }
 

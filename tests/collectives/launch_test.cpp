@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -258,20 +259,38 @@ TEST_P(TwoHostsBy, MeetOverTcp) {
 
 bool has_programs() { return ::access(PROGRAMS "/survivors", X_OK) == 0; }
 
-/// Ranks 0 and 1 on one host, 2 and 3 on the other; the programs are those of the scorecard.
-Outcome job_on_two_hosts(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> all{ON_HOSTS,  "--launcher", SINEW_RUN,
-                               "--ranks", "2,2",        std::string(PROGRAMS) + "/" + program};
+/// Ranks 0 and 1 on one host, 2 and 3 on the other; `rate` of their link, such as 1gbit; empty: as fast as it goes.
+Outcome job_on_two_hosts(const std::string& rate, const std::string& program,
+                         const std::vector<std::string>& arguments) {
+  std::vector<std::string> all{ON_HOSTS, "--launcher", SINEW_RUN, "--ranks",
+                               "2,2",    "--rate",     rate,      std::string(PROGRAMS) + "/" + program};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return run_program(all, {"ASAN_OPTIONS=detect_leaks=0"});
 }
 
-TEST(TwoHosts, RanksThatComputeOrAreStoppedAreLate) {
-  if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
-  if (!has_programs()) GTEST_SKIP() << "the tools are not built";
-  const Outcome o = job_on_two_hosts("late", {"--computes", "4", "--stopped", "3"});
+class OnTwoHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
+    if (!has_programs()) GTEST_SKIP() << "the tools are not built";
+  }
+};
+
+TEST_F(OnTwoHosts, RanksThatComputeOrAreStoppedAreLate) {
+  const Outcome o = job_on_two_hosts("", "late", {"--computes", "4", "--stopped", "3"});
   if (o.exit_code == 77) GTEST_SKIP() << o.out;
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+}
+
+/// What the transport assumes is ten times as much.
+TEST_F(OnTwoHosts, CostsAreThoseOfTheirLink) {
+  const Outcome o = job_on_two_hosts("1gbit", "sinew-info", {"transports"});
+  if (o.exit_code == 77) GTEST_SKIP() << o.out;
+  ASSERT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("between hosts: measured just now"));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(o.out, found, std::regex("hosts 0 and 1: tcp: [0-9.]+ us, ([0-9.]+) GB/s"))) << o.out;
+  EXPECT_NEAR(std::stod(found[1]), 0.12, 0.04);
 }
 
 TEST(Launch, SecretsThatDifferBetweenHosts_AreSaid) {
