@@ -89,7 +89,7 @@ double on_wire(Codec codec, double bytes) {
 
 /// How long one rank's links are busy, or how long the longest chain of messages takes, whichever is more. Segments of
 /// what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes from memory,
-/// whatever its pieces are.
+/// whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs no core.
 Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
                            Links links, const Cut& cut) const {
   if (cost.rounds == 0) return 0;
@@ -103,21 +103,22 @@ Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
     const CostCurve& curve = facts_.link(where, transport)->cost;
     const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
-    const Seconds start = curve.seconds(0) * (ahead ? kAheadStart : 1);
+    const Seconds start = turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1);
     const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
-    const Seconds a_byte = std::max(per_byte(message), per_byte(message / segments)) * (ahead ? kAheadBytes : 1);
+    const Seconds a_byte =
+        (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) * (ahead ? kAheadBytes : 1);
     const Seconds busy = most * wire * a_byte;
     const Seconds chain =
         std::max(cost.rounds * start + cost.fan * cost.serial * wire * a_byte / segments, start + busy / segments);
-    // Those under way come in together and go on together: a rank does one or the other.
-    const Seconds each = 2 * start / cut.depth + (cost.sent + cost.received) * wire * a_byte / segments;
+    // Those under way come in together and go on together: a rank does one or the other, a link both at once.
+    const Seconds each = 2 * start / cut.depth + (inside ? cost.sent + cost.received : most) * wire * a_byte / segments;
     const Seconds whole =
         cost.pipelined ? chain + (segments - 1) * each : std::max(start + busy, segments / cut.depth * chain);
     slowest = std::max(slowest, whole);
   }
   // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
-  return slowest + (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  return slowest + turns_ * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
 }
 
 Seconds Selector::sending(double messages, const TransportSet& set) const {
@@ -166,8 +167,8 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
   for (const TransportSet& set : sets_) {
-    const Seconds busy = turns_ * (on_links(desc, cost, bytes, set, Links::All, cut) +
-                                   sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
+    const Seconds busy = on_links(desc, cost, bytes, set, Links::All, cut) +
+                         turns_ * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
     const Seconds predicted = cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
                                                : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn,
                                                           crossing(set.by_nic ? found.by_nic : found.leaving, set));
@@ -229,7 +230,7 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, co
     add(desc.collective, how.inside, here, Links::InsideHosts);
   }
   add(desc.collective, how.across, hosts_, Links::AcrossHosts);
-  return turns_ * (longest + (all - longest) / cut.segments) + rounds * crowd_ * kSchedulerTurn;
+  return longest + (all - longest) / cut.segments + rounds * crowd_ * kSchedulerTurn;
 }
 
 Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {

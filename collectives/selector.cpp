@@ -290,8 +290,11 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   });
   if (all.empty() || !all.front().candidate.rejected.empty()) {
     std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc.to_string(), world_ranks_.size());
+    const bool is_ruled = std::ranges::any_of(all, [&](const Option& o) { return o.candidate.rejected == reason; });
+    if (is_ruled) text += " under " + reason;
     for (const Option& o : all) {
-      text += fmt::format("; {}@{}: {}", o.candidate.algorithm, o.candidate.transport, o.candidate.rejected);
+      const Candidate& c = o.candidate;
+      if (c.rejected != reason) text += fmt::format("; {}@{}: {}", c.algorithm, c.transport, c.rejected);
     }
     throw Error(Code::InvalidArgument, text);
   }

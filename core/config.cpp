@@ -89,7 +89,12 @@ const std::vector<Row>& rows() {
       text_row("SINEW_TUNE_FILE", "a file that sinew-bench tune has written", "measured times that choices go by",
                &Config::tune_file),
       text_row("SINEW_CACHE", "a file name", "where this machine's measured costs are kept", &Config::cache_file),
-      text_row("SINEW_HOST_ID", "any text", "ranks with equal text share a host", &Config::host_id),
+      {"SINEW_HOST_ID", "printable ASCII characters", "ranks with equal text share a host",
+       [](Config& c, std::string_view v) {
+         if (v.empty() || !std::ranges::all_of(v, [](char ch) { return ch >= ' ' && ch <= '~'; })) reject();
+         c.host_id = v;
+       },
+       [](const Config& c) { return c.host_id; }},
       text_row("SINEW_NCCL_LIBRARY", "a file name", "the libnccl.so.2 to use, where it shall not be looked for",
                &Config::nccl_library),
       text_row("SINEW_INTERFACE", "interfaces such as eth0 or eth0,eth1",

@@ -1,10 +1,14 @@
+#include <atomic>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
 
@@ -12,6 +16,16 @@ namespace sinew {
 namespace {
 
 constexpr std::size_t kSecretBytes = 32;
+
+/// Once in a process: it reads its secret more than once.
+void warn_if_others_read(const std::string& path) {
+  using std::filesystem::perms;
+  static std::atomic_flag told;
+  std::error_code unknown;
+  const perms allowed = std::filesystem::status(path, unknown).permissions();
+  if (unknown || (allowed & perms::others_read) == perms::none || told.test_and_set()) return;
+  log::warning("SINEW_SECRET_FILE={}: every user of this host can read it, and join the job; chmod o-r", path);
+}
 
 }  // namespace
 
@@ -31,6 +45,7 @@ Bytes secret_from_file(const std::string& path) {
         Code::InvalidArgument,
         fmt::format("SINEW_SECRET_FILE={}: holds {} bytes, expected at least 16 random ones", path, text.size()));
   }
+  warn_if_others_read(path);
   Bytes secret(kSecretBytes);
   EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(secret.data()), nullptr, EVP_sha256(), nullptr);
   return secret;

@@ -87,7 +87,10 @@ bool is_there(const char* program) {
 
 class SecretFile {
  public:
-  explicit SecretFile(std::string_view text) { std::ofstream(path_) << text; }
+  explicit SecretFile(std::string_view text) {
+    std::ofstream(path_) << text;
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_read);
+  }
   ~SecretFile() { std::filesystem::remove(path_); }
   std::string variable() const { return "SINEW_SECRET_FILE=" + path_; }
 

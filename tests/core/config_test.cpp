@@ -102,6 +102,8 @@ TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
   EXPECT_THAT(refusal("SINEW_VERIFY", "yes"), HasSubstr("expected 0 or 1"));
   EXPECT_THAT(refusal("SINEW_TRANSPORTS", ","), HasSubstr("expected names such as"));
   EXPECT_THAT(refusal("SINEW_CACHE", ""), HasSubstr("expected a file name"));
+  for (const char* host : {"", "tab\there", "caf\xe9"})
+    EXPECT_THAT(refusal("SINEW_HOST_ID", host), HasSubstr("expected printable ASCII characters")) << host;
 }
 
 TEST(Config, NamesTheKnownOnes_WhenAVariableIsUnknown) {

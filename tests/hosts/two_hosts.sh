@@ -8,6 +8,7 @@ source "$(dirname -- "$0")/namespaces.sh"
 make_hosts 2
 one=$(address 0) two=$(address 1)
 timeout=60s
+umask 077 # secrets
 
 # By hand: RANK LOCAL_RANK HOST SECRET-FILE
 rank() {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,14 @@ struct Job {
   std::vector<std::uint64_t> sizes;
 };
 
+/// "shm+tcp": shm and tcp.
+std::vector<std::string> parts_of(const std::string& transport) {
+  std::vector<std::string> parts;
+  std::istringstream text(transport);
+  for (std::string part; std::getline(text, part, '+');) parts.push_back(part);
+  return parts;
+}
+
 bool is_tuned(const BenchCase& c) {
   return !is_message(c.collective) && !has_local_counts(c.collective) && c.exercise != Exercise::Bandwidth;
 }
@@ -66,7 +75,7 @@ class Tuning {
         only.config.tune.push_back(
             fmt::format("{}:0-:{}@{}", name_of(job.what->collective), way.algorithm, way.transport));
       }
-      if (!options_.transports.empty()) only.config.transports = options_.transports;
+      only.config.transports = parts_of(way.transport);
       World world = world_over(ranks_.exchange(), std::move(only));
       for (const Job& job : jobs) follow(way, job, world);
     }
