@@ -39,14 +39,25 @@ struct Bf16Store : NarrowScalar<BFloat16> {
   }
 };
 
-struct Bf16Encoded : Elements {
-  using Codec = Bf16Store;
+template <class Store>
+struct HalfEncoded : Elements {
+  using Codec = Store;
 
   template <class From, class D>
   HWY_INLINE hn::Vec<D> lanes(D d, std::size_t i) const {
     return load(d, i);
   }
   HWY_INLINE float one(std::size_t i) const { return load_one(i); }
+};
+
+struct F16Values {
+  const std::uint16_t* from;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    return HalfCodec::load(d, from + i);
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return HalfCodec::load_one(from + i); }
 };
 
 struct Bf16Values {
@@ -174,18 +185,21 @@ void clear_padding(Codec codec, void* coded, std::size_t used, std::size_t count
   std::memset(static_cast<std::byte*>(coded) + used, 0, wire_bytes(codec, count) - used);
 }
 
-void encode_bf16(void* coded, const void* elements, std::size_t count) noexcept {
-  sweep(static_cast<std::uint16_t*>(coded), Bf16Encoded{{static_cast<const float*>(elements)}}, count);
+template <class Store>
+void encode_halves(void* coded, const void* elements, std::size_t count) noexcept {
+  sweep(static_cast<std::uint16_t*>(coded), HalfEncoded<Store>{{static_cast<const float*>(elements)}}, count);
   clear_padding(Codec::Bf16, coded, 2 * count, count);
 }
 
-void decode_bf16(void* elements, const void* coded, std::size_t count) noexcept {
-  sweep(static_cast<float*>(elements), Decoded<Bf16Values>{{static_cast<const std::uint16_t*>(coded)}}, count);
+template <class Values>
+void decode_halves(void* elements, const void* coded, std::size_t count) noexcept {
+  sweep(static_cast<float*>(elements), Decoded<Values>{{static_cast<const std::uint16_t*>(coded)}}, count);
 }
 
-void decode_add_bf16(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
-  const Bf16Values values{static_cast<const std::uint16_t*>(coded)};
-  sweep(static_cast<float*>(sum), Added<Bf16Values>{values, static_cast<const float*>(a)}, count);
+template <class Values>
+void decode_add_halves(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
+  const Values values{static_cast<const std::uint16_t*>(coded)};
+  sweep(static_cast<float*>(sum), Added<Values>{values, static_cast<const float*>(a)}, count);
 }
 
 void encode_int8(void* coded, const void* elements, std::size_t count) noexcept {
@@ -216,7 +230,8 @@ void decode_add_int8(void* sum, const void* a, const void* coded, std::size_t co
 CodecKernels codec_kernels_here(Codec codec) {
   switch (codec) {
     case Codec::None: break;
-    case Codec::Bf16: return {&encode_bf16, &decode_bf16, &decode_add_bf16};
+    case Codec::Bf16: return {&encode_halves<Bf16Store>, &decode_halves<Bf16Values>, &decode_add_halves<Bf16Values>};
+    case Codec::F16: return {&encode_halves<HalfCodec>, &decode_halves<F16Values>, &decode_add_halves<F16Values>};
     case Codec::Int8: return {&encode_int8, &decode_int8, &decode_add_int8};
   }
   return {};

@@ -55,7 +55,7 @@ Judged judge(std::span<const float> found, std::size_t first, std::size_t count,
     const std::vector<float> theirs = given(r, count);
     for (std::size_t i = 0; i < count; ++i) {
       exact[i] += factor * theirs[i];
-      magnitude[i] += factor * (codec == Codec::Bf16 ? std::abs(theirs[i]) : 1000);
+      magnitude[i] += factor * (codec == Codec::Int8 ? 1000 : std::abs(theirs[i]));
     }
   }
   Judged judged;
@@ -95,7 +95,7 @@ class CodedCalls : public testing::TestWithParam<const char*> {
         WorldOptions options = only(GetParam());
         if (!algorithm.empty()) options.config.tune = {fmt::format("{}:0-:{}", collective, algorithm)};
         on_threads(ranks, options, [&](World& world) {
-          for (const Codec codec : {Codec::Bf16, Codec::Int8}) {
+          for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
             body(world.communicator(), codec,
                  fmt::format("{} by '{}' in {} on {} ranks", collective, algorithm, name_of(codec), ranks));
           }
@@ -181,7 +181,7 @@ TEST_P(CodedCalls, VForms_TakePartsOfAnyLength) {
     constexpr std::size_t kFirst[] = {0, 0, 700};
     constexpr std::size_t kAll = 705;
     const auto me = static_cast<std::size_t>(all.rank());
-    for (const Codec codec : {Codec::Bf16, Codec::Int8}) {
+    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
       const std::vector<float> mine = given(all.rank(), kAll);
       std::vector<float> sums(kCounts[me]), whole(kAll);
       all.reduce_scatter_v(mine, sums, {kCounts}, ReduceOp::Sum, {.codec = codec}).get();
@@ -196,7 +196,7 @@ TEST_P(CodedCalls, VForms_TakePartsOfAnyLength) {
 TEST_P(CodedCalls, Infinity_IsSeenByAll) {
   on_threads(3, only(GetParam()), [](World& world) {
     Communicator& all = world.communicator();
-    for (const Codec codec : {Codec::Bf16, Codec::Int8}) {
+    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
       std::vector<float> data(1000, 1.0f);
       if (all.rank() == 1) data[500] = std::numeric_limits<float>::infinity();
       all.all_reduce(data, ReduceOp::Sum, {.codec = codec}).get();
@@ -229,7 +229,7 @@ TEST(CodedCall, IsRefused_WhereItHasNoMeaning) {
         }),
         HasSubstr("codec bf16: expected determinism fast"));
     EXPECT_THAT(complaint([&] { all.all_reduce(data, ReduceOp::Sum, {.codec = static_cast<Codec>(9)}).get(); }),
-                HasSubstr("codec is 9, expected one of the 3 of Codec"));
+                HasSubstr("codec is 9, expected one of the 4 of Codec"));
     all.barrier().get();
   });
 }

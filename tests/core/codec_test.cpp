@@ -79,12 +79,15 @@ Floats decoded(Codec codec, const Floats& values) {
 /// What core/codec.hpp states, in f64.
 double allowed(Codec codec, const Floats& values, std::size_t i) {
   if (codec == Codec::Bf16) return std::max(std::abs(static_cast<double>(values[i])) / 256, std::ldexp(1.0, -134));
+  if (codec == Codec::F16) return std::max(std::abs(static_cast<double>(values[i])) / 2048, std::ldexp(1.0, -25));
   const std::size_t first = i / kInt8Block * kInt8Block;
   double largest = 0;
   for (std::size_t k = first; k < std::min(values.size(), first + kInt8Block); ++k)
     largest = std::max(largest, std::abs(static_cast<double>(values[k])));
   return std::max(largest / 253, std::ldexp(1.0, -127));
 }
+
+float overflows_from(Codec codec) { return codec == Codec::Bf16 ? 3.39e38f : codec == Codec::F16 ? 65520 : kInfinity; }
 
 class CodecOf : public ::testing::TestWithParam<Codec> {};
 
@@ -96,8 +99,7 @@ TEST_P(CodecOf, ErrsByNoMoreThanStated_OnEveryTargetCountAndMagnitude) {
         const Floats values = generate(data, count);
         const Floats found = decoded(GetParam(), values);
         for (std::size_t i = 0; i < count; ++i) {
-          const bool overflows = GetParam() == Codec::Bf16 && std::abs(values[i]) > 3.39e38f;
-          if (overflows) {
+          if (std::abs(values[i]) >= overflows_from(GetParam())) {
             EXPECT_EQ(found[i], std::copysign(kInfinity, values[i]));
             continue;
           }
@@ -164,7 +166,7 @@ TEST_P(CodecOf, WhatItDecodesTo_IsCodedWithoutFurtherError) {
   const Floats once = decoded(GetParam(), generate(data_sets()[1], 1000));
   const Floats twice = decoded(GetParam(), once);
   for (std::size_t i = 0; i < once.size(); ++i)
-    EXPECT_NEAR(twice[i], once[i], GetParam() == Codec::Bf16 ? 0 : 1e-6) << "element " << i;
+    EXPECT_NEAR(twice[i], once[i], GetParam() == Codec::Int8 ? 1e-6 : 0) << "element " << i;
 }
 
 /// In any place of a block, beside any others, and in a sum.
@@ -177,7 +179,7 @@ TEST_P(CodecOf, InfinityAndNan_NeverBecomeFinite) {
         values[at] = strange;
         const Floats found = decoded(GetParam(), values);
         ASSERT_FALSE(std::isfinite(found[at])) << test::target_name(target) << " element " << at;
-        if (GetParam() == Codec::Bf16) {
+        if (GetParam() != Codec::Int8) {
           EXPECT_TRUE(found[at] == strange || (std::isnan(found[at]) && std::isnan(strange)));
           continue;
         }
@@ -188,7 +190,7 @@ TEST_P(CodecOf, InfinityAndNan_NeverBecomeFinite) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, CodecOf, ::testing::Values(Codec::Bf16, Codec::Int8),
+INSTANTIATE_TEST_SUITE_P(Each, CodecOf, ::testing::Values(Codec::Bf16, Codec::F16, Codec::Int8),
                          [](const auto& each) { return std::string(name_of(each.param)); });
 
 TEST(Codec, WireBytes_AreWholeWords) {
@@ -196,6 +198,7 @@ TEST(Codec, WireBytes_AreWholeWords) {
   EXPECT_EQ(wire_bytes(Codec::Bf16, 0), 0u);
   EXPECT_EQ(wire_bytes(Codec::Bf16, 1), 4u);
   EXPECT_EQ(wire_bytes(Codec::Bf16, 256), 512u);
+  EXPECT_EQ(wire_bytes(Codec::F16, 3), 8u);
   EXPECT_EQ(wire_bytes(Codec::Int8, 0), 0u);
   EXPECT_EQ(wire_bytes(Codec::Int8, 1), 8u);
   EXPECT_EQ(wire_bytes(Codec::Int8, 256), 260u);
@@ -218,7 +221,7 @@ TEST(Codec, Int8_LaysOutScaleThenNumbers) {
 }
 
 TEST(Codec, Names_AreReadBack) {
-  for (const Codec c : {Codec::None, Codec::Bf16, Codec::Int8}) EXPECT_EQ(codec_from_name(name_of(c)), c);
+  for (const Codec c : {Codec::None, Codec::Bf16, Codec::Int8, Codec::F16}) EXPECT_EQ(codec_from_name(name_of(c)), c);
   EXPECT_EQ(codec_from_name("fp4"), std::nullopt);
 }
 
@@ -227,6 +230,7 @@ TEST(Codec, Errors_GrowWithEveryCoding) {
   EXPECT_DOUBLE_EQ(coding_error(Codec::Int8, 1, 253), 1);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Int8, 8, 253), 8);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Bf16, 1, 256), 1);
+  EXPECT_DOUBLE_EQ(coding_error(Codec::F16, 1, 2048), 1);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Bf16, 2, 256), 2 + 1.0 / 256);
 }
 

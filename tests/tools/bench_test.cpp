@@ -87,7 +87,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
   EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected bidirectional_ring, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
-  EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16 or int8"));
+  EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16, f16 or int8"));
   EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "int8", "-d", "i32"}), HasSubstr("sum of i32: expected f32 and sum"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "bf16", "-o", "max"}), HasSubstr("max of f32: expected f32 and sum"));

@@ -119,7 +119,7 @@ void add_data(CLI::App& app, BenchOptions& o) {
       "How f32 elements travel (none); results are then compared with the exact ones by the stated error",
       "none|bf16|int8", [&o](const std::string& t) {
         const auto codec = codec_from_name(t);
-        if (!codec) reject("--codec", t, "none, bf16 or int8");
+        if (!codec) reject("--codec", t, "none, bf16, f16 or int8");
         o.codec = *codec;
       });
 }
