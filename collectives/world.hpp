@@ -28,6 +28,7 @@ struct WorldOptions {
   /// Which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices.
   int device = -1;
   DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
+  bool count_sent = false;                  ///< keep World::sent_bytes()
   /// Ranks are threads that act as if they were there; null: as they are.
   std::shared_ptr<const ImaginedWorld> imagined{};
 };
@@ -72,7 +73,8 @@ class SINEW_API World {
   const Cluster& cluster() const;
   /// The table that all choices are made from, in words, with where each number is from.
   std::string facts() const;
-  /// Bytes that this rank has posted for each rank so far. Empty where the cluster is not imagined.
+  /// Bytes of messages that this rank has posted for each rank so far, with what start-up measured; not those that
+  /// transports move in collectives of their own. Empty unless WorldOptions::count_sent was asked for.
   std::vector<std::uint64_t> sent_bytes() const;
 
   /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.

@@ -9,6 +9,7 @@
 
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/counting_endpoint.hpp>
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/collectives/imagined/imagined_fabric.hpp>
 #include <sinew/collectives/imagined/imagined_facts.hpp>
@@ -76,10 +77,8 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       options(std::move(given)),
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
-  if (options.imagined) {
-    require_imagined(*options.imagined, size, options.config);
-    sent_bytes.resize(static_cast<std::size_t>(size));
-  }
+  if (options.imagined) require_imagined(*options.imagined, size, options.config);
+  if (options.count_sent) sent_bytes.resize(static_cast<std::size_t>(size));
   require_known(options.config);
   for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
   host_id = host_identity(options.config);
@@ -254,8 +253,7 @@ void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus
         {rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device, nic});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
     if (options.imagined) {
-      fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank,
-                                                std::span(sent_bytes));
+      fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank);
     }
     const Availability offload = fabric->has_offload();
     status.no_device = fabric->takes_device_memory().reason;
@@ -314,7 +312,9 @@ Endpoint& WorldState::endpoint(int world_rank, const std::string& transport) {
   const auto r = static_cast<std::size_t>(world_rank);
   if (t == facts.transports.size()) throw Error(Code::Unavailable, fmt::format("no transport '{}' here", transport));
   auto& slot = endpoints_[r][t];
-  if (!slot) slot = rail(transport)->connect(addresses[r][t]);
+  if (slot) return *slot;
+  slot = rail(transport)->connect(addresses[r][t]);
+  if (!sent_bytes.empty()) slot = std::make_unique<CountingEndpoint>(std::move(slot), sent_bytes[r]);
   return *slot;
 }
 

@@ -47,7 +47,7 @@ struct WorldState {
   int device = -1;  ///< this rank's
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab, CallSlab::Retire> calls;
-  std::vector<std::uint64_t> sent_bytes;  ///< to each rank, on an imagined cluster; else empty
+  std::vector<std::uint64_t> sent_bytes;  ///< to each rank; empty: nobody asked
   std::vector<OpenFabric> fabrics;
   std::vector<TransportStatus> statuses;
   Facts facts;

@@ -27,30 +27,10 @@ Address without_rank(Address address) {
   return address;
 }
 
-class CountingEndpoint final : public Endpoint {
- public:
-  CountingEndpoint(std::unique_ptr<Endpoint> carrier, std::uint64_t& sent)
-      : carrier_(std::move(carrier)), sent_(sent) {}
-
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
-    sent_ += from.bytes;
-    carrier_->send(from, region, tag, note, done);
-  }
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
-    carrier_->recv(to, region, tag, done);
-  }
-  bool cancel(Completion& done) override { return carrier_->cancel(done); }
-  void close(Completion& quiet) override { carrier_->close(quiet); }
-
- private:
-  std::unique_ptr<Endpoint> carrier_;
-  std::uint64_t& sent_;
-};
-
 class ImaginedRail final : public Transport {
  public:
-  ImaginedRail(Transport& carrier, const Network& network, int rank, std::span<std::uint64_t> sent)
-      : carrier_(carrier), network_(network), rank_(rank), sent_(sent) {}
+  ImaginedRail(Transport& carrier, const Network& network, int rank)
+      : carrier_(carrier), network_(network), rank_(rank) {}
 
   std::string_view name() const noexcept override { return carrier_.name(); }
   const Capabilities& capabilities() const noexcept override { return carrier_.capabilities(); }
@@ -62,10 +42,7 @@ class ImaginedRail final : public Transport {
     reach.resource = name_of(network_.route(rank_, rank_in(peer)).back().tier);
     return reach;
   }
-  std::unique_ptr<Endpoint> connect(const Address& peer) override {
-    return std::make_unique<CountingEndpoint>(carrier_.connect(without_rank(peer)),
-                                              sent_[static_cast<std::size_t>(rank_in(peer))]);
-  }
+  std::unique_ptr<Endpoint> connect(const Address& peer) override { return carrier_.connect(without_rank(peer)); }
   Region register_memory(Buffer memory) override { return carrier_.register_memory(memory); }
 
   int progress() noexcept override { return carrier_.progress(); }
@@ -78,7 +55,6 @@ class ImaginedRail final : public Transport {
   Transport& carrier_;
   const Network& network_;
   int rank_;
-  std::span<std::uint64_t> sent_;
 };
 
 }  // namespace
@@ -96,11 +72,10 @@ CostCurve cost_of_route(const Network& network, int from, int to) {
   return cost;
 }
 
-ImaginedFabric::ImaginedFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank,
-                               std::span<std::uint64_t> sent)
+ImaginedFabric::ImaginedFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank)
     : carrier_(std::move(carrier)) {
   for (const auto& rail : carrier_->transports())
-    rails_.push_back(std::make_unique<ImaginedRail>(*rail, network, rank, sent));
+    rails_.push_back(std::make_unique<ImaginedRail>(*rail, network, rank));
 }
 
 }  // namespace sinew

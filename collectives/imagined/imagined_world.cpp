@@ -53,6 +53,7 @@ void run_imagined(std::shared_ptr<const ImaginedWorld> on, WorldOptions options,
                   const std::function<void(World&)>& body) {
   const int ranks = on->on.network.ranks();
   options.imagined = std::move(on);
+  options.count_sent = true;
   Reason reason;
   std::vector<std::thread> threads;
   for (const Exchange& exchange : thread_exchanges(ranks, options.config.timeout)) {
