@@ -65,8 +65,9 @@ StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gath
   return rest;
 }
 
-void require_lengths(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values) {
-  std::vector<std::string> wrong;
+void require_sound(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values,
+                   const DataParallelOptions& options) {
+  std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
   if (parameters.size() != values.size())
     wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
   for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
@@ -134,7 +135,7 @@ struct DataParallel::State {
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                            const DataRow& row, Allocate allocate, const DataParallelOptions& options) {
   const StepPlan plan = plan_step(parameters, row, options.step);
-  require_lengths(parameters, values);
+  require_sound(parameters, values, options);
   for (const DataAxis& a : row.axes) require_equal_parameters(mesh, a.axis, parameters, values);
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
   state_->memory.place_values(plan.groups, values);

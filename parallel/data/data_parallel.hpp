@@ -10,6 +10,7 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/collective.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/data/held_memory.hpp>
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
@@ -21,6 +22,7 @@ struct DataParallelOptions {
   DataOptions step{};
   ReduceOp gradients = ReduceOp::Average;  ///< or Sum
   Determinism determinism = Determinism::Fast;
+  GradientWire wire{};  ///< how gradients travel
   /// Parameters whose gradient was not reported when the backward pass ends count as reported, with what their
   /// gradient holds: zero. Otherwise they are an error.
   bool unused_are_zero = false;
@@ -55,7 +57,8 @@ class SINEW_API DataParallel {
  public:
   /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
   /// group for the sharded axis, and one for all others together ("dp-cp").
-  /// Errors: as plan_step; InvalidArgument for a buffer of another length than its parameter, and on all ranks alike
+  /// Errors: as plan_step; InvalidArgument for a wire that does not suit, for a buffer of another length than its
+  /// parameter, and on all ranks alike
   ///         for parameters that differ between them, naming the first.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});

@@ -14,11 +14,11 @@
 namespace sinew::parallel {
 
 /// What memory of a strategy is for.
-enum class Purpose : std::uint8_t { Parameter, Gradient, Optimizer, Underway };
-inline constexpr std::size_t kPurposes = 4;
+enum class Purpose : std::uint8_t { Parameter, Gradient, Optimizer, Underway, Residual };
+inline constexpr std::size_t kPurposes = 5;
 
 /// Bytes held, by purpose: now and at most so far. `Underway` is what only lives during a step: gathered parameters,
-/// gradients before they are scattered.
+/// gradients before they are scattered. `Residual` is what error feedback keeps.
 struct HeldBytes {
   std::array<std::size_t, kPurposes> now{};
   std::array<std::size_t, kPurposes> most{};

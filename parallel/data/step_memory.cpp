@@ -51,6 +51,7 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
 }
 
 void StepMemory::place_gradients(const std::vector<std::vector<std::int32_t>>& groups) {
+  residuals_.clear();
   gradients_ = laid_out(groups, sharded_.gradient, Purpose::Gradient, gradient_places_);
 }
 
@@ -92,12 +93,22 @@ Work StepMemory::start(const Node& exchange) {
   GroupMemory& memory = group_of(exchange.tensors.front());
   const DType dtype = memory.group().dtype;
   Communicator& ranks = mesh_->along(exchange.axes);
-  const CallOptions call{.determinism = options_.determinism};
-  if (exchange.kind == NodeKind::AllGather) return ranks.all_gather(memory.shard(), memory.whole(), dtype, call);
+  if (exchange.kind == NodeKind::AllGather)
+    return ranks.all_gather(memory.shard(), memory.whole(), dtype, {.determinism = options_.determinism});
+  const Buffer mine = exchange.parts ? memory.shard() : memory.whole();
+  if (options_.wire.error_feedback) feed_back_into(exchange.exchange, mine);
+  const CallOptions call{.determinism = options_.determinism, .codec = options_.wire.codec};
   if (exchange.kind == NodeKind::ReduceScatter)
-    return ranks.reduce_scatter(memory.whole(), memory.shard(), dtype, options_.gradients, call);
-  const Buffer both = exchange.parts ? memory.shard() : memory.whole();
-  return ranks.all_reduce(both, both, dtype, options_.gradients, call);
+    return ranks.reduce_scatter(mine, memory.shard(), dtype, options_.gradients, call);
+  return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);
+}
+
+void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients) {
+  HeldMemory::Piece& residual = residuals_[exchange];
+  if (!residual) residual = memory_.take(gradients.bytes, Purpose::Residual);
+  const std::size_t count = gradients.bytes / sizeof(float);
+  feed_back(options_.wire.codec, {reinterpret_cast<float*>(gradients.data), count},
+            {reinterpret_cast<float*>(residual.buffer().data), count});
 }
 
 void StepMemory::finished(const Node&) {}

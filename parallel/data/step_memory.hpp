@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,8 @@ class StepMemory final : public StepActions {
                                     std::vector<Spot>& places);
   Buffer at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter);
   GroupMemory& group_of(TensorId tensor);
+  /// With error feedback: what is sent in place of these gradients.
+  void feed_back_into(std::int32_t exchange, Buffer gradients);
 
   Mesh* mesh_;
   const std::vector<DataParameter>* parameters_;
@@ -51,7 +54,8 @@ class StepMemory final : public StepActions {
   DataParallelOptions options_;
   HeldMemory memory_;
   std::vector<GroupMemory> values_, gradients_;
-  std::vector<Spot> value_places_, gradient_places_;  // by parameter
+  std::vector<Spot> value_places_, gradient_places_;     // by parameter
+  std::map<std::int32_t, HeldMemory::Piece> residuals_;  // by exchange
 };
 
 }  // namespace sinew::parallel
