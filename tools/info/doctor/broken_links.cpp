@@ -12,6 +12,9 @@
 namespace sinew::doctor {
 namespace {
 
+/// Of rank 0: all others must connect to it when a job starts.
+constexpr int kMeetingHost = 0;
+
 /// Each fault of the ways that lead from the group's host, or (`out` false) to it, once; of a network, of all.
 std::string faults_of(const WayGroup& group, bool out) {
   std::set<std::string> faults;
@@ -56,7 +59,13 @@ Finding finding_of(const LinkResult& way, const LinkTable& table) {
                   cure_of(way),
                   {table.name(way.from_host), table.name(way.to_host)}};
   const LinkResult* back = table.back_of(way);
-  if (back != nullptr && back->state == LinkState::Carries) finding.found += "; the way back works";
+  if (back != nullptr && back->state == LinkState::Carries) {
+    finding.found += "; the way back works";
+    if (way.state == LinkState::Unreachable && way.to_host != kMeetingHost) {
+      finding.severity = Severity::Warns;
+      finding.found += ", and tcp connects by it; ucx and ofi may not";
+    }
+  }
   if (table.joins(way.from_host, way.to_host)) {
     finding.severity = Severity::Warns;
     finding.found += "; another network joins the two";
