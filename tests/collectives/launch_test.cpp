@@ -89,7 +89,7 @@ class SecretFile {
  public:
   explicit SecretFile(std::string_view text) {
     std::ofstream(path_) << text;
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_read);
+    ::chmod(path_.c_str(), S_IRUSR);
   }
   ~SecretFile() { std::filesystem::remove(path_); }
   std::string variable() const { return "SINEW_SECRET_FILE=" + path_; }
@@ -260,8 +260,6 @@ TEST_P(TwoHostsBy, MeetOverTcp) {
   EXPECT_THAT(o.out, HasSubstr("local 1 of 2"));
 }
 
-bool has_programs() { return ::access(PROGRAMS "/survivors", X_OK) == 0; }
-
 /// Ranks 0 and 1 on one host, 2 and 3 on the other; `rate` of their link, such as 1gbit; empty: as fast as it goes.
 Outcome job_on_two_hosts(const std::string& rate, const std::string& program,
                          const std::vector<std::string>& arguments) {
@@ -275,7 +273,7 @@ class OnTwoHosts : public testing::Test {
  protected:
   void SetUp() override {
     if (!is_there("ip")) GTEST_SKIP() << "iproute2 is not installed";
-    if (!has_programs()) GTEST_SKIP() << "the tools are not built";
+    if (::access(PROGRAMS "/survivors", X_OK) != 0) GTEST_SKIP() << "the tools are not built";
   }
 };
 
