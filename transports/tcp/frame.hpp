@@ -37,8 +37,10 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32);
 
 /// Messages of one pair take turns after this much.
-inline constexpr std::size_t kDataFrameBytes = 256 * 1024;
-/// Where there are several rails, the last frames of a message are shorter, but not below this.
+inline constexpr std::size_t kDataFrameBytes = 1024 * 1024;
+/// Where there are several rails, each takes the next frame when it can: not above this, and the last frames of a
+/// message are shorter, but not below kLeastFrameBytes.
+inline constexpr std::size_t kRailFrameBytes = 256 * 1024;
 inline constexpr std::size_t kLeastFrameBytes = 64 * 1024;
 
 }  // namespace sinew::tcp

@@ -8,7 +8,7 @@ std::size_t Outgoing::frame_bytes(const Send& s) const noexcept {
   std::size_t bytes = kDataFrameBytes;
   if (rails_ > 1) {
     const std::size_t share = s.left / (2 * rails_);
-    bytes = std::clamp(share - share % kLeastFrameBytes, kLeastFrameBytes, kDataFrameBytes);
+    bytes = std::clamp(share - share % kLeastFrameBytes, kLeastFrameBytes, kRailFrameBytes);
   }
   bytes = std::max<std::size_t>(bytes - bytes % s.granule, s.granule);
   return std::min(bytes, s.left);
