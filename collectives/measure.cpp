@@ -89,15 +89,15 @@ struct ToMeasure {
   std::vector<PairToMeasure> between;
 };
 
-/// What this rank has found out, pair by pair; nothing for those of others. After what went wrong it measures no more:
-/// each that did not answer would be waited for.
+/// What this rank has found out, pair by pair; nothing for those of others. After somebody did not answer it measures
+/// no more: each would be waited for.
 Bytes outcomes_of(WorldState& world, const ToMeasure& pairs) {
   WireWriter all;
   Bytes failed;
   const auto add = [&](const PairToMeasure& pair, auto measure) {
     Bytes found;
     if (world.rank == pair.a || world.rank == pair.b) found = failed.empty() ? measure(world, pair) : failed;
-    if (!found.empty() && !is_measured(found)) failed = found;
+    if (!found.empty() && ends_measuring(found)) failed = found;
     all.bytes(found);
   };
   if (pairs.host) add(*pairs.host, outcome_of_host);
@@ -180,7 +180,10 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   }
   std::vector<MeasuredCosts> found = all_measured_by(pairs, exchange.all_gather(outcomes_of(world, pairs)));
   if (pairs.host) {
-    if (world.rank == 0) keep(file, cores, cached.value_or(MeasuredCosts{}), found.front(), missing);
+    // The file is of rank 0's machine.
+    const bool is_its_host =
+        world.facts.ranks[static_cast<std::size_t>(pairs.host->a)].host == world.facts.ranks[0].host;
+    if (world.rank == 0 && is_its_host) keep(file, cores, cached.value_or(MeasuredCosts{}), found.front(), missing);
     apply_to_hosts(found.front(), "measured just now between two ranks", world.facts);
     found.erase(found.begin());
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/measured_curve.hpp>
 #include <sinew/collectives/measured_link.hpp>
 #include <sinew/collectives/selector.hpp>
 #include <sinew/core/completion.hpp>
@@ -31,8 +32,8 @@ constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
 /// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
 constexpr auto kClosing = std::chrono::seconds(1);
-/// No difference of two times is known to be less.
-constexpr Seconds kClockTick = 1e-9;
+/// Of the budget, that no batch of short messages takes more over a long way.
+constexpr int kBatches = 50;
 
 struct Posted : Completion {
   bool done = false;
@@ -90,13 +91,13 @@ class PeerLink {
 /// touches in between stays in its owner's cache, and its time would be fiction.
 class Rounds {
  public:
-  Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes)
+  Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes, std::size_t most_calls)
       : world_(world),
         peer_(peer),
         link_(world, peer, transport),
         rank_(world.rank < peer ? 0 : 1),
         bytes_(bytes),
-        calls_(std::clamp<std::size_t>(kBatchBytes / bytes, 1, kMostCalls)),
+        calls_(std::clamp<std::size_t>(kBatchBytes / bytes, 1, most_calls)),
         memory_(calls_ * stride()) {
     // The smallest messages are combined as well: that step costs about as much as they do.
     const CollectiveDesc desc{
@@ -116,13 +117,20 @@ class Rounds {
     meet(false);
     fastest_ = std::min(fastest_, batch());
   }
+  std::size_t bytes() const noexcept { return bytes_; }
   Seconds fastest() const noexcept { return fastest_; }
   /// Is the time up for either?
   bool over(Deadline stop) { return meet(stop.passed()); }
-  /// Would a message of so many bytes, at the rate of these, end after the time is up for either?
-  bool takes_too_long(std::size_t bytes, Deadline stop) {
-    const Seconds left = std::chrono::duration<Seconds>(stop.at() - Clock::now()).count();
-    return meet(fastest_ * static_cast<double>(bytes) / static_cast<double>(bytes_) > left);
+  /// Would something that takes so long end after the time is up for either?
+  bool ends_after(Deadline stop, Seconds takes) {
+    return meet(takes > std::chrono::duration<Seconds>(stop.at() - Clock::now()).count());
+  }
+  /// How many of these calls fit into a time; the same number for both.
+  std::size_t calls_for(Duration time) {
+    auto calls = static_cast<std::uint64_t>(std::chrono::duration<Seconds>(time).count() / fastest_);
+    const Buffer number{reinterpret_cast<std::byte*>(&calls), sizeof calls};
+    rank_ == 0 ? link_.send(number) : link_.recv(number);
+    return std::clamp<std::size_t>(calls, 1, kMostCalls);
   }
 
  private:
@@ -193,11 +201,19 @@ Exchange exchange_with(WorldState& world, int peer, const std::string& transport
 
 MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& transport, Duration budget) {
   std::deque<Rounds> all;
-  Deadline stop;
-  for (const Sample& s : kSamples) {  // once before they count: connections, pages
-    if (!all.empty() && all.back().takes_too_long(s.bytes, stop)) break;
-    all.emplace_back(world, peer, transport, s.bytes).run();
-    if (all.size() == 1) stop = Deadline::after(budget);
+  Rounds first(world, peer, transport, kSamples[0].bytes, 1);
+  first.run();  // connections
+  const Deadline stop = Deadline::after(budget);
+  first.run();
+  const std::size_t most_calls = first.calls_for(budget / kBatches);
+  const auto sizes = [&] {
+    std::vector<MeasuredSize> measured;
+    for (const Rounds& r : all) measured.push_back({static_cast<double>(r.bytes()), r.fastest()});
+    return measured;
+  };
+  for (const Sample& s : kSamples) {  // once before they count: pages
+    if (!all.empty() && all.back().ends_after(stop, likely_seconds(sizes(), static_cast<double>(s.bytes)))) break;
+    all.emplace_back(world, peer, transport, s.bytes, most_calls).run();
   }
   const int turns = std::ranges::max(kSamples, {}, &Sample::batches).batches;
   int turn = 0;
@@ -207,13 +223,9 @@ MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& tra
     }
     ++turn;
   }
-  CostCurve curve;
-  curve.latency_s = all.front().fastest();
-  for (std::size_t i = 1; i < all.size(); ++i) {
-    const auto bytes = static_cast<double>(kSamples[i].bytes);
-    curve.knots.push_back({bytes, bytes / std::max(all[i].fastest() - curve.latency_s, kClockTick)});
-  }
-  return {.curve = curve, .is_first_only = turn == 0, .in_time = turn == turns && all.size() == std::size(kSamples)};
+  return {.curve = curve_of(sizes(), world.facts.reach(world.rank, peer, transport).cost),
+          .is_first_only = turn == 0,
+          .in_time = turn == turns && all.size() == std::size(kSamples)};
 }
 
 }  // namespace sinew
