@@ -188,7 +188,7 @@ void clear_padding(Codec codec, void* coded, std::size_t used, std::size_t count
 template <class Store>
 void encode_halves(void* coded, const void* elements, std::size_t count) noexcept {
   sweep(static_cast<std::uint16_t*>(coded), HalfEncoded<Store>{{static_cast<const float*>(elements)}}, count);
-  clear_padding(Codec::Bf16, coded, 2 * count, count);
+  clear_padding(Codec::Bf16, coded, 2 * count, count);  // as long as F16's
 }
 
 template <class Values>

@@ -68,6 +68,8 @@ StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gath
 void require_sound(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values,
                    const DataParallelOptions& options) {
   std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
+  if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
+    wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
   if (parameters.size() != values.size())
     wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
   for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
@@ -134,9 +136,18 @@ struct DataParallel::State {
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                            const DataRow& row, Allocate allocate, const DataParallelOptions& options) {
-  const StepPlan plan = plan_step(parameters, row, options.step);
-  require_sound(parameters, values, options);
-  for (const DataAxis& a : row.axes) require_equal_parameters(mesh, a.axis, parameters, values);
+  std::vector<std::string> axes;
+  for (const DataAxis& a : row.axes) axes.push_back(a.axis);
+  StepPlan plan;
+  std::optional<Error> fault;
+  try {
+    plan = plan_step(parameters, row, options.step);
+    require_sound(parameters, values, options);
+  } catch (const Error& e) {
+    fault = e;
+  }
+  require_no_fault(mesh, axes, fault);
+  require_equal_parameters(mesh, axes, parameters, values);
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
   state_->memory.place_values(plan.groups, values);
   state_->run(plan);
@@ -166,7 +177,14 @@ void DataParallel::after_backward(std::int32_t unit) {
   state_->now().signal(state_->now().units_[at(unit)].after_backward);
 }
 
-Buffer DataParallel::parameter(std::int32_t parameter) { return state_->memory.value(parameter); }
+Buffer DataParallel::parameter(std::int32_t parameter) {
+  if (state_->memory.has_value(parameter)) return state_->memory.value(parameter);
+  const DataParameter& p = state_->parameters[at(parameter)];
+  throw Error(Code::InvalidArgument,
+              fmt::format("parameter '{}': only this rank's part of it is here; expected before_forward or "
+                          "before_backward of '{}' first",
+                          p.path, p.unit));
+}
 Buffer DataParallel::gradient(std::int32_t parameter) { return state_->memory.gradient(parameter); }
 void DataParallel::gradient_ready(std::int32_t parameter) {
   state_->now().signal(state_->now().gradients[at(parameter)]);
@@ -202,11 +220,11 @@ void DataParallel::updated() {
 }
 
 DataParallel::NoSync::NoSync(DataParallel& of) : of_(&of) {
-  if (!of.state_->now().runner.idle())
+  if (!of.state_->synced->runner.idle() || !of.state_->unsynced->runner.idle())
     throw Error(Code::InvalidArgument, "no_sync: in the middle of a step; expected between two of them");
-  of.state_->syncs = false;
+  synced_ = std::exchange(of.state_->syncs, false);
 }
-DataParallel::NoSync::~NoSync() { of_->state_->syncs = true; }
+DataParallel::NoSync::~NoSync() { of_->state_->syncs = synced_; }
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }

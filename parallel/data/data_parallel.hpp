@@ -74,6 +74,7 @@ class SINEW_API DataParallel {
   void before_backward(std::int32_t unit);
   void after_backward(std::int32_t unit);
 
+  /// Errors: InvalidArgument where it is sharded and its unit was not gathered.
   Buffer parameter(std::int32_t parameter);
   Buffer gradient(std::int32_t parameter);
   /// The gradient is complete, or, of a parameter that is used several times, has had one more contribution.
@@ -96,6 +97,7 @@ class SINEW_API DataParallel {
 
    private:
     DataParallel* of_;
+    bool synced_ = true;  // before
   };
   NoSync no_sync() { return NoSync(*this); }
 

@@ -1,4 +1,7 @@
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
@@ -24,18 +27,9 @@ std::size_t first_difference(Communicator& group, const std::vector<std::uint64_
   return i;
 }
 
-}  // namespace
-
-void require_equal_parameters(Mesh& mesh, std::string_view axis, const std::vector<DataParameter>& parameters,
-                              std::span<const ConstBuffer> values) {
-  Communicator& group = mesh.along(axis);
-  if (group.size() == 1) return;
+void require_equal_along(Communicator& group, const std::string& axis, const std::vector<DataParameter>& parameters,
+                         const std::vector<std::uint64_t>& hashes) {
   require_equal_on_all(group, "data parallelism", fmt::format("{} parameters", parameters.size()), {});
-  std::vector<std::uint64_t> hashes;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    hashes.push_back(hash_of(text_of(parameters[i])));
-    hashes.push_back(hash_of({reinterpret_cast<const char*>(values[i].data), values[i].bytes}));
-  }
   const std::size_t differs = first_difference(group, hashes);
   if (differs == hashes.size()) return;
   const DataParameter& p = parameters[differs / 2];
@@ -50,6 +44,39 @@ void require_equal_parameters(Mesh& mesh, std::string_view axis, const std::vect
                   "all ranks: broadcast them, or seed all alike",
                   p.path, rank, axis),
       rank);
+}
+
+}  // namespace
+
+void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault) {
+  std::array<std::int32_t, 1> stopping{fault ? mesh.rank() : -1};
+  take_largest(std::span<std::int32_t>(stopping), axes, mesh, {});
+  if (fault) throw *fault;
+  if (stopping[0] >= 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("data parallelism: rank {} of the mesh has refused it, and says why", stopping[0]),
+                stopping[0]);
+}
+
+void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes,
+                              const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values) {
+  std::vector<std::uint64_t> hashes;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    hashes.push_back(hash_of(text_of(parameters[i])));
+    hashes.push_back(hash_of({reinterpret_cast<const char*>(values[i].data), values[i].bytes}));
+  }
+  std::optional<Error> difference;
+  for (const std::string& axis : axes) {
+    Communicator& group = mesh.along(axis);
+    if (group.size() == 1) continue;
+    try {
+      require_equal_along(group, axis, parameters, hashes);
+    } catch (const Error& e) {
+      if (e.code() != Code::InvalidArgument) throw;
+      difference = e;  // the ranks of the other axes wait for this one
+    }
+  }
+  require_no_fault(mesh, axes, difference);
 }
 
 }  // namespace sinew::parallel

@@ -1,44 +1,70 @@
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <sinew/parallel/data/held_memory.hpp>
 
 namespace sinew::parallel {
+namespace {
 
-HeldMemory::Piece::Piece(HeldMemory& from, Memory memory, Purpose purpose) noexcept
-    : from_(&from), memory_(std::move(memory)), purpose_(purpose) {}
+constexpr std::size_t kLongest = 2;  // times what is asked for: so long a piece may be that is taken again
+
+}  // namespace
+
+HeldMemory::Piece::Piece(HeldMemory& from, Memory memory, std::size_t bytes, Purpose purpose) noexcept
+    : from_(&from), memory_(std::move(memory)), bytes_(bytes), purpose_(purpose) {}
 
 HeldMemory::Piece::Piece(Piece&& other) noexcept
-    : from_(std::exchange(other.from_, nullptr)), memory_(std::move(other.memory_)), purpose_(other.purpose_) {}
+    : from_(std::exchange(other.from_, nullptr)),
+      memory_(std::move(other.memory_)),
+      bytes_(other.bytes_),
+      purpose_(other.purpose_) {}
 
 HeldMemory::Piece& HeldMemory::Piece::operator=(Piece&& other) noexcept {
   std::swap(from_, other.from_);
   std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
   std::swap(purpose_, other.purpose_);
   return *this;
 }
 
 HeldMemory::Piece::~Piece() {
-  if (from_ == nullptr) return;
-  const std::size_t bytes = buffer().bytes;
-  from_->held_.now[static_cast<std::size_t>(purpose_)] -= bytes;
-  if (purpose_ == Purpose::Underway) from_->spare_[bytes].push_back(std::move(memory_));
+  if (from_ != nullptr) from_->give_back(std::move(memory_), purpose_);
+}
+
+void HeldMemory::give_back(Memory memory, Purpose purpose) {
+  const std::size_t bytes = memory.buffer().bytes;
+  held_.now[static_cast<std::size_t>(purpose)] -= bytes;
+  if (purpose != Purpose::Underway) return;
+  if (held_.of(purpose) + held_.spare + bytes > held_.most_of(purpose)) return;
+  held_.spare += bytes;
+  spare_.emplace(bytes, std::move(memory));
+}
+
+Memory HeldMemory::from_spare(std::size_t bytes) {
+  const auto fits = spare_.lower_bound(bytes);
+  if (fits != spare_.end() && fits->first <= kLongest * bytes) {
+    Memory memory = std::move(fits->second);
+    held_.spare -= fits->first;
+    spare_.erase(fits);
+    return memory;
+  }
+  while (!spare_.empty() && held_.of(Purpose::Underway) + held_.spare + bytes > held_.most_of(Purpose::Underway)) {
+    const auto longest = std::prev(spare_.end());
+    held_.spare -= longest->first;
+    spare_.erase(longest);
+  }
+  return allocate_(bytes);
 }
 
 HeldMemory::Piece HeldMemory::take(std::size_t bytes, Purpose purpose) {
-  std::vector<Memory>& spare = spare_[bytes];
-  Memory memory;
-  if (purpose == Purpose::Underway && !spare.empty()) {
-    memory = std::move(spare.back());
-    spare.pop_back();
-  } else {
-    memory = allocate_(bytes);
-  }
-  Piece piece(*this, std::move(memory), purpose);
-  std::memset(piece.buffer().data, 0, piece.buffer().bytes);
+  Memory memory = purpose == Purpose::Underway ? from_spare(bytes) : allocate_(bytes);
+  const std::size_t all = memory.buffer().bytes;
+  Piece piece(*this, std::move(memory), bytes, purpose);
+  std::memset(piece.buffer().data, 0, bytes);
   const auto i = static_cast<std::size_t>(purpose);
-  held_.now[i] += piece.buffer().bytes;
+  held_.now[i] += all;
   held_.most[i] = std::max(held_.most[i], held_.now[i]);
   return piece;
 }

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include <sinew/collectives/memory.hpp>
 #include <sinew/core/export.hpp>
@@ -22,6 +21,7 @@ inline constexpr std::size_t kPurposes = 5;
 struct HeldBytes {
   std::array<std::size_t, kPurposes> now{};
   std::array<std::size_t, kPurposes> most{};
+  std::size_t spare = 0;  ///< kept for what will be under way next; with what is, never more than most was
 
   std::size_t of(Purpose p) const noexcept { return now[static_cast<std::size_t>(p)]; }
   std::size_t most_of(Purpose p) const noexcept { return most[static_cast<std::size_t>(p)]; }
@@ -30,7 +30,8 @@ struct HeldBytes {
 /// Zeroed memory that peers of the host can read, and its account. World::allocate, as a function.
 using Allocate = std::function<Memory(std::size_t bytes)>;
 
-/// Gives memory and counts it. What was under way is kept for the next piece of its size, so that steps map nothing.
+/// Gives memory and counts it. What was under way is kept for the next pieces that are as long or not much shorter, so
+/// that steps of equal units map nothing.
 /// Lifetime: outlives what it gave, and ends before the World.
 class SINEW_API HeldMemory {
  public:
@@ -40,17 +41,18 @@ class SINEW_API HeldMemory {
   class SINEW_API Piece {
    public:
     Piece() = default;
-    Piece(HeldMemory& from, Memory memory, Purpose purpose) noexcept;
+    Piece(HeldMemory& from, Memory memory, std::size_t bytes, Purpose purpose) noexcept;
     Piece(Piece&& other) noexcept;
     Piece& operator=(Piece&& other) noexcept;
     ~Piece();
 
-    Buffer buffer() const noexcept { return memory_.buffer(); }
+    Buffer buffer() const noexcept { return memory_.buffer().part(0, bytes_); }
     explicit operator bool() const noexcept { return from_ != nullptr; }
 
    private:
     HeldMemory* from_ = nullptr;
-    Memory memory_;
+    Memory memory_;  // may be longer
+    std::size_t bytes_ = 0;
     Purpose purpose_ = Purpose::Parameter;
   };
 
@@ -58,9 +60,12 @@ class SINEW_API HeldMemory {
   const HeldBytes& held() const noexcept { return held_; }
 
  private:
+  void give_back(Memory memory, Purpose purpose);
+  Memory from_spare(std::size_t bytes);
+
   Allocate allocate_;
   HeldBytes held_;
-  std::map<std::size_t, std::vector<Memory>> spare_;  // by bytes
+  std::multimap<std::size_t, Memory> spare_;  // by bytes
 };
 
 }  // namespace sinew::parallel

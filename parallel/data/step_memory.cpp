@@ -52,6 +52,7 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
 
 void StepMemory::place_gradients(const std::vector<std::vector<std::int32_t>>& groups) {
   residuals_.clear();
+  gradients_.clear();  // before others are there
   gradients_ = laid_out(groups, sharded_.gradient, Purpose::Gradient, gradient_places_);
 }
 
@@ -96,7 +97,7 @@ Work StepMemory::start(const Node& exchange) {
   if (exchange.kind == NodeKind::AllGather)
     return ranks.all_gather(memory.shard(), memory.whole(), dtype, {.determinism = options_.determinism});
   const Buffer mine = exchange.parts ? memory.shard() : memory.whole();
-  if (options_.wire.error_feedback) feed_back_into(exchange.exchange, mine);
+  if (options_.wire.error_feedback && ranks.size() > 1) feed_back_into(exchange.exchange, mine);
   const CallOptions call{.determinism = options_.determinism, .codec = options_.wire.codec};
   if (exchange.kind == NodeKind::ReduceScatter)
     return ranks.reduce_scatter(mine, memory.shard(), dtype, options_.gradients, call);

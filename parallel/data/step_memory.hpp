@@ -23,6 +23,10 @@ class StepMemory final : public StepActions {
   void place_gradients(const std::vector<std::vector<std::int32_t>>& groups);
 
   Buffer value(std::int32_t parameter) { return at(values_, value_places_, parameter); }
+  /// Is the whole of it here?
+  bool has_value(std::int32_t parameter) const noexcept {
+    return values_[value_places_[static_cast<std::size_t>(parameter)].group].has_whole();
+  }
   Buffer gradient(std::int32_t parameter) { return at(gradients_, gradient_places_, parameter); }
   /// By parameter, ascending.
   std::vector<OwnedPart> owned();

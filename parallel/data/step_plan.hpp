@@ -25,7 +25,8 @@ struct DataParameter {
 
 struct DataOptions {
   BucketPolicy buckets = ByteBuckets{};
-  /// Of gathered parameters, this step's and those fetched ahead. 0: no bound.
+  /// Of sharded parameters that are gathered, this unit's and those fetched ahead, and of gradients before they are
+  /// scattered. 0: room for the two largest units that follow each other, twice.
   std::int64_t gathered_bytes = 0;
 };
 

@@ -21,15 +21,21 @@ HWY_INLINE void sweep(std::size_t count, const F& f) {
   for (; i < count; ++i) f(hn::CappedTag<T, 1>(), i);
 }
 
+/// Rounded twice on every CPU, also on those that could do it at once: copies of a parameter must stay copies.
+template <class V>
+HWY_INLINE V mul_add(V a, V b, V c) {
+  return hn::Add(hn::Mul(a, b), c);
+}
+
 template <class T>
 void adam_of(T* value, const T* gradient, T* mean, T* square, std::size_t count, const AdamStep& s) {
   sweep<T>(count, [&](auto d, std::size_t i) HWY_ATTR {
     const auto c = [&](double x) HWY_ATTR { return hn::Set(d, static_cast<T>(x)); };
     const auto x = hn::LoadU(d, value + i);
-    const auto g = hn::MulAdd(x, c(s.decay), hn::Mul(hn::LoadU(d, gradient + i), c(s.scale)));
-    const auto m = hn::MulAdd(hn::LoadU(d, mean + i), c(s.beta1), hn::Mul(g, c(1 - s.beta1)));
-    const auto v = hn::MulAdd(hn::LoadU(d, square + i), c(s.beta2), hn::Mul(hn::Mul(g, g), c(1 - s.beta2)));
-    const auto root = hn::MulAdd(hn::Sqrt(v), c(s.root_scale), c(s.epsilon));
+    const auto g = mul_add(x, c(s.decay), hn::Mul(hn::LoadU(d, gradient + i), c(s.scale)));
+    const auto m = mul_add(hn::LoadU(d, mean + i), c(s.beta1), hn::Mul(g, c(1 - s.beta1)));
+    const auto v = mul_add(hn::LoadU(d, square + i), c(s.beta2), hn::Mul(hn::Mul(g, g), c(1 - s.beta2)));
+    const auto root = mul_add(hn::Sqrt(v), c(s.root_scale), c(s.epsilon));
     hn::StoreU(m, d, mean + i);
     hn::StoreU(v, d, square + i);
     hn::StoreU(hn::Sub(hn::Mul(x, c(s.keep)), hn::Div(hn::Mul(m, c(s.rate)), root)), d, value + i);
@@ -41,14 +47,14 @@ void sgd_of(T* value, const T* gradient, T* velocity, std::size_t count, const S
   sweep<T>(count, [&](auto d, std::size_t i) HWY_ATTR {
     const auto c = [&](double x) HWY_ATTR { return hn::Set(d, static_cast<T>(x)); };
     const auto x = hn::LoadU(d, value + i);
-    const auto g = hn::MulAdd(x, c(s.decay), hn::Mul(hn::LoadU(d, gradient + i), c(s.scale)));
+    const auto g = mul_add(x, c(s.decay), hn::Mul(hn::LoadU(d, gradient + i), c(s.scale)));
     auto step = g;
     if (velocity != nullptr) {
-      const auto v = s.first ? g : hn::MulAdd(hn::LoadU(d, velocity + i), c(s.momentum), g);
+      const auto v = s.first ? g : mul_add(hn::LoadU(d, velocity + i), c(s.momentum), g);
       hn::StoreU(v, d, velocity + i);
-      step = s.nesterov ? hn::MulAdd(v, c(s.momentum), g) : v;
+      step = s.nesterov ? mul_add(v, c(s.momentum), g) : v;
     }
-    hn::StoreU(hn::NegMulAdd(step, c(s.rate), x), d, value + i);
+    hn::StoreU(hn::Sub(x, hn::Mul(step, c(s.rate))), d, value + i);
   });
 }
 

@@ -1,20 +1,11 @@
 #pragma once
 
-#include <span>
 #include <string>
-#include <vector>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 
 namespace sinew::parallel {
-
-/// The largest of each value over all ranks of these groups of the mesh.
-template <class T>
-void take_largest(std::span<T> values, const std::vector<std::string>& groups, Mesh& mesh, const CallOptions& options) {
-  for (const std::string& axes : groups)
-    mesh.along(axes).all_reduce(values, ReduceOp::Max, {.deadline = options.deadline, .where = options.where}).get();
-}
 
 /// Goes on on all ranks of the mesh or on none: where all ask for the same, and none has a fault.
 /// asked: as error messages show it. fault: what this rank would throw; empty: nothing.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/placement/buffers.hpp>
 #include <sinew/parallel/placement/consent.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>

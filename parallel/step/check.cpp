@@ -43,6 +43,8 @@ class Checker {
       if (t < 0 || static_cast<std::size_t>(t) >= graph_.tensors.size())
         return fmt::format("{}: there is no tensor {}, only {}", text(node), t, graph_.tensors.size());
     }
+    if (node.room_of >= static_cast<TensorId>(graph_.tensors.size()))
+      return fmt::format("{}: there is no tensor {} whose room it could have", text(node), node.room_of);
     if (is_exchange(node.kind)) return start(node);
     if (node.kind == NodeKind::Wait) return end(node);
     for (const TensorId t : node.tensors) {

@@ -46,11 +46,13 @@ struct Node {
   std::int32_t exchange = -1;     ///< of exchanges and waits: which, unique in the graph
   std::int32_t times = 1;         ///< of signals: reports that make it one; a parameter that is used twice has two
   bool parts = false;             ///< of gates and all-reduces: this rank's parts will do, the whole may be freed
+  TensorId room_of = -1;          ///< of exchanges: starts when the last node before it that named this tensor is over
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work shows as
 /// gates and signals. What depends on what follows from the tensors: a node comes after all earlier nodes that name one
-/// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does.
+/// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does. An exchange may wait
+/// for the room of another tensor, too.
 /// Passes (step/passes.hpp) turn graphs into better ones; StepRunner runs them.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {

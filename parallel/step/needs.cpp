@@ -19,6 +19,10 @@ std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const auto self = static_cast<std::int32_t>(i);
+    if (node.room_of >= 0) {
+      const std::int32_t gives = last[static_cast<std::size_t>(node.room_of)].other;
+      if (gives >= 0) needs[i].push_back(gives);
+    }
     for (const TensorId t : node.tensors) {
       Last& l = last[static_cast<std::size_t>(t)];
       if (node.kind == NodeKind::Signal) {

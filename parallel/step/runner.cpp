@@ -17,15 +17,13 @@ StepRunner::StepRunner(StepGraph graph, StepActions& actions)
     : graph_(std::move(graph)), actions_(&actions), needs_(needs_of(graph_)), needed_by_(graph_.nodes.size()) {
   const std::string wrong = check(graph_);
   if (!wrong.empty()) throw Error(Code::InvalidArgument, "step graph: " + wrong);
-  std::vector<std::int32_t> started(at(graph_.next_exchange()), -1);
-  wait_of_.assign(started.size(), -1);
+  wait_of_.assign(at(graph_.next_exchange()), -1);
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
     const auto self = static_cast<std::int32_t>(i);
     for (const std::int32_t need : needs_[i]) needed_by_[at(need)].push_back(self);
     if (is_exchange(node.kind)) {
       exchanges_.push_back(self);
-      started[at(node.exchange)] = self;
     } else if (node.kind == NodeKind::Wait) {
       wait_of_[at(node.exchange)] = self;
     }
@@ -40,11 +38,24 @@ std::int32_t StepRunner::find(NodeKind kind, std::string_view name) const {
   throw Error(Code::InvalidArgument, fmt::format("step: there is no {} '{}'", name_of(kind), name));
 }
 
+StepRunner::~StepRunner() { wait_for_underway(); }
+
+/// However they end.
+void StepRunner::wait_for_underway() noexcept {
+  for (Underway& u : underway_) {
+    try {
+      u.work.get();
+    } catch (const Error&) {  // whoever ends a step by an exception has a reason of his own
+    }
+  }
+  underway_.clear();
+}
+
 void StepRunner::begin() {
+  wait_for_underway();
   states_.assign(graph_.nodes.size(), {});
   for (std::size_t i = 0; i < needs_.size(); ++i) states_[i].unmet = static_cast<std::int32_t>(needs_[i].size());
   reported_.clear();
-  underway_.clear();
   next_ = 0;
 }
 
@@ -72,10 +83,11 @@ void StepRunner::done(std::int32_t node) {
 
 void StepRunner::start_ready() {
   for (;;) {
-    while (!underway_.empty() && underway_.front().work.done()) finish_first();
+    while (!underway_.empty() && underway_.front().work.test()) finish_first();
     if (next_ == exchanges_.size() || states_[at(exchanges_[next_])].unmet > 0) return;
-    const std::int32_t node = exchanges_[next_++];
+    const std::int32_t node = exchanges_[next_];
     underway_.push_back({node, actions_->start(graph_.nodes[at(node)])});
+    ++next_;
     done(node);
   }
 }
@@ -90,6 +102,10 @@ void StepRunner::finish_first() {
 }
 
 void StepRunner::gate(std::int32_t node) {
+  if (states_[at(node)].done) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("step: '{}' was begun twice, expected once in a step", graph_.nodes[at(node)].name));
+  }
   start_ready();
   for (const std::int32_t wait : needs_[at(node)]) {
     while (!states_[at(wait)].done) {

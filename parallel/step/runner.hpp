@@ -31,6 +31,10 @@ class StepActions {
 class SINEW_API StepRunner {
  public:
   StepRunner(StepGraph graph, StepActions& actions);
+  /// Waits for the exchanges that are under way: they use the memory of `actions`.
+  ~StepRunner();
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
 
   const StepGraph& graph() const noexcept { return graph_; }
   /// The gate or signal of that name, for the calls below.
@@ -64,6 +68,7 @@ class SINEW_API StepRunner {
   };
 
   void begin();
+  void wait_for_underway() noexcept;
   void done(std::int32_t node);
   void start_ready();
   void finish_first();

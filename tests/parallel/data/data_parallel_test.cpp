@@ -46,6 +46,73 @@ TEST(DataParallel, NamesAParameterWhoseShapeDiffers_OnAllRanks) {
   });
 }
 
+/// Ranks 0 and 1 share no group with rank 3 along the sharded axis, and must not wait for it along the other.
+TEST(DataParallel, StopsOnAllRanksOfTwoAxes_WhereOneDiffers) {
+  on_threads(4, only("inproc"), [](World& world) {
+    Mesh mesh(world.communicator(), Factorisation({{"shard", 2}, {"copies", 2}}));
+    const auto said = [&](std::size_t elements, float value) {
+      const std::vector<float> memory(elements, value);
+      const std::vector<ConstBuffer> values{bytes_of(memory)};
+      return complaint([&] {
+        DataParallel(mesh, {{.path = "w", .elements = 64, .unit = "w"}}, values, data_row("hsdp", {"shard", "copies"}),
+                     [&](std::size_t bytes) { return world.allocate(bytes); });
+      });
+    };
+    const bool odd = world.rank() == 3;
+    const std::string of_value = said(64, odd ? 2 : 1);
+    const char* expected =
+        world.rank() == 0 ? "rank 3 of the mesh has refused it" : "parameter 'w': the values of rank 1 along";
+    require(of_value.find(expected) != std::string::npos, of_value);
+    const std::string of_length = said(odd ? 63 : 64, 1);
+    expected = odd ? "'w' has a value of 252 bytes, expected 256" : "rank 3 of the mesh has refused it";
+    require(of_length.find(expected) != std::string::npos, of_length);
+  });
+}
+
+TEST(DataParallel, RefusesToCombineByAnythingButASum) {
+  on_threads(2, only("inproc"), [](World& world) {
+    DataParallelOptions options{};
+    options.gradients = ReduceOp::Max;
+    const std::string what = complaint([&] { Small(world, "ddp", two_parameters(), options); });
+    require(what.find("gradients combine by max, expected avg or sum") != std::string::npos, what);
+  });
+}
+
+TEST(DataParallel, NamesAParameterThatIsNotGathered) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "zero3", two_parameters());
+    const std::string early = complaint([&] { (void)small.data->parameter(1); });
+    require(early.find("parameter 'b.weight': only this rank's part of it is here; expected before_forward") !=
+                std::string::npos,
+            early);
+    small.data->before_forward(0);
+    require(small.data->parameter(0).bytes == 5 * sizeof(float), "gathered");
+    const std::string again = complaint([&] { small.data->before_forward(0); });
+    require(again.find("'forward a' was begun twice") != std::string::npos, again);
+  });
+}
+
+/// As when an engine's exception unwinds the stack: the sums that have started must not find their memory gone.
+TEST(DataParallel, MayEndInTheMiddleOfAStep) {
+  for (const char* row : {"ddp", "zero2", "zero3"}) {
+    on_threads(3, only("inproc"), [&](World& world) {
+      DataParallelOptions options{};
+      options.step.buckets = NoBuckets{};
+      {
+        Small small(world, row,
+                    {{.path = "w", .elements = 1 << 20, .unit = "w"}, {.path = "v", .elements = 7, .unit = "v"}},
+                    options);
+        for (int u = 0; u < 2; ++u) small.data->before_forward(u), small.data->after_forward(u);
+        small.data->before_backward(1);
+        (void)small.data->gradient(1);
+        small.data->gradient_ready(1);
+        small.data->after_backward(1);
+      }
+      world.communicator().barrier().get();
+    });
+  }
+}
+
 TEST(DataParallel, NamesAGradientThatIsReportedTwice) {
   on_threads(2, only("inproc"), [](World& world) {
     Small small(world, "ddp", two_parameters());
@@ -129,6 +196,60 @@ TEST(DataParallel, RefusesNoSyncInTheMiddleOfAStep) {
     small.data->gradient_ready(1);
     require(complaint([&] { (void)small.data->no_sync(); }).find("in the middle of a step") != std::string::npos,
             "refused");
+  });
+}
+
+TEST(DataParallel, KeepsToTheOuterScopeOfTwo) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "ddp", two_parameters());
+    const auto pass = [&] {
+      for (int p = 0; p < 2; ++p) {
+        reinterpret_cast<float*>(small.data->gradient(p).data)[0] += static_cast<float>(1 + world.rank());
+        small.data->gradient_ready(p);
+      }
+      return small.data->finish_backward();
+    };
+    {
+      const auto outer = small.data->no_sync();
+      { const auto inner = small.data->no_sync(); }
+      require(pass().empty(), "summed although the outer scope lives");
+    }
+    const auto owned = pass();
+    require(reinterpret_cast<const float*>(owned[0].gradient.data)[0] == 3.0F, "two passes of 1 and 2, averaged");
+    small.data->updated();
+  });
+}
+
+/// What is gathered stays within its bound while the step runs, also of units that differ, which share no piece.
+TEST(DataParallel, HoldsNoMoreUnderWayThanItMay) {
+  on_threads(2, only("inproc"), [](World& world) {
+    constexpr int kUnits = 12;
+    std::vector<DataParameter> list;
+    std::size_t largest = 0;
+    for (int i = 0; i < kUnits; ++i) {
+      const std::string unit = std::to_string(i);
+      list.push_back({.path = std::string("blocks.") + unit, .elements = 1 << (10 + i % 4), .unit = unit});
+      largest = std::max(largest, static_cast<std::size_t>(list.back().elements) * sizeof(float));
+    }
+    DataParallelOptions options{};
+    options.step.gathered_bytes = static_cast<std::int64_t>(3 * largest);
+    Small small(world, "zero3", list, options);
+    for (int step = 0; step < 3; ++step) {
+      for (int u = 0; u < kUnits; ++u) small.data->before_forward(u), small.data->after_forward(u);
+      for (int u = kUnits; u-- > 0;) {
+        small.data->before_backward(u);
+        (void)small.data->gradient(u);
+        small.data->gradient_ready(u);
+        small.data->after_backward(u);
+      }
+      (void)small.data->finish_backward();
+      small.data->updated();
+      const HeldBytes& held = small.data->held();
+      // The engine's own gradient, and pieces that are taken again for something half as long.
+      const std::size_t most = held.most_of(Purpose::Underway);
+      require(most <= 2 * 4 * largest, "under way: " + std::to_string(most / largest) + " of the largest units");
+      require(held.of(Purpose::Underway) + held.spare <= most, "spare memory is part of it");
+    }
   });
 }
 
