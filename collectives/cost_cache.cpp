@@ -88,11 +88,13 @@ Cache read_cache(const std::string& file) {
   if (text->empty()) return {};
   try {
     const Json json = Json::parse(*text);
-    if (json.at("format") != kFormat) return {};
-    if (json.at("machines").is_object()) return {json.at("machines"), ""};
-    return {Json::object(), "its machines are no object"};
-  } catch (const Json::exception& e) {
-    return {Json::object(), e.what()};
+    const Json& format = json.at("format");
+    const Json& machines = json.at("machines");
+    if (!format.is_number_integer() || !machines.is_object()) return {Json::object(), "it is no cost cache"};
+    if (format > kFormat) return {Json::object(), "it is a newer version's"};
+    return {format == kFormat ? machines : Json::object(), ""};
+  } catch (const Json::exception&) {
+    return {Json::object(), "it is no cost cache"};
   }
 }
 
@@ -149,7 +151,8 @@ void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) 
   std::ofstream out(beside);
   out << Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) << '\n';
   out.close();
-  if (out.good()) std::filesystem::rename(beside, file, error);
+  const std::filesystem::path linked = std::filesystem::weakly_canonical(file, error);  // a link stays one
+  if (out.good()) std::filesystem::rename(beside, error ? std::filesystem::path(file) : linked, error);
   if (!out.good() || error) {
     std::filesystem::remove(beside, error);
     report(file, "it cannot be written");

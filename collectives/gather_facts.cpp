@@ -10,6 +10,7 @@
 #include <sinew/collectives/gather_facts.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/version.hpp>
+#include <sinew/topology/json_text.hpp>
 
 namespace sinew {
 namespace {
@@ -61,7 +62,7 @@ void require_equal(const std::vector<Json>& hellos, const char* key, const char*
   for (std::size_t r = 1; r < hellos.size(); ++r) {
     if (hellos[r].at(key) == hellos[0].at(key)) continue;
     throw Error(Code::InvalidArgument, fmt::format("{} differ: rank 0 has {}, rank {} has {}", what,
-                                                   hellos[0].at(key).dump(), r, hellos[r].at(key).dump()));
+                                                   json_text(hellos[0].at(key)), r, json_text(hellos[r].at(key))));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/topology/json_text.hpp>
 
 namespace sinew {
 namespace {
@@ -66,7 +67,7 @@ std::string to_text(const TunedTimes& times) {
   }
   const Json json = {
       {"format", kFormat}, {"machine", times.machine}, {"ranks_on_hosts", times.ranks_on}, {"ways", ways}};
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 TunedTimes tuned_times_from(std::string_view text, std::string_view file) {
@@ -74,12 +75,12 @@ TunedTimes tuned_times_from(std::string_view text, std::string_view file) {
   try {
     const Json json = Json::parse(text);
     if (const Json& format = json.at("format"); format != kFormat)
-      reject(file, fmt::format("its format is {}, this version reads {}", format.dump(), kFormat));
+      reject(file, fmt::format("its format is {}, this version reads {}", json_text(format), kFormat));
     times.machine = json.at("machine");
     times.ranks_on = json.at("ranks_on_hosts").get<std::vector<int>>();
     for (const Json& w : json.at("ways")) times.ways.push_back(way_from(w));
-  } catch (const Json::exception& e) {
-    reject(file, e.what());
+  } catch (const Json::exception&) {
+    reject(file, "it holds something else, or is not all there");
   }
   for (const TunedTimes::Way& w : times.ways) {
     if (const std::string_view why = obstacle_of(w); !why.empty())

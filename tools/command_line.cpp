@@ -40,6 +40,13 @@ std::string unexpected(CLI::App& app) {
   return fmt::format("{}: expected one of {}", first, fmt::join(commands, ", "));
 }
 
+/// `--from "$UNSET"` must not do what no --from does.
+void reject_empty_values(CLI::App& app) {
+  const CLI::Validator some([](std::string& value) { return value.empty() ? "expected a value, found none" : ""; }, "");
+  for (CLI::Option* option : app.get_options()) option->check(some);
+  for (CLI::App* command : app.get_subcommands({})) reject_empty_values(*command);
+}
+
 int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
   const auto bad_input = [&](const std::string& message) {
     if (speaks) return complain(app, message, kBadInput);
@@ -47,6 +54,7 @@ int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job
     return kBadInput;
   };
   try {
+    reject_empty_values(app);
     app.parse(argc, argv);
     return job ? job() : 0;
   } catch (const CLI::ExtrasError&) {

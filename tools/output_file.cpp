@@ -1,5 +1,6 @@
 #include "output_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -48,6 +49,15 @@ bool leaves_standard_output(std::initializer_list<const OutputFile*> files, bool
   std::string first = json ? "--json" : "";
   bool is_free = true;
   for (const OutputFile* file : files) {
+    const auto is_same = [&](const OutputFile* other) {
+      std::error_code unknown;
+      return other != file && file->wanted() && other->wanted() &&
+             std::filesystem::equivalent(file->name_, other->name_, unknown);
+    };
+    if (const auto other = std::ranges::find_if(files, is_same); other != files.end()) {
+      throw Error(Code::InvalidArgument,
+                  fmt::format("{} and {}: '{}': expected two files", file->option_, (*other)->option_, file->name_));
+    }
     if (!file->is_standard_output()) continue;
     if (!first.empty()) {
       throw Error(Code::InvalidArgument, fmt::format("{} and {} -: expected one of them on standard output, and the "

@@ -32,7 +32,7 @@ class OutputFile {
 };
 
 /// Whether the usual text goes to standard output: not beside a file that is "-".
-/// Errors: Error{InvalidArgument} if two files are, or one with --json.
+/// Errors: Error{InvalidArgument} if two files are, or one with --json, or if two names are of one file.
 bool leaves_standard_output(std::initializer_list<const OutputFile*> files, bool json);
 
 }  // namespace sinew::tools

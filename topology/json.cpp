@@ -2,6 +2,7 @@
 #include <sinew/topology/field_error.hpp>
 #include <sinew/topology/json.hpp>
 #include <sinew/topology/json_lines.hpp>
+#include <sinew/topology/json_text.hpp>
 #include <sinew/topology/topology_fields.hpp>
 
 namespace sinew {
@@ -15,7 +16,7 @@ template <class T>
 std::string write(std::string_view format, const T& value, int indent) {
   Json out = {{"format", std::string(format)}};
   fields(Writer{out}, value);
-  return out.dump(indent, ' ', false, Json::error_handler_t::replace);  // names may hold bytes that are not UTF-8
+  return json_text(out, indent);
 }
 
 template <class T>

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,9 @@ constexpr HostModel kModels[] = {
     two_sockets("xeon-2s", 3 * 22.4e9, 2 * 204.8e9)};
 
 void check(const std::string& what, double number, double least) {
-  if (number >= least) return;
-  throw Error(Code::InvalidArgument, fmt::format("{} {}: expected {} at least", what, number, least));
+  if (number >= least && std::isfinite(number)) return;
+  const std::string limit = std::isinf(number) ? "a finite number" : fmt::format("{} at least", least);
+  throw Error(Code::InvalidArgument, fmt::format("{} {}: expected {}", what, number, limit));
 }
 
 Network joined(const HostModel& host, int hosts, NetworkForm form, double oversubscription, int hosts_per_leaf) {

@@ -6,6 +6,7 @@
 #include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/json_fields.hpp>
+#include <sinew/topology/json_text.hpp>
 #include <sinew/topology/pci_address.hpp>
 #include <sinew/topology/rank_place.hpp>
 #include <sinew/topology/sysfs.hpp>
@@ -45,7 +46,7 @@ Bytes to_bytes(const RankPlace& place) {
                                  {"quota_cores", place.quota_cores},
                                  {"gpu", place.gpu},
                                  {"interfaces", place.interfaces}};
-  return json_fields::bytes_of(out.dump());
+  return json_fields::bytes_of(json_text(out));
 }
 
 RankPlace rank_place_from_bytes(const Bytes& bytes) {

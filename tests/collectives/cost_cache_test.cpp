@@ -62,7 +62,9 @@ TEST(CostCache, MeasuresAnew_WhereAFileSaysWhatCannotBe) {
 TEST(CostCache, LeavesAFileAlone_ThatHoldsSomethingElse) {
   const test::ScratchFolder folder;
   for (const std::string content :
-       {"{", "[]", "null", "a letter to my aunt", R"({"machines":{}})", R"({"format":3,"machines":7})"}) {
+       {"{", "[]", "null", "a letter to my aunt", R"({"machines":{}})", R"({"format":3,"machines":7})",
+        R"({"format":1,"machine":"what sinew-bench tune writes"})", R"({"format":"sinew machine 3","machines":{}})",
+        R"({"format":999,"machines":{}})"}) {
     const std::string file = folder / "letter";
     std::ofstream(file) << content;
     EXPECT_FALSE(load_costs(file, 2).has_value()) << content;
@@ -71,9 +73,18 @@ TEST(CostCache, LeavesAFileAlone_ThatHoldsSomethingElse) {
   }
 }
 
-TEST(CostCache, ReplacesAnEmptyFile_AndOneOfAnotherFormat) {
+TEST(CostCache, FollowsALink_WhichStaysOne) {
   const test::ScratchFolder folder;
-  for (const std::string content : {"", R"({"format":1,"machine":"any"})", R"({"format":999,"machines":{}})"}) {
+  std::ofstream(folder / "real.json").close();
+  std::filesystem::create_symlink(folder / "real.json", folder / "link.json");
+  save_costs(folder / "link.json", 2, some_costs(1e9));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.json"));
+  EXPECT_TRUE(load_costs(folder / "real.json", 2).has_value());
+}
+
+TEST(CostCache, ReplacesAnEmptyFile_AndOneOfAnEarlierFormat) {
+  const test::ScratchFolder folder;
+  for (const std::string content : {"", R"({"format":1,"machines":{}})"}) {
     const std::string file = folder / "costs.json";
     std::ofstream(file) << content;
     EXPECT_FALSE(load_costs(file, 2).has_value()) << content;

@@ -74,7 +74,7 @@ TEST(TunedTimes, SayWhatIsWrongWithAFile) {
            points + "}]}";
   };
   EXPECT_THAT(refusal("a letter"), AllOf(HasSubstr("SINEW_TUNE_FILE=times.json"), HasSubstr("expected a file that")));
-  EXPECT_THAT(refusal("{}"), HasSubstr("format"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("it holds something else, or is not all there: expected a file that"));
   EXPECT_THAT(refusal(R"({"format":7})"), HasSubstr("its format is 7, this version reads 1"));
   EXPECT_THAT(refusal(file_with("[]")), HasSubstr("barrier a@t: a way without points"));
   EXPECT_THAT(refusal(file_with("[[8,1.0],[8,2.0]]")), HasSubstr("bytes that do not ascend"));

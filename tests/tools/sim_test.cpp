@@ -96,6 +96,16 @@ TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
               HasSubstr("'x': expected an algorithm of all_reduce, one of hierarchical, bidirectional_ring"));
   EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--network", "torus"}),
               HasSubstr("fat_tree"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--network", "fat_tree", "--oversubscription",
+                         "inf"}),
+              HasSubstr("oversubscription inf: expected a finite number"));
+  EXPECT_THAT(complaint({"all_reduce", "18446744073709551612", "--cluster", "xeon-2sx2"}),
+              HasSubstr("more than the 9223372036854775807 bytes of an address space"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--svg", ""}),
+              HasSubstr("--svg: expected a value, found none"));
+  const std::string file = testing::TempDir() + "/sinew-sim-one-file";
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "xeon-2sx2", "--svg", file, "--trace", file}),
+              HasSubstr("--svg and --trace: '" + file + "': expected two files"));
 }
 
 }  // namespace

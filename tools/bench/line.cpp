@@ -9,6 +9,7 @@
 #include <sinew/core/bus_factor.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/version.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "../network_options.hpp"
 
@@ -92,7 +93,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
     out["peer_time_us"] = rounded(line.measured.peer->seconds * kMicro);
     out["speedup"] = rounded(speedup(line));
   }
-  return out.dump();
+  return json_text(out);
 }
 
 std::string table_header(const BenchOptions& options, const RunFacts& facts) {

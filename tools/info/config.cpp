@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/config.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "commands.hpp"
 
@@ -20,7 +21,7 @@ void print_json(const std::vector<ConfigEntry>& entries) {
                    {"expected", std::string(e.expected)},
                    {"meaning", std::string(e.meaning)}});
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << json_text(out, 2) << "\n";
 }
 
 void print_text(const std::vector<ConfigEntry>& entries) {

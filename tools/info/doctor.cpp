@@ -52,8 +52,9 @@ int examine_and_print(const InfoOptions& options, std::uint64_t rank_bytes) {
   const Launch launch = exchange_from_environment(config);
   const doctor::Diagnosis diagnosis = examined(launch, config, rank_bytes);
   if (launch.exchange.rank == 0) {
-    std::cout << (options.json ? doctor::to_json(diagnosis) + "\n" : doctor::to_text(diagnosis));
+    std::cout << (options.json ? doctor::to_json(diagnosis) + "\n" : doctor::to_text(diagnosis)) << std::flush;
   }
+  launch.exchange.all_gather({});  // a launcher ends the others where one leaves with code 1: not before all is said
   return doctor::would_fail(diagnosis.findings) ? 1 : 0;
 }
 

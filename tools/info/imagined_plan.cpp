@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/simulator/simulate.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "../network_options.hpp"
 #include "stages.hpp"
@@ -120,7 +121,7 @@ std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on) {
                              {"busiest", on.network.describe(l.busiest)},
                              {"busiest_bytes", l.busiest_bytes}});
   }
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace sinew::tools

@@ -13,6 +13,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "../in_a_job.hpp"
 #include "../network_options.hpp"
@@ -164,7 +165,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
     if (options.json) {
       auto json = nlohmann::json::parse(chosen.to_json());
       json["memory_bytes"] = held;
-      std::cout << json.dump() << '\n';
+      std::cout << json_text(json) << '\n';
     } else {
       std::cout << chosen.explain() << fmt::format("  memory: {} of buffers on each rank\n", format_bytes(held));
     }

@@ -10,6 +10,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/topology/json_text.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "commands.hpp"
@@ -28,7 +29,7 @@ void print_json(const World& world) {
     if (!t.left_alone.empty()) row["left_alone"] = t.left_alone;
     out.push_back(std::move(row));
   }
-  std::cout << out.dump(2) << "\n";
+  std::cout << json_text(out, 2) << "\n";
 }
 
 /// Of each host which ranks are nearest to which NIC.

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ SimulatedCall call_of(const SimOptions& options, int ranks) {
   if (bytes < least) {
     throw wrong(fmt::format("{} of {}: expected {} at least, an element for each of {} ranks", options.collective,
                             options.bytes, format_bytes(least), ranks));
+  }
+  if (bytes > PTRDIFF_MAX) {
+    throw wrong(fmt::format("{} of {}: more than the {} bytes of an address space", options.collective, options.bytes,
+                            PTRDIFF_MAX));
   }
   desc.count = bytes / least;
   return {desc, desc.bytes(ranks)};

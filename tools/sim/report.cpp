@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/config.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "../network_options.hpp"
 
@@ -90,7 +91,7 @@ std::string as_json(const SimulatedCall& call, const Network& network, const std
     }
     list.push_back(std::move(row));
   }
-  return out.dump();
+  return json_text(out);
 }
 
 }  // namespace sinew::tools

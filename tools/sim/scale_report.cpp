@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/error.hpp>
+#include <sinew/topology/json_text.hpp>
 
 #include "../network_options.hpp"
 #include "draw/axis.hpp"
@@ -78,7 +79,7 @@ std::string as_json(const Scale& scale) {
     }
     points.push_back(std::move(row));
   }
-  return out.dump();
+  return json_text(out);
 }
 
 std::string as_plot(const Scale& scale) {

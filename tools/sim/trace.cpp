@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/topology/json_text.hpp>
+
 #include "spans.hpp"
 
 namespace sinew::tools {
@@ -32,7 +34,7 @@ std::string trace_of(const std::string& title, const Forecast& forecast) {
   const std::vector<std::uint32_t> tracks = tracks_of(spans);
 
   std::string events;
-  const auto add = [&](const Json& event) { events += (events.empty() ? "\n" : ",\n") + event.dump(); };
+  const auto add = [&](const Json& event) { events += (events.empty() ? "\n" : ",\n") + json_text(event); };
   std::set<int> ranks;
   std::set<std::pair<int, std::size_t>> threads;
   for (std::size_t i = 0; i < spans.size(); ++i) {
@@ -58,7 +60,8 @@ std::string trace_of(const std::string& title, const Forecast& forecast) {
                    {"account", forecast.account},
                    {"time_us", forecast.seconds * kMicro},
                    {"spans_left_out", left_out}};
-  return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[{}\n]}}\n", about.dump(), events);
+  return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[{}\n]}}\n", json_text(about),
+                     events);
 }
 
 }  // namespace sinew::tools

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/version.hpp>
+#include <sinew/topology/json_text.hpp>
 #include <sinew/topology/part_text.hpp>
 
 namespace sinew::doctor {
@@ -74,7 +75,7 @@ std::string to_json(const Diagnosis& d) {
   for (const Finding& f : d.findings) out["findings"].push_back(json_of(f));
   out["links"] = Json::array();
   for (const LinkResult& r : d.links) out["links"].push_back(json_of(r, d.hosts));
-  return out.dump(2);
+  return json_text(out, 2);
 }
 
 }  // namespace sinew::doctor
