@@ -34,6 +34,8 @@ constexpr std::size_t kMostCalls = 64;
 constexpr auto kClosing = std::chrono::seconds(1);
 /// Of the budget, that no batch of short messages takes more over a long way.
 constexpr int kBatches = 50;
+/// Of one message, to know how long the way is: the first few find the other rank asleep.
+constexpr int kFirstRuns = 20;
 
 struct Posted : Completion {
   bool done = false;
@@ -203,8 +205,9 @@ MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& tra
   std::deque<Rounds> all;
   Rounds first(world, peer, transport, kSamples[0].bytes, 1);
   first.run();  // connections
+  const Deadline warm = Deadline::after(budget / 4);
+  for (int run = 0; run < kFirstRuns && !first.over(warm); ++run) first.run();
   const Deadline stop = Deadline::after(budget);
-  first.run();
   const std::size_t most_calls = first.calls_for(budget / kBatches);
   const auto sizes = [&] {
     std::vector<MeasuredSize> measured;
