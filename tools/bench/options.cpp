@@ -136,15 +136,12 @@ void add_ways(CLI::App& app, BenchOptions& o) {
       add(app, "--cluster",
           "Instead of a job, threads of this process on a cluster that need not be here: machine, by name or file, and "
           "hosts, such as dgx-h100x8 or xeon-2s:3+5. Times are those of threads, predictions the cluster's",
-          "MACHINExHOSTS", [&o](const std::string& t) {
-            if (t.empty()) reject("--cluster", t, "a machine and hosts, such as dgx-h100x8");
-            o.cluster = t;
-          });
+          "MACHINExHOSTS", [&o](const std::string& t) { o.cluster = t; });
   add_network_options(app, cluster, o.network);
   app.add_option("--output", o.output, "Of tune: the file to write (sinew-tune.json)")->type_name("FILE");
   add(app, "--json", "One JSON object per line into FILE; - is stdout, without the table", "FILE",
       [&o](const std::string& t) {
-        if (t.empty() || (t.starts_with('-') && t != "-")) reject("--json", t, "the name of a file, or - for stdout");
+        if (t.starts_with('-') && t != "-") reject("--json", t, "the name of a file, or - for stdout");
         o.json = t;
       });
 }
