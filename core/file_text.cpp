@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <fstream>
 
@@ -5,12 +6,12 @@
 
 namespace sinew {
 
-std::optional<std::string> file_text(const std::string& path) {
+std::optional<std::string> file_text(const std::string& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   std::string text;
   std::array<char, 4096> part;  // not a page
-  while (file.read(part.data(), part.size()) || file.gcount() > 0)
-    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  while (text.size() < most && (file.read(part.data(), part.size()) || file.gcount() > 0))
+    text.append(part.data(), std::min(static_cast<std::size_t>(file.gcount()), most - text.size()));
   if (!file.is_open() || file.bad()) return std::nullopt;
   return text;
 }

@@ -6,15 +6,19 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/topology/described_machine.hpp>
+#include <sinew/topology/field_error.hpp>
 #include <sinew/topology/hwloc_xml.hpp>
 #include <sinew/topology/json.hpp>
+#include <sinew/topology/json_lines.hpp>
 #include <sinew/topology/named_machines.hpp>
 #include <sinew/topology/nccl_xml.hpp>
+#include <sinew/topology/plausible.hpp>
 
 namespace sinew {
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
+constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 
 /// "topology" of "<?xml ...?> <!-- ... --> <topology version=...": the name of the first element.
 std::string_view root_element(std::string_view text) {
@@ -30,6 +34,17 @@ std::string_view root_element(std::string_view text) {
   return {};
 }
 
+/// `json`: the text that it was read from, which has lines; empty: XML, where it stands as another part.
+Machine plausible(Machine machine, const std::string& file, std::string_view json = {}) {
+  try {
+    reject_implausible(machine);
+  } catch (const FieldError& error) {
+    const std::string line = json.empty() ? "" : fmt::format(":{}", json_fields::line_of(json, error.path()));
+    throw Error(error.code(), fmt::format("{}{}: {}", file, line, error.what()));
+  }
+  return machine;
+}
+
 }  // namespace
 
 Machine machine_from_text(const std::string& text, const std::string& file) {
@@ -39,10 +54,10 @@ Machine machine_from_text(const std::string& text, const std::string& file) {
       "FILE.xml)";
   const std::size_t first = text.find_first_not_of(kSpaces);
   if (first == std::string::npos) throw Error(Code::InvalidArgument, fmt::format("{}: empty; {}", file, kExpected));
-  if (text[first] == '{') return machine_from_json(text, file);
+  if (text[first] == '{') return plausible(machine_from_json(text, file), file, text);
   const std::string_view root = text[first] == '<' ? root_element(text) : std::string_view();
-  if (root == "system") return machine_from_nccl_xml(text, file);
-  if (root == "topology") return machine_from_hwloc_xml(text, file);
+  if (root == "system") return plausible(machine_from_nccl_xml(text, file), file);
+  if (root == "topology") return plausible(machine_from_hwloc_xml(text, file), file);
   throw Error(Code::InvalidArgument, root.empty() ? fmt::format("{}: neither JSON nor XML; {}", file, kExpected)
                                                   : fmt::format("{}: XML of a <{}>; {}", file, root, kExpected));
 }
@@ -50,10 +65,15 @@ Machine machine_from_text(const std::string& text, const std::string& file) {
 Machine described_machine(const std::string& name_or_file) {
   const std::vector<std::string_view> names = machine_names();
   if (std::ranges::find(names, name_or_file) != names.end()) return named_machine(name_or_file);
-  const auto text = file_text(name_or_file);
+  const auto text = file_text(name_or_file, kLargestFile + 1);
   if (!text) {
     throw Error(Code::InvalidArgument, fmt::format("'{}': expected a file that can be read, or one of the machines {}",
                                                    name_or_file, fmt::join(names, ", ")));
+  }
+  if (text->size() > kLargestFile) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: expected a description of one machine, {} MiB at most; it is longer", name_or_file,
+                            kLargestFile >> 20));
   }
   return machine_from_text(*text, name_or_file);
 }

@@ -64,11 +64,29 @@ bool has_name(std::string_view machine) {
   return std::ranges::find(host_models(), machine, &HostModel::name) != host_models().end();
 }
 
+/// What is said of leaves that are not there would change nothing.
+void require_leaves(const NetworkShape& shape) {
+  if (shape.hosts_per_leaf && shape.form != NetworkForm::FatTree) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} hosts per leaf: expected {}, which has leaves of hosts, not {}", *shape.hosts_per_leaf,
+                            name_of(NetworkForm::FatTree), name_of(shape.form)));
+  }
+  if (shape.oversubscription && shape.form == NetworkForm::OneSwitch) {
+    throw Error(Code::InvalidArgument, fmt::format("oversubscription {}: expected {} or {}, which have leaves, not {}",
+                                                   *shape.oversubscription, name_of(NetworkForm::FatTree),
+                                                   name_of(NetworkForm::RailOptimised), name_of(shape.form)));
+  }
+}
+
 Network joined(const HostModel& host, int hosts, const NetworkShape& shape) {
+  constexpr int kUsualLeaf = 32;
+  require_leaves(shape);
+  const double oversubscription = shape.oversubscription.value_or(1);
   switch (shape.form) {
     case NetworkForm::OneSwitch: return one_switch(host, hosts);
-    case NetworkForm::FatTree: return fat_tree(host, hosts, shape.hosts_per_leaf, shape.oversubscription);
-    case NetworkForm::RailOptimised: return rail_optimised(host, hosts, shape.oversubscription);
+    case NetworkForm::FatTree:
+      return fat_tree(host, hosts, shape.hosts_per_leaf.value_or(kUsualLeaf), oversubscription);
+    case NetworkForm::RailOptimised: return rail_optimised(host, hosts, oversubscription);
   }
   return {};
 }

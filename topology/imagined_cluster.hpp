@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,11 @@
 
 namespace sinew {
 
-/// How hosts are joined.
+/// How hosts are joined. What is not given is as usual.
 struct NetworkShape {
   NetworkForm form = NetworkForm::OneSwitch;
-  int hosts_per_leaf = 32;  ///< FatTree
-  double oversubscription = 1;
+  std::optional<int> hosts_per_leaf{};       ///< of a FatTree: 32
+  std::optional<double> oversubscription{};  ///< of the leaves of a FatTree or RailOptimised: 1
 };
 
 /// A cluster that need not be here: hosts of one machine, ranks on them, and what joins them.
@@ -33,8 +34,8 @@ struct SINEW_API ImaginedCluster {
 
 /// "MACHINExHOSTS", or "MACHINE:3+5" for hosts of so many ranks; else they have one per GPU, or per socket. A machine
 /// is what described_machine() takes; a file alone is one host.
-/// Errors: Error{InvalidArgument} that shows the form and lists the named machines; as described_machine(),
-/// seat_ranks() and one_switch() throw it.
+/// Errors: Error{InvalidArgument} that shows the form and lists the named machines; that names what `shape` says of
+///         leaves that its form has not; as described_machine(), seat_ranks() and one_switch() throw it.
 SINEW_API ImaginedCluster imagined_cluster(const std::string& text, const NetworkShape& shape = {});
 
 }  // namespace sinew

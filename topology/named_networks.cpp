@@ -70,7 +70,7 @@ Network joined(const HostModel& host, int hosts, NetworkForm form, double oversu
   check("hosts", hosts, 1);
   check("hosts per leaf", hosts_per_leaf, 1);
   check("oversubscription", oversubscription, 1);
-  if (constexpr int kMost = 1 << 24; hosts > kMost / host.ranks)
+  if (constexpr int kMost = 1 << 20; hosts > kMost / host.ranks)
     throw Error(Code::InvalidArgument,
                 fmt::format("{} hosts of {} ranks: expected {} ranks at most", hosts, host.ranks, kMost));
   const double leaf_nics = form == NetworkForm::FatTree ? static_cast<double>(hosts_per_leaf) * host.nics : hosts;

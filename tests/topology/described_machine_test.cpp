@@ -44,6 +44,62 @@ TEST(DescribedMachine, SaysWhatItWouldRead_WhenItIsSomethingElse) {
   EXPECT_THAT(complaint("{}"), StartsWith("given:1: top level: expected a member"));
 }
 
+/// The sample with something that no machine has, as JSON; what is said of it, without the file and the line.
+template <class Change>
+std::string refusal(Change change) {
+  Machine machine = test::sample_machine();
+  change(machine);
+  const std::string said = complaint(to_json(machine));
+  EXPECT_TRUE(said.starts_with("given:")) << said;
+  return said.substr(said.find(": ") + 2);
+}
+
+TEST(DescribedMachine, RefusesWhatNoMachineHas) {
+  EXPECT_EQ(refusal([](Machine& m) { m.nics[1].bytes_per_s.value = -5; }),
+            "nics[1].bytes_per_s.value: expected 1 to 1e+15 bytes/s, found -5");
+  EXPECT_EQ(refusal([](Machine& m) { m.links[0].bytes_per_s.value = 1e308; }),
+            "links[0].bytes_per_s.value: expected 1 to 1e+15 bytes/s, found 1e+308");
+  EXPECT_EQ(refusal([](Machine& m) { m.links[0].latency_s.value = -1; }),
+            "links[0].latency_s.value: expected 0 to 1 s, found -1");
+  EXPECT_EQ(refusal([](Machine& m) { m.usable_cores = -1; }), "usable_cores: expected 0 or more, found -1");
+  EXPECT_EQ(refusal([](Machine& m) { m.gpus.resize(5000); }), "gpus: expected 4096 at most on one host, found 5000");
+}
+
+TEST(DescribedMachine, RefusesPartsThatAreThereTwice) {
+  EXPECT_EQ(refusal([](Machine& m) { m.nics.push_back(m.nics[1]); }), "nics[2].name: ib0 is listed twice");
+  EXPECT_EQ(refusal([](Machine& m) { m.gpus.push_back(m.gpus[0]); }),
+            "gpus[2].pci: 0000:3b:00.0 GPU-257d8671 is listed twice");
+  EXPECT_EQ(refusal([](Machine& m) { m.numa_nodes[1].id = 0; }), "numa_nodes[1].id: 0 is listed twice");
+}
+
+TEST(DescribedMachine, RefusesPlacesThatAreNotThere) {
+  EXPECT_EQ(refusal([](Machine& m) { m.gpus[1].numa_node = 7; }),
+            "gpus[1].numa_node: expected the id of one of 2 \"numa_nodes\", or -1, found 7");
+  EXPECT_EQ(refusal([](Machine& m) { m.nics[1].numa_node = 7; }),
+            "nics[1].numa_node: expected the id of one of 2 \"numa_nodes\", or -1, found 7");
+}
+
+/// A terminal would obey them.
+TEST(DescribedMachine, RefusesControlCharactersInNames) {
+  EXPECT_EQ(refusal([](Machine& m) { m.host_name = "a\033[2Jb"; }),
+            "host_name: expected a name without control characters, found byte 27 in it");
+}
+
+TEST(DescribedMachine, NamesTheFileOfXmlThatNoMachineHas) {
+  EXPECT_THAT(complaint("<system version='1'><cpu numaid='0' affinity='1' arch='x86_64'><nic><net name='a&#27;b' "
+                        "dev='0' speed='100000' port='1' guid='0x1'/></nic></cpu></system>"),
+              StartsWith("given: "));
+}
+
+TEST(DescribedMachine, ReadsNoMoreThanADescriptionHas) {
+  try {
+    (void)described_machine("/dev/zero");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "/dev/zero: expected a description of one machine, 64 MiB at most; it is longer");
+  }
+}
+
 TEST(DescribedMachine, ListsTheNames_WhenThereIsNoSuchFileEither) {
   try {
     (void)described_machine("dgx-h10");
