@@ -99,6 +99,27 @@ TEST(SinewInfoDoctor, NamesTheRanksWhoseVariablesDiffer) {
               AllOf(HasSubstr("fails  variables: SINEW_TUNE differs: rank 0"), HasSubstr("all_reduce:0-1KiB:ring")));
 }
 
+TEST(SinewInfoDoctor, FormsAWorldWithTheVariablesThatAreSet) {
+  const Outcome well = run_script(2, SINEW_INFO " doctor");
+  EXPECT_THAT(well.out, HasSubstr("ok     world: the ranks meet and pass a barrier"));
+  for (const auto& [variable, why] :
+       {std::pair("SINEW_TRANSPORTS=smh", "smh"), std::pair("SINEW_TUNE=all_reduce:0-1KiB:nix", "nix"),
+        std::pair("SINEW_TUNE_FILE=/nowhere/times.json", "/nowhere/times.json")}) {
+    const Outcome o = run_program({"env", variable, SINEW_RUN, "-n", "2", SINEW_INFO, "doctor"});
+    EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+    EXPECT_THAT(o.out, AllOf(HasSubstr("fails  world: the ranks cannot form one: "), HasSubstr(why),
+                             HasSubstr("\n[0] fails: 1 would fail a job")));
+  }
+}
+
+/// Every rank comes to the end, and knows of the one.
+TEST(SinewInfoDoctor, NamesWhatOneRankAloneFinds) {
+  const Outcome o = run_script(3, "[ $RANK = 2 ] && export SINEW_TRANSPORTS=smh; " SINEW_INFO " doctor; echo code $?",
+                               {"--on-failure", "continue"});
+  EXPECT_THAT(o.out, AllOf(HasSubstr("no transport is called 'smh'"), HasSubstr("[0] code 1"), HasSubstr("[1] code 1"),
+                           HasSubstr("[2] code 1")));
+}
+
 TEST(SinewInfoDoctor, TellsScriptsTheKeys_InItsHelp) {
   const Outcome o = run_program({SINEW_INFO, "doctor", "--help"});
   EXPECT_EQ(o.exit_code, 0);

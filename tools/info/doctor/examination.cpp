@@ -21,6 +21,7 @@
 #include "link_server.hpp"
 #include "local_checks.hpp"
 #include "rank_record.hpp"
+#include "trial.hpp"
 
 namespace sinew::doctor {
 namespace {
@@ -36,6 +37,9 @@ struct Job {
   int led_by(int rank) const {
     const auto found = std::ranges::find(leaders, rank);
     return found == leaders.end() ? -1 : static_cast<int>(found - leaders.begin());
+  }
+  int leader_of(int rank) const {
+    return *std::ranges::find(leaders, host_id(rank), [this](int leader) { return host_id(leader); });
   }
 };
 
@@ -120,7 +124,22 @@ void judge(const Job& job, std::span<const HostRecord> records, std::span<const 
   add(check_clocks(clocks, job.hosts));
   add(check_interfaces(addresses, job.hosts));
   add(job.hosts.size() > 1 ? check_links(job.hosts, diagnosis.links) : check_own_links(job.hosts[0], diagnosis.links));
-  found = merged(found);
+}
+
+/// What no check foresaw: the job's own World, which one of its variables may refuse.
+void judge_trial(const Launch& launch, const Config& config, const Job& job, std::vector<Finding>& found) {
+  const std::vector<TrialFault> faults = try_world(launch, config);
+  if (faults.empty()) {
+    found.push_back({Severity::Fine, "world", "the ranks meet and pass a barrier, with the variables that are set"});
+  }
+  for (const TrialFault& fault : faults) {
+    const int leader = job.leader_of(fault.rank);
+    found.push_back({Severity::Fails,
+                     "world",
+                     fmt::format("the ranks cannot form one: {}", fault.why),
+                     "mend what it names; `sinew-info config` explains every SINEW_ variable",
+                     {job.hosts[static_cast<std::size_t>(job.led_by(leader))]}});
+  }
 }
 
 }  // namespace
@@ -160,6 +179,9 @@ Diagnosis examine(const Launch& launch, const Config& config, std::uint64_t rank
   }
   const auto reports = of_leaders(job, exchange.all_gather(host < 0 ? Bytes{} : to_bytes(report)), host_report_from);
   judge(job, records, reports, diagnosis);
+  server.reset();
+  if (!would_fail(diagnosis.findings)) judge_trial(launch, config, job, diagnosis.findings);
+  diagnosis.findings = merged(diagnosis.findings);
   return diagnosis;
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/config.hpp>
+
+namespace sinew::doctor {
+
+/// Why a rank could not make a World, in that World's words.
+struct TrialFault {
+  int rank = 0;
+  std::string why;
+};
+
+/// What ranks of a job that is examined find when they make a World as the job would, with its variables, and pass a
+/// barrier; empty: they could. All ranks call it together and get the same, however far each came.
+/// Cost: a World, and config.timeout where ranks wait for one that gave up.
+std::vector<TrialFault> try_world(const Launch& launch, const Config& config);
+
+}  // namespace sinew::doctor
