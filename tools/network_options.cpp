@@ -42,7 +42,7 @@ void add_network_options(CLI::App& app, CLI::Option* cluster, NetworkShape& shap
       ->type_name("N")
       ->needs(cluster);
   app.add_option("--oversubscription", shape.oversubscription,
-                 "of leaf switches: rate of what is below them to that of what is above; 1 if not given")
+                 "of the leaves of a fat tree or of rails: rate of what is below them to that above; 1 if not given")
       ->type_name("FACTOR")
       ->needs(cluster);
 }

@@ -11,11 +11,12 @@ namespace {
 
 using testing::HasSubstr;
 
-Outcome run_example(const std::string& program, const std::string& ranks,
-                    const std::vector<std::string>& options = {}) {
+Outcome run_example(const std::string& program, const std::string& ranks, const std::vector<std::string>& options = {},
+                    const std::vector<std::string>& arguments = {}) {
   std::vector<std::string> command = {SINEW_RUN, "-n", ranks};
   command.insert(command.end(), options.begin(), options.end());
   command.push_back(program);
+  command.insert(command.end(), arguments.begin(), arguments.end());
   return run_program(command);
 }
 
@@ -68,7 +69,24 @@ TEST(Examples, TrainTheSameUnderEveryRow) {
     EXPECT_EQ(o.exit_code, 0) << row << o.err;
     EXPECT_THAT(o.out, HasSubstr(last)) << row;
   }
+  EXPECT_EQ(run_program({OWN_ENGINE, "ddp", "zero1"}).exit_code, 2);
   EXPECT_THAT(run_program({OWN_ENGINE, "zero4"}).err, HasSubstr("expected one of ddp, zero1, zero2, zero3, hsdp"));
+}
+
+/// Order tp-cp-ep-dp-pp: of 8 ranks tp are neighbours, dp two apart, the second stage four further.
+TEST(Examples, ArrangeRanksInAMesh) {
+  const Outcome o = run_example(MESH_EXAMPLE, "8", {}, {"2", "2"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 5: tp 1 of 2, dp 0 of 2, stage 1 of 2; its tp ranks sum to 9, dp to 12\n"));
+  for (const std::vector<std::string>& odd : {std::vector<std::string>{"2x"}, {"3"}, {"1", "1", "1"}}) {
+    EXPECT_EQ(run_example(MESH_EXAMPLE, "2", {}, odd).exit_code, 2) << odd[0];
+  }
+}
+
+TEST(Examples, RedistributeTensors) {
+  const Outcome o = run_example(PLACEMENTS_EXAMPLE, "4");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_NE(o.out, "");
 }
 
 TEST(Examples, GoOnWithoutARankThatDied) {

@@ -69,6 +69,8 @@ TEST(SinewSim, TakesAMachineFromAFile_AndHostsThatAreUnequal) {
       sim({"all_reduce", "64MiB", "--cluster", TOPOLOGY_DATA "/dgx_h100_nccl.xmlx8", "--algorithm", "ring", "--json"});
   const Outcome named = sim({"all_reduce", "64MiB", "--cluster", "dgx-h100x8", "--algorithm", "ring", "--json"});
   ASSERT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_EQ(nlohmann::json::parse(file.out)["assumed"].size(), 1U) << "memory of a GPU";
+  EXPECT_EQ(nlohmann::json::parse(named.out)["assumed"].size(), 0U);
   const double from_file = nlohmann::json::parse(file.out)["algorithms"][0]["time_us"];
   EXPECT_NEAR(from_file, double(nlohmann::json::parse(named.out)["algorithms"][0]["time_us"]), 0.01 * from_file);
   const Outcome uneven = sim({"all_reduce", "1MiB", "--cluster", "xeon-2s:3+5", "--json"});
@@ -99,6 +101,14 @@ TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--network", "fat_tree", "--oversubscription",
                          "inf"}),
               HasSubstr("oversubscription inf: expected a finite number"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--oversubscription", "2"}),
+              HasSubstr("oversubscription 2: expected fat_tree or rail_optimised, which have leaves, not one_switch"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--network", "rail_optimised",
+                         "--hosts-per-leaf", "2"}),
+              HasSubstr("2 hosts per leaf: expected fat_tree"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x200000"}),
+              HasSubstr("expected 1048576 ranks at most"));
+  EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "/dev/zerox2"}), HasSubstr("64 MiB at most"));
   EXPECT_THAT(complaint({"all_reduce", "18446744073709551612", "--cluster", "xeon-2sx2"}),
               HasSubstr("more than the 9223372036854775807 bytes of an address space"));
   EXPECT_THAT(complaint({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--svg", ""}),

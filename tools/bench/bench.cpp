@@ -54,6 +54,7 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
   if (imagined == nullptr) return;
   facts_.hosts = imagined->on.network.hosts;
   facts_.imagined = imagined->on.name;
+  facts_.assumed = imagined->on.assumed;
   facts_.network = imagined->on.network;
 }
 

@@ -83,6 +83,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   if (options.warm_buffers) out["warm_buffers"] = true;
   if (!facts.imagined.empty()) {
     out["imagined"] = facts.imagined;
+    out["assumed"] = facts.assumed;
     describe_form(facts.network, out);
     auto& links = out["links"] = nlohmann::ordered_json::array();
     for (const LinkLoad& load : line.links) links.push_back(to_json(load));
@@ -104,6 +105,7 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
   if (!facts.imagined.empty()) {
     text += fmt::format("# imagined: {}, {}; times are those of {} threads here, predictions the cluster's\n",
                         facts.imagined, form_text(facts.network), facts.ranks);
+    for (const std::string& what : facts.assumed) text += fmt::format("# assumed: {}\n", what);
   }
   if (options.determinism != Determinism::Fast)
     text += fmt::format("# determinism: {}\n", name_of(options.determinism));

@@ -19,7 +19,8 @@ struct RunFacts {
   int hosts = 1;
   std::string peer;      ///< its name and version; empty: none
   std::string imagined;  ///< the cluster that ranks act as if they were on; empty: they are where they are
-  Network network{};     ///< of that cluster
+  std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and what is taken instead
+  Network network{};                   ///< of that cluster
 };
 
 /// One measured size.

@@ -77,7 +77,8 @@ void show_progress(const std::string& what) {
 }
 
 int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& trace, bool prints) {
-  const Network network = imagined_cluster(options.cluster, options.network).network;
+  const ImaginedCluster on = imagined_cluster(options.cluster, options.network);
+  const Network& network = on.network;
   const SimulatedCall call = call_of(options, network.ranks());
   std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, show_progress);
   SimulatedWay& fastest = ways.front();
@@ -87,7 +88,7 @@ int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& t
     fastest.forecast = simulate(*fastest.recipe, call.desc, network, {.time_line = true});
   }
   show_progress("");
-  if (prints) std::cout << (options.json ? as_json(call, network, ways) + "\n" : as_table(call, network, ways));
+  if (prints) std::cout << (options.json ? as_json(call, on, ways) + "\n" : as_table(call, on, ways));
   if (!any && draws) {
     throw Error(Code::Unavailable, fmt::format("nothing to draw: {}: {}: {}", heading(call, network),
                                                full_name(fastest), fastest.rejected));

@@ -37,8 +37,10 @@ std::string heading(const SimulatedCall& call, const Network& n) {
   return fmt::format("{} on {}: {} ranks, {}", call_text(call), n.name, n.ranks(), form_text(n));
 }
 
-std::string as_table(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways) {
+std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways) {
+  const Network& network = on.network;
   std::string text = heading(call, network) + "\n";
+  for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
   text += fmt::format("  {:<58} {:>12} {:>9} {:>9}  {}\n", "", "time", "algbw", "busbw", "busiest link");
   text += fmt::format("  {:<58} {:>12} {:>9} {:>9}\n", "", "(us)", "(GB/s)", "(GB/s)");
   std::string accounts;
@@ -61,7 +63,8 @@ std::string as_table(const SimulatedCall& call, const Network& network, const st
   return text + "How:\n" + accounts;
 }
 
-std::string as_json(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways) {
+std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways) {
+  const Network& network = on.network;
   nlohmann::ordered_json out;
   out["collective"] = name_of(call.desc.collective);
   out["bytes"] = call.bytes;
@@ -70,6 +73,7 @@ std::string as_json(const SimulatedCall& call, const Network& network, const std
   describe_form(network, out);
   out["hosts"] = network.hosts;
   out["ranks"] = network.ranks();
+  out["assumed"] = on.assumed;
   auto& list = out["algorithms"] = nlohmann::ordered_json::array();
   for (const SimulatedWay& w : ways) {
     nlohmann::ordered_json row{{"algorithm", w.algorithm}};

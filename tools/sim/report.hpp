@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <sinew/topology/imagined_cluster.hpp>
+
 #include "ways.hpp"
 
 namespace sinew::tools {
@@ -17,8 +19,9 @@ struct SimulatedCall {
 std::string call_text(const SimulatedCall& call);
 /// "all_reduce of 64MiB on dgx-h100x8: 64 ranks, one_switch".
 std::string heading(const SimulatedCall& call, const Network& network);
-std::string as_table(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways);
+/// With what is assumed of the cluster.
+std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
 /// One JSON object in one line.
-std::string as_json(const SimulatedCall& call, const Network& network, const std::vector<SimulatedWay>& ways);
+std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
 
 }  // namespace sinew::tools
