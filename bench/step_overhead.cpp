@@ -16,7 +16,6 @@ namespace sp = sinew::parallel;
 
 struct NoExchanges final : sp::StepActions {
   sinew::Work start(const sp::Node&) override { return {}; }
-  void finished(const sp::Node&) override {}
   void free(const sp::Node&) override {}
 };
 

@@ -10,6 +10,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/equal_parameters.hpp>
+#include <sinew/parallel/data/other_passes.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {
@@ -55,16 +56,6 @@ struct Phase {
   std::int32_t optimizer = -1, updated = -1;
 };
 
-/// The same step without sums of gradients, and without what follows from them.
-StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers) {
-  std::vector<TensorId> dropped(graph.tensors.size());
-  std::iota(dropped.begin(), dropped.end(), 0);
-  if (gathers) dropped.erase(dropped.begin(), dropped.begin() + static_cast<std::ptrdiff_t>(parameters));
-  StepGraph rest = drop_sync(graph, dropped);
-  std::erase_if(rest.nodes, [](const Node& n) { return n.name == "optimizer" || n.name == "updated"; });
-  return rest;
-}
-
 void require_sound(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values,
                    const DataParallelOptions& options) {
   std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
@@ -91,8 +82,8 @@ struct DataParallel::State {
   DataParallelOptions options;
   StepMemory memory;
   std::vector<std::string> units;
-  std::optional<Phase> synced, unsynced;
-  bool syncs = true;
+  std::optional<Phase> synced, unsynced, forward;
+  Pass pass = Pass::Whole;
   bool rebuilds = false;
 
   State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o)
@@ -108,13 +99,19 @@ struct DataParallel::State {
     rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
   }
 
-  Phase& now() { return syncs ? *synced : *unsynced; }
+  Phase& now() { return pass == Pass::Whole ? *synced : pass == Pass::Unsynced ? *unsynced : *forward; }
+  bool idle() const { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
+  Phase& with_backward(std::string_view call) {
+    if (pass != Pass::ForwardOnly) return now();
+    throw Error(Code::InvalidArgument, fmt::format("{}: within forward_only() there is no backward pass", call));
+  }
 
   void run(const StepPlan& plan) {
     const bool gathers = sharded.parameter == Held::Sharded;
     memory.place_gradients(plan.groups);
     synced.emplace(plan.graph, memory, parameters, units);
     unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
+    forward.emplace(forward_half(plan.graph, parameters.size()), memory, parameters, units);
   }
 
   /// Once: buckets in the order in which rank 0's gradients came.
@@ -171,10 +168,12 @@ void DataParallel::after_forward(std::int32_t unit) {
   state_->now().signal(state_->now().units_[at(unit)].after_forward);
 }
 void DataParallel::before_backward(std::int32_t unit) {
-  state_->now().gate(state_->now().units_[at(unit)].before_backward);
+  Phase& phase = state_->with_backward("before_backward");
+  phase.gate(phase.units_[at(unit)].before_backward);
 }
 void DataParallel::after_backward(std::int32_t unit) {
-  state_->now().signal(state_->now().units_[at(unit)].after_backward);
+  Phase& phase = state_->with_backward("after_backward");
+  phase.signal(phase.units_[at(unit)].after_backward);
 }
 
 Buffer DataParallel::parameter(std::int32_t parameter) {
@@ -187,11 +186,18 @@ Buffer DataParallel::parameter(std::int32_t parameter) {
 }
 Buffer DataParallel::gradient(std::int32_t parameter) { return state_->memory.gradient(parameter); }
 void DataParallel::gradient_ready(std::int32_t parameter) {
-  state_->now().signal(state_->now().gradients[at(parameter)]);
+  Phase& phase = state_->with_backward("gradient_ready");
+  phase.signal(phase.gradients[at(parameter)]);
+}
+
+void DataParallel::finish_forward() {
+  if (state_->pass != Pass::ForwardOnly)
+    throw Error(Code::InvalidArgument, "finish_forward: expected within forward_only(); a step ends with updated()");
+  state_->forward->runner.finish();
 }
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
-  Phase& phase = state_->now();
+  Phase& phase = state_->with_backward("finish_backward");
   if (state_->options.unused_are_zero) {
     for (std::size_t p = 0; p < phase.gradients.size(); ++p) {
       if (phase.runner.is_complete(phase.gradients[p])) continue;
@@ -199,7 +205,7 @@ std::vector<OwnedPart> DataParallel::finish_backward() {
       while (!phase.runner.is_complete(phase.gradients[p])) phase.runner.signal(phase.gradients[p]);
     }
   }
-  if (!state_->syncs) {
+  if (state_->pass == Pass::Unsynced) {
     phase.runner.finish();
     return {};
   }
@@ -219,12 +225,13 @@ void DataParallel::updated() {
   }
 }
 
-DataParallel::NoSync::NoSync(DataParallel& of) : of_(&of) {
-  if (!of.state_->synced->runner.idle() || !of.state_->unsynced->runner.idle())
-    throw Error(Code::InvalidArgument, "no_sync: in the middle of a step; expected between two of them");
-  synced_ = std::exchange(of.state_->syncs, false);
+DataParallel::Scope::Scope(DataParallel& of, Pass pass) : of_(&of), before_(of.state_->pass) {
+  if (!of.state_->idle())
+    throw Error(Code::InvalidArgument, fmt::format("{}: in the middle of a step; expected between two of them",
+                                                   pass == Pass::Unsynced ? "no_sync" : "forward_only"));
+  of.state_->pass = pass;
 }
-DataParallel::NoSync::~NoSync() { of_->state_->syncs = synced_; }
+DataParallel::Scope::~Scope() { of_->state_->pass = before_; }
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }

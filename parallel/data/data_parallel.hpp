@@ -47,19 +47,21 @@ struct OwnedPart {
 ///     updated();
 ///
 /// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
-/// updated(). Shape:    a buffer of parameter(p) or gradient(p) holds `elements` of its dtype. Thread:   the World's.
-/// With Drive::Thread exchanges go on while the engine computes. Lifetime: ends before mesh and World. parameter(p),
-/// where parameters are sharded, is there from before_forward or
+/// updated().
+/// Shape:    a buffer of parameter(p) or gradient(p) holds `elements` of its dtype.
+/// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
+/// Lifetime: ends before mesh and World. parameter(p), where parameters are sharded, is there from before_forward or
 ///           before_backward of its unit to the end of that; gradient(p) until finish_backward, which may move it.
 /// Errors:   InvalidArgument naming the parameter: reported twice, or never; what an exchange ends with, from the next
 ///           call that waits.
 class SINEW_API DataParallel {
+  enum class Pass : std::uint8_t { Whole, Unsynced, ForwardOnly };
+
  public:
   /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
   /// group for the sharded axis, and one for all others together ("dp-cp").
   /// Errors: as plan_step; InvalidArgument for a wire that does not suit, for a buffer of another length than its
-  /// parameter, and on all ranks alike
-  ///         for parameters that differ between them, naming the first.
+  ///         parameter, and on all ranks alike for parameters that differ between them, naming the first.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});
   DataParallel(DataParallel&&) noexcept;
@@ -86,20 +88,29 @@ class SINEW_API DataParallel {
   /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
   void updated();
 
-  /// As long as it lives gradients are only added up on this rank, over as many backward passes as there are.
-  /// Errors: of the constructor, InvalidArgument in the middle of a step.
-  class [[nodiscard]] SINEW_API NoSync {
+  /// What passes are made of while it lives; then again of what they were before. Between steps, as its end.
+  class [[nodiscard]] SINEW_API Scope {
    public:
-    explicit NoSync(DataParallel& of);
-    ~NoSync();
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
    private:
+    friend class DataParallel;
+    Scope(DataParallel& of, Pass pass);
+
     DataParallel* of_;
-    bool synced_ = true;  // before
+    Pass before_;
   };
-  NoSync no_sync() { return NoSync(*this); }
+  /// Gradients are only added up on this rank, over as many backward passes as there are.
+  /// Errors: InvalidArgument in the middle of a step.
+  Scope no_sync() { return {*this, Pass::Unsynced}; }
+  /// Passes have no backward half, as for evaluation: each ends with finish_forward(). What is gathered is freed behind
+  /// its unit.
+  /// Errors: as no_sync.
+  Scope forward_only() { return {*this, Pass::ForwardOnly}; }
+  /// Errors: InvalidArgument outside forward_only(), and naming the units whose after_forward was not called.
+  void finish_forward();
 
   const std::vector<DataParameter>& parameters() const noexcept;
   /// The axis along which ranks own different parts; empty where each owns all.

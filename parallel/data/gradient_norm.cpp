@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -44,17 +45,24 @@ double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> 
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
   const std::string& sharded = data.sharded_axis();
-  // Every set of axes that there is, on all ranks alike, whether this rank owns a part of such a parameter or not.
-  std::map<std::string, double> sums;
-  const auto axes_of = [&](std::size_t parameter) {
-    const std::string& own = spread[parameter];
-    return own + (own.empty() || sharded.empty() ? "" : "-") + sharded;
+  const auto ranks_of = [&](std::int32_t parameter) -> Communicator* {
+    const std::string& own = spread[static_cast<std::size_t>(parameter)];
+    const std::string axes = own + (own.empty() || sharded.empty() ? "" : "-") + sharded;
+    return axes.empty() ? nullptr : &mesh.along(axes);
   };
-  for (std::size_t p = 0; p < spread.size(); ++p) sums[axes_of(p)] = 0;
-  for (const OwnedPart& part : parts) sums[axes_of(static_cast<std::size_t>(part.parameter))] += sum_of_squares(part);
-  double all = 0;
-  for (auto& [axes, sum] : sums) {
-    if (!axes.empty()) mesh.along(axes).all_reduce(std::span(&sum, 1), ReduceOp::Sum, options).get();
+  double all = 0;  // of what no axis spreads
+  std::map<Communicator*, double> sums;
+  for (const OwnedPart& part : parts) {
+    Communicator* ranks = ranks_of(part.parameter);
+    (ranks == nullptr ? all : sums[ranks]) += sum_of_squares(part);
+  }
+  // Every group of the mesh, in its order, whether this rank has a part for it or not: others may.
+  std::set<Communicator*> summed;
+  for (const std::string& group : mesh.groups()) {
+    Communicator& ranks = mesh.along(group);
+    if (!summed.insert(&ranks).second) continue;
+    double sum = sums[&ranks];
+    ranks.all_reduce(std::span(&sum, 1), ReduceOp::Sum, options).get();
     all += sum;
   }
   return std::sqrt(all);

@@ -17,7 +17,8 @@ namespace sinew::parallel {
 /// Shape:  parts as finish_backward gave them. The mesh has a group for each distinct set of axes, with the sharded one
 ///         of the row: "dp-tp".
 /// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce.
-/// Cost:   a pass over the parts; an all_reduce of 8 bytes for each distinct set of axes.
+/// Cost:   a pass over the parts; an all_reduce of 8 bytes along each group of the mesh, as ranks of another stage may
+///         have other sets of axes.
 SINEW_API double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
                                const std::vector<std::string>& spread, const CallOptions& = {});
 

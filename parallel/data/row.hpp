@@ -22,11 +22,16 @@ struct DataAxis {
 /// A way of data parallelism: one table says what is where, everything else follows from it. Gradients are summed over
 /// all axes; where the optimizer's state is sharded each rank needs the sum of its own part only (reduce_scatter).
 /// Bytes per rank, of P parameters in bf16 with f32 state of Adam (master, two moments), N ranks along the sharded
-/// axis: | row    | parameter | gradient | optimizer | bytes       | | ddp    | whole     | whole    | whole     | 16P
-/// | | zero1  | whole     | whole    | sharded   | 4P + 12P/N  | | zero2  | whole     | sharded  | sharded   | 2P +
-/// 14P/N  | | zero3  | sharded   | sharded  | sharded   | 16P/N       | | hsdp   | zero3 along the axis that is named
-/// first, ddp along the second | and of each the buffers of what is under way. Source: Rajbhandari et al., ZeRO (arXiv
-/// 1910.02054); one table as in Megatron-FSDP.
+/// axis, and of each row the buffers of what is under way:
+///
+///     row    parameter  gradient  optimizer  bytes
+///     ddp    whole      whole     whole      16P
+///     zero1  whole      whole     sharded    4P + 12P/N
+///     zero2  whole      sharded   sharded    2P + 14P/N
+///     zero3  sharded    sharded   sharded    16P/N
+///     hsdp   zero3 along the axis that is named first, ddp along the second
+///
+/// Source: Rajbhandari et al., ZeRO (arXiv 1910.02054); one table as in Megatron-FSDP.
 struct DataRow {
   std::string name;
   std::vector<DataAxis> axes;

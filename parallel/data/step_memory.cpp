@@ -112,8 +112,6 @@ void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients) {
             {reinterpret_cast<float*>(residual.buffer().data), count});
 }
 
-void StepMemory::finished(const Node&) {}
-
 void StepMemory::free(const Node& node) {
   for (const TensorId t : node.tensors) group_of(t).free_whole();
 }

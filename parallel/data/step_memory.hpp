@@ -36,7 +36,6 @@ class StepMemory final : public StepActions {
   const HeldBytes& held() const noexcept { return memory_.held(); }
 
   Work start(const Node& exchange) override;
-  void finished(const Node& exchange) override;
   void free(const Node& node) override;
 
  private:

@@ -18,10 +18,11 @@ struct LayerBuckets {};
 /// Tensors whose paths are equal up to the first number: "blocks.3".
 struct BlockBuckets {};
 /// As many as fill `bytes`; a longer tensor travels alone. The first bucket is smaller, so that something is on its way
-/// soon.
+/// soon, and so is the last one, which nothing hides.
 struct ByteBuckets {
   std::int64_t bytes = 25 << 20;
   std::int64_t first_bytes = 1 << 20;
+  std::int64_t last_bytes = 1 << 20;
 };
 using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuckets>;
 

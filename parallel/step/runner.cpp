@@ -96,9 +96,7 @@ void StepRunner::finish_first() {
   Underway first = std::move(underway_.front());
   underway_.pop_front();
   first.work.get();
-  const Node& node = graph_.nodes[at(first.node)];
-  actions_->finished(node);
-  done(wait_of_[at(node.exchange)]);
+  done(wait_of_[at(graph_.nodes[at(first.node)].exchange)]);
 }
 
 void StepRunner::gate(std::int32_t node) {

@@ -18,8 +18,6 @@ class StepActions {
   virtual ~StepActions() = default;
   /// Starts an exchange. Called in the order of the graph, on all ranks alike.
   virtual Work start(const Node& exchange) = 0;
-  /// After a Wait: the exchange is over and its data are there.
-  virtual void finished(const Node& exchange) = 0;
   virtual void free(const Node& node) = 0;
 };
 
@@ -27,7 +25,8 @@ class StepActions {
 /// Thread:   the World's. Exchanges go on between the calls where the World has Drive::Thread.
 /// Lifetime: `actions` outlives it.
 /// Errors:   InvalidArgument for a graph that check() refuses; what exchanges end with is thrown by gate() and
-/// finish(). Cost:     a few memory accesses per signal and node that it releases.
+///           finish().
+/// Cost:     a few memory accesses per signal and node that it releases.
 class SINEW_API StepRunner {
  public:
   StepRunner(StepGraph graph, StepActions& actions);

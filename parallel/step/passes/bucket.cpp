@@ -81,7 +81,7 @@ class Bucketing {
       if (!open.members.empty() && !fits(open, span)) close(open);
       add(open, span);
     }
-    for (auto& [key, open] : open_) close(open);
+    for (auto& [key, open] : open_) close_last(open);
     graph_.nodes = std::move(rebuilt_).finish();
     return std::move(graph_);
   }
@@ -90,6 +90,8 @@ class Bucketing {
   std::string_view path_of(const Span& span) const {
     return graph_.tensors[static_cast<std::size_t>(graph_.nodes[span.node].tensors.front())].path;
   }
+
+  std::int64_t bytes_of(const Span& span) const { return graph_.bytes(graph_.nodes[span.node]); }
 
   bool fits(const Bucket& open, const Span& span) const {
     if (std::max(open.from, span.from) > std::min(open.until, span.until)) return false;
@@ -100,14 +102,32 @@ class Bucketing {
     const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
     if (by_bytes == nullptr) return false;
     const std::int64_t room = closed_ == 0 ? std::min(by_bytes->first_bytes, by_bytes->bytes) : by_bytes->bytes;
-    return open.bytes + graph_.bytes(graph_.nodes[span.node]) <= room;
+    return open.bytes + bytes_of(span) <= room;
   }
 
   void add(Bucket& open, const Span& span) const {
     open.from = open.members.empty() ? span.from : std::max(open.from, span.from);
     open.until = open.members.empty() ? span.until : std::min(open.until, span.until);
-    open.bytes += graph_.bytes(graph_.nodes[span.node]);
+    open.bytes += bytes_of(span);
     open.members.push_back(span);
+  }
+
+  /// What comes at the end travels by itself.
+  void close_last(Bucket& open) {
+    const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
+    if (by_bytes != nullptr && open.bytes > by_bytes->last_bytes && open.members.size() > 1) {
+      std::size_t tail = open.members.size() - 1;
+      std::int64_t bytes = bytes_of(open.members[tail]);
+      while (tail > 1 && bytes + bytes_of(open.members[tail - 1]) <= by_bytes->last_bytes)
+        bytes += bytes_of(open.members[--tail]);
+      Bucket before;
+      for (std::size_t i = 0; i < tail; ++i) add(before, open.members[i]);
+      close(before);
+      const std::vector<Span> members(open.members.begin() + static_cast<std::ptrdiff_t>(tail), open.members.end());
+      open = {};
+      for (const Span& member : members) add(open, member);
+    }
+    close(open);
   }
 
   /// Starts where its first member did, or as soon after that as all can; is waited for as its first member was.

@@ -220,6 +220,45 @@ TEST(DataParallel, KeepsToTheOuterScopeOfTwo) {
   });
 }
 
+TEST(DataParallel, EvaluatesWithoutABackwardPass) {
+  for (const char* row : {"ddp", "zero2", "zero3"}) {
+    on_threads(3, only("inproc"), [&](World& world) {
+      Small small(world, row, two_parameters());
+      DataParallel& data = *small.data;
+      const auto refused = [&](const auto& call, const char* why) {
+        require(complaint(call).find(why) != std::string::npos, std::string(row) + ": " + why);
+      };
+      refused([&] { data.finish_forward(); }, "expected within forward_only()");
+      {
+        const auto scope = data.forward_only();
+        for (int pass = 0; pass < 3; ++pass) {
+          for (int u = 0; u < 2; ++u) {
+            data.before_forward(u);
+            const auto* value = reinterpret_cast<const float*>(data.parameter(u).data);
+            require(std::all_of(value, value + 5, [](float v) { return v == 1.0F; }), row);
+            data.after_forward(u);
+          }
+          data.finish_forward();
+          require(data.held().of(Purpose::Underway) == 0, "all that was gathered is freed");
+        }
+        refused([&] { data.before_backward(0); }, "no backward pass");
+        refused([&] { data.gradient_ready(0); }, "no backward pass");
+        refused([&] { (void)data.finish_backward(); }, "no backward pass");
+      }
+      for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
+      for (int u = 2; u-- > 0;) {
+        data.before_backward(u);
+        reinterpret_cast<float*>(data.gradient(u).data)[0] = 1.0F;
+        data.gradient_ready(u);
+        data.after_backward(u);
+      }
+      for (const OwnedPart& part : data.finish_backward())
+        require(reinterpret_cast<const float*>(part.gradient.data)[0] == 1.0F, "a step as ever");
+      data.updated();
+    });
+  }
+}
+
 /// What is gathered stays within its bound while the step runs, also of units that differ, which share no piece.
 TEST(DataParallel, HoldsNoMoreUnderWayThanItMay) {
   on_threads(2, only("inproc"), [](World& world) {

@@ -74,6 +74,26 @@ TEST(GradientNorm, CountsWhatOthersHoldOnce) {
   }
 }
 
+/// Two stages of two tensor-parallel ranks. What the first holds is cut along tp, what the second holds is on both:
+/// neither has a parameter with the axes of the other's.
+TEST(GradientNorm, AddsUpStagesWhoseParametersAreSpreadOtherwise) {
+  on_threads(4, only("inproc"), [&](World& world) {
+    const std::vector<std::string> groups{"dp", "pp", "tp-pp"};
+    Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 1}, {"pp", 2}}), groups);
+    const bool first = mesh.index("pp") == 0;
+    const std::vector<DataParameter> list{{.path = "a", .elements = first ? 5 : 7, .unit = "u"}};
+    const std::vector<float> a(first ? 5 : 7);
+    const std::vector<ConstBuffer> values{bytes_of(a)};
+    DataParallel data(mesh, list, values, data_row("ddp", {"dp"}),
+                      [&](std::size_t bytes) { return world.allocate(bytes); });
+    fill(data, 0, first ? 3.0F : 2.0F);
+    const auto parts = data.finish_backward();
+    const double norm = gradient_norm(data, mesh, parts, {first ? "tp-pp" : "pp"});
+    require(std::abs(norm - std::sqrt(2 * 5 * 9.0 + 7 * 4.0)) < 1e-12, std::to_string(norm));
+    data.updated();
+  });
+}
+
 TEST(ClipScale, BoundsTheNorm) {
   EXPECT_EQ(clip_scale(0.5, 1), 1);
   EXPECT_NEAR(clip_scale(4, 1), 0.25, 1e-6);

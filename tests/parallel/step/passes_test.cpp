@@ -30,11 +30,17 @@ std::size_t place_of(const StepGraph& graph, NodeKind kind, TensorId tensor) {
   return static_cast<std::size_t>(std::ranges::find_if(graph.nodes, is_it) - graph.nodes.begin());
 }
 
-TEST(Buckets, FillBytes_FirstOneSmaller_InReverseOrder) {
-  const StepGraph graph = bucket(summed_gradients({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB / 2, kMiB / 2}),
-                                 ByteBuckets{.bytes = 3 << 20, .first_bytes = 1 << 20});
-  EXPECT_EQ(check(graph), "");
-  EXPECT_EQ(travelling(graph), (std::vector<std::vector<TensorId>>{{6, 5}, {4, 3, 2}, {1, 0}}));
+TEST(Buckets, FillBytes_FirstAndLastSmaller_InReverseOrder) {
+  const StepGraph eight = summed_gradients({kMiB / 2, kMiB / 2, kMiB, kMiB, kMiB, kMiB, kMiB / 2, kMiB / 2});
+  const auto of = [&](std::int64_t last_bytes) {
+    const StepGraph graph =
+        bucket(eight, ByteBuckets{.bytes = 3 << 20, .first_bytes = 1 << 20, .last_bytes = last_bytes});
+    EXPECT_EQ(check(graph), "");
+    return travelling(graph);
+  };
+  EXPECT_EQ(of(1 << 20), (std::vector<std::vector<TensorId>>{{7, 6}, {5, 4, 3}, {2}, {1, 0}}));
+  EXPECT_EQ(of(1), (std::vector<std::vector<TensorId>>{{7, 6}, {5, 4, 3}, {2, 1}, {0}})) << "one at least";
+  EXPECT_EQ(of(3 << 20), (std::vector<std::vector<TensorId>>{{7, 6}, {5, 4, 3}, {2, 1, 0}}));
 }
 
 TEST(Buckets, LeaveATensorLongerThanThemAlone) {
