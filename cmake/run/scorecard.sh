@@ -13,26 +13,27 @@ scorecard_table() {
 }
 
 run_scorecard() {
-  local json=false name='*' argument script found=false rows status
+  local json=false argument script rows status
+  local -a scripts=()
   for argument in "$@"; do
+    script=bench/scorecard/$argument.sh
     case $argument in
       --json) json=true ;;
       -*) die "scorecard: there is no option '$argument'; expected --json" ;;
-      *) name=$argument ;;
+      *)
+        [ -e "$script" ] ||
+          die "scorecard: there is no row '$argument'; expected some of: $(cd bench/scorecard && echo *.sh | sed 's/\.sh//g')"
+        scripts+=("$script")
+        ;;
     esac
   done
-  for script in bench/scorecard/$name.sh; do
-    if [ -e "$script" ]; then found=true; fi
-  done
-  if ! $found; then
-    die "scorecard: there is no row '$name'; expected one of: $(cd bench/scorecard && echo *.sh | sed 's/\.sh//g')"
-  fi
+  if [ ${#scripts[@]} -eq 0 ]; then scripts=(bench/scorecard/*.sh); fi
   need_packages build scorecard
   configure release
   compile release
   rows=$PWD/build/scorecard.json
   : >"$rows"
-  for script in bench/scorecard/$name.sh; do
+  for script in "${scripts[@]}"; do
     say "scorecard: $(basename "$script" .sh)"
     status=0
     bash "$script" >"$rows.part" || status=$?
