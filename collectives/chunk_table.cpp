@@ -6,11 +6,14 @@
 namespace sinew {
 namespace {
 
-/// Chunk i of a buffer of `count` elements cut into `chunks`: the first count % chunks ones are an element longer.
-ChunkTable::Extent even_cut(std::uint64_t count, std::uint64_t chunks, std::uint64_t i) {
-  const std::uint64_t base = count / chunks;
-  const std::uint64_t longer = count % chunks;
-  return {i * base + std::min(i, longer), base + (i < longer ? 1 : 0)};
+/// Chunk i of a buffer of `count` elements cut into `chunks` at multiples of `unit`: the first ones are a unit longer
+/// where it does not come out even, and the last unit may be shorter.
+ChunkTable::Extent even_cut(std::uint64_t count, std::uint64_t chunks, std::uint64_t i, std::uint64_t unit) {
+  const std::uint64_t units = (count + unit - 1) / unit;
+  const std::uint64_t base = units / chunks;
+  const std::uint64_t longer = units % chunks;
+  const std::uint64_t first = std::min((i * base + std::min(i, longer)) * unit, count);
+  return {first, std::min((base + (i < longer ? 1 : 0)) * unit, count - first)};
 }
 
 /// Elements of a chunk of class c. One cut of the whole buffer where classes are chunk indices; else all equal.
@@ -18,7 +21,7 @@ ChunkTable::Extent by_class(const CollectiveDesc& d, std::uint32_t c, std::uint6
   switch (d.collective) {
     case Collective::AllReduce:
     case Collective::Broadcast:
-    case Collective::Reduce: return even_cut(d.count, chunks, c);
+    case Collective::Reduce: return even_cut(d.count, chunks, c, cut_unit(d.codec));
     case Collective::AllGather:
     case Collective::Gather:
     case Collective::ReduceScatter:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,17 @@ struct ChunkTable {
 constexpr std::uint64_t chunk_bytes(std::uint32_t chunk_class, std::uint64_t elements, Codec codec,
                                     std::size_t element_bytes) noexcept {
   return (chunk_class & kCoded) != 0 ? wire_bytes(codec, elements) : elements * element_bytes;
+}
+
+/// Elements that are coded together: a buffer is cut at multiples of it, so that its blocks are those of every piece.
+constexpr std::uint64_t cut_unit(Codec codec) noexcept { return codec == Codec::Int8 ? kInt8Block : 1; }
+
+/// Segment s of a chunk that is cut into so many, at multiples of `unit`; the last ones may be empty.
+inline Extent segment_of(const Extent& chunk, std::uint32_t s, std::uint32_t segments, std::uint64_t unit) noexcept {
+  if (unit == 1) return chunk.segment(s, segments);
+  const Extent units = Extent{0, (chunk.count + unit - 1) / unit}.segment(s, segments);
+  const std::uint64_t from = std::min(units.first * unit, chunk.count);
+  return {chunk.first + from, std::min((units.first + units.count) * unit, chunk.count) - from};
 }
 
 /// Lays out `program`'s chunks for a call whose counts are equal on all ranks; those of shared counts where the

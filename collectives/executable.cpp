@@ -51,12 +51,15 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
     e->message_of_step.push_back(message ? e->messages++ : 0);
   }
   e->codec = desc.codec;
+  e->unit = cut_unit(desc.codec);
   e->coding = codec_kernels(desc.codec);
   e->cut(cutting);
-  // An instance's scratch holds one segment of each scratch chunk; rounding may add an element to any of them.
+  // An instance's scratch holds one segment of each scratch chunk; rounding may add a unit to any of them.
   for (std::size_t c = 0; c < e->chunks.scratch.size(); ++c) {
     ChunkTable::Extent& extent = e->chunks.scratch[c];
-    const std::uint64_t most = e->segments == 1 ? extent.count : extent.count / e->segments + 1;
+    const std::uint64_t units = (extent.count + e->unit - 1) / e->unit;
+    const std::uint64_t most =
+        e->segments == 1 ? extent.count : std::min((units / e->segments + 1) * e->unit, extent.count);
     extent.first = e->scratch_bytes / e->element_bytes;
     e->scratch_bytes += chunk_bytes(e->program.scratch_class[c], most, e->codec, e->element_bytes);
   }

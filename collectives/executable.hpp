@@ -35,6 +35,7 @@ struct SINEW_API Executable {
   Reducer reducer;
   Scaler scaler;
   Codec codec = Codec::None;
+  std::uint64_t unit = 1;  ///< elements: pieces begin at multiples of it
   CodecKernels coding;
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.

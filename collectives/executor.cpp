@@ -62,11 +62,11 @@ Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
   const ChunkTable& chunks = *run->chunks;
   const auto& row = slice.space == Space::In ? chunks.in : slice.space == Space::Out ? chunks.out : chunks.scratch;
   const ChunkTable::Extent head = row[slice.first];
-  const ChunkTable::Extent part = head.segment(segment, e.segments);
+  const ChunkTable::Extent part = segment_of(head, segment, e.segments, e.unit);
   const std::uint32_t chunk_class = slice.space == Space::Scratch ? e.program.scratch_class[slice.first] : 0;
   std::size_t bytes = chunk_bytes(chunk_class, part.count, e.codec, e.element_bytes);
   for (std::uint32_t c = 1; c < slice.count; ++c) {
-    const std::uint64_t more = row[slice.first + c].segment(segment, e.segments).count;
+    const std::uint64_t more = segment_of(row[slice.first + c], segment, e.segments, e.unit).count;
     bytes += chunk_bytes(chunk_class, more, e.codec, e.element_bytes);
   }
   switch (slice.space) {

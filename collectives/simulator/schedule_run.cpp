@@ -176,7 +176,8 @@ double ScheduleRun::bytes(const At& at) const {
   const std::uint32_t segment = instances_[at.kind * depth_ + at.instance].segment;
   if (deed.elements == kMany) return bytes_of_chunks(at, segment);
   const Executable& code = *cast_.code.front();
-  return static_cast<double>(Extent{0, deed.elements}.segment(segment, code.segments).count * code.element_bytes);
+  return static_cast<double>(segment_of({0, deed.elements}, segment, code.segments, code.unit).count *
+                             code.element_bytes);
 }
 
 double ScheduleRun::bytes_of_chunks(const At& at, std::uint32_t segment) const {
@@ -186,7 +187,7 @@ double ScheduleRun::bytes_of_chunks(const At& at, std::uint32_t segment) const {
   std::uint64_t sum = 0;
   for (std::uint32_t c = moved.first; c < moved.first + moved.count; ++c) {
     const std::uint32_t its_class = moved.space == Space::Scratch ? e.program.scratch_class[c] : 0;
-    sum += chunk_bytes(its_class, row[c].segment(segment, e.segments).count, e.codec, e.element_bytes);
+    sum += chunk_bytes(its_class, segment_of(row[c], segment, e.segments, e.unit).count, e.codec, e.element_bytes);
   }
   return static_cast<double>(sum);
 }

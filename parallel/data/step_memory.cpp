@@ -97,19 +97,24 @@ Work StepMemory::start(const Node& exchange) {
   if (exchange.kind == NodeKind::AllGather)
     return ranks.all_gather(memory.shard(), memory.whole(), dtype, {.determinism = options_.determinism});
   const Buffer mine = exchange.parts ? memory.shard() : memory.whole();
-  if (options_.wire.error_feedback && ranks.size() > 1) feed_back_into(exchange.exchange, mine);
+  if (options_.wire.error_feedback && ranks.size() > 1) {
+    const bool scatters = exchange.kind == NodeKind::ReduceScatter;
+    feed_back_into(exchange.exchange, mine, scatters ? memory.shard().bytes : mine.bytes);
+  }
   const CallOptions call{.determinism = options_.determinism, .codec = options_.wire.codec};
   if (exchange.kind == NodeKind::ReduceScatter)
     return ranks.reduce_scatter(mine, memory.shard(), dtype, options_.gradients, call);
   return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);
 }
 
-void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients) {
+void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes) {
   HeldMemory::Piece& residual = residuals_[exchange];
   if (!residual) residual = memory_.take(gradients.bytes, Purpose::Residual);
-  const std::size_t count = gradients.bytes / sizeof(float);
-  feed_back(options_.wire.codec, {reinterpret_cast<float*>(gradients.data), count},
-            {reinterpret_cast<float*>(residual.buffer().data), count});
+  const std::size_t count = part_bytes / sizeof(float);
+  for (std::size_t first = 0; first < gradients.bytes; first += part_bytes) {
+    feed_back(options_.wire.codec, {reinterpret_cast<float*>(gradients.data + first), count},
+              {reinterpret_cast<float*>(residual.buffer().data + first), count});
+  }
 }
 
 void StepMemory::free(const Node& node) {

@@ -47,8 +47,8 @@ class StepMemory final : public StepActions {
                                     std::vector<Spot>& places);
   Buffer at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter);
   GroupMemory& group_of(TensorId tensor);
-  /// With error feedback: what is sent in place of these gradients.
-  void feed_back_into(std::int32_t exchange, Buffer gradients);
+  /// With error feedback: what is sent in place of these gradients, of which each part is coded by itself.
+  void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
   Mesh* mesh_;
   const std::vector<DataParameter>* parameters_;

@@ -47,6 +47,25 @@ TEST(ChunkTable, CutsAChunkBeyond32Bits_IntoSegmentsThatCoverIt) {
   EXPECT_EQ(next, 2 * kHuge);
 }
 
+TEST(ChunkTable, CutsAtMultiplesOfWhatIsCodedTogether) {
+  for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{255}, std::uint64_t{1008}, kHuge}) {
+    const CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::F32, .codec = Codec::Int8, .count = count};
+    const ChunkTable table = chunk_table(desc, frame(desc, 0, 5, false, 5));
+    EXPECT_EQ(sum_of(table.in), count);
+    for (const Extent& chunk : table.in) {
+      EXPECT_TRUE(chunk.count == 0 || chunk.first % kInt8Block == 0) << count;
+      std::uint64_t next = chunk.first;
+      for (std::uint32_t s = 0; s < 7; ++s) {
+        const Extent piece = segment_of(chunk, s, 7, cut_unit(Codec::Int8));
+        EXPECT_TRUE(piece.count == 0 || (piece.first == next && piece.first % kInt8Block == 0)) << count;
+        next += piece.count;
+      }
+      EXPECT_EQ(next, chunk.first + chunk.count);
+    }
+  }
+}
+
 /// Parts with displacements of their own are no run of memory.
 TEST(VForms, MoveOneChunkPerStep) {
   const auto chunks = [](const Step& step) { return std::max({step.a.count, step.b.count, step.dst.count}); };

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/codec.hpp>
 #include <sinew/core/error.hpp>
 
 #include "support/worlds.hpp"
@@ -208,6 +209,32 @@ TEST_P(CodedCalls, Infinity_IsSeenByAll) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, CodedCalls, testing::Values("inproc", "shm", "tcp"),
                          [](const auto& i) { return std::string(i.param); });
+
+/// Whole multiples of a scale, another one in each block of the buffer: coded in the same blocks they stay what they
+/// are but for what f32 rounds.
+float coded_before(std::size_t i) {
+  const float scale = std::ldexp(1.0F, static_cast<int>(i / kInt8Block % 3) * 5);
+  return scale * static_cast<float>(i % kInt8Block == 0 ? 127 : static_cast<int>(i * 37 % 255) - 127);
+}
+
+/// What is coded before its call, in blocks from the buffer's begin, is not coded otherwise wherever the buffer is cut.
+TEST(CodedCall, TakesWhatIsCodedAlreadyAsItIs) {
+  for (const std::size_t count : {1008, 100'003, 3'000'000}) {
+    for (const char* algorithm : {"ring", "halving_doubling", "bidirectional_ring"}) {
+      WorldOptions options = only("inproc");
+      options.config.tune = {fmt::format("all_reduce:0-:{}", algorithm)};
+      on_threads(2, options, [&](World& world) {
+        std::vector<float> values(count);
+        for (std::size_t i = 0; i < count; ++i) values[i] = coded_before(i);
+        world.communicator().all_reduce(values, ReduceOp::Sum, {.codec = Codec::Int8}).get();
+        std::size_t other = 0;
+        for (std::size_t i = 0; i < count; ++i)
+          other += std::abs(values[i] - 2 * coded_before(i)) > 1e-5F * coded_before(i / kInt8Block * kInt8Block);
+        EXPECT_EQ(other, 0U) << algorithm << ", " << count;
+      });
+    }
+  }
+}
 
 TEST(CodedCall, IsRefused_WhereItHasNoMeaning) {
   on_threads(2, only("shm"), [](World& world) {

@@ -109,7 +109,7 @@ class Simulation {
     std::uint64_t elements = 0;
     for (std::uint32_t c = 0; c < slice.count; ++c) {
       const Extent chunk = row[slice.first + c];
-      elements += segment ? chunk.segment(*segment, e.segments).count : chunk.count;
+      elements += segment ? segment_of(chunk, *segment, e.segments, e.unit).count : chunk.count;
     }
     return static_cast<double>(elements * e.element_bytes);
   }
