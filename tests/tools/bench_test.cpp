@@ -96,6 +96,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
   EXPECT_THAT(complaint({"all_reduce", "--json", "/nowhere/file"}), HasSubstr("expected a file that can be written"));
   EXPECT_THAT(complaint({"all_reduce", "--json", ""}), HasSubstr("--json: expected a value, found none"));
+  EXPECT_THAT(complaint({"all_reduce", "--output", "file"}), HasSubstr("--output: expected tune"));
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
   EXPECT_THAT(complaint({"tune"}), HasSubstr("tune: expected at least 2 ranks, found 1"));
   EXPECT_THAT(complaint({"tune", "--registered"}), HasSubstr("tune: expected no options but -b, -e"));

@@ -85,6 +85,10 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
               HasSubstr("'f33': expected a type, one of i8, "));
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--determinism", "much"}),
               HasSubstr("'much': expected fast, reproducible or layout_invariant"));
+  EXPECT_EQ(complaint({"plan", "all_to_all", "6", "-n", "3"}),
+            "sinew-info: all_to_all of 6: expected 12B at least, an element for each of 3 ranks\n");
+  EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--op", "band"}), HasSubstr("--op: band is not defined for f32"));
+  EXPECT_THAT(complaint({"plan", "broadcast", "8", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--op", "nix"}), HasSubstr("expected an operator, one of sum, "));
   for (const char* ranks : {"0", "-1", "1025", "99999999999", "99999999999999999999999"}) {
     EXPECT_THAT(complaint({"plan", "all_reduce", "8", "-n", ranks}), HasSubstr("expected a whole number, 1 to 1024"))

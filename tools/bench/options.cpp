@@ -13,6 +13,7 @@
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 
+#include "../call_rules.hpp"
 #include "../network_options.hpp"
 
 namespace sinew::tools {
@@ -162,23 +163,11 @@ void check_together(const BenchOptions& o) {
                                                  format_bytes(o.min_bytes)));
   }
   if (o.tunes) return check_tune(o);
-  if (reduces(o.what->collective) && !is_defined(o.op, o.dtype)) {
-    throw CLI::ValidationError("-o", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats",
-                                                 name_of(o.op), name_of(o.dtype), name_of(ReduceOp::PreMulSum)));
-  }
-  if (o.codec != Codec::None) {
-    if (!may_be_coded(o.what->collective)) {
-      throw CLI::ValidationError("--codec", fmt::format("{} is not coded: expected all_reduce, reduce_scatter(v) or "
-                                                        "all_gather(v)",
-                                                        o.what->name));
-    }
-    const bool adds = o.op == ReduceOp::Sum || o.op == ReduceOp::Average || o.op == ReduceOp::PreMulSum;
-    if (o.dtype != DType::F32 || (reduces(o.what->collective) && !adds)) {
-      throw CLI::ValidationError(
-          "--codec", fmt::format("{} of {}: expected f32 and sum, avg or premulsum", name_of(o.op), name_of(o.dtype)));
-    }
-    if (!o.peer.empty()) throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
-  }
+  if (o.output != BenchOptions{}.output) throw CLI::ValidationError("--output", "expected tune, whose file it names");
+  if (const auto fault = fault_of(o.what->collective, o.dtype, o.op, o.codec))
+    throw CLI::ValidationError(fault->option, fault->problem);
+  if (o.codec != Codec::None && !o.peer.empty())
+    throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
   if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered)) {
     throw CLI::ValidationError("--cluster",
                                "expected no --peer, --transport or --registered: its ranks are threads, "

@@ -15,6 +15,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/json_text.hpp>
 
+#include "../call_rules.hpp"
 #include "../in_a_job.hpp"
 #include "../network_options.hpp"
 #include "../whole_number.hpp"
@@ -81,11 +82,18 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
                                            ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
                                            : fmt::format("barrier {}: expected no BYTES", options.bytes));
   }
+  if (const auto fault = fault_of(*collective, *dtype, *op, *codec))
+    throw Error(Code::InvalidArgument, fmt::format("{}: {}", fault->option, fault->problem));
   const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
   DescribedCall call{
       {.collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec, .count = 1}, {}};
   const std::uint64_t one = std::max<std::uint64_t>(call.desc.bytes(ranks), 1);
   call.desc.count = bytes / one;
+  if (bytes > 0 && bytes < one) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} of {}: expected {} at least, an element for each of {} rank{}", options.collective,
+                            options.bytes, format_bytes(one), ranks, ranks == 1 ? "" : "s"));
+  }
   if (has_local_counts(*collective)) call.desc.largest_bytes = bytes;
   if (has_shared_counts(*collective)) {
     const auto parts = static_cast<std::size_t>(ranks);
@@ -150,7 +158,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
                                              "and hosts, such as dgx-h100x8 or xeon-2s:3+5");
   add_network_options(*command, cluster, plan.network);
   command->callback([&options, command] {
-    static_cast<void>(describe(plan, 1));
+    static_cast<void>(describe(plan, in_a_job() || !plan.cluster.empty() ? 1 : plan.ranks));
     require_one_place(plan, command->count("--ranks") > 0);
     if (!plan.cluster.empty()) return print_on_cluster(plan, options.json);
     if (!in_a_job() && plan.ranks > 1) run_as_job(plan, options.json);
