@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/tuned_times.hpp>
+#include <sinew/core/collective.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
@@ -16,6 +19,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
+constexpr std::size_t kLargestFile = std::size_t{64} << 20;
+constexpr double kLongest = 1e6;  // s: eleven days
+constexpr double kMostBytes = 1e18;
 
 [[noreturn]] void reject(std::string_view file, std::string_view why) {
   throw Error(Code::InvalidArgument,
@@ -24,17 +30,22 @@ constexpr int kFormat = 1;
 
 TunedTimes::Way way_from(const Json& json) {
   TunedTimes::Way way{json.at("collective"), json.at("algorithm"), json.at("transport"), {}};
-  for (const Json& p : json.at("points")) way.points.push_back({p.at(0), p.at(1)});
+  for (const Json& p : json.at("points")) {
+    const auto [bytes, seconds] = p.get<std::array<double, 2>>();
+    way.points.push_back({p.size() == 2 ? bytes : -1, seconds});
+  }
   return way;
 }
 
 /// Why no time can be read off it; empty: one can.
 std::string_view obstacle_of(const TunedTimes::Way& way) {
+  if (!collective_from_name(way.collective)) return "no collective is called so";
   if (way.points.empty()) return "a way without points";
   for (std::size_t i = 0; i < way.points.size(); ++i) {
     const auto [bytes, seconds] = way.points[i];
-    if (!(seconds > 0) || !std::isfinite(seconds)) return "a time that is not above 0";
-    if (!(bytes >= 0) || (i > 0 && bytes <= way.points[i - 1].bytes)) return "bytes that do not ascend";
+    if (!(seconds > 0 && seconds <= kLongest)) return "a time that is not above 0, or not one of this world";
+    if (!(bytes >= 0 && bytes <= kMostBytes)) return "a point that is not bytes and seconds";
+    if (i > 0 && bytes <= way.points[i - 1].bytes) return "bytes that do not ascend";
   }
   return {};
 }
@@ -86,12 +97,15 @@ TunedTimes tuned_times_from(std::string_view text, std::string_view file) {
     if (const std::string_view why = obstacle_of(w); !why.empty())
       reject(file, fmt::format("{} {}@{}: {}", w.collective, w.algorithm, w.transport, why));
   }
+  if (times.ranks_on.empty() || std::ranges::min(times.ranks_on) < 1) reject(file, "a host without ranks, or no host");
   return times;
 }
 
 std::optional<TunedTimes> load_tuned_times(const std::string& file, const std::string& machine) {
   if (file.empty()) return std::nullopt;
-  const std::optional<std::string> text = file_text(file);
+  std::error_code unknown;  // a pipe that nobody writes into would be read for ever
+  if (std::filesystem::is_fifo(file, unknown)) reject(file, "it is a pipe");
+  const std::optional<std::string> text = file_text(file, kLargestFile);
   if (!text) reject(file, "it cannot be read");
   TunedTimes times = tuned_times_from(*text, file);
   if (times.machine == machine) return times;

@@ -1,5 +1,8 @@
+#include <sys/stat.h>
+
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,8 +83,21 @@ TEST(TunedTimes, SayWhatIsWrongWithAFile) {
   EXPECT_THAT(refusal(file_with("[[8,1.0],[8,2.0]]")), HasSubstr("bytes that do not ascend"));
   EXPECT_THAT(refusal(file_with("[[8,0.0]]")), HasSubstr("a time that is not above 0"));
   EXPECT_THAT(refusal(file_with("[[8]]")), HasSubstr("SINEW_TUNE_FILE"));
+  EXPECT_THAT(refusal(file_with("[[8,1.0,9]]")), HasSubstr("a point that is not bytes and seconds"));
+  EXPECT_THAT(refusal(file_with("[[8,1e308]]")), HasSubstr("not one of this world"));
   EXPECT_EQ(refusal(file_with("[[8,1.0]]")), "");
+  const auto edited = [&](std::string_view from, std::string_view to) {
+    std::string text = file_with("[[8,1.0]]");
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_THAT(refusal(edited("barrier", "barriers")), HasSubstr("barriers a@t: no collective is called so"));
+  EXPECT_THAT(refusal(edited("[2]", "[]")), HasSubstr("no host"));
+  EXPECT_THAT(refusal(edited("[2]", "[2,0]")), HasSubstr("a host without ranks"));
   EXPECT_THROW(static_cast<void>(load_tuned_times("/no/such/file", "m")), Error);
+  const test::ScratchFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(static_cast<void>(load_tuned_times(pipe, "m")), Error) << "instead of waiting for a writer";
 }
 
 }  // namespace
