@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/equal_parameters.hpp>
@@ -63,6 +65,8 @@ void require_sound(const std::vector<DataParameter>& parameters, std::span<const
     wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
   if (parameters.size() != values.size())
     wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
+  if (options.determinism == Determinism::LayoutInvariant && options.gradients == ReduceOp::Average)
+    wrong.emplace_back("layout-invariant gradients that are averaged: expected their sum");
   for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
     const std::size_t expected = static_cast<std::size_t>(parameters[i].elements) * size_of(parameters[i].dtype);
     if (values[i].bytes != expected)
@@ -70,6 +74,29 @@ void require_sound(const std::vector<DataParameter>& parameters, std::span<const
                                   values[i].bytes, expected, parameters[i].elements, name_of(parameters[i].dtype)));
   }
   if (!wrong.empty()) throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
+}
+
+/// Each axis once, and a group for whatever exchanges go along.
+void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph) {
+  static_cast<void>(mesh.shape().in_order(fmt::format("{}", fmt::join(axes, "-"))));
+  for (const Node& node : graph.nodes) {
+    if (is_exchange(node.kind)) static_cast<void>(mesh.along(node.axes));
+  }
+}
+
+/// What all ranks must ask for alike.
+std::string text_of(const DataRow& row, const DataParallelOptions& options) {
+  std::string text = row.name.empty() ? "a row" : row.name;
+  for (const DataAxis& a : row.axes)
+    text += fmt::format(" {}:{}{}{}", a.axis, static_cast<int>(a.parameter), static_cast<int>(a.gradient),
+                        static_cast<int>(a.optimizer));
+  std::string buckets = std::array{"none", "layers", "blocks", "bytes"}[options.step.buckets.index()];
+  if (const auto* by_bytes = std::get_if<ByteBuckets>(&options.step.buckets))
+    buckets = fmt::format("{}, {}, {} B", by_bytes->bytes, by_bytes->first_bytes, by_bytes->last_bytes);
+  return fmt::format("{}, {}, {}, codec {}{}, buckets {}, room {}, unused {}, rebuilds {}", text,
+                     name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
+                     options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
+                     options.unused_are_zero ? "zero" : "refused", options.rebuild_buckets ? "buckets" : "nothing");
 }
 
 }  // namespace
@@ -85,6 +112,8 @@ struct DataParallel::State {
   std::optional<Phase> synced, unsynced, forward;
   Pass pass = Pass::Whole;
   bool rebuilds = false;
+  bool summed = false;  // gradients: between finish_backward and the end of the step
+  std::size_t gradient_room = 0;
 
   State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o)
       : mesh(&m),
@@ -99,6 +128,10 @@ struct DataParallel::State {
     rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
   }
 
+  void require_unit(std::int32_t unit) const { require_number("unit", unit, units.size()); }
+  void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
+  bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
+
   Phase& now() { return pass == Pass::Whole ? *synced : pass == Pass::Unsynced ? *unsynced : *forward; }
   bool idle() const { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
   Phase& with_backward(std::string_view call) {
@@ -109,6 +142,7 @@ struct DataParallel::State {
   void run(const StepPlan& plan) {
     const bool gathers = sharded.parameter == Held::Sharded;
     memory.place_gradients(plan.groups);
+    gradient_room = room_for_gradients(plan);
     synced.emplace(plan.graph, memory, parameters, units);
     unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
     forward.emplace(forward_half(plan.graph, parameters.size()), memory, parameters, units);
@@ -122,12 +156,53 @@ struct DataParallel::State {
   }
 
   std::vector<std::int32_t> order_of_gradients() const {
+    std::map<std::int32_t, std::int32_t> parameter_of;
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      parameter_of.emplace(synced->gradients[p], static_cast<std::int32_t>(p));
     std::vector<std::int32_t> order;
     for (const std::int32_t node : synced->runner.reported()) {
-      const auto p = std::ranges::find(synced->gradients, node);
-      if (p != synced->gradients.end()) order.push_back(static_cast<std::int32_t>(p - synced->gradients.begin()));
+      const auto p = parameter_of.find(node);
+      if (p != parameter_of.end()) order.push_back(p->second);
     }
     return order;
+  }
+
+  /// Of gradients that are scattered while the engine goes on: those that are being written, and as many under way.
+  std::size_t room_for_gradients(const StepPlan& plan) const {
+    if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
+    if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
+    std::int64_t largest = 0;
+    for (const auto& group : plan.groups) {
+      std::int64_t bytes = 0;
+      for (const std::int32_t p : group) bytes += plan.graph.tensors[at(p)].bytes();
+      largest = std::max(largest, bytes);
+    }
+    return static_cast<std::size_t>(2 * largest);
+  }
+
+  /// Before one more whole gradient is there: others are scattered first where they would be too many.
+  void make_room_for_gradient(std::int32_t parameter) {
+    if (gradient_room == 0 || memory.has_gradient(parameter)) return;
+    const auto bytes = static_cast<std::size_t>(memory.gradient_bytes(parameter));
+    while (memory.held().of(Purpose::Underway) + bytes > gradient_room && now().runner.finish_one()) {
+    }
+  }
+
+  /// What was not reported counts as reported, with what its gradient holds.
+  template <class Which>
+  void report_unused(Phase& phase, const Which& which) {
+    for (std::size_t p = 0; p < phase.gradients.size(); ++p) {
+      if (!which(parameters[p]) || phase.runner.is_complete(phase.gradients[p])) continue;
+      (void)memory.gradient(static_cast<std::int32_t>(p));
+      while (!phase.runner.is_complete(phase.gradients[p])) phase.runner.signal(phase.gradients[p]);
+    }
+  }
+
+ private:
+  static void require_number(std::string_view what, std::int32_t found, std::size_t count) {
+    if (found >= 0 && at(found) < count) return;
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} {}: expected one of the {} that there are, from 0 on", what, found, count));
   }
 };
 
@@ -140,12 +215,14 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, st
   try {
     plan = plan_step(parameters, row, options.step);
     require_sound(parameters, values, options);
+    require_groups(mesh, axes, plan.graph);
   } catch (const Error& e) {
     fault = e;
   }
   require_no_fault(mesh, axes, fault);
-  require_equal_parameters(mesh, axes, parameters, values);
+  require_equal_parameters(mesh, axes, text_of(row, options), parameters, values);
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
+  state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, values);
   state_->run(plan);
 }
@@ -162,21 +239,29 @@ std::int32_t DataParallel::unit(std::string_view name) const {
 }
 
 void DataParallel::before_forward(std::int32_t unit) {
+  state_->require_unit(unit);
   state_->now().gate(state_->now().units_[at(unit)].before_forward);
 }
 void DataParallel::after_forward(std::int32_t unit) {
+  state_->require_unit(unit);
   state_->now().signal(state_->now().units_[at(unit)].after_forward);
 }
 void DataParallel::before_backward(std::int32_t unit) {
+  state_->require_unit(unit);
   Phase& phase = state_->with_backward("before_backward");
   phase.gate(phase.units_[at(unit)].before_backward);
 }
 void DataParallel::after_backward(std::int32_t unit) {
+  state_->require_unit(unit);
   Phase& phase = state_->with_backward("after_backward");
+  // The exchanges of the units below wait for this one's, so it cannot be left for the end.
+  if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
+    state_->report_unused(phase, [&](const DataParameter& p) { return p.unit == state_->units[at(unit)]; });
   phase.signal(phase.units_[at(unit)].after_backward);
 }
 
 Buffer DataParallel::parameter(std::int32_t parameter) {
+  state_->require_parameter(parameter);
   if (state_->memory.has_value(parameter)) return state_->memory.value(parameter);
   const DataParameter& p = state_->parameters[at(parameter)];
   throw Error(Code::InvalidArgument,
@@ -184,8 +269,18 @@ Buffer DataParallel::parameter(std::int32_t parameter) {
                           "before_backward of '{}' first",
                           p.path, p.unit));
 }
-Buffer DataParallel::gradient(std::int32_t parameter) { return state_->memory.gradient(parameter); }
+Buffer DataParallel::gradient(std::int32_t parameter) {
+  state_->require_parameter(parameter);
+  if (state_->summed && state_->shards_gradients()) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("gradient of '{}': it is summed, and only parts of it are left: those of finish_backward",
+                            state_->parameters[at(parameter)].path));
+  }
+  state_->make_room_for_gradient(parameter);
+  return state_->memory.gradient(parameter);
+}
 void DataParallel::gradient_ready(std::int32_t parameter) {
+  state_->require_parameter(parameter);
   Phase& phase = state_->with_backward("gradient_ready");
   phase.signal(phase.gradients[at(parameter)]);
 }
@@ -198,22 +293,30 @@ void DataParallel::finish_forward() {
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
   Phase& phase = state_->with_backward("finish_backward");
-  if (state_->options.unused_are_zero) {
-    for (std::size_t p = 0; p < phase.gradients.size(); ++p) {
-      if (phase.runner.is_complete(phase.gradients[p])) continue;
-      (void)gradient(static_cast<std::int32_t>(p));
-      while (!phase.runner.is_complete(phase.gradients[p])) phase.runner.signal(phase.gradients[p]);
-    }
-  }
+  if (state_->options.unused_are_zero) state_->report_unused(phase, [](const DataParameter&) { return true; });
   if (state_->pass == Pass::Unsynced) {
     phase.runner.finish();
     return {};
   }
   phase.gate(phase.optimizer);
+  state_->summed = true;
   return state_->memory.owned();
 }
 
+void DataParallel::abandon_step() {
+  std::optional<Error> failed;
+  try {
+    state_->now().runner.abandon();
+  } catch (const Error& e) {
+    failed = e;
+  }
+  state_->summed = false;
+  state_->memory.abandon();
+  if (failed) throw *failed;
+}
+
 void DataParallel::updated() {
+  state_->summed = false;
   Phase& phase = *state_->synced;
   phase.signal(phase.updated);
   std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
@@ -225,13 +328,18 @@ void DataParallel::updated() {
   }
 }
 
-DataParallel::Scope::Scope(DataParallel& of, Pass pass) : of_(&of), before_(of.state_->pass) {
-  if (!of.state_->idle())
-    throw Error(Code::InvalidArgument, fmt::format("{}: in the middle of a step; expected between two of them",
-                                                   pass == Pass::Unsynced ? "no_sync" : "forward_only"));
-  of.state_->pass = pass;
+DataParallel::Scope::Scope(State& of, Pass pass) : of_(&of), before_(of.pass) {
+  if (!of.idle())
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: in the middle of a step; expected between two of them, or abandon_step()",
+                            pass == Pass::Unsynced ? "no_sync" : "forward_only"));
+  of.pass = pass;
 }
-DataParallel::Scope::~Scope() { of_->state_->pass = before_; }
+DataParallel::Scope::~Scope() {
+  if (of_ != nullptr) of_->pass = before_;
+}
+DataParallel::Scope DataParallel::no_sync() { return {*state_, Pass::Unsynced}; }
+DataParallel::Scope DataParallel::forward_only() { return {*state_, Pass::ForwardOnly}; }
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }

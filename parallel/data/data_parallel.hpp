@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/buffer.hpp>
@@ -52,16 +53,22 @@ struct OwnedPart {
 /// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
 /// Lifetime: ends before mesh and World. parameter(p), where parameters are sharded, is there from before_forward or
 ///           before_backward of its unit to the end of that; gradient(p) until finish_backward, which may move it.
-/// Errors:   InvalidArgument naming the parameter: reported twice, or never; what an exchange ends with, from the next
-///           call that waits.
+///           Units run forward in the order of their first parameters, and backward the other way. Where parameters
+///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit.
+/// Errors:   InvalidArgument for the number of a parameter or unit that is not there; naming the parameter: reported
+///           twice, or never, after which abandon_step() is the way on; what an exchange ends with, from the next call
+///           that waits on.
 class SINEW_API DataParallel {
   enum class Pass : std::uint8_t { Whole, Unsynced, ForwardOnly };
+  struct State;
 
  public:
   /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
   /// group for the sharded axis, and one for all others together ("dp-cp").
   /// Errors: as plan_step; InvalidArgument for a wire that does not suit, for a buffer of another length than its
-  ///         parameter, and on all ranks alike for parameters that differ between them, naming the first.
+  ///         parameter, and on all ranks alike for rows, options or parameters that differ between them, naming the
+  ///         first.
+  /// Cost:   a communicator of its own for each group that it exchanges along, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});
   DataParallel(DataParallel&&) noexcept;
@@ -85,30 +92,36 @@ class SINEW_API DataParallel {
   /// Returns when all gradients are summed; by parameter, ascending. Within no_sync(): empty, and the next forward pass
   /// may begin.
   std::vector<OwnedPart> finish_backward();
+  /// Gives the step up, wherever each rank is in it: the next one begins anew, and gradients that were added up since
+  /// the last update are gone. All ranks along the row's axes call it before any of them ends the step: as all skip a
+  /// batch.
+  /// Errors: what an exchange ends with. The step is given up all the same.
+  /// Cost:   the exchanges that this rank has not started yet, as others may wait in them.
+  void abandon_step();
   /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
   void updated();
 
-  /// What passes are made of while it lives; then again of what they were before. Between steps, as its end.
+  /// What passes are made of while it lives; then again of what they were before. Of several the last one ends first.
   class [[nodiscard]] SINEW_API Scope {
    public:
     ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+    Scope(Scope&& other) noexcept : of_(std::exchange(other.of_, nullptr)), before_(other.before_) {}
+    Scope& operator=(Scope&&) = delete;
 
    private:
     friend class DataParallel;
-    Scope(DataParallel& of, Pass pass);
+    Scope(State& of, Pass pass);
 
-    DataParallel* of_;
+    State* of_;
     Pass before_;
   };
   /// Gradients are only added up on this rank, over as many backward passes as there are.
   /// Errors: InvalidArgument in the middle of a step.
-  Scope no_sync() { return {*this, Pass::Unsynced}; }
+  Scope no_sync();
   /// Passes have no backward half, as for evaluation: each ends with finish_forward(). What is gathered is freed behind
   /// its unit.
   /// Errors: as no_sync.
-  Scope forward_only() { return {*this, Pass::ForwardOnly}; }
+  Scope forward_only();
   /// Errors: InvalidArgument outside forward_only(), and naming the units whose after_forward was not called.
   void finish_forward();
 
@@ -122,7 +135,6 @@ class SINEW_API DataParallel {
   const StepGraph& graph() const noexcept;
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -1,4 +1,4 @@
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,38 +27,42 @@ std::size_t first_difference(Communicator& group, const std::vector<std::uint64_
   return i;
 }
 
-void require_equal_along(Communicator& group, const std::string& axis, const std::vector<DataParameter>& parameters,
-                         const std::vector<std::uint64_t>& hashes) {
-  require_equal_on_all(group, "data parallelism", fmt::format("{} parameters", parameters.size()), {});
+/// What the ranks of one group do not have alike. `numbers`: its ranks in the mesh.
+std::optional<Difference> difference_along(Communicator& group, const std::string& axis,
+                                           const std::vector<int>& numbers, const std::string& what,
+                                           const std::vector<DataParameter>& parameters,
+                                           const std::vector<std::uint64_t>& hashes) {
+  const std::string asked = fmt::format("{}, {} parameters", what, parameters.size());
+  if (auto found = difference_on(group, "data parallelism", asked, {}, numbers)) return found;
   const std::size_t differs = first_difference(group, hashes);
-  if (differs == hashes.size()) return;
+  if (differs == hashes.size()) return {};
   const DataParameter& p = parameters[differs / 2];
-  if (differs % 2 == 0) require_equal_on_all(group, fmt::format("parameter {}", differs / 2), text_of(p), {});
+  if (differs % 2 == 0) return difference_on(group, fmt::format("parameter {}", differs / 2), text_of(p), {}, numbers);
   std::vector<std::uint64_t> all(static_cast<std::size_t>(group.size()));
   group.all_gather(std::span(&hashes[differs], 1), all).get();
-  int rank = 1;
-  while (all[static_cast<std::size_t>(rank)] == all[0]) ++rank;
-  throw Error(
-      Code::InvalidArgument,
-      fmt::format("parameter '{}': the values of rank {} along '{}' are not those of rank 0; expected the same on "
-                  "all ranks: broadcast them, or seed all alike",
-                  p.path, rank, axis),
-      rank);
+  Difference found = difference_of(all, group.rank());
+  const auto odd = static_cast<std::size_t>(found.rank);
+  const auto usual = std::ranges::find_if(all, [&](std::uint64_t h) { return h != all[odd]; }) - all.begin();
+  found.rank = numbers[odd];
+  found.text = fmt::format(
+      "parameter '{}': the values of rank {} along '{}' are not those of rank {}; expected the same "
+      "on all ranks: broadcast them, or seed all alike",
+      p.path, found.rank, axis, numbers[static_cast<std::size_t>(usual)]);
+  return found;
 }
 
 }  // namespace
 
-void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault) {
-  std::array<std::int32_t, 1> stopping{fault ? mesh.rank() : -1};
-  take_largest(std::span<std::int32_t>(stopping), axes, mesh, {});
-  if (fault) throw *fault;
-  if (stopping[0] >= 0)
+void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault,
+                      int differs) {
+  const int stopping = who_stops(mesh, axes, fault && differs == 0, differs, {});
+  if (fault) throw Error(fault->code(), fault->what(), stopping);
+  if (stopping >= 0)
     throw Error(Code::InvalidArgument,
-                fmt::format("data parallelism: rank {} of the mesh has refused it, and says why", stopping[0]),
-                stopping[0]);
+                fmt::format("data parallelism: rank {} of the mesh has refused it, and says why", stopping), stopping);
 }
 
-void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes,
+void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes, const std::string& what,
                               const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values) {
   std::vector<std::uint64_t> hashes;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -66,17 +70,17 @@ void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes,
     hashes.push_back(hash_of({reinterpret_cast<const char*>(values[i].data), values[i].bytes}));
   }
   std::optional<Error> difference;
+  int differs = 0;
   for (const std::string& axis : axes) {
     Communicator& group = mesh.along(axis);
     if (group.size() == 1) continue;
-    try {
-      require_equal_along(group, axis, parameters, hashes);
-    } catch (const Error& e) {
-      if (e.code() != Code::InvalidArgument) throw;
-      difference = e;  // the ranks of the other axes wait for this one
-    }
+    const auto found =
+        difference_along(group, axis, mesh.shape().group_of(mesh.rank(), axis), what, parameters, hashes);
+    if (!found) continue;
+    differs += found->suspect ? 1 : 0;
+    if (!difference || found->suspect) difference = Error(Code::InvalidArgument, found->text, found->rank);
   }
-  require_no_fault(mesh, axes, difference);
+  require_no_fault(mesh, axes, difference, differs);
 }
 
 }  // namespace sinew::parallel

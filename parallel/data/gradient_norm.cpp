@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,26 +44,27 @@ double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> 
   if (spread.size() != data.parameters().size())
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
-  const std::string& sharded = data.sharded_axis();
-  const auto ranks_of = [&](std::int32_t parameter) -> Communicator* {
-    const std::string& own = spread[static_cast<std::size_t>(parameter)];
-    const std::string axes = own + (own.empty() || sharded.empty() ? "" : "-") + sharded;
-    return axes.empty() ? nullptr : &mesh.along(axes);
-  };
-  double all = 0;  // of what no axis spreads
-  std::map<Communicator*, double> sums;
-  for (const OwnedPart& part : parts) {
-    Communicator* ranks = ranks_of(part.parameter);
-    (ranks == nullptr ? all : sums[ranks]) += sum_of_squares(part);
-  }
-  // Every group of the mesh, in its order, whether this rank has a part for it or not: others may.
-  std::set<Communicator*> summed;
+  // On all ranks alike, before any of them communicates.
+  std::vector<Communicator*> ranks;
+  for (const std::string& axes : spread) ranks.push_back(axes.empty() ? nullptr : &mesh.along(axes));
+  std::vector<Communicator*> groups{nullptr};  // none: what each rank holds all of
   for (const std::string& group : mesh.groups()) {
-    Communicator& ranks = mesh.along(group);
-    if (!summed.insert(&ranks).second) continue;
-    double sum = sums[&ranks];
-    ranks.all_reduce(std::span(&sum, 1), ReduceOp::Sum, options).get();
-    all += sum;
+    if (std::ranges::find(groups, &mesh.along(group)) == groups.end()) groups.push_back(&mesh.along(group));
+  }
+  std::vector<double> sums(groups.size());
+  for (const OwnedPart& part : parts) {
+    if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= spread.size())
+      throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
+                                                     part.parameter, spread.size()));
+    const auto group = std::ranges::find(groups, ranks[static_cast<std::size_t>(part.parameter)]) - groups.begin();
+    sums[static_cast<std::size_t>(group)] += sum_of_squares(part);
+  }
+  if (!data.sharded_axis().empty()) mesh.along(data.sharded_axis()).all_reduce(sums, ReduceOp::Sum, options).get();
+  // Every group, whether this rank has a part for it or not: ranks of other stages may.
+  double all = sums[0];
+  for (std::size_t g = 1; g < groups.size(); ++g) {
+    groups[g]->all_reduce(std::span(&sums[g], 1), ReduceOp::Sum, options).get();
+    all += sums[g];
   }
   return std::sqrt(all);
 }

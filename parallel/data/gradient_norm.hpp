@@ -14,11 +14,11 @@ namespace sinew::parallel {
 /// Euclidean norm of all gradients of the whole model, each element once.
 /// spread: by parameter, the axes along which ranks hold different elements of it, "tp" or "pp-tp"; "" where each holds
 ///         all. What data parallelism shards is known from `data`.
-/// Shape:  parts as finish_backward gave them. The mesh has a group for each distinct set of axes, with the sharded one
-///         of the row: "dp-tp".
+/// Shape:  parts as finish_backward gave them. The mesh has a group for each set of axes in `spread`.
 /// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce.
-/// Cost:   a pass over the parts; an all_reduce of 8 bytes along each group of the mesh, as ranks of another stage may
-///         have other sets of axes.
+/// Cost:   a pass over the parts; an all_reduce of 8 bytes along the sharded axis and along each group of the mesh, as
+///         ranks of another stage may have other sets of axes. The sum is made shard by shard: its last bits depend on
+///         the row.
 SINEW_API double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
                                const std::vector<std::string>& spread, const CallOptions& = {});
 

@@ -18,6 +18,14 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
       value_places_(parameters.size()),
       gradient_places_(parameters.size()) {}
 
+void StepMemory::make_groups(const StepGraph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (!is_exchange(node.kind) || groups_.contains(node.axes) || mesh_->size(node.axes) == 1) continue;
+    Communicator& theirs = mesh_->along(node.axes);
+    groups_.emplace(node.axes, theirs.split(0, theirs.rank()));
+  }
+}
+
 std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,
                                               Purpose purpose, std::vector<Spot>& places) {
   std::vector<GroupMemory> memory;
@@ -84,6 +92,13 @@ void StepMemory::clear_gradients() {
   }
 }
 
+void StepMemory::abandon() {
+  for (std::vector<GroupMemory>* all : {&values_, &gradients_}) {
+    for (GroupMemory& memory : *all) memory.free_whole();
+  }
+  clear_gradients();
+}
+
 GroupMemory& StepMemory::group_of(TensorId tensor) {
   const auto n = parameters_->size();
   const auto t = static_cast<std::size_t>(tensor);
@@ -93,7 +108,8 @@ GroupMemory& StepMemory::group_of(TensorId tensor) {
 Work StepMemory::start(const Node& exchange) {
   GroupMemory& memory = group_of(exchange.tensors.front());
   const DType dtype = memory.group().dtype;
-  Communicator& ranks = mesh_->along(exchange.axes);
+  const auto own = groups_.find(exchange.axes);
+  Communicator& ranks = own == groups_.end() ? mesh_->along(exchange.axes) : own->second;
   if (exchange.kind == NodeKind::AllGather)
     return ranks.all_gather(memory.shard(), memory.whole(), dtype, {.determinism = options_.determinism});
   const Buffer mine = exchange.parts ? memory.shard() : memory.whole();

@@ -17,6 +17,9 @@ class StepMemory final : public StepActions {
   StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
              const DataParallelOptions& options);
 
+  /// A communicator of this step's own for each group that exchanges go along: started whenever what they need is
+  /// there, they would get between the calls that others make on the mesh's. Collective.
+  void make_groups(const StepGraph& graph);
   /// Lays parameters out by `groups`, and copies this rank's part of `values` there.
   void place_values(const std::vector<std::vector<std::int32_t>>& groups, std::span<const ConstBuffer> values);
   /// Lays gradients out; those that there were are gone.
@@ -32,6 +35,16 @@ class StepMemory final : public StepActions {
   std::vector<OwnedPart> owned();
   /// Gradients that are whole between steps start the next one from zero.
   void clear_gradients();
+  /// What is under way, and what has been added up, is gone.
+  void abandon();
+  /// Is the whole of its gradient here?
+  bool has_gradient(std::int32_t parameter) const noexcept {
+    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].has_whole();
+  }
+  /// Bytes of the gradients that travel with it.
+  std::int64_t gradient_bytes(std::int32_t parameter) const noexcept {
+    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].group().bytes();
+  }
   HeldMemory& memory() noexcept { return memory_; }
   const HeldBytes& held() const noexcept { return memory_.held(); }
 
@@ -51,6 +64,7 @@ class StepMemory final : public StepActions {
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
   Mesh* mesh_;
+  std::map<std::string, Communicator> groups_;  // by axes; those of one rank are the mesh's
   const std::vector<DataParameter>* parameters_;
   DataAxis sharded_;
   int shards_ = 1, index_ = 0;  // along it; of rows that shard nothing the whole is one shard

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <set>
@@ -31,6 +32,10 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
   for (const DataParameter& p : parameters) {
     if (p.path.empty()) wrong.emplace_back("a parameter has no path");
     if (!paths.insert(p.path).second) wrong.push_back(fmt::format("'{}' is there twice", p.path));
+    if (p.dtype != DType::F16 && p.dtype != DType::BF16 && p.dtype != DType::F32 && p.dtype != DType::F64)
+      wrong.push_back(fmt::format("'{}' is of {}, expected f16, bf16, f32 or f64", p.path, name_of(p.dtype)));
+    else if (p.elements > PTRDIFF_MAX / static_cast<std::int64_t>(size_of(p.dtype)))
+      wrong.push_back(fmt::format("'{}' has {} elements, more than an address space", p.path, p.elements));
     if (p.elements < 1) wrong.push_back(fmt::format("'{}' has {} elements, expected at least 1", p.path, p.elements));
     if (p.unit.empty()) wrong.push_back(fmt::format("'{}' belongs to no unit", p.path));
     if (p.uses < 1) wrong.push_back(fmt::format("'{}' is used {} times, expected at least once", p.path, p.uses));

@@ -32,19 +32,37 @@ std::vector<std::string> texts_of_all(Communicator& all, const std::string& text
 
 std::uint64_t hash_of(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
-void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
-                          const CallOptions& options) {
+std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
+                                        const CallOptions& options, const std::vector<int>& numbers) {
   const std::uint64_t hash = hash_of(text);
   std::array<std::uint64_t, 2> ends{hash, ~hash};
   all.all_reduce(ends, ReduceOp::Max, options).get();  // the largest, and the complement of the smallest
-  if (ends[0] == ~ends[1]) return;
+  if (ends[0] == ~ends[1]) return {};
   const std::vector<std::string> texts = texts_of_all(all, text, options);
-  const auto other = std::ranges::find_if(texts, [&](const std::string& t) { return t != texts[0]; });
-  const int rank = static_cast<int>(other - texts.begin());
-  throw Error(
-      Code::InvalidArgument,
-      fmt::format("{}: rank 0 has '{}', rank {} '{}'; expected the same on all ranks", what, texts[0], rank, *other),
-      rank);
+  Difference found = difference_of(texts, all.rank());
+  const auto odd = static_cast<std::size_t>(found.rank);
+  const auto usual = static_cast<std::size_t>(
+      std::ranges::find_if(texts, [&](const std::string& t) { return t != texts[odd]; }) - texts.begin());
+  const auto number = [&](std::size_t r) { return numbers.empty() ? static_cast<int>(r) : numbers[r]; };
+  found.rank = number(odd);
+  found.text = fmt::format("{}: rank {} has '{}', rank {} '{}'; expected the same on all ranks", what, number(usual),
+                           texts[usual], found.rank, texts[odd]);
+  return found;
+}
+
+void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
+                          const CallOptions& options) {
+  const auto found = difference_on(all, what, text, options);
+  if (found) throw Error(Code::InvalidArgument, found->text, found->rank);
+}
+
+int who_stops(Mesh& mesh, const std::vector<std::string>& groups, bool fault, int differs, const CallOptions& options) {
+  constexpr int kFault = 64;       // more groups than any mesh has
+  constexpr int kRanks = 1 << 24;  // of several ranks the lowest
+  const int weight = fault ? kFault : std::min(differs, kFault - 1);
+  std::array<std::int32_t, 1> stopping{weight == 0 ? -1 : weight * kRanks + (kRanks - 1 - mesh.rank())};
+  take_largest(std::span<std::int32_t>(stopping), groups, mesh, options);
+  return stopping[0] < 0 ? -1 : kRanks - 1 - stopping[0] % kRanks;
 }
 
 }  // namespace sinew::parallel

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,12 +16,39 @@ namespace sinew::parallel {
 /// The same on all ranks of a job, which run one library.
 std::uint64_t hash_of(std::string_view bytes);
 
-/// Sees to it that all ranks go on with the same: what follows would hang or mix up groups where they did not.
-/// `what` names it in the error: "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks".
-/// Errors: InvalidArgument, on all ranks alike, with the first rank whose text is not rank 0's; as all_reduce.
-/// Cost:   an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
+/// Ranks that do not ask for the same.
+struct Difference {
+  std::string text;      ///< "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks"
+  int rank = -1;         ///< the first that differs from most, or from the first rank where there are no most
+  bool suspect = false;  ///< this rank differs from most, or there are no most
+};
+
+/// Whether all ranks go on with the same: what follows would hang or mix up groups where they did not. `what` begins
+/// the text; `numbers`: what each rank of `all` is called in it, {}: by its place.
+/// Errors: as all_reduce. Cost: an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
+std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
+                                        const CallOptions& options, const std::vector<int>& numbers = {});
+
+/// The same of other values than texts, which all ranks have of each other.
+template <class T>
+Difference difference_of(const std::vector<T>& all, int rank) {
+  const auto holders = [&](const T& value) { return std::ranges::count(all, value); };
+  const auto most = std::ranges::max_element(all, {}, holders);
+  const bool one_is_most =
+      std::ranges::count_if(all, [&](const T& v) { return holders(v) == holders(*most); }) == holders(*most);
+  const auto other = std::ranges::find_if(all, [&](const T& v) { return v != *most; });
+  return {.text = {},
+          .rank = static_cast<int>(other - all.begin()),
+          .suspect = !one_is_most || all[static_cast<std::size_t>(rank)] != *most};
+}
+
+/// Errors: InvalidArgument, on all ranks alike, with the first rank that differs; as difference_on.
 void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
                           const CallOptions& options);
+
+/// Which rank of the mesh stops the others: one that has a fault of its own, else the one that differs in most of its
+/// groups; -1: none does. All ranks get the same. `differs`: in how many groups this rank is a suspect.
+int who_stops(Mesh& mesh, const std::vector<std::string>& groups, bool fault, int differs, const CallOptions& options);
 
 /// The largest of each value over all ranks of these groups of the mesh.
 template <class T>

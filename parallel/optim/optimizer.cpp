@@ -14,6 +14,7 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr double kLeastEpsilon = 1e-38;
 constexpr std::size_t kNarrowBlock = 1024;  // elements of 16 bits that are computed at once
 
 bool is_narrow(DType t) noexcept { return t == DType::BF16 || t == DType::F16; }
@@ -22,7 +23,7 @@ std::size_t state_size_of(DType t) noexcept { return t == DType::F64 ? sizeof(do
 class Complaints {
  public:
   void unless(bool holds, std::string_view name, double found, std::string_view expected) {
-    if (!holds) all_.push_back(fmt::format("{} {}: expected {}", name, found, expected));
+    if (!holds || !std::isfinite(found)) all_.push_back(fmt::format("{} {}: expected {}", name, found, expected));
   }
   void raise(std::string_view who) const {
     if (!all_.empty()) throw Error(Code::InvalidArgument, fmt::format("{}: {}", who, fmt::join(all_, "; ")));
@@ -46,7 +47,7 @@ void require_sound(const AdamOptions& o) {
   c.unless(o.rate >= 0, "rate", o.rate, "0 or more");
   c.unless(o.beta1 >= 0 && o.beta1 < 1, "beta1", o.beta1, "0 to below 1");
   c.unless(o.beta2 >= 0 && o.beta2 < 1, "beta2", o.beta2, "0 to below 1");
-  c.unless(o.epsilon > 0, "epsilon", o.epsilon, "more than 0");
+  c.unless(o.epsilon >= kLeastEpsilon, "epsilon", o.epsilon, "1e-38 or more, which f32 holds");
   c.unless(o.weight_decay >= 0, "weight_decay", o.weight_decay, "0 or more");
   c.raise("adam");
 }

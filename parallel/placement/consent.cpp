@@ -1,6 +1,5 @@
-#include <array>
-#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,24 +12,22 @@ namespace sinew::parallel {
 void require_consent(const std::string& asked, const std::string& fault, Mesh& mesh, const CallOptions& options) {
   std::vector<std::string> groups = mesh.groups();
   std::erase_if(groups, [&](const std::string& axes) { return mesh.size(axes) == 1; });
-  std::optional<Error> difference;
+  std::optional<Difference> difference;
+  int differs = 0;
   for (const std::string& axes : groups) {
-    try {
-      require_equal_on_all(mesh.along(axes), "redistribute along " + axes, asked, options);
-    } catch (const Error& e) {
-      if (e.code() != Code::InvalidArgument) throw;
-      difference = e;
-    }
+    auto found = difference_on(mesh.along(axes), "redistribute along " + axes, asked, options,
+                               mesh.shape().group_of(mesh.rank(), axes));
+    if (!found) continue;
+    differs += found->suspect ? 1 : 0;
+    if (!difference || found->suspect) difference = std::move(found);
   }
-  const bool stops = difference || !fault.empty();
-  std::array<std::int32_t, 1> stopping{stops ? mesh.rank() : -1};
-  take_largest(std::span<std::int32_t>(stopping), groups, mesh, options);
+  const int stopping = who_stops(mesh, groups, !fault.empty(), differs, options);
   if (!fault.empty()) throw Error(Code::InvalidArgument, fault);
-  if (difference) throw *difference;
-  if (stopping[0] >= 0)
+  if (difference) throw Error(Code::InvalidArgument, difference->text, stopping);
+  if (stopping >= 0)
     throw Error(Code::InvalidArgument,
-                fmt::format("redistribute of {}: rank {} of the mesh has refused it, and says why", asked, stopping[0]),
-                stopping[0]);
+                fmt::format("redistribute of {}: rank {} of the mesh has refused it, and says why", asked, stopping),
+                stopping);
 }
 
 }  // namespace sinew::parallel

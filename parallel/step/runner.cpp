@@ -57,9 +57,15 @@ void StepRunner::begin() {
   for (std::size_t i = 0; i < needs_.size(); ++i) states_[i].unmet = static_cast<std::int32_t>(needs_[i].size());
   reported_.clear();
   next_ = 0;
+  failed_.reset();
+}
+
+void StepRunner::require_sound() const {
+  if (failed_) throw *failed_;
 }
 
 void StepRunner::signal(std::int32_t node) {
+  require_sound();
   State& state = states_[at(node)];
   if (state.done) {
     throw Error(Code::InvalidArgument,
@@ -85,29 +91,67 @@ void StepRunner::start_ready() {
   for (;;) {
     while (!underway_.empty() && underway_.front().work.test()) finish_first();
     if (next_ == exchanges_.size() || states_[at(exchanges_[next_])].unmet > 0) return;
-    const std::int32_t node = exchanges_[next_];
-    underway_.push_back({node, actions_->start(graph_.nodes[at(node)])});
-    ++next_;
-    done(node);
+    start_next();
   }
+}
+
+void StepRunner::start_next() {
+  const std::int32_t node = exchanges_[next_];
+  underway_.push_back({node, actions_->start(graph_.nodes[at(node)])});
+  ++next_;
+  done(node);
 }
 
 void StepRunner::finish_first() {
   Underway first = std::move(underway_.front());
   underway_.pop_front();
-  first.work.get();
+  try {
+    first.work.get();
+  } catch (const Error& e) {
+    failed_ = e;
+    throw;
+  }
   done(wait_of_[at(graph_.nodes[at(first.node)].exchange)]);
 }
 
+bool StepRunner::finish_one() {
+  require_sound();
+  if (underway_.empty()) return false;
+  finish_first();
+  start_ready();
+  return true;
+}
+
+void StepRunner::abandon() {
+  std::optional<Error> failed;
+  try {
+    while (!underway_.empty()) finish_first();
+    while (next_ < exchanges_.size()) {
+      const Node& exchange = graph_.nodes[at(exchanges_[next_])];
+      start_next();
+      finish_first();
+      actions_->free(exchange);
+    }
+  } catch (const Error& e) {
+    failed = e;
+  }
+  begin();
+  if (failed) throw *failed;
+}
+
 void StepRunner::gate(std::int32_t node) {
+  require_sound();
   if (states_[at(node)].done) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("step: '{}' was begun twice, expected once in a step", graph_.nodes[at(node)].name));
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("step: '{}' was begun twice, expected once in a step: what runs twice, or what two units use, "
+                    "belongs to one unit that is begun before the first use and ended after the last",
+                    graph_.nodes[at(node)].name));
   }
   start_ready();
   for (const std::int32_t wait : needs_[at(node)]) {
     while (!states_[at(wait)].done) {
-      if (underway_.empty()) complain(wait);
+      if (underway_.empty()) complain({wait}, fmt::format("'{}' cannot begin", graph_.nodes[at(node)].name));
       finish_first();
       start_ready();
     }
@@ -117,14 +161,17 @@ void StepRunner::gate(std::int32_t node) {
 
 void StepRunner::finish() {
   try {
+    require_sound();
     start_ready();
     while (!underway_.empty()) {
       finish_first();
       start_ready();
     }
+    std::vector<std::int32_t> open;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (graph_.nodes[i].kind != NodeKind::Gate && !states_[i].done) complain(static_cast<std::int32_t>(i));
+      if (graph_.nodes[i].kind != NodeKind::Gate && !states_[i].done) open.push_back(static_cast<std::int32_t>(i));
     }
+    if (!open.empty()) complain(std::move(open), "it cannot end");
   } catch (...) {
     begin();
     throw;
@@ -132,9 +179,10 @@ void StepRunner::finish() {
   begin();
 }
 
-void StepRunner::complain(std::int32_t node) const {
+/// open: what cannot be done. It needs what it follows from, and so does the exchange that is next on all ranks.
+void StepRunner::complain(std::vector<std::int32_t> open, std::string_view doing) const {
+  if (next_ < exchanges_.size()) open.push_back(exchanges_[next_]);
   std::vector<std::string> missing;
-  std::vector<std::int32_t> open{node};
   std::vector<bool> seen(graph_.nodes.size(), false);
   while (!open.empty()) {
     const std::int32_t i = open.back();
@@ -147,7 +195,8 @@ void StepRunner::complain(std::int32_t node) const {
                                      : fmt::format("'{}' ({} of {} times)", n.name, states_[at(i)].reports, n.times));
     open.insert(open.end(), needs_[at(i)].begin(), needs_[at(i)].end());
   }
-  throw Error(Code::InvalidArgument, fmt::format("step: not reported: {}", fmt::join(missing, ", ")));
+  std::ranges::sort(missing);
+  throw Error(Code::InvalidArgument, fmt::format("step: {}: not reported: {}", doing, fmt::join(missing, ", ")));
 }
 
 }  // namespace sinew::parallel

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/error.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/work.hpp>
 #include <sinew/parallel/step/graph.hpp>
@@ -24,8 +26,8 @@ class StepActions {
 /// Runs a graph step by step: the engine says what it has done and what it is about to do, which releases the nodes.
 /// Thread:   the World's. Exchanges go on between the calls where the World has Drive::Thread.
 /// Lifetime: `actions` outlives it.
-/// Errors:   InvalidArgument for a graph that check() refuses; what exchanges end with is thrown by gate() and
-///           finish().
+/// Errors:   InvalidArgument for a graph that check() refuses; what an exchange ends with is thrown by the call that
+///           waits for it, and by every later one of the step.
 /// Cost:     a few memory accesses per signal and node that it releases.
 class SINEW_API StepRunner {
  public:
@@ -48,6 +50,12 @@ class SINEW_API StepRunner {
   /// Ends the step: every exchange is over, every signal reported; the next one may begin.
   /// Errors: as gate(). The step is over all the same.
   void finish();
+  /// Waits for the oldest exchange that is under way; false: there is none.
+  bool finish_one();
+  /// Gives the step up, and begins anew: what is left of its exchanges is run one after the other and freed, as other
+  /// ranks may be further and wait in them. Whatever they carry is for nobody.
+  /// Errors: what an exchange ends with. The step is over all the same.
+  void abandon();
   /// Whether the signal has had all its reports in this step.
   bool is_complete(std::int32_t signal) const noexcept { return states_[static_cast<std::size_t>(signal)].done; }
   /// Between steps: nothing was reported, nothing has started.
@@ -71,7 +79,9 @@ class SINEW_API StepRunner {
   void done(std::int32_t node);
   void start_ready();
   void finish_first();
-  [[noreturn]] void complain(std::int32_t node) const;
+  void start_next();
+  void require_sound() const;
+  [[noreturn]] void complain(std::vector<std::int32_t> open, std::string_view doing) const;
 
   StepGraph graph_;
   StepActions* actions_;
@@ -81,6 +91,7 @@ class SINEW_API StepRunner {
   std::vector<std::int32_t> reported_;
   std::deque<Underway> underway_;
   std::size_t next_ = 0;  // of exchanges_
+  std::optional<Error> failed_;
 };
 
 }  // namespace sinew::parallel

@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -61,7 +65,7 @@ TEST(DataParallel, StopsOnAllRanksOfTwoAxes_WhereOneDiffers) {
     const bool odd = world.rank() == 3;
     const std::string of_value = said(64, odd ? 2 : 1);
     const char* expected =
-        world.rank() == 0 ? "rank 3 of the mesh has refused it" : "parameter 'w': the values of rank 1 along";
+        world.rank() == 0 ? "rank 3 of the mesh has refused it" : "parameter 'w': the values of rank 3 along";
     require(of_value.find(expected) != std::string::npos, of_value);
     const std::string of_length = said(odd ? 63 : 64, 1);
     expected = odd ? "'w' has a value of 252 bytes, expected 256" : "rank 3 of the mesh has refused it";
@@ -148,6 +152,36 @@ TEST(DataParallel, TakesUnusedParametersAsZeroIfToldTo) {
   });
 }
 
+/// Of every unit, as a unit's exchange comes before those that the next one needs.
+TEST(DataParallel, TakesUnusedParametersAsZero_WhereUnitsAreGathered) {
+  on_threads(2, only("inproc"), [](World& world) {
+    DataParallelOptions options{};
+    options.unused_are_zero = true;
+    const std::vector<DataParameter> list{{.path = "a.used", .elements = 5, .unit = "a"},
+                                          {.path = "b.unused", .elements = 3, .unit = "b"},
+                                          {.path = "c.used", .elements = 5, .unit = "c"},
+                                          {.path = "c.unused", .elements = 7, .unit = "c"}};
+    Small small(world, "zero3", list, options);
+    DataParallel& data = *small.data;
+    for (int step = 0; step < 2; ++step) {
+      for (int u = 0; u < 3; ++u) data.before_forward(u), data.after_forward(u);
+      for (int u = 3; u-- > 0;) {
+        data.before_backward(u);
+        if (u != 1) {
+          reinterpret_cast<float*>(data.gradient(u).data)[0] = 1.0F;
+          data.gradient_ready(u);
+        }
+        data.after_backward(u);
+      }
+      for (const OwnedPart& part : data.finish_backward()) {
+        const bool used = part.parameter % 2 == 0 && part.first == 0;
+        require(reinterpret_cast<const float*>(part.gradient.data)[0] == (used ? 1.0F : 0.0F), "gradient");
+      }
+      data.updated();
+    }
+  });
+}
+
 TEST(DataParallel, WaitsForBothUsesOfAParameter) {
   on_threads(2, only("inproc"), [](World& world) {
     std::vector<DataParameter> list = two_parameters();
@@ -217,6 +251,190 @@ TEST(DataParallel, KeepsToTheOuterScopeOfTwo) {
     const auto owned = pass();
     require(reinterpret_cast<const float*>(owned[0].gradient.data)[0] == 3.0F, "two passes of 1 and 2, averaged");
     small.data->updated();
+  });
+}
+
+/// As far as rank `world.rank()` reports before it gives up.
+void give_up_after(DataParallel& data, int reports) {
+  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
+  for (int u = 2; u-- > 0 && reports-- > 0;) {
+    data.before_backward(u);
+    reinterpret_cast<float*>(data.gradient(u).data)[0] = 100.0F;
+    data.gradient_ready(u);
+    data.after_backward(u);
+  }
+  data.abandon_step();
+}
+
+void whole_step(DataParallel& data, float gradient) {
+  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
+  for (int u = 2; u-- > 0;) {
+    data.before_backward(u);
+    reinterpret_cast<float*>(data.gradient(u).data)[0] += gradient;
+    data.gradient_ready(u);
+    data.after_backward(u);
+  }
+}
+
+/// Wherever ranks are when they do: exchanges that some have started and others not are ended, too.
+TEST(DataParallel, GivesAStepUp_AndLeavesNothingOfIt) {
+  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+    on_threads(3, only("inproc"), [&](World& world) {
+      DataParallelOptions options{};
+      options.step.buckets = NoBuckets{};
+      options.rebuild_buckets = false;
+      Small small(world, row, two_parameters(), options);
+      DataParallel& data = *small.data;
+      give_up_after(data, 2);
+      give_up_after(data, world.rank());
+      {
+        const auto scope = data.no_sync();
+        whole_step(data, 50.0F);
+        data.abandon_step();
+      }
+      whole_step(data, static_cast<float>(world.rank()));
+      for (const OwnedPart& part : data.finish_backward()) {
+        if (part.first > 0) continue;
+        const float sum = reinterpret_cast<const float*>(part.gradient.data)[0];
+        require(sum == 1.0F, std::string(row) + ": the average of 0, 1 and 2 is 1, not " + std::to_string(sum));
+      }
+      data.updated();
+    });
+  }
+}
+
+/// Rank 0 does not come by itself: its calls, and those on the mesh's own communicators, are where the program has them.
+TEST(DataParallel, LeavesTheMeshsCommunicatorsToItsUser) {
+  on_threads(4, only("inproc"), [](World& world) {
+    Mesh mesh(world.communicator(), Factorisation({{"shard", 2}, {"copies", 2}}));
+    const std::vector<float> memory(64, 1);
+    const std::vector<ConstBuffer> values{bytes_of(memory), bytes_of(memory)};
+    DataParallel data(mesh, {{.path = "a", .elements = 64, .unit = "a"}, {.path = "b", .elements = 64, .unit = "b"}},
+                      values, data_row("hsdp", {"shard", "copies"}),
+                      [&](std::size_t bytes) { return world.allocate(bytes); });
+    for (int step = 0; step < 20; ++step) {
+      for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
+      for (int u = 2; u-- > 0;) {
+        data.before_backward(u);
+        auto* g = reinterpret_cast<float*>(data.gradient(u).data);
+        std::fill_n(g, 64, static_cast<float>(world.rank()));
+        data.gradient_ready(u);
+        data.after_backward(u);
+        std::this_thread::sleep_for(std::chrono::microseconds((world.rank() * 7 + step * 3) % 5 * 100));
+        std::vector<float> own(32, 10.0F + static_cast<float>(world.rank()));
+        mesh.along("copies").all_reduce(own, ReduceOp::Sum).get();
+        require(own[0] == 2 * 10.0F + 2 * static_cast<float>(world.rank() % 2) + 2, "the user's own call");
+      }
+      for (const OwnedPart& part : data.finish_backward())
+        require(reinterpret_cast<const float*>(part.gradient.data)[0] == 1.5F, "the average of four ranks");
+      data.updated();
+    }
+  });
+}
+
+TEST(DataParallel, RefusesAxesThatOverlap_AndGroupsThatAreNotThere) {
+  on_threads(4, only("inproc"), [](World& world) {
+    const std::vector<std::string> groups{"s", "r", "s-r"};
+    Mesh mesh(world.communicator(), Factorisation({{"s", 2}, {"r", 2}}), groups);
+    Mesh without(world.communicator(), Factorisation({{"s", 2}, {"r", 2}}));
+    const std::vector<float> memory(8);
+    const std::vector<ConstBuffer> values{bytes_of(memory)};
+    const auto refusal = [&](Mesh& of, const DataRow& row) {
+      return complaint([&] {
+        DataParallel(of, {{.path = "a", .elements = 8, .unit = "a"}}, values, row,
+                     [&](std::size_t bytes) { return world.allocate(bytes); });
+      });
+    };
+    const std::string twice = refusal(mesh, data_row("hsdp", {"s", "s-r"}));
+    require(twice.find("names axis s twice") != std::string::npos, twice);
+    const std::string missing = refusal(without, {"ddp", {{"s"}, {"r"}}});
+    require(missing.find("s-r") != std::string::npos, missing);
+  });
+}
+
+TEST(DataParallel, NamesRowsThatDiffer_OnAllRanks) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const std::string what = complaint([&] { Small(world, world.rank() == 1 ? "zero1" : "zero3", two_parameters()); });
+    require(what.find("rank 0 has 'zero3 dp:") != std::string::npos, what);
+    require(what.find("rank 1 'zero1 dp:") != std::string::npos, what);
+  });
+}
+
+TEST(DataParallel, RefusesNumbersThatAreNotThere) {
+  for (const char* row : {"ddp", "zero3"}) {
+    on_threads(1, only("inproc"), [&](World& world) {
+      Small small(world, row, two_parameters());
+      DataParallel& data = *small.data;
+      for (const int number : {-1, 2, 100000}) {
+        for (const auto& call : {std::function<void()>([&] { data.before_forward(number); }),
+                                 std::function<void()>([&] { data.after_forward(number); }),
+                                 std::function<void()>([&] { data.before_backward(number); }),
+                                 std::function<void()>([&] { data.after_backward(number); }),
+                                 std::function<void()>([&] { data.gradient_ready(number); }),
+                                 std::function<void()>([&] { (void)data.parameter(number); }),
+                                 std::function<void()>([&] { (void)data.gradient(number); })}) {
+          require(complaint(call).find("expected one of the 2 that there are") != std::string::npos, "refused");
+        }
+      }
+    });
+  }
+}
+
+/// The second call does not turn what has happened into a mistake of the caller.
+TEST(DataParallel, GoesOnSayingHowAnExchangeEnded) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "ddp", two_parameters());
+    world.communicator().barrier().get();
+    if (world.rank() == 1) return world.abort("for the test");
+    const auto code_of = [&](const auto& call) {
+      try {
+        call();
+      } catch (const Error& e) {
+        return e.code();
+      }
+      return Code::Ok;
+    };
+    const auto step = [&] {
+      for (int p = 0; p < 2; ++p) small.data->gradient_ready(p);
+      (void)small.data->finish_backward();
+    };
+    for (int again = 0; again < 3; ++again) require(code_of(step) == Code::Aborted, "what it ended with");
+  });
+}
+
+TEST(DataParallel, KeepsOnlyPartsOfGradientsThatAreScattered) {
+  on_threads(2, only("inproc"), [](World& world) {
+    Small small(world, "zero2", two_parameters());
+    std::optional<DataParallel::Scope> scope;
+    scope.emplace(small.data->no_sync());
+    whole_step(*small.data, 1.0F);
+    (void)small.data->finish_backward();
+    scope.reset();
+    whole_step(*small.data, 1.0F);
+    (void)small.data->finish_backward();
+    require(complaint([&] { (void)small.data->gradient(0); }).find("only parts of it are left") != std::string::npos,
+            "refused");
+    small.data->updated();
+    require(small.data->gradient(0).bytes > 0, "the next step's");
+  });
+}
+
+/// However fast the backward pass is: two buckets, unless it says otherwise.
+TEST(DataParallel, BoundsGradientsThatWaitToBeScattered) {
+  on_threads(2, only("inproc"), [](World& world) {
+    std::vector<DataParameter> list;
+    for (int i = 0; i < 16; ++i)
+      list.push_back({.path = "layers." + std::to_string(i), .elements = 1 << 12, .unit = "all"});
+    DataParallelOptions options{};
+    options.step.buckets = NoBuckets{};
+    Small small(world, "zero2", list, options);
+    for (int i = 16; i-- > 0;) {
+      require(small.data->gradient(i).bytes == 4 << 12, "room is made");
+      small.data->gradient_ready(i);
+    }
+    (void)small.data->finish_backward();
+    small.data->updated();
+    require(small.data->held().most_of(Purpose::Underway) <= 2 * (4 << 12), "two at a time");
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <sinew/parallel/data/gradient_norm.hpp>
 #include <sinew/parallel/data/weighted_loss.hpp>
+#include <sinew/parallel/mesh/job_mesh.hpp>
 #include <support/worlds.hpp>
 
 #include "../support/small.hpp"
@@ -91,6 +92,38 @@ TEST(GradientNorm, AddsUpStagesWhoseParametersAreSpreadOtherwise) {
     const double norm = gradient_norm(data, mesh, parts, {first ? "tp-pp" : "pp"});
     require(std::abs(norm - std::sqrt(2 * 5 * 9.0 + 7 * 4.0)) < 1e-12, std::to_string(norm));
     data.updated();
+  });
+}
+
+/// A mesh of a job has no group of a stage's axis with those that shard.
+TEST(GradientNorm, NeedsNoGroupOfBothAxes) {
+  on_threads(4, only("inproc"), [&](World& world) {
+    LayoutSizes sizes;
+    sizes.pp = 2;
+    JobMesh job(world.communicator(), sizes);
+    Mesh& mesh = job.dense();
+    const std::vector<float> a(6);
+    const std::vector<ConstBuffer> values{bytes_of(a)};
+    DataParallel data(mesh, {{.path = "a", .elements = 6, .unit = "u"}}, values, data_row("zero1", {"dp-cp"}),
+                      [&](std::size_t bytes) { return world.allocate(bytes); });
+    fill(data, 0, mesh.index("pp") == 0 ? 1.0F : 2.0F);
+    const auto parts = data.finish_backward();
+    require(std::abs(gradient_norm(data, mesh, parts, {"pp"}) - std::sqrt(6.0 + 24.0)) < 1e-12, "both stages");
+    data.updated();
+  });
+}
+
+/// Also on a rank that owns nothing of the parameter: the others would wait for it, or it for them.
+TEST(GradientNorm, RefusesUnknownAxesOnAllRanks) {
+  on_threads(3, only("inproc"), [&](World& world) {
+    Small small(world, "zero1", {{.path = "a", .elements = 1, .unit = "a"}});
+    fill(*small.data, 0, 1.0F);
+    const auto parts = small.data->finish_backward();
+    require(complaint([&] { (void)gradient_norm(*small.data, small.mesh, parts, {"nix"}); }).find("nix") !=
+                std::string::npos,
+            "refused");
+    require(gradient_norm(*small.data, small.mesh, parts, {""}) == 1.0, "nobody is in another call");
+    small.data->updated();
   });
 }
 

@@ -51,9 +51,9 @@ TEST(Redistribute, TellsAllRanksBothTensors_WhereOneHasAnotherShape) {
   EXPECT_EQ(told[0],
             "redistribute of 'w1' (f32 [8, 6]): tp: Shard(0) -> tp: Shard(1): rank 3 of the mesh has refused it, and "
             "says why");
-  EXPECT_THAT(told[1], AllOf(HasSubstr("redistribute along dp: rank 0 has ''w1' (f32 [8, 6])"),
-                             HasSubstr("rank 1 ''w1' (f32 [6, 8])")));
-  EXPECT_THAT(told[2], AllOf(HasSubstr("along tp: rank 0 has ''w1' (f32 [8, 6])"), HasSubstr("(f32 [6, 8])")));
+  EXPECT_THAT(told[1], AllOf(HasSubstr("redistribute along dp: rank 1 has ''w1' (f32 [8, 6])"),
+                             HasSubstr("rank 3 ''w1' (f32 [6, 8])")));
+  EXPECT_THAT(told[2], AllOf(HasSubstr("along tp: rank 2 has ''w1' (f32 [8, 6])"), HasSubstr("(f32 [6, 8])")));
   EXPECT_EQ(told[3], told[2]);
 }
 

@@ -97,6 +97,33 @@ TEST(StepRunner, CountsReportsOfAParameterThatIsUsedTwice) {
   EXPECT_THAT(step.actions.log, ElementsAre("start 0"));
 }
 
+/// The gate of the second unit needs its exchange, which waits for no report; the one before it in order does.
+TEST(StepRunner, NamesWhatTheExchangeBeforeWaitsFor) {
+  StepGraph graph = summed_gradients({8});
+  const StepGraph gathered = gathered_parameters({8});
+  const auto tensors = static_cast<TensorId>(graph.tensors.size());
+  graph.tensors.insert(graph.tensors.end(), gathered.tensors.begin(), gathered.tensors.end());
+  std::erase_if(graph.nodes, [](const Node& n) { return n.kind == NodeKind::Gate; });
+  for (Node node : gathered.nodes) {
+    for (TensorId& t : node.tensors) t += tensors;
+    if (node.exchange >= 0) ++node.exchange;
+    graph.nodes.push_back(node);
+  }
+  ASSERT_EQ(check(graph), "");
+  Running step(graph);
+  EXPECT_THAT(thrown_by([&] { step.gate("forward p0"); }), HasSubstr("'forward p0' cannot begin: not reported: 'g0'"));
+}
+
+TEST(StepRunner, GivesAStepUpWhereTheOthersAre) {
+  Running step(summed_gradients({8, 8, 8}));
+  step.signal("g2");
+  step.runner.abandon();
+  EXPECT_THAT(step.actions.log, ElementsAre("start 0", "start 1", "free 1", "start 2", "free 0"));
+  EXPECT_TRUE(step.runner.idle());
+  step.signal("g2");
+  EXPECT_EQ(step.actions.log.back(), "start 0");
+}
+
 TEST(StepRunner, NamesWhatWasReportedTooOften) {
   Running step(summed_gradients({8, 8}));
   step.signal("g1");
