@@ -320,7 +320,12 @@ void DataParallel::updated() {
   Phase& phase = *state_->synced;
   phase.signal(phase.updated);
   std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
-  phase.runner.finish();
+  try {
+    phase.runner.finish();
+  } catch (const Error&) {
+    state_->memory.abandon();  // nothing of it gets into the next one
+    throw;
+  }
   if (state_->rebuilds) {
     state_->rebuild(std::move(order));
   } else {
