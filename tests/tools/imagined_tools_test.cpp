@@ -110,6 +110,8 @@ TEST(ImaginedPlan, SaysWhatTheSimulatorMakesOfIt) {
   EXPECT_GT(found.at("simulated_us"), 252);
   const double predicted = found.at("candidates").at(0).at("predicted_us");
   EXPECT_LT(found.at("simulated_us"), 3 * predicted);
+  const bool far = found.at("simulated_us") > 1.25 * predicted;
+  EXPECT_EQ(text.out.find("times what is predicted above") != std::string::npos, far);
   EXPECT_GT(found.at("segments"), 1);
   const Outcome local = plan({"all_to_allv", "1MiB", "--cluster", "xeon-2sx2", "--json"});
   ASSERT_EQ(local.exit_code, 0) << local.err;

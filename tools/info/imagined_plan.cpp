@@ -50,6 +50,17 @@ std::string seats_text(const ImaginedCluster& on) {
   return text;
 }
 
+/// Where the choice was made by another figure than what comes out.
+std::string beside_prediction(const Forecast& f, Seconds predicted) {
+  constexpr double kFar = 1.25;
+  const double ratio = f.seconds / predicted;
+  if (predicted <= 0 || (ratio < kFar && ratio > 1 / kFar)) return "";
+  return fmt::format(
+      "    {:.2f} times what is predicted above, by which ways are compared: `sinew-sim` compares them "
+      "by simulation\n",
+      ratio);
+}
+
 std::string time_text(const Forecast& f, const Network& n) {
   std::string text = fmt::format("  simulated: {:.2f} us", f.seconds * 1e6);
   if (f.segments > 1) text += fmt::format(" in {} segments, {} at a time", f.segments, f.depth);
@@ -85,7 +96,8 @@ std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
   text += "  ranks of a host:\n" + seats_text(on) + "  stages:\n";
   for (std::size_t s = 0; s < plan.stages.size(); ++s) text += fmt::format("    {}. {}\n", s + 1, plan.stages[s]);
   text += nics_text(plan, on);
-  if (plan.simulated) text += time_text(*plan.simulated, n);
+  if (plan.simulated)
+    text += time_text(*plan.simulated, n) + beside_prediction(*plan.simulated, plan.plan.chosen().predicted);
   if (!plan.loads.empty()) text += "  links, in one call:\n";
   for (const TierLoad& l : plan.loads) {
     text += fmt::format("    {:<9} {:>4} of {:<4} used {:>14} bytes, most by {}: {}\n", name_of(l.tier), l.used,
