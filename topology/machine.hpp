@@ -145,7 +145,7 @@ struct Nic {
   bool running = false;  ///< and has a link
   std::string driver;    ///< the kernel's name for it: "mlx5_core", "veth"; empty: unknown
   std::string hardware_address;
-  std::uint32_t mtu_bytes = 0;
+  std::uint32_t mtu_bytes = 0;  ///< 0: unknown
   std::vector<NicAddress> addresses;
   Figure bytes_per_s;
   RdmaPort rdma;

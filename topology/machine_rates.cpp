@@ -46,8 +46,14 @@ double nic_rate(const Machine& machine, std::span<const int> nics) {
 }
 
 const HostModel& most_like(const Machine& machine) {
-  if (machine.gpus.empty()) return host_model("xeon-2s");
-  return host_model(machine.gpus.front().nvlink_generation == 3 ? "dgx-a100" : "dgx-h100");
+  const auto has = [](std::string_view text, std::string_view word) { return text.find(word) != text.npos; };
+  if (machine.gpus.empty()) {
+    const bool is_epyc = !machine.packages.empty() && has(machine.packages.front().model, "EPYC");
+    return host_model(is_epyc ? "epyc-2s" : "xeon-2s");
+  }
+  const Gpu& gpu = machine.gpus.front();
+  if (gpu.nvlink_generation == 3) return host_model("dgx-a100");
+  return host_model(has(gpu.name, "H200") ? "dgx-h200" : "dgx-h100");
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/pci_rate.hpp>
 
 namespace sinew {
 namespace {
 
 /// 10^9 bits per second.
 constexpr double gbit(double n) { return n * 1e9 / 8; }
+
+constexpr double kPci4 = pci_bytes_per_s(16e9, 16), kPci5 = pci_bytes_per_s(32e9, 16);
 
 // Rates are those of the datasheets; latencies are not in them: of the order that is commonly measured (0.5 us into and
 // out of NVSwitch, 1.5 us between InfiniBand NICs on one switch, 0.3 us for each further switch). A sum reads two and
@@ -30,15 +33,15 @@ constexpr HostModel nvidia(std::string_view name, double nvlink, double pci, dou
           .copy_bytes_per_s = hbm / 2};
 }
 
-/// A rank per socket, and a port at each, as named_machine() has them; `between`: the socket's links to the other, one
-/// way; `memory`: of both sockets.
+/// A rank per socket, and a port at each; processors, memory and ports are those of named_machine(). `between`: the
+/// socket's links to the other, one way; `memory`: of both sockets.
 constexpr HostModel two_sockets(std::string_view name, double between, double memory) {
   return {.name = name,
           .ranks = 2,
           .nics = 2,
           .rank = {between, 0.25e-6},
           .memory = {memory, 0},
-          .pci = {31.5e9, 0.4e-6},  // PCIe 4.0 x16
+          .pci = {kPci4, 0.4e-6},
           .nic = {gbit(100), 0.75e-6},
           .leaf = {0, 0.3e-6},
           .reduce_bytes_per_s = memory / 2 / 3,
@@ -48,17 +51,16 @@ constexpr HostModel two_sockets(std::string_view name, double between, double me
 constexpr HostModel kModels[] = {
     // NVIDIA DGX A100 80GB datasheet, 2020: third-generation NVLink 600 GB/s, 8 ConnectX-6 at 200 Gbit/s, PCIe 4.0 x16;
     // A100 80GB datasheet: 2,039 GB/s.
-    nvidia("dgx-a100", 600e9, 31.5e9, 200, 2039e9),
+    nvidia("dgx-a100", 600e9, kPci4, 200, 2039e9),
     // NVIDIA DGX H100 datasheet, 2023: NVLink 900 GB/s, 8 ConnectX-7 at 400 Gbit/s, PCIe 5.0 x16; H100 SXM5: 3.35 TB/s.
-    nvidia("dgx-h100", 900e9, 63e9, 400, 3350e9),
+    nvidia("dgx-h100", 900e9, kPci5, 400, 3350e9),
     // NVIDIA DGX H200 datasheet, 2024: as H100 with 4.8 TB/s.
-    nvidia("dgx-h200", 900e9, 63e9, 400, 4800e9),
-    // AMD EPYC 7003 series datasheet, 2021: 8 channels of DDR4-3200; three xGMI links of 16 lanes at 18 GT/s between
-    // two
-    // sockets.
-    two_sockets("epyc-2s", 3 * 36e9, 2 * 204.8e9),
-    // Intel Xeon Platinum 8380 product brief, 2021: 8 channels of DDR4-3200, three UPI links at 11.2 GT/s.
-    two_sockets("xeon-2s", 3 * 22.4e9, 2 * 204.8e9)};
+    nvidia("dgx-h200", 900e9, kPci5, 400, 4800e9),
+    // AMD EPYC 9654 product page: 12 channels of DDR5-4800; EPYC 9004 series architecture overview: up to four xGMI
+    // links of 16 lanes at 32 GT/s between two sockets. All four are taken; boards that need lanes for devices use three.
+    two_sockets("epyc-2s", 4 * 64e9, 2 * 460.8e9),
+    // Intel ARK, Xeon Platinum 8480+: 8 channels of DDR5-4800, four UPI links at 16 GT/s, of two bytes of data each time.
+    two_sockets("xeon-2s", 4 * 32e9, 2 * 307.2e9)};
 
 void check(const std::string& what, double number, double least) {
   if (number >= least && std::isfinite(number)) return;

@@ -49,6 +49,11 @@ std::string core_list(const std::vector<int>& cores) {
   return cores.empty() ? "no cores" : fmt::format("core{} {}", cores.size() == 1 ? "" : "s", format_cpu_list(cores));
 }
 
+std::string memory_text(const Machine& machine, const NumaNode& node) {
+  if (node.memory_bytes > 0) return binary_text(node.memory_bytes);
+  return machine.memory_bytes == 0 ? "unknown memory" : "no memory";
+}
+
 std::string rate_text(const Figure& bytes_per_s) {
   return bytes_per_s.value ? fmt::format("{:.4g} GB/s ({})", *bytes_per_s.value / 1e9, bytes_per_s.source)
                            : fmt::format("unknown ({})", bytes_per_s.source);
@@ -66,8 +71,7 @@ std::string caches_line(const Machine& machine, const std::vector<int>& cores) {
 }
 
 std::string numa_line(const Machine& machine, const NumaNode& node) {
-  std::string line =
-      fmt::format("NUMA node {}: {}, {}", node.id, binary_text(node.memory_bytes), core_list(node.cores));
+  std::string line = fmt::format("NUMA node {}: {}, {}", node.id, memory_text(machine, node), core_list(node.cores));
   const std::string name = fmt::format("numa:{}", node.id);
   for (const Link& link : machine.links) {
     if (link.kind != LinkKind::Memory || link.from != name || link.to.starts_with("numa:")) continue;
@@ -136,8 +140,10 @@ std::string nic_line(const Nic& nic) {
   std::vector<std::string> facts;
   facts.push_back(nic.loopback ? "loopback" : std::string(name_of(nic.kind)));
   if (!nic.driver.empty()) facts.back() += fmt::format(" ({})", nic.driver);
+  if (!nic.pci.empty()) facts.back() += " at " + nic.pci;
   facts.emplace_back(nic.running ? "running" : nic.up ? "up without a link" : "down");
   for (const NicAddress& address : nic.addresses) facts.push_back(fmt::format("{}/{}", address.text, address.prefix));
+  if (nic.mtu_bytes > 0) facts.push_back(fmt::format("MTU {}", nic.mtu_bytes));
   if (!nic.rdma.device.empty()) facts.push_back(rdma_fact(nic));
   if (nic.numa_node >= 0) facts.push_back(fmt::format("NUMA node {}", nic.numa_node));
   facts.push_back(network_rate(nic.bytes_per_s));

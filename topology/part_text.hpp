@@ -19,6 +19,8 @@ SINEW_API std::string binary_text(std::uint64_t bytes);
 SINEW_API std::string counted(std::size_t n, std::string_view one, std::string_view more = {});
 /// "no cores", "core 3", "cores 0-1".
 SINEW_API std::string core_list(const std::vector<int>& cores);
+/// "64 GiB"; "unknown memory" where the machine tells of none at all, "no memory" where others have it.
+SINEW_API std::string memory_text(const Machine& machine, const NumaNode& node);
 /// "63 GB/s (PCI)", "unknown (not in the datasheet)".
 SINEW_API std::string rate_text(const Figure& bytes_per_s);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,11 +42,12 @@ struct Forecast {
   int simulated_ranks = 0;  ///< each stands for ranks / simulated_ranks that behave alike
   bool exact = true;        ///< false: an approximation, as `account` says
   std::uint32_t segments = 0;
-  std::uint32_t depth = 0;               ///< segments under way at a time
-  std::uint32_t simulated_segments = 0;  ///< the rest at the pace of the second half of these
-  std::uint64_t scratch_bytes = 0;       ///< of the rank that holds most
-  std::string account{};                 ///< of all that, in words
-  std::vector<Span> time_line{};         ///< if asked for: of the simulated ranks, as they end
+  std::uint32_t depth = 0;                               ///< segments under way at a time
+  std::uint32_t simulated_segments = 0;                  ///< the rest at the pace of the second half of these
+  std::uint64_t scratch_bytes = 0;                       ///< of the rank that holds most
+  std::string account{};                                 ///< of all that, in words
+  std::vector<Span> time_line{};                         ///< if asked for: of the simulated ranks, as they end
+  std::array<std::vector<double>, kTiers> link_bytes{};  ///< if asked for: through each link, of tiers that may limit
 };
 
 }  // namespace sinew

@@ -97,6 +97,18 @@ std::vector<double> Routes::carried_by_links() const {
   return bytes;
 }
 
+std::array<std::vector<double>, kTiers> Routes::link_bytes(double factor) const {
+  const std::vector<double> carried = carried_by_links();
+  std::array<std::vector<double>, kTiers> bytes;
+  for (std::size_t t = 0; t < kTiers; ++t) {
+    const auto tier = static_cast<Tier>(t);
+    if (network_.rate(tier).bytes_per_s == 0) continue;
+    for (int l = 0; l < network_.count(tier); ++l)
+      bytes[t].push_back(factor * carried[static_cast<std::size_t>(id_of(symmetry_.first_like({tier, l})))]);
+  }
+  return bytes;
+}
+
 std::vector<Forecast::Load> Routes::loads(double factor, Seconds seconds) const {
   const std::vector<double> carried = carried_by_links();
   std::vector<Forecast::Load> loads;

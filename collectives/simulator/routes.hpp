@@ -28,6 +28,8 @@ class Routes {
   void carry(int path, double bytes) { carried_[static_cast<std::size_t>(path)] += bytes; }
   /// Of what was carried, times `factor`, in so long. The highest utilisation comes first.
   std::vector<Forecast::Load> loads(double factor, Seconds seconds) const;
+  /// The same by tier and link: of links alike as many through each.
+  std::array<std::vector<double>, kTiers> link_bytes(double factor) const;
 
  private:
   int id_of(const NetworkLink& link) const noexcept {

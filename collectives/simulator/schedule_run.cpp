@@ -306,7 +306,9 @@ Forecast ScheduleRun::forecast() const {
     f.seconds += pace * (code.segments - segments_);
   }
   for (const auto& each : cast_.code) f.scratch_bytes = std::max(f.scratch_bytes, each->scratch_bytes * each->depth);
-  f.loads = routes_.loads(static_cast<double>(code.segments) / segments_, f.seconds);
+  const double repeats = static_cast<double>(code.segments) / segments_;
+  f.loads = routes_.loads(repeats, f.seconds);
+  if (options_.link_bytes) f.link_bytes = routes_.link_bytes(repeats);
   f.account = cast_.symmetry.describe();
   if (!cast_.symmetry.exact()) f.account += ", though in one step some of these cross the spine and some do not";
   if (!cast_.in_order) f.account += ", though not in the same order";

@@ -162,6 +162,33 @@ TEST(Drawing_Plot, PutsPointsBetweenTheAxes_AndNamesApart) {
   EXPECT_DOUBLE_EQ(strip[0].x + strip[0].width, strip[1].x);
 }
 
+TEST(Drawing_Plot, BreaksATitle_ThatIsWiderThanThePicture) {
+  Plot plot{.title = "a title", .x_ticks = {1}, .series = {{.name = "a", .label = "a", .points = {{1, 1, ""}}}}};
+  const auto height_of = [](const std::string& svg) { return shapes_of(svg, "paper").front().height; };
+  const double of_one_line = height_of(draw_plot(plot));
+  for (int i = 0; i < 10; ++i) plot.title += ", and a further part";
+  const std::string svg = draw_plot(plot);
+  std::string whole;
+  double y = 0;
+  for (const Shape& line : shapes_of(svg, "head")) {
+    EXPECT_LE(line.x + text_width(line.text, 16), shapes_of(svg, "paper").front().width);
+    EXPECT_GE(line.y, y + 16);
+    y = line.y;
+    whole += (whole.empty() ? "" : " ") + line.text;
+  }
+  EXPECT_EQ(whole, plot.title);
+  EXPECT_EQ(shapes_of(svg, "head").size(), 3U) << "10 parts of 20 letters, 99 of which fit";
+  EXPECT_DOUBLE_EQ(height_of(svg), of_one_line + 2 * 20);
+}
+
+TEST(Drawing_Text, IsBrokenAfterCommas_WhereALineHasOne) {
+  EXPECT_THAT(wrapped("one, two three, four", text_width("one, two thr")), ElementsAre("one,", "two three,", "four"));
+  EXPECT_THAT(wrapped("one two three", text_width("one two")), ElementsAre("one two", "three"));
+  EXPECT_THAT(wrapped("one", text_width("on")), ElementsAre("one"));
+  EXPECT_THAT(wrapped("unbroken one", text_width("one")), ElementsAre("unbroken", "one"));
+  EXPECT_THAT(wrapped("", 0), ElementsAre(""));
+}
+
 TEST(Drawing_Plot, Refuses_WhereThereIsNothingToDraw) {
   EXPECT_THROW(draw_plot({.title = "t", .x_ticks = {1}}), std::invalid_argument);
   EXPECT_THROW(

@@ -91,7 +91,17 @@ TEST(SimPicture, DrawsEveryMessageOfARing) {
   for (const auto& [rank, count] : sends) EXPECT_EQ(count, 2 * 15 * int(s.way["segments"])) << rank;
 }
 
-TEST(SimPicture, ColoursLinksByTheForecastsLoads) {
+std::string use_of(double utilisation) {
+  return utilisation <= 0     ? "use0"
+         : utilisation < 0.25 ? "use1"
+         : utilisation < 0.5  ? "use2"
+         : utilisation < 0.75 ? "use3"
+         : utilisation < 0.9  ? "use4"
+                              : "use5";
+}
+
+/// A ring passes 14 NICs by: of each of two hosts it leaves by one and enters by another.
+TEST(SimPicture, ColoursEachLinkByItsOwnLoad) {
   const Simulated s = simulated(with(kTwoHosts, {"--algorithm", "ring"}));
   std::vector<std::string> tiers, expected;
   for (const Shape& shape : shapes_of(s.svg, "tier")) tiers.push_back(shape.text);
@@ -99,22 +109,41 @@ TEST(SimPicture, ColoursLinksByTheForecastsLoads) {
   EXPECT_EQ(tiers, expected);
   ASSERT_FALSE(expected.empty());
   for (const auto& load : s.way["loads"]) {
-    const double used = load["utilisation"];
-    const std::string use = used <= 0     ? "use0"
-                            : used < 0.25 ? "use1"
-                            : used < 0.5  ? "use2"
-                            : used < 0.75 ? "use3"
-                            : used < 0.9  ? "use4"
-                                          : "use5";
-    int links = 0;
+    int links = 0, used = 0;
     for (const Shape& line : shapes_of(s.svg, "link")) {
-      if (!line.tooltip.starts_with(std::string(load["links"]) + ":")) continue;
+      if (!line.tooltip.starts_with(std::string(load["links"]) + " ")) continue;
       ++links;
-      EXPECT_TRUE(line.is(use)) << line.tooltip;
-      EXPECT_THAT(line.tooltip, HasSubstr(fmt::format("{:.0f} bytes", double(load["busiest_bytes"]))));
+      const bool idle = line.tooltip.find(": 0 bytes, 0.0 %") != std::string::npos;
+      EXPECT_EQ(line.is("use0"), idle) << line.tooltip;
+      if (idle) continue;
+      ++used;
+      EXPECT_TRUE(line.is(use_of(load["utilisation"]))) << line.tooltip;  // of a ring all that are used are alike
+      EXPECT_THAT(line.tooltip, HasSubstr(fmt::format(": {:.0f} bytes", double(load["busiest_bytes"]))));
     }
     EXPECT_EQ(links, int(load["count"])) << load["links"] << ": of two hosts all are drawn";
+    EXPECT_EQ(used, int(load["used"])) << load["links"];
+    if (load["links"] == "nic out" || load["links"] == "nic in") EXPECT_EQ(used, 2);
+    if (load["links"] == "rank out") EXPECT_EQ(used, 14);
   }
+  EXPECT_THAT(s.svg, HasSubstr(">2 of 16<"));
+}
+
+TEST(SimPicture, DrawsTheRanksThatAHostHas_OfUnequalHosts) {
+  const Simulated s = simulated({"all_reduce", "1MiB", "--cluster", "xeon-2s:3+5", "--algorithm", "ring"});
+  std::vector<std::string> ranks;
+  for (const Shape& part : shapes_of(s.svg, "gpu")) ranks.push_back(part.tooltip);
+  EXPECT_THAT(ranks,
+              testing::ElementsAre("rank 0", "rank 1", "rank 2", "rank 3", "rank 4", "rank 5", "rank 6", "rank 7"));
+}
+
+TEST(SimPicture, SaysThatLinksAreAlike_WhereOneRankStandsForMany) {
+  const char* alike = "links of ranks that behave alike, of which one was simulated, are alike";
+  const Simulated one = simulated(with(kTwoHosts, {"--algorithm", "ring"}));
+  ASSERT_LT(one.way["simulated_ranks"], 16);
+  EXPECT_THAT(one.svg, HasSubstr(alike));
+  const Simulated all = simulated({"all_reduce", "1MiB", "--cluster", "xeon-2s:3+5", "--algorithm", "ring"});
+  ASSERT_EQ(all.way["simulated_ranks"], 8);
+  EXPECT_THAT(all.svg, testing::Not(HasSubstr(alike)));
 }
 
 TEST(SimPicture, DrawsTheFastest_UnlessOneIsNamed) {

@@ -7,6 +7,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/json.hpp>
 #include <sinew/topology/named_machines.hpp>
 #include <sinew/topology/nearest_nic.hpp>
 
@@ -61,6 +62,24 @@ TEST(ImaginedCluster, TakesRatesFromTheMachine_AndSaysWhatItDoesNotTell) {
   EXPECT_NEAR(on.network.rate(Tier::PciIn).bytes_per_s, 63e9, 0.1e9);
   EXPECT_THAT(on.assumed, ElementsAre("memory of a GPU: as that of a dgx-h100"));
   EXPECT_THAT(imagined_cluster("dgx-h100x2").assumed, IsEmpty());
+}
+
+/// What a machine's JSON does not tell is taken from the named machine most like it: itself.
+TEST(ImaginedCluster, HasTheSameRates_ByNameAndByTheJsonOfThatName) {
+  for (const std::string_view name : machine_names()) {
+    const std::string file = testing::TempDir() + "sinew-" + std::string(name) + ".json";
+    std::ofstream(file) << to_json(named_machine(name));
+    const Network described = imagined_cluster(file + "x2").network;
+    const Network named = imagined_cluster(std::string(name) + "x2").network;
+    for (std::size_t t = 0; t < kTiers; ++t) {
+      EXPECT_DOUBLE_EQ(described.rates[t].bytes_per_s, named.rates[t].bytes_per_s)
+          << name << ", " << name_of(static_cast<Tier>(t));
+    }
+    EXPECT_DOUBLE_EQ(described.reduce_bytes_per_s, named.reduce_bytes_per_s) << name;
+    EXPECT_DOUBLE_EQ(described.copy_bytes_per_s, named.copy_bytes_per_s) << name;
+    EXPECT_EQ(described.nics_per_host, named.nics_per_host) << name;
+    EXPECT_EQ(described.ranks_per_host, named.ranks_per_host) << name;
+  }
 }
 
 TEST(ImaginedCluster, DealsRanksRoundTheSockets_WhereThereAreNoGpus) {

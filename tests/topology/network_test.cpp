@@ -100,10 +100,16 @@ TEST(Network, HasWhatDatasheetsSay) {
     EXPECT_DOUBLE_EQ(n.rate(Tier::RankOut).bytes_per_s, row.inside) << row.name;
     EXPECT_DOUBLE_EQ(n.rate(Tier::NicIn).bytes_per_s, row.nic) << row.name;
   }
-  for (const std::string_view name : {"xeon-2s", "epyc-2s"}) {
-    const Network n = one_switch(host_model(name), 1);
+  struct Sockets {
+    std::string_view name;
+    double between, memory;
+  };
+  for (const Sockets& row : {Sockets{"xeon-2s", 128e9, 614.4e9}, Sockets{"epyc-2s", 256e9, 921.6e9}}) {
+    const Network n = one_switch(host_model(row.name), 1);
     EXPECT_EQ(n.ranks(), 2);
-    EXPECT_DOUBLE_EQ(n.rate(Tier::NicIn).bytes_per_s, 12.5e9) << name;
+    EXPECT_DOUBLE_EQ(n.rate(Tier::RankIn).bytes_per_s, row.between) << row.name;
+    EXPECT_DOUBLE_EQ(n.rate(Tier::Memory).bytes_per_s, row.memory) << row.name;
+    EXPECT_DOUBLE_EQ(n.rate(Tier::NicIn).bytes_per_s, 12.5e9) << row.name;
   }
 }
 

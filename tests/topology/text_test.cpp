@@ -31,7 +31,8 @@ TEST(TopologyText, IsATreeWithUnits) {
       "├─ NVSwitch 0: at 0000:07:00.0\n"
       "├─ network\n"
       "│  ├─ lo: loopback, running, 127.0.0.1/8, rate unknown (loopback is no wire)\n"
-      "│  └─ ib0: InfiniBand (mlx5_core), up without a link, 10.1.0.1/16, fe80::1/64, RDMA port mlx5_0:1 "
+      "│  └─ ib0: InfiniBand (mlx5_core) at 0000:5e:00.0, up without a link, 10.1.0.1/16, fe80::1/64, MTU 4092, RDMA "
+      "port mlx5_0:1 "
       "(armed, GID fe80:0000:0000:0000:b83f:d203:00aa:00bb, MTU 2048 bytes), NUMA node 1, 100 Gbit/s = 12.5 GB/s "
       "(/sys/class/net/ib0/speed)\n"
       "├─ distances\n"
@@ -58,6 +59,18 @@ TEST(TopologyText, IsATreeWithUnits) {
       "│  └─ U: unknown (NVML is silent); DR: disabled by a setting of the driver\n"
       "└─ not seen\n"
       "   └─ links between GPUs: not read\n");
+}
+
+TEST(TopologyText, TellsUnknownMemoryFromNone) {
+  Machine m = sample_machine();
+  EXPECT_THAT(to_text(m), testing::Not(testing::HasSubstr("no memory"))) << "or the next shows nothing";
+  m.numa_nodes[1].memory_bytes = 0;
+  EXPECT_THAT(to_text(m), testing::HasSubstr("NUMA node 1: no memory, cores 2-3"));
+  m.memory_bytes = m.numa_nodes[0].memory_bytes = 0;
+  const std::string text = to_text(m);
+  EXPECT_THAT(text, testing::HasSubstr("an unknown amount of memory"));
+  EXPECT_THAT(text, testing::HasSubstr("NUMA node 0: unknown memory, cores 0-1"));
+  EXPECT_THAT(text, testing::HasSubstr("NUMA node 1: unknown memory, cores 2-3"));
 }
 
 TEST(TopologyText, ShowsHostsAndRanksOfACluster) {

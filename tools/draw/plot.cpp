@@ -18,20 +18,23 @@ namespace {
 
 constexpr double kWidth = 980, kLeft = 76, kRight = 230, kHeight = 420;
 constexpr double kLine = 16;
+constexpr double kTitle = 16, kTitleLine = 20;  // height of its letters, and of a line
 constexpr double kStrip = 12;
 
 class PlotDrawing {
  public:
   explicit PlotDrawing(const Plot& plot)
       : plot_(plot),
-        top_(40 + kLine * static_cast<double>(plot.lines.size())),
+        title_(wrapped(plot.title, kWidth - kLeft - 8, kTitle)),
+        top_(20 + kTitleLine * static_cast<double>(title_.size()) + kLine * static_cast<double>(plot.lines.size())),
         x_{plot.x_ticks.front(), plot.x_ticks.back(), kLeft, kWidth - kRight, true},
         y_(vertical()),
         svg_(kWidth, legend_top() + kLine * static_cast<double>(plot.series.size()) + 8, plot.title) {}
 
   std::string draw() {
-    svg_.text({kLeft, 24}, plot_.title, "ink head");
-    double y = 28;
+    double y = 4;
+    for (const std::string& line : title_) svg_.text({kLeft, y += kTitleLine}, line, "ink head");
+    y += 4;
     for (const std::string& line : plot_.lines) svg_.text({kLeft, y += kLine}, line, "faint");
     draw_axes();
     draw_strip();
@@ -141,6 +144,7 @@ class PlotDrawing {
   }
 
   const Plot& plot_;
+  std::vector<std::string> title_;
   double top_;
   Axis x_;
   Axis y_;

@@ -100,4 +100,24 @@ double text_width(std::string_view text, double height) {
   return characters * height * kOfHeight;
 }
 
+std::vector<std::string> wrapped(std::string_view text, double width, double height) {
+  std::vector<std::string> lines;
+  while (text_width(text, height) > width) {
+    std::size_t cut = text.npos;
+    bool after_comma = false;
+    for (std::size_t i = text.find(' ', 1); i != text.npos; i = text.find(' ', i + 1)) {
+      if (cut != text.npos && text_width(text.substr(0, i), height) > width) break;
+      const bool comma = text[i - 1] == ',';
+      if (after_comma && !comma) continue;
+      cut = i;
+      after_comma = comma;
+    }
+    if (cut == text.npos) break;
+    lines.emplace_back(text.substr(0, cut));
+    text.remove_prefix(cut + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
 }  // namespace sinew::draw

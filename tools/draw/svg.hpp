@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sinew::draw {
 
@@ -46,5 +47,8 @@ class Svg {
 
 /// What a text takes at most, roughly: fonts differ from browser to browser.
 double text_width(std::string_view text, double height = 12);
+
+/// A text in lines of that width at most, broken after a comma where one has any. A longer word has a line of its own.
+std::vector<std::string> wrapped(std::string_view text, double width, double height = 12);
 
 }  // namespace sinew::draw

@@ -71,8 +71,7 @@ class Graph {
   void add_memory() {
     const auto add_node = [&](const NumaNode& n) {
       node(fmt::format("numa:{}", n.id),
-           {fmt::format("NUMA node {}", n.id), binary_text(n.memory_bytes), core_list(n.cores)},
-           numa_line(machine_, n));
+           {fmt::format("NUMA node {}", n.id), memory_text(machine_, n), core_list(n.cores)}, numa_line(machine_, n));
     };
     std::set<int> framed;
     for (const Package& package : machine_.packages) {

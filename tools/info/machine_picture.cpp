@@ -65,7 +65,7 @@ class Picture {
 
   Part node_part(const NumaNode& node) const {
     Part part{.classes = "inner",
-              .heading = fmt::format("NUMA node {}: {}", node.id, binary_text(node.memory_bytes)),
+              .heading = fmt::format("NUMA node {}: {}", node.id, memory_text(machine_, node)),
               .lines = {"memory " + rate(memory_rate(node))},
               .tooltip = numa_line(machine_, node),
               .row_width = kNodeWidth};

@@ -58,6 +58,16 @@ std::string ClusterPicture::account() const {
   return text;
 }
 
+int ClusterPicture::ranks_on(int host) const {
+  return network_.ranks_on.empty() ? network_.ranks_per_host : network_.ranks_on[static_cast<std::size_t>(host)];
+}
+
+int ClusterPicture::first_rank(int host) const {
+  int first = 0;
+  for (int before = 0; before < host; ++before) first += ranks_on(before);
+  return first;
+}
+
 int ClusterPicture::leaves() const { return network_.count(Tier::LeafUp); }
 
 double ClusterPicture::host_width() const { return std::max(ranks_, nics_) * kPlace + 2 * kPadding; }
@@ -71,32 +81,43 @@ double ClusterPicture::width() const { return std::max(host_left(hosts_.size()) 
 double ClusterPicture::table_top() const { return kHostBottom + 34; }
 
 double ClusterPicture::height() const {
-  return table_top() + kRow * (static_cast<double>(forecast_.loads.size()) + 2) + 12;
+  return table_top() + kRow * (static_cast<double>(forecast_.loads.size()) + 3) + 12;
 }
 
 double ClusterPicture::leaf_x(int leaf) const {
   return (leaves_.at(leaf) + 0.5) * width() / static_cast<double>(leaves_.size());
 }
 
-const Forecast::Load* ClusterPicture::load(Tier tier) const {
-  const auto found = std::ranges::find(forecast_.loads, tier, &Forecast::Load::tier);
-  return found == forecast_.loads.end() ? nullptr : &*found;
+bool ClusterPicture::never_limits(Tier tier) const { return network_.rate(tier).bytes_per_s == 0; }
+
+double ClusterPicture::bytes(const NetworkLink& link) const {
+  return never_limits(link.tier)
+             ? 0
+             : forecast_.link_bytes[static_cast<std::size_t>(link.tier)][static_cast<std::size_t>(link.index)];
 }
 
-std::string ClusterPicture::tooltip(Tier tier) const {
-  const Forecast::Load* of = load(tier);
-  if (of == nullptr) return fmt::format("{}: never limits", name_of(tier));
-  const LinkRate& rate = network_.rate(tier);
-  return fmt::format("{}: {} of {:.4g} GB/s and {:.4g} us carry {:.0f} bytes; busiest is {}: {:.0f} bytes, {:.1f} %",
-                     name_of(tier), counted(static_cast<std::size_t>(of->links), "link"), rate.bytes_per_s / 1e9,
-                     rate.latency_s * 1e6, of->bytes, network_.describe(of->busiest), of->busiest_bytes,
-                     100 * of->utilisation);
+double ClusterPicture::utilisation(const NetworkLink& link) const {
+  return bytes(link) > 0 ? bytes(link) / network_.rate(link.tier).bytes_per_s / forecast_.seconds : 0;
 }
 
-void ClusterPicture::link(draw::Svg& svg, Point low, Point high, Tier up, Tier down) const {
-  const auto classes = [&](Tier tier) {
-    const Forecast::Load* of = load(tier);
-    return fmt::format("{} {}", draw::use_class(of == nullptr ? 0 : of->utilisation), of == nullptr ? "thin" : "link");
+std::string ClusterPicture::tooltip(const NetworkLink& link) const {
+  if (never_limits(link.tier)) return fmt::format("{}: never limits", name_of(link.tier));
+  const LinkRate& rate = network_.rate(link.tier);
+  return fmt::format("{}: {:.0f} bytes, {:.1f} % of {:.4g} GB/s; {:.4g} us", network_.describe(link), bytes(link),
+                     100 * utilisation(link), rate.bytes_per_s / 1e9, rate.latency_s * 1e6);
+}
+
+std::string ClusterPicture::tooltip(const Forecast::Load& of) const {
+  const LinkRate& rate = network_.rate(of.tier);
+  return fmt::format(
+      "{}: {} of {:.4g} GB/s and {:.4g} us, {} used, carry {:.0f} bytes; busiest is {}: {:.0f} bytes, {:.1f} %",
+      name_of(of.tier), counted(static_cast<std::size_t>(of.links), "link"), rate.bytes_per_s / 1e9,
+      rate.latency_s * 1e6, of.used, of.bytes, network_.describe(of.busiest), of.busiest_bytes, 100 * of.utilisation);
+}
+
+void ClusterPicture::link(draw::Svg& svg, Point low, Point high, const NetworkLink& up, const NetworkLink& down) const {
+  const auto classes = [&](const NetworkLink& of) {
+    return fmt::format("{} {}", draw::use_class(utilisation(of)), never_limits(of.tier) ? "thin" : "link");
   };
   svg.line({low.x - kWays, low.y}, {high.x - kWays, high.y}, classes(up), tooltip(up));
   svg.line({low.x + kWays, low.y}, {high.x + kWays, high.y}, classes(down), tooltip(down));
@@ -124,7 +145,7 @@ void ClusterPicture::draw_switches(draw::Svg& svg, Point at) const {
   svg.text({at.x + width() / 2, at.y + kSpineY + 4}, name, "ink", Anchor::Middle);
   for (const auto& [leaf, place] : leaves_) {
     const double x = at.x + leaf_x(leaf), half = std::min(width() / static_cast<double>(leaves_.size()) / 2 - 6, 90.0);
-    link(svg, {x, at.y + kLeafY - kHalf}, {x, at.y + kSpineY + kHalf}, Tier::LeafUp, Tier::LeafDown);
+    link(svg, {x, at.y + kLeafY - kHalf}, {x, at.y + kSpineY + kHalf}, {Tier::LeafUp, leaf}, {Tier::LeafDown, leaf});
     svg.box({x - half, at.y + kLeafY - kHalf, 2 * half, 2 * kHalf}, "part leaf", fmt::format("leaf switch {}", leaf));
     svg.text({x, at.y + kLeafY + 4}, fmt::format("leaf {}", leaf), "ink", Anchor::Middle);
   }
@@ -144,32 +165,34 @@ void ClusterPicture::draw_host(draw::Svg& svg, Point at, std::size_t drawn) cons
     const Point top{middle(nic, nics_), at.y + kNicY - kHalf};
     const double up_x = leaves_.empty() ? top.x : at.x + leaf_x(network_.leaf_of(host, nic));
     const double up_y = at.y + (leaves_.empty() ? kSpineY : kLeafY) + kHalf;
-    link(svg, top, {up_x, up_y}, Tier::NicOut, Tier::NicIn);
+    const int port = host * network_.nics_per_host + nic;
+    link(svg, top, {up_x, up_y}, {Tier::NicOut, port}, {Tier::NicIn, port});
     part(top.x, at.y + kNicY, "nic", fmt::format("N{}", nic), fmt::format("NIC {} of host {}", nic, host));
   }
   const double inner = at.y + kInnerY - kHalf;
-  for (int place = 0; place < ranks_; ++place) {
+  for (int place = 0; place < std::min(ranks_on(host), ranks_); ++place) {
     const double x = middle(place, ranks_);
-    const int nic = network_.nic_of_place(place), rank = host * network_.ranks_per_host + place;
+    const int nic = network_.nic_of_place(place), rank = first_rank(host) + place;
     if (nic < nics_) {
-      link(svg, {x, at.y + kRankY - kHalf}, {middle(nic, nics_), at.y + kNicY + kHalf}, Tier::PciOut, Tier::PciIn);
+      link(svg, {x, at.y + kRankY - kHalf}, {middle(nic, nics_), at.y + kNicY + kHalf}, {Tier::PciOut, rank},
+           {Tier::PciIn, rank});
     }
-    link(svg, {x, inner}, {x, at.y + kRankY + kHalf}, Tier::RankIn, Tier::RankOut);
+    link(svg, {x, inner}, {x, at.y + kRankY + kHalf}, {Tier::RankIn, rank}, {Tier::RankOut, rank});
     part(x, at.y + kRankY, "gpu", fmt::format("{}", rank), fmt::format("rank {}", rank));
   }
-  const Forecast::Load* memory = load(Tier::Memory);
+  const NetworkLink memory{Tier::Memory, host};
+  const bool is_switch = never_limits(Tier::Memory);
   svg.box({left + kPadding, inner, width - 2 * kPadding, 2 * kHalf},
-          memory == nullptr ? "inner" : draw::use_class(memory->utilisation),
-          memory == nullptr ? "what joins the ranks of a host; it never limits" : tooltip(Tier::Memory));
-  svg.text({left + width / 2, at.y + kInnerY + 4}, memory == nullptr ? "switch" : "memory", "ink small",
-           Anchor::Middle);
+          is_switch ? "inner" : draw::use_class(utilisation(memory)),
+          is_switch ? "what joins the ranks of a host; it never limits" : tooltip(memory));
+  svg.text({left + width / 2, at.y + kInnerY + 4}, is_switch ? "switch" : "memory", "ink small", Anchor::Middle);
 }
 
 void ClusterPicture::draw_table(draw::Svg& svg, Point at) const {
-  constexpr double kName = 0, kLinks = 150, kBytes = 270, kBusiest = 290, kBusiestBytes = 560, kBar = 580, kWidth = 100;
+  constexpr double kName = 0, kLinks = 180, kBytes = 290, kBusiest = 310, kBusiestBytes = 580, kBar = 600, kWidth = 100;
   double y = at.y + kRow;
   svg.text({at.x + kName, y}, "links", "faint");
-  svg.text({at.x + kLinks, y}, "how many", "faint", Anchor::End);
+  svg.text({at.x + kLinks, y}, "used", "faint", Anchor::End);
   svg.text({at.x + kBytes, y}, "bytes in all", "faint", Anchor::End);
   svg.text({at.x + kBusiest, y}, "the busiest", "faint");
   svg.text({at.x + kBusiestBytes, y}, "its bytes", "faint", Anchor::End);
@@ -177,12 +200,12 @@ void ClusterPicture::draw_table(draw::Svg& svg, Point at) const {
   for (const Forecast::Load& of : forecast_.loads) {
     y += kRow;
     svg.text({at.x + kName, y}, name_of(of.tier), "ink tier");
-    svg.text({at.x + kLinks, y}, fmt::format("{}", of.links), "ink", Anchor::End);
+    svg.text({at.x + kLinks, y}, fmt::format("{} of {}", of.used, of.links), "ink", Anchor::End);
     svg.text({at.x + kBytes, y}, fmt::format("{:.0f}", of.bytes), "ink", Anchor::End);
     svg.text({at.x + kBusiest, y}, network_.describe(of.busiest));
     svg.text({at.x + kBusiestBytes, y}, fmt::format("{:.0f}", of.busiest_bytes), "ink", Anchor::End);
     svg.box({at.x + kBar, y - 10, std::max(kWidth * std::min(of.utilisation, 1.0), 1.0), 12},
-            draw::use_class(of.utilisation), tooltip(of.tier));
+            draw::use_class(of.utilisation), tooltip(of));
     svg.text({at.x + kBar + kWidth + 8, y}, fmt::format("{:.1f} %", 100 * of.utilisation));
   }
   double x = at.x;
@@ -192,7 +215,13 @@ void ClusterPicture::draw_table(draw::Svg& svg, Point at) const {
     svg.text({x + 16, y}, use.meaning, "faint");
     x += 30 + draw::text_width(use.meaning);
   }
-  svg.text({x, y}, "each kind of link in the colour of its busiest one", "faint");
+  y += kRow;
+  svg.text({at.x, y},
+           forecast_.simulated_ranks < forecast_.ranks
+               ? "each link in the colour of its own utilisation; links of ranks that behave alike, of "
+                 "which one was simulated, are alike"
+               : "each link in the colour of its own utilisation",
+           "faint");
 }
 
 }  // namespace sinew::tools

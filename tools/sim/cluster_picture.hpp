@@ -12,10 +12,10 @@
 
 namespace sinew::tools {
 
-/// Hosts with their ranks and NICs, leaf switches and what joins these, each kind of link in the colour of its busiest
-/// one's utilisation, and below a table of the kinds. Of many hosts and ranks the first are drawn, of a fat tree those
-/// of the first leaves; account() says how many more there are.
-/// Lifetime: network and forecast outlive it.
+/// Hosts with their ranks and NICs, leaf switches and what joins these, each link in the colour of its utilisation, and
+/// below a table of the kinds. Of many hosts and ranks the first are drawn, of a fat tree those of the first leaves;
+/// account() says how many more there are.
+/// Lifetime: network and forecast outlive it; the forecast has its link_bytes.
 class ClusterPicture {
  public:
   ClusterPicture(const Network& network, const Forecast& forecast);
@@ -29,16 +29,21 @@ class ClusterPicture {
   double host_width() const;
   double host_left(std::size_t drawn) const;
   double table_top() const;
+  int ranks_on(int host) const;
+  int first_rank(int host) const;
   int leaves() const;
   /// Middle of a leaf switch that is drawn.
   double leaf_x(int leaf) const;
-  void link(draw::Svg& svg, draw::Point low, draw::Point high, Tier up, Tier down) const;
+  void link(draw::Svg& svg, draw::Point low, draw::Point high, const NetworkLink& up, const NetworkLink& down) const;
   void draw_host(draw::Svg& svg, draw::Point at, std::size_t drawn) const;
   void draw_frames(draw::Svg& svg, draw::Point at) const;
   void draw_switches(draw::Svg& svg, draw::Point at) const;
   void draw_table(draw::Svg& svg, draw::Point at) const;
-  const Forecast::Load* load(Tier tier) const;
-  std::string tooltip(Tier tier) const;
+  bool never_limits(Tier tier) const;
+  double bytes(const NetworkLink& link) const;
+  double utilisation(const NetworkLink& link) const;
+  std::string tooltip(const NetworkLink& link) const;
+  std::string tooltip(const Forecast::Load& of) const;
 
   const Network& network_;
   const Forecast& forecast_;

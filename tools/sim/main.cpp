@@ -85,7 +85,7 @@ int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& t
   const bool any = fastest.rejected.empty(), draws = svg.wanted() || trace.wanted();
   if (any && draws) {
     show_progress("time line of " + full_name(fastest));
-    fastest.forecast = simulate(*fastest.recipe, call.desc, network, {.time_line = true});
+    fastest.forecast = simulate(*fastest.recipe, call.desc, network, {.time_line = true, .link_bytes = svg.wanted()});
   }
   show_progress("");
   if (prints) std::cout << (options.json ? as_json(call, on, ways) + "\n" : as_table(call, on, ways));

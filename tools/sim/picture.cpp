@@ -18,7 +18,7 @@ std::string picture_of(const SimulatedCall& call, const Network& network, const 
   const TimeLine time_line(f);
   const std::string title = heading(call, network);
   const std::string how = fmt::format("{}{}; {}", f.exact ? "" : "approximation: ", f.account, cluster.account());
-  const double width = std::max({cluster.width(), draw::text_width(how), 900.0});
+  const double width = std::max({cluster.width(), draw::text_width(title, 16), draw::text_width(how), 900.0});
   const double cluster_top = kMargin + kHead + 2 * kLine, line_top = cluster_top + cluster.height() + kHead;
 
   draw::Svg svg(width + 2 * kMargin, line_top + kLine + time_line.height() + kMargin, title);

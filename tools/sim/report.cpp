@@ -19,6 +19,7 @@ nlohmann::ordered_json loads_of(const Forecast& f, const Network& n) {
   for (const Forecast::Load& load : f.loads) {
     loads.push_back({{"links", name_of(load.tier)},
                      {"count", load.links},
+                     {"used", load.used},
                      {"bytes", load.bytes},
                      {"busiest", n.describe(load.busiest)},
                      {"busiest_bytes", load.busiest_bytes},
@@ -54,8 +55,8 @@ std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const
                         f.algbw_bytes_per_s / kGiga, f.busbw_bytes_per_s / kGiga);
     if (!f.loads.empty() && f.loads.front().busiest_bytes > 0) {
       const Forecast::Load& most = f.loads.front();
-      text += fmt::format("  {}: {:.0f} bytes, {:.1f} %", network.describe(most.busiest), most.busiest_bytes,
-                          100 * most.utilisation);
+      text += fmt::format("  {}: {:.0f} bytes, {:.1f} % ({} of {} used)", network.describe(most.busiest),
+                          most.busiest_bytes, 100 * most.utilisation, most.used, most.links);
     }
     text += '\n';
     accounts += fmt::format("  {}: {}{}\n", full_name(w), f.exact ? "" : "approximation: ", f.account);

@@ -264,6 +264,30 @@ TEST(Simulate, KeepsEqualsOnTheirRail) {
   EXPECT_GT(part_of(simulate(algorithm(desc.collective, "ring"), desc, n), Tier::LeafUp), 0);
 }
 
+std::size_t at(Tier tier) { return static_cast<std::size_t>(tier); }
+
+/// A ring over hosts leaves each by the NIC of its last rank, and enters by that of its first.
+TEST(Simulate, TellsWhatEachLinkCarries_OfRanksAlikeToo) {
+  const Network n = one_switch(host_model("dgx-h100"), 4);
+  const CollectiveDesc desc = call(Collective::AllGather, 8'000);
+  const Recipe ring = algorithm(desc.collective, "ring");
+  EXPECT_TRUE(simulate(ring, desc, n).link_bytes[at(Tier::NicOut)].empty()) << "not asked for";
+  for (const bool every_rank : {true, false}) {
+    const Forecast f = simulate(ring, desc, n, {.every_rank = every_rank, .link_bytes = true});
+    EXPECT_EQ(f.simulated_ranks, every_rank ? 32 : 8);
+    for (int nic = 0; nic < 32; ++nic) {
+      const auto i = static_cast<std::size_t>(nic);
+      EXPECT_DOUBLE_EQ(f.link_bytes[at(Tier::NicOut)][i], nic % 8 == 7 ? 31 * 32'000 : 0) << nic;
+      EXPECT_DOUBLE_EQ(f.link_bytes[at(Tier::NicIn)][i], nic % 8 == 0 ? 31 * 32'000 : 0) << nic;
+      EXPECT_DOUBLE_EQ(f.link_bytes[at(Tier::RankOut)][i], nic % 8 == 7 ? 0 : 31 * 32'000) << nic;
+    }
+    EXPECT_TRUE(f.link_bytes[at(Tier::Memory)].empty()) << "a switch, which never limits";
+    const auto out = std::ranges::find(f.loads, Tier::NicOut, &Forecast::Load::tier);
+    ASSERT_NE(out, f.loads.end());
+    EXPECT_EQ(out->used, 4);
+  }
+}
+
 TEST(Simulate, GivesATimeLine_ThatEndsWhenTheCallDoes) {
   const Network n = one_switch(host_model("dgx-h100"), 2);
   const CollectiveDesc desc = call(Collective::AllReduce, 64'000);
