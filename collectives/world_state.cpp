@@ -45,19 +45,29 @@ void require_known(const Config& config) {
   }
 }
 
+/// Of the rule's collective, or of any where it is for all.
+[[noreturn]] void reject_algorithm(const std::string& text, const Rule& rule,
+                                   const std::vector<std::string>& transports) {
+  std::set<std::string_view> names{kHierarchical};
+  for (const Algorithm& a : all_algorithms()) {
+    if (rule.collective == "*" || rule.collective == name_of(a.collective)) names.insert(a.name);
+  }
+  const std::string problem = rule.collective == "*"
+                                  ? fmt::format("no algorithm is called '{}'; there are", rule.algorithm)
+                                  : fmt::format("{} has no algorithm '{}'; it has", rule.collective, rule.algorithm);
+  throw Error(Code::InvalidArgument, fmt::format("rule '{}': {} {}, and the transports' own: {}", text, problem,
+                                                 fmt::join(names, ", "), fmt::join(transports, ", ")));
+}
+
 /// A rule with a name that nobody has would leave nothing for the calls that it is for.
 void require_known_rule(const std::string& text, const std::vector<std::string>& transports) {
   const Rule rule = Rule::parse(text);
   const auto known = [&](const std::string& name) { return std::ranges::find(transports, name) != transports.end(); };
-  const auto algorithms = all_algorithms();
-  if (rule.algorithm != "*" && rule.algorithm != kHierarchical && !known(rule.algorithm) &&
-      std::ranges::find(algorithms, rule.algorithm, &Algorithm::name) == algorithms.end()) {
-    std::set<std::string_view> names;
-    for (const Algorithm& a : algorithms) names.insert(a.name);
-    names.insert(kHierarchical);
-    throw Error(Code::InvalidArgument,
-                fmt::format("rule '{}': no algorithm is called '{}'; there are {}, and the transports' own: {}", text,
-                            rule.algorithm, fmt::join(names, ", "), fmt::join(transports, ", ")));
+  const bool is_algorithm = std::ranges::any_of(all_algorithms(), [&](const Algorithm& a) {
+    return a.name == rule.algorithm && (rule.collective == "*" || rule.collective == name_of(a.collective));
+  });
+  if (rule.algorithm != "*" && rule.algorithm != kHierarchical && !known(rule.algorithm) && !is_algorithm) {
+    reject_algorithm(text, rule, transports);
   }
   std::istringstream parts(rule.transport);
   for (std::string name; std::getline(parts, name, '+');) {

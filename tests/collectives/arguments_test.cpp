@@ -278,11 +278,27 @@ TEST(Arguments, AreRefused_WhenARuleNamesNobody) {
       World::create(exchange_alone(), options);
     });
   };
-  EXPECT_THAT(with_rule("all_reduce:0-4KiB:nope"),
-              HasSubstr("no algorithm is called 'nope'; there are bidirectional_ring, "));
+  EXPECT_THAT(with_rule("*:0-4KiB:nope"), HasSubstr("no algorithm is called 'nope'; there are bidirectional_ring, "));
   EXPECT_THAT(with_rule("all_reduce:0-4KiB:ring@nope"), HasSubstr("no transport is called 'nope'; there are inproc, "));
   EXPECT_EQ(with_rule("all_reduce:0-4KiB:ring@shm+tcp"), "no complaint");
   EXPECT_EQ(with_rule("*:0-:*@nccl"), "no complaint");
+}
+
+TEST(Arguments, AreRefused_WhenARuleNamesAnAlgorithmOfAnotherCollective) {
+  const auto with_rule = [](const char* rule) {
+    return complaint([&] {
+      WorldOptions options;
+      options.config.tune = {rule};
+      World::create(exchange_alone(), options);
+    });
+  };
+  EXPECT_THAT(with_rule("all_reduce:0-:pairwise"),
+              AllOf(HasSubstr("rule 'all_reduce:0-:pairwise': all_reduce has no algorithm 'pairwise'; it has "),
+                    HasSubstr(", recursive_doubling, "), HasSubstr("the transports' own: inproc, ")));
+  for (const char* rule : {"all_to_all:0-:pairwise", "*:0-:pairwise", "AllReduce:0-:ring", "all_reduce:0-:hierarchical",
+                           "all_reduce:0-:*", "all_reduce:0-:nccl"}) {
+    EXPECT_EQ(with_rule(rule), "no complaint") << rule;
+  }
 }
 
 }  // namespace

@@ -46,6 +46,36 @@ TEST(DoctorMemory, Fails_WhereALimitLeavesLessThanTheRanksTake) {
   EXPECT_THAT(check_memory(host, four_ranks()).found, HasSubstr("0 B left")) << "more than there is";
 }
 
+TEST(DoctorMemory, Warns_WhereNobodyHasSaidWhatRanksTake) {
+  HostLimits host = ample();
+  host.available_bytes = kGiB / 8;
+  JobShape job = four_ranks();
+  job.rank_bytes.reset();
+  const Finding f = check_memory(host, job);
+  EXPECT_EQ(f.severity, Severity::Warns);
+  EXPECT_EQ(f.found, "128 MiB left for 4 ranks, 256 MiB needed as a guess (the machine has 64 GiB in all)");
+  job.rank_bytes = kRankBytes;
+  EXPECT_EQ(check_memory(host, job).severity, Severity::Fails);
+}
+
+TEST(DoctorMemory, Warns_WhereSwapSpaceTakesTheRest_AsFarAsTheGroupMayHaveIt) {
+  HostLimits host = ample();
+  host.group_memory = Room{3 * kGiB, 0, "/sys/fs/cgroup/memory.max"};
+  host.swap_bytes = kGiB;
+  const Finding f = check_memory(host, four_ranks());
+  EXPECT_EQ(f.severity, Severity::Warns);
+  EXPECT_THAT(f.found, HasSubstr("; 1 GiB of swap space take more)"));
+  EXPECT_THAT(f.cure, HasSubstr("--mem"));
+  host.swap_bytes = kGiB - 1;
+  EXPECT_EQ(check_memory(host, four_ranks()).severity, Severity::Fails);
+  host.swap_bytes = kGiB;
+  host.group_swap = Room{0, 0, "/sys/fs/cgroup/memory.swap.max"};
+  EXPECT_EQ(check_memory(host, four_ranks()).severity, Severity::Fails);
+  host.available_bytes = 2 * kGiB;  // less still, but the machine has swap space for it: the group has not
+  host.swap_bytes = 2 * kGiB;
+  EXPECT_THAT(check_memory(host, four_ranks()).found, HasSubstr("3 GiB left for 4 ranks"));
+}
+
 TEST(DoctorMemory, Fails_WhereTheMachineHasLess_OrMayPromiseLess) {
   HostLimits host = ample();
   host.available_bytes = kGiB;
@@ -81,11 +111,11 @@ TEST(DoctorDescriptors, GrowWithRanksHereElsewhereAndNetworks) {
   EXPECT_EQ(descriptors_needed({.ranks = 2, .ranks_here = 1, .hosts = 2, .networks = 4}) - one, 7u);
 }
 
-TEST(DoctorDescriptors, Fails_AndSaysWhoCanRaiseTheLimit) {
+TEST(DoctorDescriptors, Warns_AndSaysWhoCanRaiseTheLimit) {
   HostLimits host = ample();
   const JobShape large{.ranks = 512, .ranks_here = 8, .hosts = 64, .networks = 2};
   const Finding hard = check_descriptors(host, large);
-  EXPECT_EQ(hard.severity, Severity::Fails);
+  EXPECT_EQ(hard.severity, Severity::Warns);
   EXPECT_THAT(hard.cure, AllOf(HasSubstr("the hard limit is 1024"), HasSubstr("LimitNOFILE=")));
   host.descriptors.hard = 1 << 20;
   EXPECT_THAT(check_descriptors(host, large).cure, HasSubstr("ulimit -n 2"));
@@ -93,11 +123,25 @@ TEST(DoctorDescriptors, Fails_AndSaysWhoCanRaiseTheLimit) {
   EXPECT_EQ(check_descriptors(host, large).severity, Severity::Fine);
 }
 
-TEST(DoctorTasks, Fails_WhereTheGroupOrTheUserMayNotStartThem) {
+/// Each rank gives three to one that leads, and has a connection to it.
+TEST(DoctorDescriptors, Fails_WhereTheRanksOfAHostCannotMeet) {
+  HostLimits host = ample();
+  const JobShape eight{.ranks = 8, .ranks_here = 8};
+  host.descriptors.soft = 33;
+  EXPECT_EQ(check_descriptors(host, eight).severity, Severity::Warns);
+  host.descriptors.soft = 32;
+  const Finding f = check_descriptors(host, eight);
+  EXPECT_EQ(f.severity, Severity::Fails);
+  EXPECT_THAT(f.found, HasSubstr("32 for each rank (ulimit -n), 32 needed for the ranks of this host to meet"));
+  EXPECT_EQ(check_descriptors(host, {.ranks = 8, .ranks_here = 1, .hosts = 8}).severity, Severity::Warns)
+      << "nobody to meet";
+}
+
+TEST(DoctorTasks, Warns_WhereTheGroupOrTheUserMayNotStartThemAll) {
   HostLimits host = ample();
   host.group_tasks = Room{100, 90, "/sys/fs/cgroup/pids.max"};
   const Finding group = check_tasks(host, four_ranks());
-  EXPECT_EQ(group.severity, Severity::Fails);
+  EXPECT_EQ(group.severity, Severity::Warns);
   EXPECT_THAT(group.found, HasSubstr("/sys/fs/cgroup/pids.max allows 100, 90 run"));
   host.group_tasks->used = 80;
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine);
@@ -106,11 +150,26 @@ TEST(DoctorTasks, Fails_WhereTheGroupOrTheUserMayNotStartThem) {
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine) << "exactly enough";
   host.user_tasks = 85;
   const Finding user = check_tasks(host, four_ranks());
-  EXPECT_EQ(user.severity, Severity::Fails);
+  EXPECT_EQ(user.severity, Severity::Warns);
   EXPECT_THAT(user.found, HasSubstr("100 for this user (ulimit -u), 85 run"));
   EXPECT_THAT(user.cure, HasSubstr("nproc"));
   host.is_root = true;
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fine) << "the limit does not bind root";
+}
+
+TEST(DoctorTasks, Fails_WhereNotEveryRankCanStartOne) {
+  HostLimits host = ample();
+  host.group_tasks = Room{100, 97, "/sys/fs/cgroup/pids.max"};
+  EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Warns) << "three, and the doctor's own";
+  host.group_tasks->used = 98;
+  EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fails);
+  EXPECT_EQ(check_tasks(host, {}).severity, Severity::Warns) << "who is alone needs none";
+  host.group_tasks->used = 90;
+  host.tasks.soft = 50;
+  host.user_tasks = 60;
+  const Finding user = check_tasks(host, four_ranks());
+  EXPECT_EQ(user.severity, Severity::Fails) << "the worse of the two";
+  EXPECT_THAT(user.found, HasSubstr("50 for this user (ulimit -u), 60 run"));
 }
 
 TEST(DoctorMappings, Warns_OfAddressSpaceAndOfLockedMemoryForRdma) {

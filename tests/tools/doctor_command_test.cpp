@@ -69,13 +69,85 @@ TEST(SinewInfoDoctor, EndsWithOneAndACure_WhereAJobWouldFail) {
   EXPECT_EQ(memory.exit_code, 1);
   EXPECT_THAT(memory.out,
               AllOf(HasSubstr("fails  memory: "), HasSubstr("\n       cure: "), HasSubstr("\nfails: 1 would")));
-  const Outcome descriptors = run_program({"sh", "-c", "ulimit -Sn 40; exec " SINEW_INFO " doctor --json"});
-  EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
-  const Json report = Json::parse(descriptors.out);
+  EXPECT_THAT(memory.out, HasSubstr("ok     world: not tried, as these fail: memory\n"));
+  const Json report = Json::parse(run_program({SINEW_INFO, "doctor", "--memory", "1000000GiB", "--json"}).out);
   expect_keys(report);
   EXPECT_EQ(report.at("ok"), false);
-  EXPECT_EQ(report.at("findings").at(0).at("what"), "descriptors");
-  EXPECT_THAT(report.at("findings").at(0).at("cure").get<std::string>(), HasSubstr("ulimit -n "));
+  EXPECT_EQ(report.at("findings").at(0).at("what"), "memory");
+  EXPECT_THAT(report.at("findings").at(0).at("cure").get<std::string>(), HasSubstr("fewer ranks"));
+}
+
+/// What ranks may do with so many descriptors is what the world's check finds.
+TEST(SinewInfoDoctor, WarnsOfFewDescriptors_AndFailsWhereRanksCannotMeet) {
+  const std::string doctor = SINEW_INFO " doctor";
+  const Outcome few = run_script(2, "ulimit -Sn 64; exec " + doctor);
+  EXPECT_EQ(few.exit_code, 0) << few.out << few.err;
+  EXPECT_THAT(few.out, AllOf(HasSubstr("warns  descriptors: 64 for each rank (ulimit -n), which may need "),
+                             HasSubstr("cure: ulimit -n "), HasSubstr("ok     world: the ranks meet")));
+  const Outcome too_few = run_script(8, "ulimit -Sn 32; exec " + doctor, {"--on-failure", "continue"});
+  EXPECT_EQ(too_few.exit_code, 1) << too_few.out << too_few.err;
+  EXPECT_THAT(too_few.out,
+              AllOf(HasSubstr("fails  descriptors: 32 for each rank (ulimit -n), 32 needed for the ranks of this host"),
+                    HasSubstr("ok     world: not tried, as these fail: descriptors")));
+}
+
+/// Some that pass the check of the limit, and are too few for a World.
+TEST(SinewInfoDoctor, FailsWithTheWorldsWords_WhereDescriptorsEnd) {
+  const Outcome o = run_script(8, "ulimit -Sn 36; exec " SINEW_INFO " doctor", {"--on-failure", "continue"});
+  EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("warns  descriptors: "), HasSubstr("fails  world: the ranks cannot form one: "),
+                           HasSubstr("ulimit -n")));
+}
+
+/// The job's own calls are what the exit code speaks of.
+TEST(SinewInfoDoctor, FailsWhereARuleLeavesNothingToRun) {
+  const auto examined = [](const std::string& rules) {
+    return run_program({"env", "SINEW_TUNE=" + rules, SINEW_RUN, "-n", "2", SINEW_INFO, "doctor"});
+  };
+  const Outcome gpu = examined("all_gather:0-:ring,all_reduce:1KiB-:ring@nccl");
+  EXPECT_EQ(gpu.exit_code, 1) << gpu.out << gpu.err;
+  EXPECT_THAT(gpu.out, AllOf(HasSubstr("fails  world: the ranks form one, and refuse calls: "
+                                       "all_reduce(f32, sum, count 256): nothing can run it on these 2 ranks under the "
+                                       "user's rule all_reduce:1024-:ring@nccl"),
+                             HasSubstr("other rules in SINEW_TUNE"), HasSubstr("fails: 1 would fail a job")));
+  const Outcome other = examined("all_reduce:0-:pairwise");
+  EXPECT_EQ(other.exit_code, 1) << other.out << other.err;
+  EXPECT_THAT(other.out, HasSubstr("all_reduce has no algorithm 'pairwise'; it has "));
+  const Outcome every = examined("*:1KiB-:*@nccl");
+  EXPECT_EQ(every.exit_code, 1) << every.out << every.err;
+  EXPECT_THAT(every.out, HasSubstr("refuse calls: all_reduce("));
+}
+
+TEST(SinewInfoDoctor, IsContentWithRulesThatLeaveSomething) {
+  for (const char* rules : {"all_reduce:0-4KiB:recursive_doubling,*:1MiB-:*@shm",
+                            "all_gather_v:3-:ring,gather_v:0-1KiB:*,all_to_all_v:0-:*", "*:1KiB-:ring",
+                            "all_reduce:0-7:ring@nccl", "all_reduce:0-1KiB:ring,all_reduce:0-:ring@tcp", "send:0-:*"}) {
+    const Outcome o =
+        run_program({"env", std::string("SINEW_TUNE=") + rules, SINEW_RUN, "-n", "2", SINEW_INFO, "doctor"});
+    EXPECT_EQ(o.exit_code, 0) << rules << "\n" << o.out << o.err;
+  }
+}
+
+TEST(SinewInfoDoctor, WarnsOfAnInterfaceThatIsNotThere_AndTriesTheOthers) {
+  const Outcome o = run_program({"env", "SINEW_INTERFACE=eth99", SINEW_INFO, "doctor"});
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("warns  interface: SINEW_INTERFACE=eth99: no interface of that name is up here"),
+                           HasSubstr("tcp is left out"), HasSubstr("link: ")));
+}
+
+TEST(SinewInfoDoctor, CountsNoModuleThatIsLeftOut) {
+  const Outcome o = run_program({"env", "SINEW_TRANSPORTS=shm,tcp", SINEW_INFO, "doctor"});
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("ok     transports: modules that can be loaded: shm, tcp; "));
+}
+
+/// As docs/using.md shows it.
+TEST(SinewInfoDoctor, PrintsJsonThatCanBeRead_UnderALauncher) {
+  const Outcome o = run_program({SINEW_RUN, "--no-prefix", "-n", "2", SINEW_INFO, "doctor", "--json"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  const Json report = Json::parse(o.out);
+  EXPECT_EQ(report.at("ranks"), 2);
+  expect_keys(report);
 }
 
 TEST(SinewInfoDoctor, GivesTheSameCodeOnEveryRank_AndOnlyRank0Speaks) {

@@ -3,6 +3,7 @@
 
 #include "../../tools/info/doctor/interface_checks.hpp"
 #include "../../tools/info/doctor/interfaces.hpp"
+#include "../../tools/info/doctor/named_interfaces.hpp"
 #include "doctor_ways.hpp"
 
 namespace sinew::doctor {
@@ -28,6 +29,48 @@ TEST(DoctorInterfaces, AreThoseNamed_WithoutLinkLocalAddresses) {
   EXPECT_EQ(all[2].mtu_bytes, 9000u);
   EXPECT_FALSE(all[3].works) << "no carrier";
   EXPECT_EQ(addresses_of(nics, "eth1,eth2").size(), 1u);
+}
+
+std::vector<Nic> nics_with_one_that_is_down() {
+  std::vector<Nic> nics{{.name = "eth0", .up = true, .addresses = {{"10.0.0.1", 24, false}}},
+                        {.name = "eth1", .up = false, .addresses = {{"10.0.1.1", 24, false}}},
+                        {.name = "eth2", .up = true, .addresses = {{"fe80::1", 64, true}}},
+                        {.name = "ib0", .up = false}};
+  nics[3].rdma.device = "mlx5_0";
+  return nics;
+}
+
+TEST(DoctorNamedInterfaces, AreNoMatter_WhereTheyWork) {
+  const auto nics = nics_with_one_that_is_down();
+  for (const char* names : {"", "eth0", "eth0,", "eth0,mlx5_0"}) {
+    const NamedInterfaces named = look_at_named(nics, names);
+    EXPECT_TRUE(named.any_works) << names;
+    EXPECT_TRUE(named.findings.empty()) << names;
+  }
+}
+
+TEST(DoctorNamedInterfaces, WarnThatTcpIsLeftOut_WhereNoneWorks) {
+  const auto nics = nics_with_one_that_is_down();
+  for (const char* names : {"eth9", "eth1", "eth2", "eth1,eth9", "mlx5_0"}) {
+    const NamedInterfaces named = look_at_named(nics, names);
+    EXPECT_FALSE(named.any_works) << names;
+    ASSERT_EQ(named.findings.size(), 1u) << names;
+    EXPECT_EQ(named.findings[0].severity, Severity::Warns);
+    EXPECT_EQ(named.findings[0].found,
+              fmt::format("SINEW_INTERFACE={}: no interface of that name is up here with an address; tcp is left out",
+                          names));
+    EXPECT_THAT(named.findings[0].cure, HasSubstr("names interfaces that are up: here eth0"));
+  }
+  EXPECT_THAT(look_at_named(nics, "eth1").findings[0].cure, HasSubstr("ip link set eth1 up"));
+  EXPECT_THAT(look_at_named(nics, "eth9").findings[0].cure, testing::Not(HasSubstr("ip link set"))) << "nothing to set";
+}
+
+TEST(DoctorNamedInterfaces, WarnOfThoseThatAreLeftOut_WhereOneWorks) {
+  const NamedInterfaces named = look_at_named(nics_with_one_that_is_down(), "eth1,eth0,eth9");
+  EXPECT_TRUE(named.any_works);
+  ASSERT_EQ(named.findings.size(), 1u);
+  EXPECT_EQ(named.findings[0].found,
+            "SINEW_INTERFACE=eth1,eth0,eth9: left out, as not up here with an address: eth1, eth9");
 }
 
 TEST(DoctorInterfaces, LinkThoseOfOneNetwork_ElseWhatARouterMayJoin) {

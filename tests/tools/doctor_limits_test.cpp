@@ -43,6 +43,9 @@ void record_unified(const Tree& tree) {
   tree.put(job + "cpu.max", "250000 100000");
   tree.put("sys/fs/cgroup/system.slice/memory.max", std::to_string(100 * kGiB));
   tree.put("sys/fs/cgroup/system.slice/memory.current", std::to_string(98 * kGiB));
+  tree.put(job + "memory.swap.max", "1000");
+  tree.put(job + "memory.swap.current", "400");
+  tree.put("sys/fs/cgroup/system.slice/memory.swap.max", "max");
   tree.put("sys/fs/cgroup/system.slice/pids.max", "4915");
   tree.put("sys/fs/cgroup/system.slice/pids.current", "115");
 }
@@ -57,6 +60,7 @@ TEST(DoctorCgroups, TakeTheLevelThatLeavesLeast_OfVersion2) {
   const auto of_job = Cgroups(tree.root()).memory();
   ASSERT_TRUE(of_job.has_value());
   EXPECT_EQ(of_job->left(), 5 * kGiB) << "files that nobody has used lately are given back";
+  EXPECT_EQ(groups.swap()->left(), 600u);
   EXPECT_EQ(groups.tasks(), (Room{4915, 115, tree.at("sys/fs/cgroup/system.slice/pids.max")}));
   ASSERT_TRUE(groups.cpu().has_value());
   EXPECT_DOUBLE_EQ(groups.cpu()->cores, 2.5);
@@ -84,6 +88,7 @@ TEST(DoctorCgroups, ReadVersion1_WhereAContainerSeesItsOwnGroupOnly) {
   record_version1(tree);
   const Cgroups groups(tree.root());
   EXPECT_EQ(groups.memory(), (Room{2 * kGiB, kGiB, tree.at("sys/fs/cgroup/memory/memory.limit_in_bytes")}));
+  EXPECT_FALSE(groups.swap().has_value()) << "limited with memory, if at all";
   EXPECT_EQ(groups.tasks()->left(), 2u);
   ASSERT_TRUE(groups.cpu().has_value());
   EXPECT_DOUBLE_EQ(groups.cpu()->cores, 1.5);
@@ -119,7 +124,7 @@ TEST(DoctorHostLimits, AreReadFromTheKernelsFiles) {
   record_unified(tree);
   tree.put("proc/meminfo",
            "MemTotal:       16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\nCommitLimit:  4096 kB\n"
-           "Committed_AS:  1024 kB\nHugetlb:  2048 kB");
+           "Committed_AS:  1024 kB\nHugetlb:  2048 kB\nSwapTotal: 4 kB\nSwapFree: 3 kB");
   tree.put("proc/self/limits",
            "Limit                     Soft Limit           Hard Limit           Units     \n"
            "Max locked memory         65536                unlimited            bytes     \n"
@@ -142,6 +147,8 @@ TEST(DoctorHostLimits, AreReadFromTheKernelsFiles) {
   EXPECT_EQ(host.commit_bytes, 4096u * 1024);
   EXPECT_EQ(host.committed_bytes, 1024u * 1024);
   EXPECT_EQ(host.huge_bytes, 2048u * 1024);
+  EXPECT_EQ(host.swap_bytes, 3u * 1024);
+  EXPECT_EQ(host.group_swap->most, 1000u);
   EXPECT_EQ(host.descriptors, (ProcessLimit{1024, 524288}));
   EXPECT_EQ(host.tasks, (ProcessLimit{127, 128}));
   EXPECT_EQ(host.user_tasks, 6u) << "of this user, and no link to oneself twice";

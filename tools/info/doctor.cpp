@@ -12,6 +12,7 @@
 #include "../progress.hpp"
 #include "commands.hpp"
 #include "doctor/examination.hpp"
+#include "doctor/job_shape.hpp"
 #include "doctor/report.hpp"
 
 namespace sinew::tools {
@@ -41,13 +42,13 @@ Config own_config() {
   return config;
 }
 
-doctor::Diagnosis examined(const Launch& launch, const Config& config, std::uint64_t rank_bytes) {
+doctor::Diagnosis examined(const Launch& launch, const Config& config, std::optional<std::uint64_t> rank_bytes) {
   Rounds rounds(launch.exchange.rank == 0);
   return doctor::examine(launch, config, rank_bytes, [&](int round, int of) { rounds.show(round, of); });
 }
 
 /// Examines, and prints where this is rank 0. The exit code.
-int examine_and_print(const InfoOptions& options, std::uint64_t rank_bytes) {
+int examine_and_print(const InfoOptions& options, std::optional<std::uint64_t> rank_bytes) {
   const Config config = own_config();
   const Launch launch = exchange_from_environment(config);
   const doctor::Diagnosis diagnosis = examined(launch, config, rank_bytes);
@@ -64,10 +65,15 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
   static std::string memory = format_bytes(doctor::kRankBytes);
   CLI::App* command =
       app.add_subcommand("doctor", "What would fail or slow a job on these hosts, and what to do about it");
-  command->add_option("--memory", memory, "that each rank of the job will take, such as 8GiB")->capture_default_str();
+  command
+      ->add_option("--memory", memory,
+                   "that each rank of the job will take, such as 8GiB: too little fails; what is taken without this "
+                   "option is a guess, and too little warns")
+      ->capture_default_str();
   command->footer(
       "Exit code 1 on every rank if a job would fail; warnings leave it 0.\n\n"
-      "--json prints one object whose keys are always there, null or \"\" where there is nothing to say:\n"
+      "--json prints one object (under sinew-run --no-prefix, or each line of it has its rank before it) whose keys "
+      "are always there, null or \"\" where there is nothing to say:\n"
       "  ok        no finding fails\n"
       "  version   of sinew; ranks: how many; hosts: their names\n"
       "  findings  the worst first: severity (ok, warns, fails), what (which check), found, cure, hosts (none: the "
@@ -76,8 +82,9 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
       "routed,\n"
       "            mtu_bytes, state (unreachable, small_only, carries), why, tries, round_trip_us, bytes_per_s,\n"
       "            passing_bytes (small_only: the longest packets that arrive)\n");
-  command->callback([&options, &exit_code] {
-    const std::uint64_t rank_bytes = parse_bytes(memory);
+  command->callback([&options, &exit_code, command] {
+    std::optional<std::uint64_t> rank_bytes;
+    if (command->count("--memory") > 0) rank_bytes = parse_bytes(memory);
     try {
       exit_code = examine_and_print(options, rank_bytes);
     } catch (const Error& error) {

@@ -18,6 +18,7 @@
 #include "../call_rules.hpp"
 #include "../in_a_job.hpp"
 #include "../network_options.hpp"
+#include "../sized_call.hpp"
 #include "../whole_number.hpp"
 #include "commands.hpp"
 #include "imagined_plan.hpp"
@@ -51,13 +52,8 @@ std::string names(const Range& all) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-struct DescribedCall {
-  CollectiveDesc desc;
-  std::vector<std::uint64_t> counts;  ///< what desc refers to
-};
-
-/// The call that has buffers of so many bytes, by the size that tools print; of the v-forms with equal parts.
-DescribedCall describe(const PlanOptions& options, int ranks) {
+/// The call that has buffers of so many bytes.
+SizedCall describe(const PlanOptions& options, int ranks) {
   const auto collective = collective_from_name(options.collective);
   const auto dtype = dtype_from_name(options.dtype);
   const auto op = reduce_op_from_name(options.op);
@@ -85,22 +81,15 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
   if (const auto fault = fault_of(*collective, *dtype, *op, *codec))
     throw Error(Code::InvalidArgument, fmt::format("{}: {}", fault->option, fault->problem));
   const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
-  DescribedCall call{
-      {.collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec, .count = 1}, {}};
-  const std::uint64_t one = std::max<std::uint64_t>(call.desc.bytes(ranks), 1);
-  call.desc.count = bytes / one;
+  const CollectiveDesc what{
+      .collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec};
+  const std::uint64_t one = smallest_bytes(what, ranks);
   if (bytes > 0 && bytes < one) {
     throw Error(Code::InvalidArgument,
                 fmt::format("{} of {}: expected {} at least, an element for each of {} rank{}", options.collective,
                             options.bytes, format_bytes(one), ranks, ranks == 1 ? "" : "s"));
   }
-  if (has_local_counts(*collective)) call.desc.largest_bytes = bytes;
-  if (has_shared_counts(*collective)) {
-    const auto parts = static_cast<std::size_t>(ranks);
-    call.counts.assign(parts, bytes / size_of(*dtype) / parts);
-    call.desc.counts = call.counts;
-  }
-  return call;
+  return sized_call(what, bytes, ranks);
 }
 
 /// Alone there is nothing to choose: the launcher beside this program makes a job of so many ranks of it.
@@ -121,7 +110,7 @@ DescribedCall describe(const PlanOptions& options, int ranks) {
 
 void print_on_cluster(const PlanOptions& options, bool json) {
   const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
-  DescribedCall call;
+  SizedCall call;
   const ImaginedPlan found = plan_on(imagined, [&](int ranks) {
     call = describe(options, ranks);
     return call.desc;
@@ -166,7 +155,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
     if (command->count("--ranks") > 0 && world.size() != plan.ranks)
       throw Error(Code::InvalidArgument,
                   fmt::format("-n {}: this job has {} ranks; -n is for outside of a job", plan.ranks, world.size()));
-    const DescribedCall call = describe(plan, world.size());
+    const SizedCall call = describe(plan, world.size());
     const Plan chosen = world.communicator().plan(call.desc);
     if (world.rank() != 0) return;
     const std::size_t held = world.communicator().memory_bytes();

@@ -84,8 +84,11 @@ std::vector<Finding> check_modules(std::span<const HostRecord> records, std::spa
     }
   }
   if (found.empty()) {
-    found.push_back({Severity::Fine, "transports",
-                     fmt::format("{}{}", fmt::join(names, ", "), hosts.size() > 1 ? ", on all hosts" : "")});
+    found.push_back(
+        {Severity::Fine, "transports",
+         fmt::format("modules that can be loaded{}: {}; `sinew-info transports` says which of them work here",
+                     hosts.size() > 1 ? ", on all hosts" : "",
+                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
   }
   return found;
 }

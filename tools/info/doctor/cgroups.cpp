@@ -110,6 +110,11 @@ std::optional<Room> Cgroups::memory() const {
   });
 }
 
+std::optional<Room> Cgroups::swap() const {
+  return tightest(levels("memory").folders, "memory.swap.max",
+                  [](const fs::path& folder) { return number_in(folder / "memory.swap.current").value_or(0); });
+}
+
 std::optional<Room> Cgroups::tasks() const {
   return tightest(levels("pids").folders, "pids.max",
                   [](const fs::path& folder) { return number_in(folder / "pids.current").value_or(0); });

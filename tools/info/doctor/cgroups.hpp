@@ -33,6 +33,8 @@ class Cgroups {
 
   /// Bytes; what the kernel would give back at once (files that nobody has used lately) is not used.
   std::optional<Room> memory() const;
+  /// Bytes of swap space; of version 1, which limits it together with memory, not known.
+  std::optional<Room> swap() const;
   /// Processes and threads.
   std::optional<Room> tasks() const;
   std::optional<Quota> cpu() const;

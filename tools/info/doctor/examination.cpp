@@ -4,9 +4,11 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
@@ -56,7 +58,7 @@ Job job_of(std::vector<RankRecord> ranks) {
   return job;
 }
 
-JobShape shape_of(const Job& job, int host, int networks, std::uint64_t rank_bytes) {
+JobShape shape_of(const Job& job, int host, int networks, std::optional<std::uint64_t> rank_bytes) {
   const std::string& id = job.host_id(job.leaders[static_cast<std::size_t>(host)]);
   CoreCount cores;
   JobShape shape{.ranks = static_cast<int>(job.ranks.size()),
@@ -133,6 +135,11 @@ void judge_trial(const Launch& launch, const Config& config, const Job& job, std
     found.push_back({Severity::Fine, "world", "the ranks meet and pass a barrier, with the variables that are set"});
   }
   for (const TrialFault& fault : faults) {
+    if (fault.rank == kAllRanks) {
+      found.push_back({Severity::Fails, "world", fmt::format("the ranks form one, and refuse calls: {}", fault.why),
+                       "other rules in SINEW_TUNE; without it, `sinew-info plan` shows what can run such a call"});
+      continue;
+    }
     const int leader = job.leader_of(fault.rank);
     found.push_back({Severity::Fails,
                      "world",
@@ -142,16 +149,29 @@ void judge_trial(const Launch& launch, const Config& config, const Job& job, std
   }
 }
 
+/// What fails already would fail here again, and take a timeout to do so.
+Finding untried_world(std::span<const Finding> findings) {
+  std::vector<std::string_view> failing;
+  for (const Finding& f : findings) {
+    if (f.severity == Severity::Fails && std::ranges::find(failing, f.what) == failing.end()) failing.push_back(f.what);
+  }
+  return {Severity::Fine, "world", fmt::format("not tried, as these fail: {}", fmt::join(failing, ", "))};
+}
+
 }  // namespace
 
-Diagnosis examine(const Launch& launch, const Config& config, std::uint64_t rank_bytes, const ShowRound& show) {
+Diagnosis examine(const Launch& launch, const Config& config, std::optional<std::uint64_t> rank_bytes,
+                  const ShowRound& show) {
   const Exchange& exchange = launch.exchange;
   std::vector<RankRecord> ranks;
   for (const Bytes& bytes : exchange.all_gather(to_bytes(record_of_this_rank(config)))) {
     ranks.push_back(rank_record_from(bytes));
   }
   Diagnosis diagnosis{.ranks = exchange.size, .hosts = {}, .findings = check_versions(ranks), .links = {}};
-  if (would_fail(diagnosis.findings)) return diagnosis;
+  if (would_fail(diagnosis.findings)) {
+    diagnosis.findings.push_back(untried_world(diagnosis.findings));
+    return diagnosis;
+  }
   const Job job = job_of(std::move(ranks));
   diagnosis.hosts = job.hosts;
 
@@ -180,7 +200,11 @@ Diagnosis examine(const Launch& launch, const Config& config, std::uint64_t rank
   const auto reports = of_leaders(job, exchange.all_gather(host < 0 ? Bytes{} : to_bytes(report)), host_report_from);
   judge(job, records, reports, diagnosis);
   server.reset();
-  if (!would_fail(diagnosis.findings)) judge_trial(launch, config, job, diagnosis.findings);
+  if (would_fail(diagnosis.findings)) {
+    diagnosis.findings.push_back(untried_world(diagnosis.findings));
+  } else {
+    judge_trial(launch, config, job, diagnosis.findings);
+  }
   diagnosis.findings = merged(diagnosis.findings);
   return diagnosis;
 }

@@ -69,11 +69,13 @@ HostLimits read_host_limits(const fs::path& root) {
   HostLimits host;
   const Cgroups groups(root);
   host.group_memory = groups.memory();
+  host.group_swap = groups.swap();
   host.group_tasks = groups.tasks();
   host.group_cpu = groups.cpu();
   const fs::path memory = root / "proc/meminfo";
   host.memory_bytes = labelled(memory, "MemTotal:").value_or(0) * kKib;
   host.available_bytes = labelled(memory, "MemAvailable:").value_or(0) * kKib;
+  host.swap_bytes = labelled(memory, "SwapFree:").value_or(0) * kKib;
   host.huge_bytes = labelled(memory, "Hugetlb:").value_or(0) * kKib;
   host.commit_bytes = labelled(memory, "CommitLimit:").value_or(0) * kKib;
   host.committed_bytes = labelled(memory, "Committed_AS:").value_or(0) * kKib;

@@ -19,10 +19,12 @@ struct ProcessLimit {
 /// What a host grants to this process, as the kernel's files say; 0 and empty: they do not.
 struct HostLimits {
   std::optional<Room> group_memory;
+  std::optional<Room> group_swap;
   std::optional<Room> group_tasks;
   std::optional<Quota> group_cpu;
   std::uint64_t memory_bytes = 0;     ///< of the machine
   std::uint64_t available_bytes = 0;  ///< of those, without swapping
+  std::uint64_t swap_bytes = 0;       ///< free, of swap space
   std::uint64_t huge_bytes = 0;       ///< reserved as huge pages, which sinew does not take
   std::uint64_t commit_bytes = 0;     ///< that may be promised in all
   std::uint64_t committed_bytes = 0;

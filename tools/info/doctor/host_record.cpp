@@ -1,11 +1,14 @@
 #include "host_record.hpp"
 
+#include <algorithm>
+
 #include <sinew/core/error.hpp>
 #include <sinew/core/wire.hpp>
 #include <sinew/topology/network_interfaces.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "lists.hpp"
+#include "named_interfaces.hpp"
 
 namespace sinew::doctor {
 
@@ -14,9 +17,16 @@ HostRecord record_of_this_host(const Config& config) {
   std::vector<Unseen> unseen;
   std::vector<Nic> nics = read_network_interfaces(unseen);
   add_sysfs("/sys", nics);
-  record.addresses = addresses_of(nics, config.interface);
+  NamedInterfaces named = look_at_named(nics, config.interface);
+  record.addresses = addresses_of(nics, named.any_works ? config.interface : "");  // as ranks' connections for control
+  record.findings = std::move(named.findings);
   try {
     for (const std::string& name : module_names(config)) {
+      const std::vector<std::string>& wanted = config.transports;
+      if (!wanted.empty() && std::ranges::find(wanted, name) == wanted.end()) {
+        record.modules.push_back({name, false, "left out by SINEW_TRANSPORTS"});
+        continue;
+      }
       Module* module = find_module(name, config);
       const Availability available = module == nullptr ? Availability{false, "not found"} : module->available();
       record.modules.push_back({name, available.ok, available.reason});

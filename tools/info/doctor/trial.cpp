@@ -10,6 +10,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/wire.hpp>
 
+#include "rule_trial.hpp"
+
 namespace sinew::doctor {
 namespace {
 
@@ -68,9 +70,12 @@ class Rounds {
 
 std::vector<TrialFault> try_world(const Launch& launch, const Config& config) {
   Rounds rounds(launch.exchange);
+  std::vector<TrialFault> refused;
   try {
     World world = World::create(rounds.exchange(), {.config = config, .secret = launch.secret});
     world.communicator().barrier().wait().require();
+    // Equal on all ranks, as their choices are.
+    for (const std::string& why : refused_by_rules(world.communicator(), config)) refused.push_back({kAllRanks, why});
     rounds.end(Word::IsDone, "");
   } catch (const std::exception& error) {
     try {
@@ -80,7 +85,8 @@ std::vector<TrialFault> try_world(const Launch& launch, const Config& config) {
       rounds.add({launch.exchange.rank, lost.what()});
     }
   }
-  return rounds.faults();
+  std::vector<TrialFault> faults = rounds.faults();
+  return faults.empty() ? refused : faults;
 }
 
 }  // namespace sinew::doctor
