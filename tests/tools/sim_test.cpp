@@ -78,6 +78,12 @@ TEST(SinewSim, TakesAMachineFromAFile_AndHostsThatAreUnequal) {
   EXPECT_EQ(nlohmann::json::parse(uneven.out)["ranks"], 8);
 }
 
+/// A ring leaves each of four hosts of eight NICs by one.
+TEST(SinewSim, SaysHowManyLinksAreUsed) {
+  EXPECT_THAT(sim({"all_reduce", "1MiB", "--cluster", "dgx-h100x4", "--algorithm", "ring"}).out,
+              HasSubstr("% (4 of 32 used)\n"));
+}
+
 TEST(SinewSim, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const std::vector<std::string>& arguments) {
     const Outcome o = sim(arguments);

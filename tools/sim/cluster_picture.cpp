@@ -21,7 +21,7 @@ constexpr double kSpineY = 24, kLeafY = 90, kNicY = 210, kRankY = 270, kInnerY =
 constexpr double kHalf = 11;                                                           // of a part's height
 constexpr double kHostTop = 178, kHostBottom = 352;
 constexpr double kWays = 2.5;  // each way beside the other
-constexpr double kRow = 17, kTableWidth = 760;
+constexpr double kRow = 17, kTableWidth = 780;
 
 }  // namespace
 
@@ -189,7 +189,7 @@ void ClusterPicture::draw_host(draw::Svg& svg, Point at, std::size_t drawn) cons
 }
 
 void ClusterPicture::draw_table(draw::Svg& svg, Point at) const {
-  constexpr double kName = 0, kLinks = 180, kBytes = 290, kBusiest = 310, kBusiestBytes = 580, kBar = 600, kWidth = 100;
+  constexpr double kName = 0, kLinks = 180, kBytes = 310, kBusiest = 330, kBusiestBytes = 590, kBar = 610, kWidth = 100;
   double y = at.y + kRow;
   svg.text({at.x + kName, y}, "links", "faint");
   svg.text({at.x + kLinks, y}, "used", "faint", Anchor::End);
