@@ -88,6 +88,13 @@ into it no answer; other networks join the hosts" "leave link1 out with SINEW_IN
       wrong "a job runs all the same"
     fi
     ;;
+  no_interface) # of the name that is set: control takes the others, messages have no way
+    make_hosts 2
+    program=(env SINEW_INTERFACE=nix SINEW_TRANSPORTS=tcp "${program[@]}")
+    examine 1,1 1 "warns  interface: SINEW_INTERFACE=nix: no interface of that name is up here" "names interfaces that are up: here link0" \
+      "ok     link: 2 ways carry" "fails  world: the ranks cannot form one: "
+    if on_all "$run" 1,1 env SINEW_INTERFACE=nix "${job[@]}"; then wrong "a job runs all the same"; fi
+    ;;
   cut_off) # the only network, and with it the way to rank 0: nobody can be asked, and nobody waits for ever
     make_hosts 2
     on 1 ip link set link0 down
