@@ -122,8 +122,11 @@ TEST(SimPicture, ColoursEachLinkByItsOwnLoad) {
     }
     EXPECT_EQ(links, int(load["count"])) << load["links"] << ": of two hosts all are drawn";
     EXPECT_EQ(used, int(load["used"])) << load["links"];
-    if (load["links"] == "nic out" || load["links"] == "nic in") EXPECT_EQ(used, 2);
-    if (load["links"] == "rank out") EXPECT_EQ(used, 14);
+    if (load["links"] == "nic out" || load["links"] == "nic in") {
+      EXPECT_EQ(used, 2);
+    } else if (load["links"] == "rank out") {
+      EXPECT_EQ(used, 14);
+    }
   }
   EXPECT_THAT(s.svg, HasSubstr(">2 of 16<"));
 }
