@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,10 +23,7 @@ using sinew::test::only;
 using sinew::test::require;
 using test::bytes_of;
 using test::Small;
-
-std::vector<DataParameter> two_parameters() {
-  return {{.path = "a.weight", .elements = 5, .unit = "a"}, {.path = "b.weight", .elements = 6, .unit = "b"}};
-}
+using test::two_parameters;
 
 TEST(DataParallel, NamesAParameterWhoseValuesDiffer_OnAllRanks) {
   on_threads(3, only("inproc"), [](World& world) {
@@ -224,114 +218,6 @@ TEST(DataParallel, RebuildsBucketsInTheOrderThatRankZeroSaw) {
   });
 }
 
-TEST(DataParallel, RefusesNoSyncInTheMiddleOfAStep) {
-  on_threads(1, only("inproc"), [](World& world) {
-    Small small(world, "ddp", two_parameters());
-    small.data->gradient_ready(1);
-    require(complaint([&] { (void)small.data->no_sync(); }).find("in the middle of a step") != std::string::npos,
-            "refused");
-  });
-}
-
-TEST(DataParallel, KeepsToTheOuterScopeOfTwo) {
-  on_threads(2, only("inproc"), [](World& world) {
-    Small small(world, "ddp", two_parameters());
-    const auto pass = [&] {
-      for (int p = 0; p < 2; ++p) {
-        reinterpret_cast<float*>(small.data->gradient(p).data)[0] += static_cast<float>(1 + world.rank());
-        small.data->gradient_ready(p);
-      }
-      return small.data->finish_backward();
-    };
-    {
-      const auto outer = small.data->no_sync();
-      { const auto inner = small.data->no_sync(); }
-      require(pass().empty(), "summed although the outer scope lives");
-    }
-    const auto owned = pass();
-    require(reinterpret_cast<const float*>(owned[0].gradient.data)[0] == 3.0F, "two passes of 1 and 2, averaged");
-    small.data->updated();
-  });
-}
-
-/// As far as rank `world.rank()` reports before it gives up.
-void give_up_after(DataParallel& data, int reports) {
-  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-  for (int u = 2; u-- > 0 && reports-- > 0;) {
-    data.before_backward(u);
-    reinterpret_cast<float*>(data.gradient(u).data)[0] = 100.0F;
-    data.gradient_ready(u);
-    data.after_backward(u);
-  }
-  data.abandon_step();
-}
-
-void whole_step(DataParallel& data, float gradient) {
-  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-  for (int u = 2; u-- > 0;) {
-    data.before_backward(u);
-    reinterpret_cast<float*>(data.gradient(u).data)[0] += gradient;
-    data.gradient_ready(u);
-    data.after_backward(u);
-  }
-}
-
-/// Wherever ranks are when they do: exchanges that some have started and others not are ended, too.
-TEST(DataParallel, GivesAStepUp_AndLeavesNothingOfIt) {
-  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
-    on_threads(3, only("inproc"), [&](World& world) {
-      DataParallelOptions options{};
-      options.step.buckets = NoBuckets{};
-      options.rebuild_buckets = false;
-      Small small(world, row, two_parameters(), options);
-      DataParallel& data = *small.data;
-      give_up_after(data, 2);
-      give_up_after(data, world.rank());
-      {
-        const auto scope = data.no_sync();
-        whole_step(data, 50.0F);
-        data.abandon_step();
-      }
-      whole_step(data, static_cast<float>(world.rank()));
-      for (const OwnedPart& part : data.finish_backward()) {
-        if (part.first > 0) continue;
-        const float sum = reinterpret_cast<const float*>(part.gradient.data)[0];
-        require(sum == 1.0F, std::string(row) + ": the average of 0, 1 and 2 is 1, not " + std::to_string(sum));
-      }
-      data.updated();
-    });
-  }
-}
-
-/// Rank 0 does not come by itself: its calls, and those on the mesh's own communicators, are where the program has them.
-TEST(DataParallel, LeavesTheMeshsCommunicatorsToItsUser) {
-  on_threads(4, only("inproc"), [](World& world) {
-    Mesh mesh(world.communicator(), Factorisation({{"shard", 2}, {"copies", 2}}));
-    const std::vector<float> memory(64, 1);
-    const std::vector<ConstBuffer> values{bytes_of(memory), bytes_of(memory)};
-    DataParallel data(mesh, {{.path = "a", .elements = 64, .unit = "a"}, {.path = "b", .elements = 64, .unit = "b"}},
-                      values, data_row("hsdp", {"shard", "copies"}),
-                      [&](std::size_t bytes) { return world.allocate(bytes); });
-    for (int step = 0; step < 20; ++step) {
-      for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-      for (int u = 2; u-- > 0;) {
-        data.before_backward(u);
-        auto* g = reinterpret_cast<float*>(data.gradient(u).data);
-        std::fill_n(g, 64, static_cast<float>(world.rank()));
-        data.gradient_ready(u);
-        data.after_backward(u);
-        std::this_thread::sleep_for(std::chrono::microseconds((world.rank() * 7 + step * 3) % 5 * 100));
-        std::vector<float> own(32, 10.0F + static_cast<float>(world.rank()));
-        mesh.along("copies").all_reduce(own, ReduceOp::Sum).get();
-        require(own[0] == 2 * 10.0F + 2 * static_cast<float>(world.rank() % 2) + 2, "the user's own call");
-      }
-      for (const OwnedPart& part : data.finish_backward())
-        require(reinterpret_cast<const float*>(part.gradient.data)[0] == 1.5F, "the average of four ranks");
-      data.updated();
-    }
-  });
-}
-
 TEST(DataParallel, RefusesAxesThatOverlap_AndGroupsThatAreNotThere) {
   on_threads(4, only("inproc"), [](World& world) {
     const std::vector<std::string> groups{"s", "r", "s-r"};
@@ -378,136 +264,6 @@ TEST(DataParallel, RefusesNumbersThatAreNotThere) {
       }
     });
   }
-}
-
-/// The second call does not turn what has happened into a mistake of the caller.
-TEST(DataParallel, GoesOnSayingHowAnExchangeEnded) {
-  on_threads(2, only("inproc"), [](World& world) {
-    Small small(world, "ddp", two_parameters());
-    world.communicator().barrier().get();
-    if (world.rank() == 1) return world.abort("for the test");
-    const auto code_of = [&](const auto& call) {
-      try {
-        call();
-      } catch (const Error& e) {
-        return e.code();
-      }
-      return Code::Ok;
-    };
-    const auto step = [&] {
-      for (int p = 0; p < 2; ++p) small.data->gradient_ready(p);
-      (void)small.data->finish_backward();
-    };
-    for (int again = 0; again < 3; ++again) require(code_of(step) == Code::Aborted, "what it ended with");
-  });
-}
-
-TEST(DataParallel, KeepsOnlyPartsOfGradientsThatAreScattered) {
-  on_threads(2, only("inproc"), [](World& world) {
-    Small small(world, "zero2", two_parameters());
-    std::optional<DataParallel::Scope> scope;
-    scope.emplace(small.data->no_sync());
-    whole_step(*small.data, 1.0F);
-    (void)small.data->finish_backward();
-    scope.reset();
-    whole_step(*small.data, 1.0F);
-    (void)small.data->finish_backward();
-    require(complaint([&] { (void)small.data->gradient(0); }).find("only parts of it are left") != std::string::npos,
-            "refused");
-    small.data->updated();
-    require(small.data->gradient(0).bytes > 0, "the next step's");
-  });
-}
-
-/// However fast the backward pass is: two buckets, unless it says otherwise.
-TEST(DataParallel, BoundsGradientsThatWaitToBeScattered) {
-  on_threads(2, only("inproc"), [](World& world) {
-    std::vector<DataParameter> list;
-    for (int i = 0; i < 16; ++i)
-      list.push_back({.path = "layers." + std::to_string(i), .elements = 1 << 12, .unit = "all"});
-    DataParallelOptions options{};
-    options.step.buckets = NoBuckets{};
-    Small small(world, "zero2", list, options);
-    for (int i = 16; i-- > 0;) {
-      require(small.data->gradient(i).bytes == 4 << 12, "room is made");
-      small.data->gradient_ready(i);
-    }
-    (void)small.data->finish_backward();
-    small.data->updated();
-    require(small.data->held().most_of(Purpose::Underway) <= 2 * (4 << 12), "two at a time");
-  });
-}
-
-TEST(DataParallel, EvaluatesWithoutABackwardPass) {
-  for (const char* row : {"ddp", "zero2", "zero3"}) {
-    on_threads(3, only("inproc"), [&](World& world) {
-      Small small(world, row, two_parameters());
-      DataParallel& data = *small.data;
-      const auto refused = [&](const auto& call, const char* why) {
-        require(complaint(call).find(why) != std::string::npos, std::string(row) + ": " + why);
-      };
-      refused([&] { data.finish_forward(); }, "expected within forward_only()");
-      {
-        const auto scope = data.forward_only();
-        for (int pass = 0; pass < 3; ++pass) {
-          for (int u = 0; u < 2; ++u) {
-            data.before_forward(u);
-            const auto* value = reinterpret_cast<const float*>(data.parameter(u).data);
-            require(std::all_of(value, value + 5, [](float v) { return v == 1.0F; }), row);
-            data.after_forward(u);
-          }
-          data.finish_forward();
-          require(data.held().of(Purpose::Underway) == 0, "all that was gathered is freed");
-        }
-        refused([&] { data.before_backward(0); }, "no backward pass");
-        refused([&] { data.gradient_ready(0); }, "no backward pass");
-        refused([&] { (void)data.finish_backward(); }, "no backward pass");
-      }
-      for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-      for (int u = 2; u-- > 0;) {
-        data.before_backward(u);
-        reinterpret_cast<float*>(data.gradient(u).data)[0] = 1.0F;
-        data.gradient_ready(u);
-        data.after_backward(u);
-      }
-      for (const OwnedPart& part : data.finish_backward())
-        require(reinterpret_cast<const float*>(part.gradient.data)[0] == 1.0F, "a step as ever");
-      data.updated();
-    });
-  }
-}
-
-/// What is gathered stays within its bound while the step runs, also of units that differ, which share no piece.
-TEST(DataParallel, HoldsNoMoreUnderWayThanItMay) {
-  on_threads(2, only("inproc"), [](World& world) {
-    constexpr int kUnits = 12;
-    std::vector<DataParameter> list;
-    std::size_t largest = 0;
-    for (int i = 0; i < kUnits; ++i) {
-      const std::string unit = std::to_string(i);
-      list.push_back({.path = std::string("blocks.") + unit, .elements = 1 << (10 + i % 4), .unit = unit});
-      largest = std::max(largest, static_cast<std::size_t>(list.back().elements) * sizeof(float));
-    }
-    DataParallelOptions options{};
-    options.step.gathered_bytes = static_cast<std::int64_t>(3 * largest);
-    Small small(world, "zero3", list, options);
-    for (int step = 0; step < 3; ++step) {
-      for (int u = 0; u < kUnits; ++u) small.data->before_forward(u), small.data->after_forward(u);
-      for (int u = kUnits; u-- > 0;) {
-        small.data->before_backward(u);
-        (void)small.data->gradient(u);
-        small.data->gradient_ready(u);
-        small.data->after_backward(u);
-      }
-      (void)small.data->finish_backward();
-      small.data->updated();
-      const HeldBytes& held = small.data->held();
-      // The engine's own gradient, and pieces that are taken again for something half as long.
-      const std::size_t most = held.most_of(Purpose::Underway);
-      require(most <= 2 * 4 * largest, "under way: " + std::to_string(most / largest) + " of the largest units");
-      require(held.of(Purpose::Underway) + held.spare <= most, "spare memory is part of it");
-    }
-  });
 }
 
 /// Bytes between steps of mixed-precision Adam, P parameters in bf16 on N ranks, against Rajbhandari et al.

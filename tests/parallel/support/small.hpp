@@ -34,4 +34,9 @@ struct Small {
   std::optional<DataParallel> data;
 };
 
+/// Of two units, "a" and "b".
+inline std::vector<DataParameter> two_parameters() {
+  return {{.path = "a.weight", .elements = 5, .unit = "a"}, {.path = "b.weight", .elements = 6, .unit = "b"}};
+}
+
 }  // namespace sinew::parallel::test
