@@ -57,9 +57,11 @@ constexpr HostModel kModels[] = {
     // NVIDIA DGX H200 datasheet, 2024: as H100 with 4.8 TB/s.
     nvidia("dgx-h200", 900e9, kPci5, 400, 4800e9),
     // AMD EPYC 9654 product page: 12 channels of DDR5-4800; EPYC 9004 series architecture overview: up to four xGMI
-    // links of 16 lanes at 32 GT/s between two sockets. All four are taken; boards that need lanes for devices use three.
+    // links of 16 lanes at 32 GT/s between two sockets. All four are taken; boards that need lanes for devices use
+    // three.
     two_sockets("epyc-2s", 4 * 64e9, 2 * 460.8e9),
-    // Intel ARK, Xeon Platinum 8480+: 8 channels of DDR5-4800, four UPI links at 16 GT/s, of two bytes of data each time.
+    // Intel ARK, Xeon Platinum 8480+: 8 channels of DDR5-4800, four UPI links at 16 GT/s, of two bytes of data each
+    // time.
     two_sockets("xeon-2s", 4 * 32e9, 2 * 307.2e9)};
 
 void check(const std::string& what, double number, double least) {

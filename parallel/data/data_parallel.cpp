@@ -109,6 +109,7 @@ struct DataParallel::State {
   DataParallelOptions options;
   StepMemory memory;
   std::vector<std::string> units;
+  std::vector<std::vector<std::int32_t>> members;  // parameters of each
   std::optional<Phase> synced, unsynced, forward;
   Pass pass = Pass::Whole;
   bool rebuilds = false;
@@ -122,8 +123,15 @@ struct DataParallel::State {
         sharded(parallel::sharded_axis(r)),
         options(o),
         memory(m, parameters, row, std::move(allocate), options) {
-    for (const DataParameter& each : parameters) {
-      if (std::ranges::find(units, each.unit) == units.end()) units.push_back(each.unit);
+    std::map<std::string_view, std::size_t> numbers;
+    for (std::int32_t i = 0; i < std::ssize(parameters); ++i) {
+      const std::string& unit = parameters[at(i)].unit;
+      const auto [number, is_new] = numbers.emplace(unit, units.size());
+      if (is_new) {
+        units.push_back(unit);
+        members.emplace_back();
+      }
+      members[number->second].push_back(i);
     }
     rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
   }
@@ -142,7 +150,7 @@ struct DataParallel::State {
   void run(const StepPlan& plan) {
     const bool gathers = sharded.parameter == Held::Sharded;
     memory.place_gradients(plan.groups);
-    gradient_room = room_for_gradients(plan);
+    gradient_room = room_for_gradients();
     synced.emplace(plan.graph, memory, parameters, units);
     unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
     forward.emplace(forward_half(plan.graph, parameters.size()), memory, parameters, units);
@@ -168,15 +176,11 @@ struct DataParallel::State {
   }
 
   /// Of gradients that are scattered while the engine goes on: those that are being written, and as many under way.
-  std::size_t room_for_gradients(const StepPlan& plan) const {
+  std::size_t room_for_gradients() const {
     if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
     if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
     std::int64_t largest = 0;
-    for (const auto& group : plan.groups) {
-      std::int64_t bytes = 0;
-      for (const std::int32_t p : group) bytes += plan.graph.tensors[at(p)].bytes();
-      largest = std::max(largest, bytes);
-    }
+    for (std::int32_t p = 0; p < std::ssize(parameters); ++p) largest = std::max(largest, memory.gradient_bytes(p));
     return static_cast<std::size_t>(2 * largest);
   }
 
@@ -189,12 +193,12 @@ struct DataParallel::State {
   }
 
   /// What was not reported counts as reported, with what its gradient holds.
-  template <class Which>
-  void report_unused(Phase& phase, const Which& which) {
-    for (std::size_t p = 0; p < phase.gradients.size(); ++p) {
-      if (!which(parameters[p]) || phase.runner.is_complete(phase.gradients[p])) continue;
-      (void)memory.gradient(static_cast<std::int32_t>(p));
-      while (!phase.runner.is_complete(phase.gradients[p])) phase.runner.signal(phase.gradients[p]);
+  void report_unused(Phase& phase, const std::vector<std::int32_t>& of) {
+    for (const std::int32_t p : of) {
+      const std::int32_t signal = phase.gradients[at(p)];
+      if (phase.runner.is_complete(signal)) continue;
+      (void)memory.gradient(p);
+      while (!phase.runner.is_complete(signal)) phase.runner.signal(signal);
     }
   }
 
@@ -256,7 +260,7 @@ void DataParallel::after_backward(std::int32_t unit) {
   Phase& phase = state_->with_backward("after_backward");
   // The exchanges of the units below wait for this one's, so it cannot be left for the end.
   if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
-    state_->report_unused(phase, [&](const DataParameter& p) { return p.unit == state_->units[at(unit)]; });
+    state_->report_unused(phase, state_->members[at(unit)]);
   phase.signal(phase.units_[at(unit)].after_backward);
 }
 
@@ -293,7 +297,9 @@ void DataParallel::finish_forward() {
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
   Phase& phase = state_->with_backward("finish_backward");
-  if (state_->options.unused_are_zero) state_->report_unused(phase, [](const DataParameter&) { return true; });
+  if (state_->options.unused_are_zero) {
+    for (const auto& of_unit : state_->members) state_->report_unused(phase, of_unit);
+  }
   if (state_->pass == Pass::Unsynced) {
     phase.runner.finish();
     return {};

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -45,19 +47,22 @@ double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> 
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
   // On all ranks alike, before any of them communicates.
-  std::vector<Communicator*> ranks;
-  for (const std::string& axes : spread) ranks.push_back(axes.empty() ? nullptr : &mesh.along(axes));
   std::vector<Communicator*> groups{nullptr};  // none: what each rank holds all of
   for (const std::string& group : mesh.groups()) {
-    if (std::ranges::find(groups, &mesh.along(group)) == groups.end()) groups.push_back(&mesh.along(group));
+    Communicator* ranks = &mesh.along(group);
+    if (std::ranges::find(groups, ranks) == groups.end()) groups.push_back(ranks);
+  }
+  std::map<std::string_view, std::size_t> group_of{{"", 0}};
+  for (const std::string& axes : spread) {
+    if (const auto [place, is_new] = group_of.emplace(axes, 0); is_new)
+      place->second = static_cast<std::size_t>(std::ranges::find(groups, &mesh.along(axes)) - groups.begin());
   }
   std::vector<double> sums(groups.size());
   for (const OwnedPart& part : parts) {
     if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= spread.size())
       throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
                                                      part.parameter, spread.size()));
-    const auto group = std::ranges::find(groups, ranks[static_cast<std::size_t>(part.parameter)]) - groups.begin();
-    sums[static_cast<std::size_t>(group)] += sum_of_squares(part);
+    sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares(part);
   }
   if (!data.sharded_axis().empty()) mesh.along(data.sharded_axis()).all_reduce(sums, ReduceOp::Sum, options).get();
   // Every group, whether this rank has a part for it or not: ranks of other stages may.

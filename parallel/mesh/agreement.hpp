@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,14 +34,15 @@ std::optional<Difference> difference_on(Communicator& all, std::string_view what
 /// The same of other values than texts, which all ranks have of each other.
 template <class T>
 Difference difference_of(const std::vector<T>& all, int rank) {
-  const auto holders = [&](const T& value) { return std::ranges::count(all, value); };
-  const auto most = std::ranges::max_element(all, {}, holders);
-  const bool one_is_most =
-      std::ranges::count_if(all, [&](const T& v) { return holders(v) == holders(*most); }) == holders(*most);
-  const auto other = std::ranges::find_if(all, [&](const T& v) { return v != *most; });
+  std::map<T, int> holders;
+  for (const T& value : all) ++holders[value];
+  const int most = std::ranges::max(std::views::values(holders));
+  const bool tied = std::ranges::count(std::views::values(holders), most) > 1;
+  const T& usual = *std::ranges::find_if(all, [&](const T& value) { return holders[value] == most; });
+  const auto other = std::ranges::find_if(all, [&](const T& value) { return value != usual; });
   return {.text = {},
           .rank = static_cast<int>(other - all.begin()),
-          .suspect = !one_is_most || all[static_cast<std::size_t>(rank)] != *most};
+          .suspect = tied || all[static_cast<std::size_t>(rank)] != usual};
 }
 
 /// Errors: InvalidArgument, on all ranks alike, with the first rank that differs; as difference_on.

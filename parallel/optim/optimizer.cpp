@@ -23,6 +23,7 @@ std::size_t state_size_of(DType t) noexcept { return t == DType::F64 ? sizeof(do
 class Complaints {
  public:
   void unless(bool holds, std::string_view name, double found, std::string_view expected) {
+    if (!std::isfinite(found)) expected = "a finite number";
     if (!holds || !std::isfinite(found)) all_.push_back(fmt::format("{} {}: expected {}", name, found, expected));
   }
   void raise(std::string_view who) const {

@@ -17,7 +17,8 @@ struct TrialFault {
 inline constexpr int kAllRanks = -1;
 
 /// What ranks of a job that is examined find when they make a World as the job would, with its variables, pass a
-/// barrier, and plan what its rules are for; empty: they could. All ranks call it together and get the same, however far each came.
+/// barrier, and plan what its rules are for; empty: they could. All ranks call it together and get the same, however
+/// far each came.
 /// Cost: a World, and config.timeout where ranks wait for one that gave up.
 std::vector<TrialFault> try_world(const Launch& launch, const Config& config);
 
