@@ -29,6 +29,11 @@ struct Footprint {
   std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
   std::uint64_t copied = 0;   ///< bytes within a rank, of the one that copies most
   std::uint64_t largest = 0;  ///< bytes of a chunk
+  // Of all ranks of the host together: what they send, and what of it leaves.
+  double sends = 0, sends_leaving = 0;
+  double sent = 0, sent_leaving = 0;  ///< bytes
+  double fewest = 0;                  ///< messages, of the rank that sends fewest
+  double most_leaving = 0;            ///< part of a rank's bytes, of the one of which most leaves
 };
 
 std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const ChunkTable& chunks, Slice s) {
@@ -51,14 +56,25 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
   for (const int rank : host) {
     const Program program = recipe.build(desc, rank, ranks, false);
     const ChunkTable chunks = chunk_table(desc, program);
-    double messages = 0;
+    double messages = 0, sends = 0, sent = 0, leaving = 0;
     std::uint64_t copied = 0;
     for (const Step& s : program.steps) {
       if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
-      if (s.op != Op::Send || std::ranges::binary_search(host, s.peer)) continue;
-      sent_by[nic_of[static_cast<std::size_t>(rank)]] += bytes_of(desc, program, chunks, s.a);
+      if (s.op != Op::Send) continue;
+      const std::uint64_t bytes = bytes_of(desc, program, chunks, s.a);
+      ++sends;
+      sent += static_cast<double>(bytes);
+      if (std::ranges::binary_search(host, s.peer)) continue;
+      sent_by[nic_of[static_cast<std::size_t>(rank)]] += bytes;
+      leaving += static_cast<double>(bytes);
       ++messages;
     }
+    found.sends += sends;
+    found.sends_leaving += messages;
+    found.sent += sent;
+    found.sent_leaving += leaving;
+    found.fewest = rank == host.front() ? sends : std::min(found.fewest, sends);
+    if (sent > 0) found.most_leaving = std::max(found.most_leaving, leaving / sent);
     found.messages = std::max(found.messages, messages);
     found.copied = std::max(found.copied, copied);
     found.largest = chunks.largest * size_of(desc.dtype);
@@ -87,38 +103,54 @@ double on_wire(Codec codec, double bytes) {
 
 }  // namespace
 
-/// How long one rank's links are busy, or how long the longest chain of messages takes, whichever is more. Segments of
-/// what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes from memory,
-/// whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs no core.
-Seconds Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
-                           Links links, const Cut& cut) const {
-  if (cost.rounds == 0) return 0;
+/// Segments of what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes
+/// from memory, whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs
+/// no core.
+Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
+                                   const TransportSet& set, Links links, const Cut& cut, const Leaving& leaving) const {
+  if (cost.rounds == 0) return {};
   const double wire = on_wire(desc.codec, bytes);
   const double most = std::max(cost.sent, cost.received);
   const double message = wire * cost.serial / cost.rounds;
   const double segments = cut.segments;
-  Seconds slowest = 0;
+  struct Link {
+    Seconds start = 0, a_byte = 0;
+    bool is_there = false;
+  };
+  Link inside_hosts, across_hosts;  // the slowest of each
   for (const auto& [where, transport] : set.by_class) {
     const bool inside = where.host_a == where.host_b;
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
     const CostCurve& curve = facts_.link(where, transport)->cost;
     const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
-    const Seconds start = turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1);
     const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
-    const Seconds a_byte =
-        (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) * (ahead ? kAheadBytes : 1);
-    const Seconds busy = most * wire * a_byte;
-    const Seconds chain =
-        std::max(cost.rounds * start + cost.fan * cost.serial * wire * a_byte / segments, start + busy / segments);
-    // Those under way come in together and go on together: a rank does one or the other, a link both at once.
-    const Seconds each = 2 * start / cut.depth + (inside ? cost.sent + cost.received : most) * wire * a_byte / segments;
-    const Seconds whole =
-        cost.pipelined ? chain + (segments - 1) * each : std::max(start + busy, segments / cut.depth * chain);
-    slowest = std::max(slowest, whole);
+    Link& link = inside ? inside_hosts : across_hosts;
+    link.is_there = true;
+    link.start = std::max(link.start, turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1));
+    link.a_byte =
+        std::max(link.a_byte, (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) *
+                                  (ahead ? kAheadBytes : 1));
   }
+  const auto mixed = [&](double part_leaving, Seconds Link::*figure) {
+    if (!across_hosts.is_there) return inside_hosts.*figure;
+    if (!inside_hosts.is_there) return across_hosts.*figure;
+    return part_leaving * across_hosts.*figure + (1 - part_leaving) * inside_hosts.*figure;
+  };
+  const Seconds start = mixed(leaving.messages, &Link::start);
+  const Seconds busy_byte = mixed(leaving.of_busiest, &Link::a_byte);
+  const Seconds busy = most * wire * busy_byte;
+  const Seconds chain =
+      std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Link::a_byte) / segments,
+               start + busy / segments);
+  // Those under way come in together and go on together: a rank does one or the other, a link both at once.
+  const Seconds each =
+      2 * start / cut.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
   // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
-  return slowest + turns_ * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  const Seconds reduced = turns_ * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  return {.busy = (cost.pipelined ? chain + (segments - 1) * each : start + busy) + reduced,
+          .in_turns = segments / cut.depth * chain + (cost.pipelined ? 0 : reduced),
+          .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
 }
 
 Seconds Selector::sending(double messages, const TransportSet& set) const {
@@ -144,12 +176,6 @@ double Selector::part_of_nic(const CollectiveDesc& desc, const TransportSet& set
   return set.by_nic ? busiest_nic_ : 1;
 }
 
-bool Selector::leaves_by_nic(const TransportSet& set) const {
-  return std::ranges::all_of(set.by_class, [&](const auto& entry) {
-    return entry.first.host_a == entry.first.host_b || facts_.by_nic.contains(entry.second);
-  });
-}
-
 void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
   const int ranks = static_cast<int>(world_ranks_.size());
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
@@ -163,15 +189,23 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
   std::string way = reorders ? order_text(order_) : "";
   if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
-  const Cut cut = cost.whole ? Cut{} : cut_of(cutting_with(scratch, hosts_ > 1), found.largest, desc.codec);
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
+  // Where all ranks send in all rounds, chains lead through all of them alike; else the longest may leave all the time.
+  Leaving leaving;
+  if (found.sends > 0 && found.fewest >= cost.rounds) {
+    leaving = {found.sends_leaving / found.sends, found.sent > 0 ? found.sent_leaving / found.sent : 1,
+               found.most_leaving};
+  }
   for (const TransportSet& set : sets_) {
-    const Seconds busy = on_links(desc, cost, bytes, set, Links::All, cut) +
+    const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, scratch), found.largest, desc.codec);
+    const Times times = on_links(desc, cost, bytes, set, Links::All, cut, leaving);
+    const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
                          turns_ * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
+    const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, set);
+    const Seconds waits = std::max(leaves - times.across, 0.0) / cut.segments;  // for others of its host
     const Seconds predicted = cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
-                                               : std::max(busy + cost.rounds * crowd_ * kSchedulerTurn,
-                                                          crossing(set.by_nic ? found.by_nic : found.leaving, set));
+                                               : std::max(busy + waits + cost.rounds * crowd_ * kSchedulerTurn, leaves);
     options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
                        .recipe = recipe,
                        .transports = &set,
@@ -204,24 +238,9 @@ void Selector::find_levels(const std::vector<int>& numa_nodes) {
   if (std::ranges::is_sorted(order_)) order_.clear();
 }
 
-/// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
-/// of it overlaps.
-Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
-                          const Cut& cut) const {
-  const auto bytes = static_cast<double>(size_to_select_by(desc));
-  Seconds all = 0, longest = 0;
-  double rounds = 0;
-  const auto add = [&](Collective collective, std::string_view name, int ranks, Links links) {
-    CollectiveDesc stage = desc;
-    stage.collective = collective;
-    if (links == Links::InsideHosts) stage.codec = Codec::None;
-    const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
-    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
-    const Seconds once = on_links(stage, cost, on_one, set, links, cut);
-    all += once;
-    longest = std::max(longest, once);
-    rounds += cost.rounds;
-  };
+/// Who runs at which place of a composition, and on how much.
+template <class Add>
+void Selector::for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const {
   const int here = static_cast<int>(largest_host_.size());
   if (desc.collective == Collective::AllReduce) {
     add(Collective::ReduceScatter, how.inside, here, Links::InsideHosts);
@@ -230,7 +249,41 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, co
     add(desc.collective, how.inside, here, Links::InsideHosts);
   }
   add(desc.collective, how.across, hosts_, Links::AcrossHosts);
-  return longest + (all - longest) / cut.segments + rounds * crowd_ * kSchedulerTurn;
+}
+
+/// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
+/// of it overlaps, but each goes through all of it, and so many at a time.
+Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
+                          const Cut& cut) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  Seconds all = 0, longest = 0, in_turns = 0;
+  double rounds = 0;
+  for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
+    CollectiveDesc stage = desc;
+    stage.collective = collective;
+    if (links == Links::InsideHosts) stage.codec = Codec::None;
+    const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
+    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
+    const Times times = on_links(stage, cost, on_one, set, links, cut);
+    all += times.busy;
+    longest = std::max(longest, times.busy);
+    in_turns += times.in_turns;
+    rounds += cost.rounds;
+  });
+  return std::max(longest + (all - longest) / cut.segments, in_turns) + rounds * crowd_ * kSchedulerTurn;
+}
+
+/// Of its stages together, before its programs are built.
+std::uint64_t Selector::scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  double scratch = 0;
+  for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
+    CollectiveDesc stage = desc;
+    stage.collective = collective;
+    const double part = links == Links::AcrossHosts ? part_of_nic(desc, set) : 1;
+    scratch += find_algorithm(collective, name)->cost(stage, ranks).scratch * bytes * part;
+  });
+  return static_cast<std::uint64_t>(scratch);
 }
 
 Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {
@@ -239,7 +292,6 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
   std::string reason = "there is no composition of this collective";
   best.whole = moves_runs(desc.collective);
   const std::uint64_t part = size_to_select_by(desc) / static_cast<std::uint64_t>(ranks);
-  const Cut likely = best.whole ? Cut{} : cut_of(cutting_with(0, true), part, desc.codec);
   std::optional<Composition> taken;
   for (const Algorithm& inside : all_algorithms()) {
     if (inside.collective != first_inside(desc.collective)) continue;
@@ -250,6 +302,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
         if (!taken) reason = can.reason;
         continue;
       }
+      const Cut likely = best.whole ? Cut{} : cut_of(cutting_on(set, scratch_of(desc, how, set)), part, desc.codec);
       const Seconds time = predict(desc, how, set, likely);
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
@@ -263,7 +316,7 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
   best.recipe = *taken;
   const Footprint held = footprint_of(*best.recipe, desc, largest_host_, nic_of_);
   best.scratch = held.scratch;
-  const Cut cut = best.whole ? Cut{} : cut_of(cutting_with(held.scratch, hosts_ > 1), held.largest, desc.codec);
+  const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
   const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
   best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));

@@ -74,7 +74,7 @@ Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<N
     }
     TransportSet set{t, {}};
     for (const LinkClass& c : classes_) set.by_class.emplace(c, t);
-    set.by_nic = leaves_by_nic(set);
+    complete(set);
     sets_.push_back(std::move(set));
   }
   cheapest_ = cheapest_set(4096);  // not a page: a message between small and large
@@ -99,8 +99,24 @@ TransportSet Selector::cheapest_set(double bytes) const {
     names.insert(best->transport);
   }
   for (const std::string& n : names) set.label += set.label.empty() ? n : "+" + n;
-  set.by_nic = leaves_by_nic(set);
+  complete(set);
   return set;
+}
+
+void Selector::complete(TransportSet& set) const {
+  set.by_nic = true;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a == where.host_b) continue;
+    set.by_nic = set.by_nic && facts_.by_nic.contains(transport);
+    set.most_scratch = std::max(set.most_scratch, scratch_to_fill(facts_.link(where, transport)->cost));
+  }
+}
+
+Cutting Selector::cutting_on(const TransportSet& set, std::uint64_t scratch_bytes) const noexcept {
+  return {.segment_bytes = kCutting.segment_bytes,
+          .depth = hosts_ > 1 ? kDepthAcrossHosts : kCutting.depth,
+          .scratch_bytes = scratch_bytes,
+          .most_scratch = set.most_scratch};
 }
 
 const std::string& Selector::transport_between(const TransportSet& set, int a, int b) const {
@@ -249,9 +265,9 @@ bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
 
 void Selector::keep_scratch_short(std::vector<Option>& options) {
   for (Option& o : options) {
-    if (!o.whole || !o.candidate.rejected.empty() || o.scratch <= kScratchBytes) continue;
+    if (!o.whole || !o.candidate.rejected.empty() || o.scratch <= o.transports->most_scratch) continue;
     o.candidate.rejected = fmt::format("would hold {} beside the buffers, more than {}", format_bytes(o.scratch),
-                                       format_bytes(kScratchBytes));
+                                       format_bytes(o.transports->most_scratch));
   }
 }
 
@@ -312,7 +328,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.recipe = all.front().recipe;
   selection.staged = all.front().staged;
   if (all.front().transports != nullptr) selection.transports = *all.front().transports;
-  selection.cutting = cutting_with(all.front().scratch, hosts_ > 1);
+  selection.cutting = cutting_on(selection.transports, all.front().scratch);
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
   selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);

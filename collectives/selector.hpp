@@ -21,13 +21,6 @@ inline constexpr Cutting kCutting{.segment_bytes = 512 << 10, .depth = 4};
 /// Between hosts a piece is asked for, and its end told, in as long as a link takes for several: so many keep it busy.
 inline constexpr std::uint32_t kDepthAcrossHosts = 8;
 
-/// The same for a way that holds so much beside the buffers, if not cut.
-constexpr Cutting cutting_with(std::uint64_t scratch_bytes, bool across_hosts) noexcept {
-  return {.segment_bytes = kCutting.segment_bytes,
-          .depth = across_hosts ? kDepthAcrossHosts : kCutting.depth,
-          .scratch_bytes = scratch_bytes};
-}
-
 /// An offload that one communicator has.
 struct NamedOffload {
   std::string transport;
@@ -39,6 +32,7 @@ struct TransportSet {
   std::string label;  ///< "shm", "shm+tcp"
   std::map<LinkClass, std::string> by_class;
   bool by_nic = false;  ///< what leaves a host leaves it by the NIC of its rank, else by one that all share
+  std::uint64_t most_scratch = kScratchBytes;  ///< that a call on it may hold beside its buffers
 };
 
 /// The outcome: what to run, and the account of it.
@@ -49,6 +43,13 @@ struct Selection {
   bool staged = false;           ///< device memory that goes through the host: neither of the two above
   TransportSet transports;
   Cutting cutting;
+};
+
+/// Which part of a rank's messages, and of their bytes, leaves its host; what does not goes over the links inside.
+struct Leaving {
+  double messages = 1;    ///< of the longest chain of messages
+  double bytes = 1;       ///< of those
+  double of_busiest = 1;  ///< bytes, of the rank of which most leave
 };
 
 /// Chooses for one group: a pure function of the call and of the shared table, so that all ranks choose alike.
@@ -89,23 +90,35 @@ class SINEW_API Selector {
   void use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const;
   /// true: the user wants a certain algorithm for this call.
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
+  /// Of a way that holds so much beside the buffers, if not cut.
+  Cutting cutting_on(const TransportSet& set, std::uint64_t scratch_bytes) const noexcept;
   /// Rejects what cannot be cut and would hold too much; there is always one that can be.
   static void keep_scratch_short(std::vector<Option>& options);
+  /// Of a rank: how long its links are busy, and how long the chains of messages take, of which each segment's is one
+  /// and some are under way at a time. A call takes as long as the longer of the two; what is pipelined, the first.
+  struct Times {
+    Seconds busy = 0, in_turns = 0;
+    Seconds across = 0;  ///< of the first, between hosts
+  };
   /// `cost` of a call on `bytes`, over the slowest of these links.
-  Seconds on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
-                   Links links, const Cut& cut) const;
+  Times on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
+                 Links links, const Cut& cut, const Leaving& leaving = {}) const;
   /// What it costs a rank to give so many messages for other hosts away.
   Seconds sending(double messages, const TransportSet& set) const;
   /// At least as long: what a NIC takes to send what leaves its host by it, however many ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
   /// Of what crosses hosts in a composition, the part that one NIC sends: as much as ranks share it.
   double part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const;
-  bool leaves_by_nic(const TransportSet& set) const;
+  /// Fills in what follows from its links.
+  void complete(TransportSet& set) const;
   /// One for each set.
   void add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const;
   /// The best composition on these transports; rejected where there is none.
   Option composed_option(const CollectiveDesc& desc, const TransportSet& set) const;
   Seconds predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set, const Cut& cut) const;
+  template <class Add>
+  void for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const;
+  std::uint64_t scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const;
   TransportSet cheapest_set(double bytes) const;
 
   const Facts& facts_;

@@ -9,9 +9,6 @@
 
 namespace sinew {
 
-/// What a message between two ranks would take, by its route.
-CostCurve cost_of_route(const Network& network, int from, int to);
-
 /// Another fabric's rails, whose probes answer for the links of an imagined cluster, which outlives the fabric.
 class ImaginedFabric final : public Fabric {
  public:

@@ -11,6 +11,7 @@
 #include <sinew/collectives/selector.hpp>
 #include <sinew/collectives/simulator/cast.hpp>
 #include <sinew/collectives/simulator/likeness.hpp>
+#include <sinew/collectives/simulator/route_cost.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -86,6 +87,8 @@ class Casting {
     std::uint64_t steps = 0;
     Cutting cutting = options_.cutting.value_or(kCutting);
     const bool finds_scratch = !options_.cutting;
+    if (finds_scratch && network_.hosts > 1)  // as Selector allows it
+      cutting.most_scratch = scratch_to_fill(cost_of_route(network_, 0, network_.ranks() - 1));
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));

@@ -15,7 +15,7 @@
 namespace sinew {
 
 struct SimulationOptions {
-  std::optional<Cutting> cutting{};         ///< nullopt: kCutting, with the scratch that the programs have
+  std::optional<Cutting> cutting{};         ///< nullopt: kCutting, with the programs' scratch and what the links need
   bool every_rank = false;                  ///< without looking for ranks that behave alike
   bool time_line = false;                   ///< into Forecast
   bool link_bytes = false;                  ///< into Forecast

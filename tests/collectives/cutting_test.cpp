@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -50,6 +51,34 @@ TEST(Cutting, KeepsSegmentsAndDepth_WhereMessagesAreCoded) {
   EXPECT_EQ(e->segments, 64U);
   EXPECT_EQ(e->depth, kCutting.depth);
   EXPECT_LE(e->depth * e->scratch_bytes, kCodedScratchBytes);
+}
+
+/// 400 Gbit/s for 5 us is 250 kB, of which 64 times are 16 MB; 10 Gbit/s for 30 us, 37.5 kB and 2.4 MB.
+TEST(Cutting, HoldsAsMuchAsKeepsALinkBusy_WithinBounds) {
+  const auto held = [](double bytes_per_s, double latency) {
+    CostCurve link{.latency_s = latency};
+    link.knots.push_back({1 << 20, bytes_per_s});
+    return scratch_to_fill(link);
+  };
+  EXPECT_EQ(scratch_to_fill({.latency_s = 1}), kScratchBytes) << "nobody knows the rate";
+  EXPECT_EQ(held(125e6, 50e-6), kScratchBytes) << "1 Gbit/s";
+  EXPECT_EQ(held(1.25e9, 30e-6), 2'400'000U);
+  EXPECT_EQ(held(50e9, 5e-6), 16'000'000U);
+  EXPECT_EQ(held(1e12, 1), 16U << 20);
+  EXPECT_EQ(held(std::numeric_limits<double>::quiet_NaN(), 1), kScratchBytes);
+}
+
+TEST(Cutting, TakesLongerPieces_WhereMoreMayBeHeld) {
+  const CollectiveDesc desc{.collective = Collective::Reduce, .dtype = DType::F32, .count = 16 << 20};
+  Cutting cutting = kCutting;
+  cutting.scratch_bytes = 7 * desc.bytes(8);
+  const auto segments = [&](std::uint64_t most) {
+    cutting.most_scratch = most;
+    return cut_of(cutting, desc.bytes(8), Codec::None).segments;
+  };
+  EXPECT_EQ(segments(512 << 10), 1792U);  // two at a time of 7 x 64 MiB
+  EXPECT_EQ(segments(4 << 20), 224U);
+  EXPECT_EQ(segments(std::uint64_t{1} << 40), 128U) << "pieces of 512 KiB, as where nothing is held";
 }
 
 TEST(Cutting, MakesNoPieceTooShortToBeWorthItsMessages) {

@@ -200,7 +200,7 @@ TEST(Simulate, IsNear_WhereRanksDoTheSameInAnotherOrder) {
                                              {Collective::ReduceScatter, std::uint64_t{100'000}}}) {
     for (const Network& n : {one_switch(host_model("dgx-h100"), 16), one_switch(host_model("xeon-2s"), 32),
                              rail_optimised(host_model("dgx-a100"), 16, 4)}) {
-      expect_same({collective, "hierarchical", elements}, n, 0.01, {.exact_steps = 0});
+      expect_same({collective, "hierarchical", elements}, n, 0.02, {.exact_steps = 0});
     }
     const Network n = one_switch(host_model("dgx-h100"), 16);
     EXPECT_FALSE(simulate(hierarchy(n), call(collective, elements), n, {.exact_steps = 0}).exact);
