@@ -191,11 +191,14 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
-  // Where all ranks send in all rounds, chains lead through all of them alike; else the longest may leave all the time.
+  // Where all ranks send in all rounds, chains lead through all of them alike, unless a round has several messages, of
+  // which the last to come counts; else the longest chain may leave all the time.
   Leaving leaving;
   if (found.sends > 0 && found.fewest >= cost.rounds) {
-    leaving = {found.sends_leaving / found.sends, found.sent > 0 ? found.sent_leaving / found.sent : 1,
-               found.most_leaving};
+    const bool one_by_one = found.sends <= cost.rounds * static_cast<double>(largest_host_.size());
+    if (one_by_one) leaving.messages = found.sends_leaving / found.sends;
+    if (one_by_one && found.sent > 0) leaving.bytes = found.sent_leaving / found.sent;
+    leaving.of_busiest = found.most_leaving;
   }
   for (const TransportSet& set : sets_) {
     const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, scratch), found.largest, desc.codec);
