@@ -52,7 +52,8 @@ struct OwnedPart {
 /// Shape:    a buffer of parameter(p) or gradient(p) holds `elements` of its dtype.
 /// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
 /// Lifetime: ends before mesh and World. parameter(p), where parameters are sharded, is there from before_forward or
-///           before_backward of its unit to the end of that; gradient(p) until finish_backward, which may move it.
+///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)
+///           until finish_backward, which may move it.
 ///           Units run forward in the order of their first parameters, and backward the other way. Where parameters
 ///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit.
 /// Errors:   InvalidArgument for the number of a parameter or unit that is not there; naming the parameter: reported
@@ -64,7 +65,7 @@ class SINEW_API DataParallel {
 
  public:
   /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
-  /// group for the sharded axis, and one for all others together ("dp-cp").
+  /// group for the sharded axis, one for all others together ("dp-cp"), and one for reshard_axes.
   /// Errors: as plan_step; InvalidArgument for a wire that does not suit, for a buffer of another length than its
   ///         parameter, and on all ranks alike for rows, options or parameters that differ between them, naming the
   ///         first.

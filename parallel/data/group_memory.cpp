@@ -1,3 +1,4 @@
+#include <cstring>
 #include <utility>
 
 #include <sinew/parallel/data/group_memory.hpp>
@@ -31,7 +32,17 @@ Buffer GroupMemory::part(std::size_t member, std::int64_t elements) {
 }
 
 void GroupMemory::free_whole() {
-  if (shard_) whole_ = {};
+  if (!shard_) return;
+  whole_ = {};
+  part_ = {};
+}
+
+void GroupMemory::keep_part(int index, int count) {
+  if (!shard_ || !whole_) return;
+  const std::size_t bytes = static_cast<std::size_t>(group_.bytes()) / static_cast<std::size_t>(count);
+  part_ = from_->take(bytes, Purpose::Underway);
+  std::memcpy(part_.buffer().data, whole_.buffer().data + static_cast<std::size_t>(index) * bytes, bytes);
+  whole_ = {};
 }
 
 }  // namespace sinew::parallel

@@ -22,13 +22,17 @@ class GroupMemory {
   Buffer shard() const noexcept;
   /// Where parameter number `member` of the group lies in the whole.
   Buffer part(std::size_t member, std::int64_t elements);
+  /// Frees the whole, and what was kept of it.
   void free_whole();
+  /// Frees the whole but for part `index` of so many, which are equal. Does nothing where there is no whole.
+  void keep_part(int index, int count);
+  Buffer kept_part() const noexcept { return part_.buffer(); }
 
  private:
   HeldMemory* from_;
   FlatGroup group_;
   int index_;
-  HeldMemory::Piece whole_, shard_;
+  HeldMemory::Piece whole_, shard_, part_;
 };
 
 }  // namespace sinew::parallel

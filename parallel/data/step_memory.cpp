@@ -110,8 +110,10 @@ Work StepMemory::start(const Node& exchange) {
   const DType dtype = memory.group().dtype;
   const auto own = groups_.find(exchange.axes);
   Communicator& ranks = own == groups_.end() ? mesh_->along(exchange.axes) : own->second;
-  if (exchange.kind == NodeKind::AllGather)
-    return ranks.all_gather(memory.shard(), memory.whole(), dtype, {.determinism = options_.determinism});
+  if (exchange.kind == NodeKind::AllGather) {
+    const Buffer part = exchange.axes == sharded_.axis ? memory.shard() : memory.kept_part();
+    return ranks.all_gather(part, memory.whole(), dtype, {.determinism = options_.determinism});
+  }
   const Buffer mine = exchange.parts ? memory.shard() : memory.whole();
   if (options_.wire.error_feedback && ranks.size() > 1) {
     const bool scatters = exchange.kind == NodeKind::ReduceScatter;
@@ -134,7 +136,13 @@ void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients, std::si
 }
 
 void StepMemory::free(const Node& node) {
-  for (const TensorId t : node.tensors) group_of(t).free_whole();
+  for (const TensorId t : node.tensors) {
+    if (node.axes.empty()) {
+      group_of(t).free_whole();
+    } else {
+      group_of(t).keep_part(mesh_->index(node.axes), mesh_->size(node.axes));
+    }
+  }
 }
 
 }  // namespace sinew::parallel

@@ -10,6 +10,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/mesh/axis_names.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -26,8 +27,21 @@ bool is_order_of_all(const Ids& ready, std::size_t n) {
   return sorted == all;
 }
 
-void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready) {
+/// Some of the axes that shard, but not all; they are parameters' and freed.
+bool can_reshard_over(const std::string& axes, const DataAxis& sharded, Reshard reshard) {
+  const std::vector<std::string> some = split_names(axes), all = split_names(sharded.axis);
+  return sharded.parameter == Held::Sharded && reshard == Reshard::AfterForward && some.size() < all.size() &&
+         std::ranges::all_of(some, [&](const std::string& axis) { return std::ranges::find(all, axis) != all.end(); });
+}
+
+void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready,
+                   const DataOptions& options) {
   std::vector<std::string> wrong = violations_of(row);
+  if (!options.reshard_axes.empty() && !can_reshard_over(options.reshard_axes, sharded_axis(row), options.reshard))
+    wrong.push_back(
+        fmt::format("reshard_axes '{}', expected some of the axes that shard parameters ('{}'), where they "
+                    "are freed after the forward pass",
+                    options.reshard_axes, sharded_axis(row).axis));
   std::set<std::string_view> paths;
   for (const DataParameter& p : parameters) {
     if (p.path.empty()) wrong.emplace_back("a parameter has no path");
@@ -48,8 +62,9 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
 
 class Planner {
  public:
-  Planner(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready)
-      : parameters_(parameters), ready_(ready), sharded_(sharded_axis(row)) {
+  Planner(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready,
+          const DataOptions& options)
+      : parameters_(parameters), options_(options), ready_(ready), sharded_(sharded_axis(row)) {
     for (std::int32_t i = 0; i < count(); ++i) {
       if (std::ranges::find(units_, unit_of(i)) == units_.end()) units_.push_back(unit_of(i));
     }
@@ -65,19 +80,17 @@ class Planner {
       plan_.graph.tensors.push_back({p.path + " gradient", p.path, p.dtype, p.elements});
   }
 
-  StepPlan run(const DataOptions& options) && {
+  StepPlan run() && {
     if (gathers()) {
       backward_by_unit();
     } else {
       backward();
-      plan_.graph = bucket(std::move(plan_.graph), options.buckets);
+      plan_.graph = bucket(std::move(plan_.graph), options_.buckets);
     }
     find_groups();
     add_exchanges();
     plan_.graph = wait_late(issue_early(std::move(plan_.graph)));
-    if (gathers())
-      plan_.graph =
-          limit_in_flight(std::move(plan_.graph), options.gathered_bytes > 0 ? options.gathered_bytes : two_units());
+    if (gathers()) plan_.graph = limit_in_flight(std::move(plan_.graph), most_in_flight());
     return std::move(plan_);
   }
 
@@ -85,6 +98,10 @@ class Planner {
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(parameters_.size()); }
   const std::string& unit_of(std::int32_t parameter) const noexcept { return parameters_[at(parameter)].unit; }
   bool gathers() const noexcept { return sharded_.parameter == Held::Sharded; }
+  /// Between its forward and its backward pass.
+  bool stays(const std::string& unit) const noexcept {
+    return options_.reshard == Reshard::AfterBackward || unit == units_.back();
+  }
   TensorId gradient(std::int32_t parameter) const noexcept { return count() + parameter; }
 
   void add(Node node) { plan_.graph.nodes.push_back(std::move(node)); }
@@ -155,17 +172,17 @@ class Planner {
     }
   }
 
-  void gather(const std::string& unit) {
-    for (const Ids& group : groups_of(unit)) exchange(NodeKind::AllGather, group, sharded_.axis);
+  void gather(const std::string& unit, const std::string& axes) {
+    for (const Ids& group : groups_of(unit)) exchange(NodeKind::AllGather, group, axes);
   }
 
   void forward_by_unit() {
     for (const std::string& unit : units_) {
       const Ids all = parameters_of(unit);
-      gather(unit);
+      gather(unit, sharded_.axis);
       add({.kind = NodeKind::Gate, .name = "forward " + unit, .tensors = all});
       add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = all});
-      add({.kind = NodeKind::Free, .tensors = all});
+      if (!stays(unit)) add({.kind = NodeKind::Free, .tensors = all, .axes = options_.reshard_axes});
     }
   }
 
@@ -176,7 +193,9 @@ class Planner {
     for (const Node& node : backward_pass) {
       const bool unit_begins = node.kind == NodeKind::Gate;
       const bool unit_ends = node.kind == NodeKind::Signal && node.name.starts_with("backward done");
-      if (unit_begins) gather(unit_of(node.tensors.front()));
+      if (unit_begins && !stays(unit_of(node.tensors.front()))) {
+        gather(unit_of(node.tensors.front()), options_.reshard_axes.empty() ? sharded_.axis : options_.reshard_axes);
+      }
       add(node);
       if (unit_ends) add({.kind = NodeKind::Free, .tensors = node.tensors});
       if (node.kind != NodeKind::Wait || sharded_.optimizer == Held::Whole) continue;
@@ -194,6 +213,13 @@ class Planner {
     for (const Ids& group : plan_.groups) exchange(NodeKind::AllGather, group, sharded_.axis);
   }
 
+  std::int64_t most_in_flight() const {
+    std::int64_t most = options_.gathered_bytes > 0 ? options_.gathered_bytes : two_units();
+    if (options_.reshard == Reshard::AfterForward) return most;
+    for (std::int32_t p = 0; p < count(); ++p) most += plan_.graph.tensors[at(p)].bytes();
+    return most;
+  }
+
   /// Room for the largest two units that follow each other, and for the gradients of as many.
   std::int64_t two_units() const {
     std::int64_t most = 0, last = 0;
@@ -207,6 +233,7 @@ class Planner {
   }
 
   const std::vector<DataParameter>& parameters_;
+  const DataOptions& options_;
   Ids ready_;
   std::vector<std::string> units_;
   DataAxis sharded_;   // the axis that shards; without a name where none does
@@ -219,8 +246,8 @@ class Planner {
 
 StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row, const DataOptions& options,
                    const std::vector<std::int32_t>& ready) {
-  require_sound(parameters, row, ready);
-  return Planner(parameters, row, ready).run(options);
+  require_sound(parameters, row, ready, options);
+  return Planner(parameters, row, ready, options).run();
 }
 
 }  // namespace sinew::parallel

@@ -23,10 +23,23 @@ struct DataParameter {
   std::int32_t uses = 1;  ///< how often a backward pass reports its gradient
 };
 
+/// What becomes of parameters that were gathered for a unit's forward pass, until its backward pass. The last unit's
+/// stay either way, as its backward pass comes next.
+/// Source: reshard_after_forward of PyTorch's FSDP2.
+enum class Reshard : std::uint8_t {
+  AfterForward,   ///< freed, and gathered again
+  AfterBackward,  ///< kept: gathered once in a step, but all are there at its middle
+};
+
 struct DataOptions {
   BucketPolicy buckets = ByteBuckets{};
+  Reshard reshard = Reshard::AfterForward;
+  /// Of the axes that shard ("near" of "near-far"): ranks along these keep the freed parameters between them until the
+  /// backward pass, so that what is gathered again comes from near. {}: each rank keeps its shard alone.
+  std::string reshard_axes;
   /// Of sharded parameters that are gathered, this unit's and those fetched ahead, and of gradients before they are
-  /// scattered. 0: room for the two largest units that follow each other, twice.
+  /// scattered. 0: room for the two largest units that follow each other, twice. With Reshard::AfterBackward all
+  /// parameters come on top.
   std::int64_t gathered_bytes = 0;
 };
 

@@ -29,7 +29,10 @@ std::string line_of(const StepGraph& graph, const Node& node) {
       return fmt::format("{} {} over {}: {} ({})", name_of(node.kind), node.exchange, node.axes, tensors,
                          size_text(graph, node));
     case NodeKind::Wait: return fmt::format("wait {}", node.exchange);
-    case NodeKind::Free: return fmt::format("free {} ({})", tensors, size_text(graph, node));
+    case NodeKind::Free:
+      return fmt::format("free {}{} ({})",
+                         node.axes.empty() ? "" : fmt::format("all but a part over {} of ", node.axes), tensors,
+                         size_text(graph, node));
   }
   return {};
 }

@@ -30,7 +30,7 @@ enum class NodeKind : std::uint8_t {
   ReduceScatter,
   AllReduce,
   Wait,  ///< the exchange of that number is over
-  Free,  ///< the whole of `tensors` is not needed any more, only this rank's part
+  Free,  ///< the whole of `tensors` is not needed any more, only this rank's part, along `axes` where they are named
 };
 
 SINEW_API std::string_view name_of(NodeKind kind) noexcept;
@@ -42,7 +42,7 @@ struct Node {
   NodeKind kind = NodeKind::Gate;
   std::string name;               ///< of gates and signals: what the engine calls it by
   std::vector<TensorId> tensors;  ///< of exchanges: those that travel together; of a Wait those of its exchange
-  std::string axes;               ///< of exchanges: the group of the mesh
+  std::string axes;               ///< of exchanges: the group of the mesh; of a Free: that has a whole between them
   std::int32_t exchange = -1;     ///< of exchanges and waits: which, unique in the graph
   std::int32_t times = 1;         ///< of signals: reports that make it one; a parameter that is used twice has two
   bool parts = false;             ///< of gates and all-reduces: this rank's parts will do, the whole may be freed

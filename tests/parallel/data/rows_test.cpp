@@ -83,16 +83,27 @@ struct Way {
   bool skips_a_sum = false;  // the negative control: of the first parameter each rank takes its own gradient
 };
 
+/// "zero3_kept": what was gathered for the forward pass stays for the backward one; "zero3_near": between two ranks.
+Way of_row(const std::string& name, Way way = {}) {
+  way.row = name.substr(0, name.find('_'));
+  if (name.ends_with("_kept")) way.options.step.reshard = Reshard::AfterBackward;
+  if (name.ends_with("_near")) way.options.step.reshard_axes = "near";
+  return way;
+}
+
 template <class T>
 Trained train_together(World& world, const Mlp<T>& model, int steps, const Way& way) {
-  const bool hsdp = way.row == "hsdp";
-  const std::vector<std::string> axes =
-      hsdp ? std::vector<std::string>{"fsdp", "copies"} : std::vector<std::string>{"dp"};
+  const bool hsdp = way.row == "hsdp", near = !way.options.step.reshard_axes.empty();
+  const std::vector<std::string> axes = hsdp   ? std::vector<std::string>{"fsdp", "copies"}
+                                        : near ? std::vector<std::string>{"near-far"}
+                                               : std::vector<std::string>{"dp"};
   const int n = world.size();
-  const int copies = hsdp && n % 2 == 0 ? 2 : 1;
-  Factorisation shape(hsdp ? std::vector<Axis>{{"fsdp", n / copies}, {"copies", copies}}
-                           : std::vector<Axis>{{"dp", n}});
-  Mesh mesh(world.communicator(), shape);
+  const int two = n % 2 == 0 ? 2 : 1;
+  Factorisation shape(hsdp   ? std::vector<Axis>{{"fsdp", n / two}, {"copies", two}}
+                      : near ? std::vector<Axis>{{"near", two}, {"far", n / two}}
+                             : std::vector<Axis>{{"dp", n}});
+  const std::vector<std::string> groups = near ? std::vector<std::string>{"near", "near-far"} : axes;
+  Mesh mesh(world.communicator(), shape, groups);
   const auto initial = model.initial();
   std::vector<ConstBuffer> values;
   for (const auto& v : initial) values.push_back(bytes_of(v));
@@ -190,7 +201,7 @@ TEST_P(Rows, TrainAsOneProcessDoes) {
   const Mlp<double> model(kWidth);
   const Trained alone = train_alone(model, 50);
   on_threads(ranks, only("inproc"), [&](World& world) {
-    const Trained together = train_together(world, model, 50, {.row = row});
+    const Trained together = train_together(world, model, 50, of_row(row));
     require(distance(together.first_gradients, alone.first_gradients) < 1e-12, "gradients differ");
     require(distance(together.losses, alone.losses) < 1e-9, "losses differ");
   });
@@ -201,7 +212,7 @@ TEST_P(Rows, AddUpMicroBatches) {
   const Mlp<double> model(kWidth);
   const Trained alone = train_alone(model, 10);
   on_threads(ranks, only("inproc"), [&](World& world) {
-    const Trained together = train_together(world, model, 10, {.row = row, .micro_batches = 3});
+    const Trained together = train_together(world, model, 10, of_row(row, {.micro_batches = 3}));
     require(distance(together.first_gradients, alone.first_gradients) < 1e-12, "gradients differ");
     require(distance(together.losses, alone.losses) < 1e-9, "losses differ");
   });
@@ -211,7 +222,7 @@ TEST_P(Rows, ComeCloseInSinglePrecision) {
   const auto& [row, ranks] = GetParam();
   const Trained alone = train_alone(Mlp<double>(kWidth), 1);
   on_threads(ranks, only("inproc"), [&](World& world) {
-    const Trained together = train_together(world, Mlp<float>(kWidth), 1, {.row = row});
+    const Trained together = train_together(world, Mlp<float>(kWidth), 1, of_row(row));
     require(distance(together.first_gradients, alone.first_gradients) < 1e-5, "gradients differ");
   });
 }
@@ -221,7 +232,7 @@ TEST_P(RowsOfSeveral, FailBothWhenOneSumIsSkipped) {
   const Mlp<double> model(kWidth);
   const Trained alone = train_alone(model, 50);
   on_threads(ranks, only("inproc"), [&](World& world) {
-    const Trained together = train_together(world, model, 50, {.row = row, .skips_a_sum = true});
+    const Trained together = train_together(world, model, 50, of_row(row, {.skips_a_sum = true}));
     require(distance(together.first_gradients, alone.first_gradients) > 1e-6, "the gradients do not show it");
     require(distance(together.losses, alone.losses) > 1e-8, "the losses do not show it");
   });
@@ -231,7 +242,7 @@ std::string name_of_case(const ::testing::TestParamInfo<std::tuple<std::string, 
   return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param)) + "_ranks";
 }
 
-const auto kRows = ::testing::Values("ddp", "zero1", "zero2", "zero3", "hsdp");
+const auto kRows = ::testing::Values("ddp", "zero1", "zero2", "zero3", "zero3_kept", "zero3_near", "hsdp", "hsdp_kept");
 INSTANTIATE_TEST_SUITE_P(DataParallel, Rows, ::testing::Combine(kRows, ::testing::Range(1, 9)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(DataParallel, RowsOfSeveral, ::testing::Combine(kRows, ::testing::Values(2, 3, 8)),
                          name_of_case);
@@ -245,7 +256,7 @@ TEST_P(RowsOfProcesses, TrainAsOneDoes) {
     WorldOptions options = only(transport);
     options.drive = Drive::Thread;
     in_processes(ranks, options, [&](World& world) {
-      const Trained together = train_together(world, model, 10, {.row = row});
+      const Trained together = train_together(world, model, 10, of_row(row));
       require(distance(together.first_gradients, alone.first_gradients) < 1e-12, "gradients differ");
       require(distance(together.losses, alone.losses) < 1e-9, "losses differ");
     });
@@ -265,7 +276,7 @@ TEST(DataParallel, GivesTheSameBitsUnderEveryRow_WhenReproducible) {
         if (ranks == 6 && std::string(row) == "hsdp") continue;
         DataParallelOptions options{};
         options.determinism = Determinism::Reproducible;
-        const Trained t = train_together(world, model, 20, {.row = row, .options = options});
+        const Trained t = train_together(world, model, 20, of_row(row, {.options = options}));
         if (losses.empty()) losses = t.losses;
         require(std::memcmp(losses.data(), t.losses.data(), losses.size() * sizeof(double)) == 0,
                 std::string(row) + " on " + std::to_string(ranks) + " ranks: other bits");

@@ -199,9 +199,13 @@ TEST(DataParallelStep, BoundsGradientsThatWaitToBeScattered) {
 }
 
 TEST(DataParallelStep, EvaluatesWithoutABackwardPass) {
-  for (const char* row : {"ddp", "zero2", "zero3"}) {
+  for (const auto& [row, reshard] :
+       {std::pair{"ddp", Reshard::AfterForward}, std::pair{"zero2", Reshard::AfterForward},
+        std::pair{"zero3", Reshard::AfterForward}, std::pair{"zero3", Reshard::AfterBackward}}) {
     on_threads(3, only("inproc"), [&](World& world) {
-      Small small(world, row, two_parameters());
+      DataParallelOptions options{};
+      options.step.reshard = reshard;
+      Small small(world, row, two_parameters(), options);
       DataParallel& data = *small.data;
       const auto refused = [&](const auto& call, const char* why) {
         require(complaint(call).find(why) != std::string::npos, std::string(row) + ": " + why);

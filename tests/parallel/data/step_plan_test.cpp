@@ -43,8 +43,47 @@ TEST(StepPlan, MovesWhatTheRowCosts) {
   EXPECT_EQ(figures_of(graph_of("ddp")).bytes, bytes);        // all-reduce, twice a half
   EXPECT_EQ(figures_of(graph_of("zero1")).bytes, 2 * bytes);  // reduce-scatter, all-gather
   EXPECT_EQ(figures_of(graph_of("zero2")).bytes, 2 * bytes);
-  EXPECT_EQ(figures_of(graph_of("zero3")).bytes, 3 * bytes);  // all-gather twice, reduce-scatter
-  EXPECT_EQ(figures_of(graph_of("hsdp")).bytes, 4 * bytes);   // and an all-reduce of the parts
+  const std::int64_t last = 2 << 20;                                 // the unit that is not gathered again
+  EXPECT_EQ(figures_of(graph_of("zero3")).bytes, 3 * bytes - last);  // all-gather twice, reduce-scatter
+  EXPECT_EQ(figures_of(graph_of("hsdp")).bytes, 4 * bytes - last);   // and an all-reduce of the parts
+  const DataOptions keeps{.reshard = Reshard::AfterBackward};
+  EXPECT_EQ(figures_of(graph_of("zero3", keeps)).bytes, 2 * bytes);
+  EXPECT_EQ(figures_of(graph_of("hsdp", keeps)).bytes, 3 * bytes);
+}
+
+TEST(StepPlan, GathersAgainFromNear_WhereAPartIsKeptThere) {
+  const StepPlan plan = plan_step(three_blocks(), data_row("zero3", {"near-far"}), {.reshard_axes = "near"});
+  EXPECT_EQ(check(plan.graph), "") << plan.graph.to_string();
+  std::vector<std::string> gathers;
+  for (const Node& node : plan.graph.nodes) {
+    if (node.kind == NodeKind::AllGather) gathers.push_back(node.axes);
+  }
+  EXPECT_THAT(gathers, ElementsAre("near-far", "near-far", "near-far", "near", "near"));
+  EXPECT_THAT(plan.graph.to_string(), HasSubstr("free all but a part over near of blocks.0.in.weight"));
+}
+
+TEST(StepPlan, RefusesToReshardOverWhatDoesNotShard) {
+  const auto complaint = [](const char* row, const DataOptions& options) -> std::string {
+    try {
+      static_cast<void>(plan_step(three_blocks(), data_row(row, {"near-far"}), options));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const char* why = "expected some of the axes that shard parameters ('near-far')";
+  EXPECT_THAT(complaint("zero3", {.reshard_axes = "nowhere"}), HasSubstr(why));
+  EXPECT_THAT(complaint("zero3", {.reshard_axes = "near-far"}), HasSubstr(why));
+  EXPECT_THAT(complaint("zero2", {.reshard_axes = "near"}), HasSubstr(why));
+  EXPECT_THAT(complaint("zero3", {.reshard = Reshard::AfterBackward, .reshard_axes = "near"}), HasSubstr(why));
+}
+
+TEST(StepPlan, HoldsAllParametersAtTheMiddle_WhereTheyAreKept) {
+  const StepGraph kept = graph_of("zero3", {.reshard = Reshard::AfterBackward, .gathered_bytes = 2 << 20});
+  EXPECT_EQ(count(kept, NodeKind::AllGather), 3);
+  EXPECT_EQ(count(kept, NodeKind::Free), 6);  // of parameters and of gradients
+  EXPECT_GE(figures_of(kept).bytes_in_flight, 6 << 20);
+  EXPECT_LE(figures_of(kept).bytes_in_flight, 8 << 20);
 }
 
 TEST(StepPlan, ReducesDdpInBuckets_AllButTheLastBehindTheBackwardPass) {
@@ -62,7 +101,7 @@ TEST(StepPlan, FreesGradientsOnlyWhereTheyAreSharded) {
 TEST(StepPlan, GathersUnitsAheadWithinTheBudget) {
   const StepGraph tight = graph_of("zero3", {.gathered_bytes = 2 << 20});
   const StepGraph wide = graph_of("zero3", {.gathered_bytes = 1 << 30});
-  EXPECT_EQ(count(tight, NodeKind::AllGather), 6);
+  EXPECT_EQ(count(tight, NodeKind::AllGather), 5);  // the last unit's stays for the backward pass
   EXPECT_EQ(count(tight, NodeKind::ReduceScatter), 3);
   EXPECT_LE(figures_of(tight).bytes_in_flight, 4 << 20);  // a unit, and the gradients of one
   EXPECT_EQ(wide.nodes[0].kind, NodeKind::AllGather);

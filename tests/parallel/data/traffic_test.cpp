@@ -23,7 +23,8 @@ constexpr std::int64_t kBlocks = 6, kElements = 4096 * 3;  // cut by 4 ranks int
 constexpr std::uint64_t kBytes = kBlocks * kElements * sizeof(float);
 
 /// Of a step, from this rank to all others.
-std::uint64_t sent_in_a_step(World& world, const std::string& row, const GradientWire& wire = {}) {
+std::uint64_t sent_in_a_step(World& world, const std::string& row, const GradientWire& wire = {},
+                             Reshard reshard = Reshard::AfterForward) {
   std::vector<DataParameter> list;
   for (int i = 0; i < kBlocks; ++i) {
     const std::string unit = std::to_string(i);
@@ -32,6 +33,7 @@ std::uint64_t sent_in_a_step(World& world, const std::string& row, const Gradien
   DataParallelOptions how{};
   how.rebuild_buckets = false;
   how.wire = wire;
+  how.step.reshard = reshard;
   Small small(world, row, list, how);
   DataParallel& data = *small.data;
   const auto sent = [&] {
@@ -54,12 +56,14 @@ std::uint64_t sent_in_a_step(World& world, const std::string& row, const Gradien
 /// Bytes that a rank sends, with P bytes of parameters on N ranks, by rings: what the papers say of each row, to the
 /// byte.
 void expect_theory(World& world) {
-  for (const auto& [row, passes] : {std::pair{"ddp", 2U}, {"zero1", 2U}, {"zero2", 2U}, {"zero3", 3U}}) {
-    const std::uint64_t found = sent_in_a_step(world, row);
-    const std::uint64_t theory = passes * kBytes * (kRanks - 1) / kRanks;
-    require(found == theory,
-            std::string(row) + " sends " + std::to_string(found) + ", theory says " + std::to_string(theory));
-  }
+  const auto expect_blocks = [&](const std::string& row, Reshard reshard, std::uint64_t blocks) {
+    const std::uint64_t found = sent_in_a_step(world, row, {}, reshard);
+    const std::uint64_t theory = blocks * (kBytes / kBlocks) * (kRanks - 1) / kRanks;
+    require(found == theory, row + " sends " + std::to_string(found) + ", theory says " + std::to_string(theory));
+  };
+  for (const char* row : {"ddp", "zero1", "zero2"}) expect_blocks(row, Reshard::AfterForward, 2 * kBlocks);
+  expect_blocks("zero3", Reshard::AfterForward, 3 * kBlocks - 1);  // all but the last are gathered twice
+  expect_blocks("zero3", Reshard::AfterBackward, 2 * kBlocks);
 }
 
 const std::vector<std::string> kRings = {"all_reduce:0-1GiB:ring", "reduce_scatter:0-1GiB:ring",
@@ -88,8 +92,9 @@ TEST(Traffic, IsAsMuchLessAsTheCodecSays) {
     require(sent_in_a_step(world, "ddp", {.codec = Codec::F16}) * 2 == plain, "f16 sends half");
     const std::uint64_t blocks = sent_in_a_step(world, "ddp", {.codec = Codec::Int8, .error_feedback = true});
     require(blocks * 256 * 4 == plain * (256 + 4), "int8 sends a byte for each element and a scale for each block");
-    const std::uint64_t gathered = sent_in_a_step(world, "zero3") / 3 * 2;
-    require(sent_in_a_step(world, "zero3", {.codec = Codec::Bf16}) == gathered + gathered / 4, "bf16 of one of three");
+    const std::uint64_t block = sent_in_a_step(world, "zero3") / (3 * kBlocks - 1);
+    require(sent_in_a_step(world, "zero3", {.codec = Codec::Bf16}) == (2 * kBlocks - 1) * block + kBlocks * block / 2,
+            "bf16 of the gradients");
   });
 }
 
