@@ -93,11 +93,13 @@ std::string text_of(const DataRow& row, const DataParallelOptions& options) {
   std::string buckets = std::array{"none", "layers", "blocks", "bytes"}[options.step.buckets.index()];
   if (const auto* by_bytes = std::get_if<ByteBuckets>(&options.step.buckets))
     buckets = fmt::format("{}, {}, {} B", by_bytes->bytes, by_bytes->first_bytes, by_bytes->last_bytes);
-  return fmt::format("{}, {}, {}, codec {}{}, buckets {}, room {}, reshards after {} {}, unused {}, rebuilds {}", text,
-                     name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
-                     options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
-                     options.step.reshard == Reshard::AfterForward ? "forward" : "backward", options.step.reshard_axes,
-                     options.unused_are_zero ? "zero" : "refused", options.rebuild_buckets ? "buckets" : "nothing");
+  return fmt::format(
+      "{}, {}, {}, codec {}{}, buckets {}, room {}, reshards after {} {}, outer unit '{}', unused {}, rebuilds {}",
+      text, name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
+      options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
+      options.step.reshard == Reshard::AfterForward ? "forward" : "backward", options.step.reshard_axes,
+      options.step.outer_unit, options.unused_are_zero ? "zero" : "refused",
+      options.rebuild_buckets ? "buckets" : "nothing");
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ struct OwnedPart {
 ///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)
 ///           until finish_backward, which may move it.
 ///           Units run forward in the order of their first parameters, and backward the other way. Where parameters
-///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit.
+///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit. Passes
+///           of DataOptions::outer_unit begin before all others and end after them.
 /// Errors:   InvalidArgument for the number of a parameter or unit that is not there; naming the parameter: reported
 ///           twice, or never, after which abandon_step() is the way on; what an exchange ends with, from the next call
 ///           that waits on.

@@ -42,6 +42,9 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
         fmt::format("reshard_axes '{}', expected some of the axes that shard parameters ('{}'), where they "
                     "are freed after the forward pass",
                     options.reshard_axes, sharded_axis(row).axis));
+  if (!options.outer_unit.empty() &&
+      std::ranges::none_of(parameters, [&](const DataParameter& p) { return p.unit == options.outer_unit; }))
+    wrong.push_back(fmt::format("outer_unit '{}', expected the unit of a parameter", options.outer_unit));
   std::set<std::string_view> paths;
   for (const DataParameter& p : parameters) {
     if (p.path.empty()) wrong.emplace_back("a parameter has no path");
@@ -66,7 +69,8 @@ class Planner {
           const DataOptions& options)
       : parameters_(parameters), options_(options), ready_(ready), sharded_(sharded_axis(row)) {
     for (std::int32_t i = 0; i < count(); ++i) {
-      if (std::ranges::find(units_, unit_of(i)) == units_.end()) units_.push_back(unit_of(i));
+      if (unit_of(i) != options_.outer_unit && std::ranges::find(units_, unit_of(i)) == units_.end())
+        units_.push_back(unit_of(i));
     }
     if (ready_.empty()) {
       ready_.resize(parameters_.size());
@@ -100,8 +104,9 @@ class Planner {
   bool gathers() const noexcept { return sharded_.parameter == Held::Sharded; }
   /// Between its forward and its backward pass.
   bool stays(const std::string& unit) const noexcept {
-    return options_.reshard == Reshard::AfterBackward || unit == units_.back();
+    return options_.reshard == Reshard::AfterBackward || unit == options_.outer_unit || unit == units_.back();
   }
+  bool has_outer() const noexcept { return !options_.outer_unit.empty(); }
   TensorId gradient(std::int32_t parameter) const noexcept { return count() + parameter; }
 
   void add(Node node) { plan_.graph.nodes.push_back(std::move(node)); }
@@ -149,16 +154,23 @@ class Planner {
     return group;
   }
 
-  void backward_by_unit() {
-    for (std::size_t u = units_.size(); u-- > 0;) {
-      const Ids all = parameters_of(units_[u]);
-      add({.kind = NodeKind::Gate, .name = "backward " + units_[u], .tensors = all});
-      for (const std::int32_t p : ready_) {
-        if (unit_of(p) == units_[u]) report(p);
-      }
-      add({.kind = NodeKind::Signal, .name = "backward done " + units_[u], .tensors = all});
-      for (const Ids& group : groups_of(units_[u])) sum(gradients_of(group));
+  void begin_backward(const std::string& unit) {
+    add({.kind = NodeKind::Gate, .name = "backward " + unit, .tensors = parameters_of(unit)});
+  }
+  void end_backward(const std::string& unit) {
+    for (const std::int32_t p : ready_) {
+      if (unit_of(p) == unit) report(p);
     }
+    add({.kind = NodeKind::Signal, .name = "backward done " + unit, .tensors = parameters_of(unit)});
+    for (const Ids& group : groups_of(unit)) sum(gradients_of(group));
+  }
+  void backward_by_unit() {
+    if (has_outer()) begin_backward(options_.outer_unit);
+    for (std::size_t u = units_.size(); u-- > 0;) {
+      begin_backward(units_[u]);
+      end_backward(units_[u]);
+    }
+    if (has_outer()) end_backward(options_.outer_unit);
   }
 
   void find_groups() {
@@ -176,14 +188,21 @@ class Planner {
     for (const Ids& group : groups_of(unit)) exchange(NodeKind::AllGather, group, axes);
   }
 
+  void begin_forward(const std::string& unit) {
+    gather(unit, sharded_.axis);
+    add({.kind = NodeKind::Gate, .name = "forward " + unit, .tensors = parameters_of(unit)});
+  }
+  void end_forward(const std::string& unit) {
+    add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = parameters_of(unit)});
+    if (!stays(unit)) add({.kind = NodeKind::Free, .tensors = parameters_of(unit), .axes = options_.reshard_axes});
+  }
   void forward_by_unit() {
+    if (has_outer()) begin_forward(options_.outer_unit);
     for (const std::string& unit : units_) {
-      const Ids all = parameters_of(unit);
-      gather(unit, sharded_.axis);
-      add({.kind = NodeKind::Gate, .name = "forward " + unit, .tensors = all});
-      add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = all});
-      if (!stays(unit)) add({.kind = NodeKind::Free, .tensors = all, .axes = options_.reshard_axes});
+      begin_forward(unit);
+      end_forward(unit);
     }
+    if (has_outer()) end_forward(options_.outer_unit);
   }
 
   /// To the backward pass with its sums: what they lead to, gathers, the update.
@@ -213,10 +232,19 @@ class Planner {
     for (const Ids& group : plan_.groups) exchange(NodeKind::AllGather, group, sharded_.axis);
   }
 
+  std::int64_t bytes_of(const std::string& unit) const noexcept {
+    std::int64_t bytes = 0;
+    for (std::int32_t p = 0; p < count(); ++p) {
+      if (unit_of(p) == unit) bytes += plan_.graph.tensors[at(p)].bytes();
+    }
+    return bytes;
+  }
+
   std::int64_t most_in_flight() const {
     std::int64_t most = options_.gathered_bytes > 0 ? options_.gathered_bytes : two_units();
+    if (has_outer()) most += 2 * bytes_of(options_.outer_unit);  // its gradients go when all else has gone
     if (options_.reshard == Reshard::AfterForward) return most;
-    for (std::int32_t p = 0; p < count(); ++p) most += plan_.graph.tensors[at(p)].bytes();
+    for (const std::string& unit : units_) most += bytes_of(unit);
     return most;
   }
 
@@ -224,8 +252,7 @@ class Planner {
   std::int64_t two_units() const {
     std::int64_t most = 0, last = 0;
     for (const std::string& unit : units_) {
-      std::int64_t bytes = 0;
-      for (const std::int32_t p : parameters_of(unit)) bytes += plan_.graph.tensors[at(p)].bytes();
+      const std::int64_t bytes = bytes_of(unit);
       most = std::max(most, last + bytes);
       last = bytes;
     }
@@ -235,9 +262,9 @@ class Planner {
   const std::vector<DataParameter>& parameters_;
   const DataOptions& options_;
   Ids ready_;
-  std::vector<std::string> units_;
-  DataAxis sharded_;   // the axis that shards; without a name where none does
-  std::string whole_;  // the others, flattened
+  std::vector<std::string> units_;  // but for the outer one
+  DataAxis sharded_;                // the axis that shards; without a name where none does
+  std::string whole_;               // the others, flattened
   std::int32_t next_ = 0;
   StepPlan plan_;
 };

@@ -37,9 +37,13 @@ struct DataOptions {
   /// Of the axes that shard ("near" of "near-far"): ranks along these keep the freed parameters between them until the
   /// backward pass, so that what is gathered again comes from near. {}: each rank keeps its shard alone.
   std::string reshard_axes;
+  /// The unit, if any, whose passes begin before those of all others and end after them: what the first and the last
+  /// layer share, such as tied embeddings. Where parameters are sharded it stays gathered from the one to the other.
+  /// Source: the root module of PyTorch's FSDP.
+  std::string outer_unit;
   /// Of sharded parameters that are gathered, this unit's and those fetched ahead, and of gradients before they are
-  /// scattered. 0: room for the two largest units that follow each other, twice. With Reshard::AfterBackward all
-  /// parameters come on top.
+  /// scattered. 0: room for the two largest units that follow each other, twice. The outer unit comes on
+  /// top, and with Reshard::AfterBackward all parameters do.
   std::int64_t gathered_bytes = 0;
 };
 
@@ -53,11 +57,12 @@ struct StepPlan {
   std::vector<std::vector<std::int32_t>> groups;
 };
 
-/// Units in the order in which their first parameter comes; the backward pass goes the other way.
+/// Units in the order in which their first parameter comes; the backward pass goes the other way. The outer unit is
+/// around all others in both.
 /// `ready`: the parameters in the order in which their gradients come, {}: last first. With sharded parameters each
 /// unit is a bucket, whatever the policy.
 /// Errors: InvalidArgument that lists everything that is wrong: rules of the row, a path that is empty or there twice,
-///         no elements, no unit, `ready` that is no order of all.
+///         no elements, no unit, an outer unit that there is not, `ready` that is no order of all.
 SINEW_API StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row,
                              const DataOptions& options = {}, const std::vector<std::int32_t>& ready = {});
 

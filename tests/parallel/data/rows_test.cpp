@@ -83,11 +83,13 @@ struct Way {
   bool skips_a_sum = false;  // the negative control: of the first parameter each rank takes its own gradient
 };
 
-/// "zero3_kept": what was gathered for the forward pass stays for the backward one; "zero3_near": between two ranks.
+/// "zero3_kept": what was gathered for the forward pass stays for the backward one; "zero3_near": between two ranks;
+/// "zero3_outer": the first and the last layer are one unit, around all others.
 Way of_row(const std::string& name, Way way = {}) {
   way.row = name.substr(0, name.find('_'));
   if (name.ends_with("_kept")) way.options.step.reshard = Reshard::AfterBackward;
   if (name.ends_with("_near")) way.options.step.reshard_axes = "near";
+  if (name.ends_with("_outer")) way.options.step.outer_unit = "ends";
   return way;
 }
 
@@ -107,16 +109,34 @@ Trained train_together(World& world, const Mlp<T>& model, int steps, const Way& 
   const auto initial = model.initial();
   std::vector<ConstBuffer> values;
   for (const auto& v : initial) values.push_back(bytes_of(v));
+  const bool outer = !way.options.step.outer_unit.empty();
+  const int last = model.layers() - 1;
+  std::vector<DataParameter> parameters = model.parameters();
+  for (int p = 0; outer && p < std::ssize(parameters); ++p) {
+    if (p / 2 == 0 || p / 2 == last) parameters[static_cast<std::size_t>(p)].unit = "ends";
+  }
   DataParallel data(
-      mesh, model.parameters(), values, data_row(way.row, axes),
-      [&](std::size_t bytes) { return world.allocate(bytes); }, way.options);
+      mesh, parameters, values, data_row(way.row, axes), [&](std::size_t bytes) { return world.allocate(bytes); },
+      way.options);
   std::vector<T> own;  // of parameter 0, before it is summed
   typename Mlp<T>::Hooks hooks{.value = [&](int p) { return reinterpret_cast<T*>(data.parameter(p).data); },
                                .gradient = [&](int p) { return reinterpret_cast<T*>(data.gradient(p).data); },
-                               .before_forward = [&](int u) { data.before_forward(u); },
-                               .after_forward = [&](int u) { data.after_forward(u); },
-                               .before_backward = [&](int u) { data.before_backward(u); },
-                               .after_backward = [&](int u) { data.after_backward(u); },
+                               .before_forward =
+                                   [&](int u) {
+                                     if (!outer || u != last) data.before_forward(u);
+                                   },
+                               .after_forward =
+                                   [&](int u) {
+                                     if (!outer || u != 0) data.after_forward(outer && u == last ? 0 : u);
+                                   },
+                               .before_backward =
+                                   [&](int u) {
+                                     if (!outer || u != 0) data.before_backward(outer && u == last ? 0 : u);
+                                   },
+                               .after_backward =
+                                   [&](int u) {
+                                     if (!outer || u != last) data.after_backward(u);
+                                   },
                                .gradient_ready =
                                    [&](int p) {
                                      if (p == 0) {
@@ -242,7 +262,8 @@ std::string name_of_case(const ::testing::TestParamInfo<std::tuple<std::string, 
   return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param)) + "_ranks";
 }
 
-const auto kRows = ::testing::Values("ddp", "zero1", "zero2", "zero3", "zero3_kept", "zero3_near", "hsdp", "hsdp_kept");
+const auto kRows =
+    ::testing::Values("ddp", "zero1", "zero2", "zero3", "zero3_kept", "zero3_near", "zero3_outer", "hsdp", "hsdp_kept");
 INSTANTIATE_TEST_SUITE_P(DataParallel, Rows, ::testing::Combine(kRows, ::testing::Range(1, 9)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(DataParallel, RowsOfSeveral, ::testing::Combine(kRows, ::testing::Values(2, 3, 8)),
                          name_of_case);

@@ -86,6 +86,20 @@ TEST(StepPlan, HoldsAllParametersAtTheMiddle_WhereTheyAreKept) {
   EXPECT_LE(figures_of(kept).bytes_in_flight, 8 << 20);
 }
 
+TEST(StepPlan, KeepsTheOuterUnitFromTheFirstPassToTheLast) {
+  const StepGraph graph = graph_of("zero3", {.gathered_bytes = 2 << 20, .outer_unit = "blocks.0"});
+  EXPECT_EQ(check(graph), "") << graph.to_string();
+  std::vector<std::string> engine;
+  for (const Node& node : graph.nodes) {
+    if (node.name.starts_with("forward") || node.name.starts_with("backward")) engine.push_back(node.name);
+  }
+  EXPECT_THAT(engine, ElementsAre("forward blocks.0", "forward blocks.1", "forward done blocks.1", "forward blocks.2",
+                                  "forward done blocks.2", "forward done blocks.0", "backward blocks.0",
+                                  "backward blocks.2", "backward done blocks.2", "backward blocks.1",
+                                  "backward done blocks.1", "backward done blocks.0"));
+  EXPECT_EQ(count(graph, NodeKind::AllGather), 4);  // only the middle unit's twice
+}
+
 TEST(StepPlan, ReducesDdpInBuckets_AllButTheLastBehindTheBackwardPass) {
   const StepGraph graph = graph_of("ddp", {.buckets = ByteBuckets{.bytes = 2 << 20, .first_bytes = 1 << 20}});
   EXPECT_EQ(count(graph, NodeKind::AllReduce), 4);  // 1 + 2 + 2 + 1
@@ -136,13 +150,13 @@ TEST(StepPlan, SaysEverythingThatIsWrongAtOnce) {
   bad[3].unit = "";
   const DataRow row{"mine", {{"dp", Held::Sharded, Held::Whole, Held::Whole}}};
   try {
-    (void)plan_step(bad, row, {}, {0, 0});
+    (void)plan_step(bad, row, {.outer_unit = "nobody"}, {0, 0});
     FAIL() << "nothing thrown";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::InvalidArgument);
     for (const char* part : {"'blocks.0.in.weight' is there twice", "'blocks.1.in.weight' has 0 elements",
                              "'blocks.1.out.weight' belongs to no unit", "parameters are sharded and gradients are not",
-                             "names 2 of 6 parameters"})
+                             "names 2 of 6 parameters", "outer_unit 'nobody', expected the unit of a parameter"})
       EXPECT_THAT(e.what(), HasSubstr(part));
   }
 }
