@@ -87,7 +87,7 @@ TEST(StepPlan, HoldsAllParametersAtTheMiddle_WhereTheyAreKept) {
 }
 
 TEST(StepPlan, KeepsTheOuterUnitFromTheFirstPassToTheLast) {
-  const StepGraph graph = graph_of("zero3", {.gathered_bytes = 2 << 20, .outer_unit = "blocks.0"});
+  const StepGraph graph = graph_of("zero3", {.outer_unit = "blocks.0", .gathered_bytes = 2 << 20});
   EXPECT_EQ(check(graph), "") << graph.to_string();
   std::vector<std::string> engine;
   for (const Node& node : graph.nodes) {
