@@ -34,6 +34,16 @@ std::int64_t product_of(std::span<const int> sizes) noexcept {
   return product;
 }
 
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    divisors.push_back(d);
+    if (d != n / d) divisors.push_back(n / d);
+  }
+  return divisors;
+}
+
 int dp_of(const LayoutRequest& asked) noexcept {
   const LayoutSizes& s = asked.sizes;
   return s.dp > 0 ? s.dp : left_of(asked.ranks, product_of({s.tp, s.cp, s.pp}));

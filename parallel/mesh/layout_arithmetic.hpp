@@ -32,6 +32,10 @@ inline std::int64_t product_of(std::initializer_list<int> sizes) noexcept {
   return product_of(std::span(sizes.begin(), sizes.size()));
 }
 
+/// Everything that divides n, which is 1 or more; in no order.
+/// Cost: the square root of n.
+std::vector<std::int64_t> divisors_of(std::int64_t n);
+
 /// Ranks that hold the same dense parameters; 0 where the sizes leave no whole number of them.
 int dp_of(const LayoutRequest& asked) noexcept;
 /// The same of an expert's parameters.

@@ -11,17 +11,6 @@
 namespace sinew::parallel {
 namespace {
 
-std::vector<int> divisors_of(int n) {
-  std::vector<int> divisors{1};
-  for (int d = 2; d <= n / d; ++d) {
-    if (n % d != 0) continue;
-    divisors.push_back(d);
-    if (d != n / d) divisors.push_back(n / d);
-  }
-  if (n > 1) divisors.push_back(n);
-  return divisors;
-}
-
 /// What the ranks must be a multiple of; where dp is given, what they must be. Sizes that are none count as 1.
 std::int64_t unit_of(const LayoutRequest& asked) {
   LayoutSizes s = asked.sizes;
@@ -53,14 +42,13 @@ Changes size_changes(const LayoutRequest& asked, std::string_view field) {
   const SizeField& f =
       *std::ranges::find(kSizeFields, field, [](const SizeField& x) { return std::string_view(x.name); });
   const int now = asked.sizes.*f.value;
-  std::vector<int> values = divisors_of(asked.ranks);
+  std::vector<std::int64_t> values = divisors_of(std::max(asked.ranks, 1));
   std::erase(values, now);
-  const auto distance = [now](int v) { return std::pair(std::abs(std::int64_t{v} - now), v); };
-  std::ranges::sort(values, {}, distance);
+  std::ranges::sort(values, {}, [now](std::int64_t v) { return std::pair(std::abs(v - now), v); });
   Changes changes;
-  for (const int v : values) {
+  for (const std::int64_t v : values) {
     changes.push_back({fmt::format("{} {}", field, v), asked});
-    changes.back().to.sizes.*f.value = v;
+    changes.back().to.sizes.*f.value = static_cast<int>(v);
   }
   return changes;
 }

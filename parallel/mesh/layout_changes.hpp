@@ -6,20 +6,15 @@
 #include <vector>
 
 #include <sinew/parallel/mesh/layout_arithmetic.hpp>
+#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 
 /// The order's names, slowest last, when nobody says otherwise: all that there are.
 inline constexpr std::string_view kOrderNames[] = {"tp", "cp", "ep", "dp", "pp"};
 
-/// A request with one thing changed, and which: "tp 2".
-struct Change {
-  std::string text;
-  LayoutRequest to;
-};
-
-/// Values for one thing, nearest to what is asked first; whether any is right is for the rules to say.
-using Changes = std::vector<Change>;
+using Change = ChangeOf<LayoutRequest>;
+using Changes = ChangesOf<LayoutRequest>;
 
 /// Other values of a size: the divisors of the ranks.
 Changes size_changes(const LayoutRequest& asked, std::string_view field);

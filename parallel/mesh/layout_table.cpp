@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -109,8 +110,8 @@ auto factors(std::vector<std::string> fields) {
 
 }  // namespace
 
-const std::vector<LayoutRule>& layout_rules() {
-  static const std::vector<LayoutRule> rules = [] {
+const RuleTable<LayoutRequest>& layout_rules() {
+  static const RuleTable<LayoutRequest> table = [] {
     const auto orders = [](const LayoutRequest& asked) { return std::vector<Changes>{order_changes(asked)}; };
     const auto levels = [](const LayoutRequest& asked) {
       return std::vector<Changes>{level_changes(asked), cp_changes(asked)};
@@ -124,9 +125,9 @@ const std::vector<LayoutRule>& layout_rules() {
     made.push_back({"order_once", judge_once, orders});
     made.push_back({"order_complete", judge_complete, orders});
     made.push_back({"pipelines", judge_pipelines, orders});
-    return made;
+    return RuleTable(std::move(made));
   }();
-  return rules;
+  return table;
 }
 
 }  // namespace sinew::parallel

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+
+namespace sinew::parallel {
+
+/// A rule that a request breaks.
+struct Violation {
+  std::string rule;   ///< "dense"
+  std::string found;  ///< "16 ranks are not a multiple of tp 3 * cp 1 * pp 4"
+  /// What would do, each alone: "tp 2", "pp 2", "12 ranks", "zero 3". Of everything that can be changed the nearest that
+  /// mends this rule and breaks none that is kept. Empty: no single change does.
+  std::vector<std::string> fixes;
+};
+
+/// A line each: "  dense: 16 ranks are not a multiple of tp 3 * cp 1 * pp 4; expected tp 2 or 12 ranks".
+SINEW_API std::string to_string(const std::vector<Violation>& violations);
+
+}  // namespace sinew::parallel
