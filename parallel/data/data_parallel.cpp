@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -58,12 +59,21 @@ struct Phase {
   std::int32_t optimizer = -1, updated = -1;
 };
 
-void require_sound(const std::vector<DataParameter>& parameters, std::span<const ConstBuffer> values,
-                   const DataParallelOptions& options) {
+/// Parts of values that are whole here.
+InitialValues copies_of(std::span<const ConstBuffer> values) {
+  return [values](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
+    const std::size_t element = into.bytes / static_cast<std::size_t>(last - first);
+    std::memcpy(into.data, values[at(parameter)].data + static_cast<std::size_t>(first) * element, into.bytes);
+  };
+}
+
+void require_sound(const std::vector<DataParameter>& parameters, const DataParallelOptions& options,
+                   std::optional<std::span<const ConstBuffer>> whole_values) {
   std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
   if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
     wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
-  if (parameters.size() != values.size())
+  const std::span<const ConstBuffer> values = whole_values.value_or(std::span<const ConstBuffer>());
+  if (whole_values && parameters.size() != values.size())
     wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
   if (options.determinism == Determinism::LayoutInvariant && options.gradients == ReduceOp::Average)
     wrong.emplace_back("layout-invariant gradients that are averaged: expected their sum");
@@ -103,6 +113,11 @@ std::string text_of(const DataRow& row, const DataParallelOptions& options) {
 }
 
 }  // namespace
+
+struct DataParallel::Start {
+  std::optional<std::span<const ConstBuffer>> values;  // whole, to be compared
+  InitialValues initial;
+};
 
 struct DataParallel::State {
   Mesh* mesh;
@@ -214,23 +229,31 @@ struct DataParallel::State {
 };
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
-                           const DataRow& row, Allocate allocate, const DataParallelOptions& options) {
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options)
+    : DataParallel(mesh, std::move(parameters), Start{values, copies_of(values)}, row, std::move(allocate), options) {}
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial,
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options)
+    : DataParallel(mesh, std::move(parameters), Start{{}, initial}, row, std::move(allocate), options) {}
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
+                           Allocate allocate, const DataParallelOptions& options) {
   std::vector<std::string> axes;
   for (const DataAxis& a : row.axes) axes.push_back(a.axis);
   StepPlan plan;
   std::optional<Error> fault;
   try {
     plan = plan_step(parameters, row, options.step);
-    require_sound(parameters, values, options);
+    require_sound(parameters, options, start.values);
     require_groups(mesh, axes, plan.graph);
   } catch (const Error& e) {
     fault = e;
   }
   require_no_fault(mesh, axes, fault);
-  require_equal_parameters(mesh, axes, text_of(row, options), parameters, values);
+  require_equal_parameters(mesh, axes, text_of(row, options), parameters, start.values);
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
   state_->memory.make_groups(plan.graph);
-  state_->memory.place_values(plan.groups, values);
+  state_->memory.place_values(plan.groups, start.initial);
   state_->run(plan);
 }
 

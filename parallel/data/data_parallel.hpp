@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct DataParallelOptions {
   /// Buckets follow the order in which gradients came in the first step, as rank 0 saw it. Rows that shard nothing.
   bool rebuild_buckets = true;
 };
+
+/// Writes elements [first, last) of a parameter's initial values. The same whoever asks: ranks ask for what they hold.
+using InitialValues = std::function<void(std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into)>;
 
 /// What this rank's optimizer updates: elements [first, last) of a parameter, and their summed gradient.
 struct OwnedPart {
@@ -63,6 +67,7 @@ struct OwnedPart {
 class SINEW_API DataParallel {
   enum class Pass : std::uint8_t { Whole, Unsynced, ForwardOnly };
   struct State;
+  struct Start;  // what the values of parameters come from
 
  public:
   /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
@@ -73,6 +78,10 @@ class SINEW_API DataParallel {
   /// Cost:   a communicator of its own for each group that it exchanges along, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});
+  /// The same where no rank has, or compares, the whole of all values.
+  /// Cost: of values only this rank's part is ever made.
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial, const DataRow& row,
+               Allocate allocate, const DataParallelOptions& options = {});
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) noexcept;
   ~DataParallel();
@@ -137,6 +146,9 @@ class SINEW_API DataParallel {
   const StepGraph& graph() const noexcept;
 
  private:
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
+               Allocate allocate, const DataParallelOptions& options);
+
   std::unique_ptr<State> state_;
 };
 

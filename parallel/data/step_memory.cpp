@@ -36,25 +36,24 @@ std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std:
   return memory;
 }
 
-void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& groups,
-                              std::span<const ConstBuffer> values) {
+void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& groups, const InitialValues& initial) {
   values_ = laid_out(groups, sharded_.parameter, Purpose::Parameter, value_places_);
   for (GroupMemory& memory : values_) {
     const FlatGroup& group = memory.group();
-    const std::size_t element = size_of(group.dtype);
+    const auto fill = [&](Buffer in, std::int32_t parameter, std::int64_t first, std::int64_t last, std::int64_t at) {
+      const std::size_t element = size_of(group.dtype);
+      initial(parameter, first, last,
+              in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element));
+    };
     if (memory.has_whole()) {
       for (std::size_t m = 0; m < group.parameters.size(); ++m) {
-        const ConstBuffer from = values[static_cast<std::size_t>(group.parameters[m])];
-        std::memcpy(memory.whole().data + static_cast<std::size_t>(group.offsets[m]) * element, from.data, from.bytes);
+        const std::int32_t p = group.parameters[m];
+        fill(memory.whole(), p, 0, (*parameters_)[static_cast<std::size_t>(p)].elements, group.offsets[m]);
       }
       continue;
     }
-    for (const ShardPart& part : parts_of(group, *parameters_, index_)) {
-      const ConstBuffer from = values[static_cast<std::size_t>(part.parameter)];
-      std::memcpy(memory.shard().data + static_cast<std::size_t>(part.at) * element,
-                  from.data + static_cast<std::size_t>(part.first) * element,
-                  static_cast<std::size_t>(part.last - part.first) * element);
-    }
+    for (const ShardPart& part : parts_of(group, *parameters_, index_))
+      fill(memory.shard(), part.parameter, part.first, part.last, part.at);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <vector>
 
 #include <sinew/parallel/data/data_parallel.hpp>
@@ -20,8 +19,8 @@ class StepMemory final : public StepActions {
   /// A communicator of this step's own for each group that exchanges go along: started whenever what they need is
   /// there, they would get between the calls that others make on the mesh's. Collective.
   void make_groups(const StepGraph& graph);
-  /// Lays parameters out by `groups`, and copies this rank's part of `values` there.
-  void place_values(const std::vector<std::vector<std::int32_t>>& groups, std::span<const ConstBuffer> values);
+  /// Lays parameters out by `groups`, with what this rank holds of their values.
+  void place_values(const std::vector<std::vector<std::int32_t>>& groups, const InitialValues& initial);
   /// Lays gradients out; those that there were are gone.
   void place_gradients(const std::vector<std::vector<std::int32_t>>& groups);
 

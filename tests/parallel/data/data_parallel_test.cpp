@@ -44,6 +44,43 @@ TEST(DataParallel, NamesAParameterWhoseShapeDiffers_OnAllRanks) {
   });
 }
 
+/// Element k of parameter p starts as 100 p + k.
+TEST(DataParallel, AsksForInitialValuesOfWhatARankHolds) {
+  for (const char* row : {"ddp", "zero1", "zero3"}) {
+    on_threads(3, only("inproc"), [row](World& world) {
+      Mesh mesh(world.communicator(), Factorisation({{"dp", world.size()}}));
+      std::int64_t asked = 0;
+      const InitialValues initial = [&](std::int32_t p, std::int64_t first, std::int64_t last, Buffer into) {
+        require(into.bytes == static_cast<std::size_t>(last - first) * sizeof(float), "a buffer of another length");
+        asked += last - first;
+        auto* value = reinterpret_cast<float*>(into.data);
+        for (std::int64_t k = first; k < last; ++k) value[k - first] = static_cast<float>(100 * p + k);
+      };
+      const std::vector<DataParameter> list{{.path = "a", .elements = 50, .unit = "u"},
+                                            {.path = "b", .elements = 7, .unit = "u"}};
+      DataParallel data(mesh, list, initial, data_row(row, {"dp"}),
+                        [&](std::size_t bytes) { return world.allocate(bytes); });
+      if (std::string(row) == "zero3") {
+        std::vector<std::int64_t> all{asked};
+        require(asked < 57, "a rank asks for more than its shard");
+        world.communicator().all_reduce(all).get();
+        require(all[0] == 57, "not every element was asked for once");
+      } else {
+        require(asked == 57, "every rank holds all");
+      }
+      const auto scope = data.forward_only();
+      data.before_forward(0);
+      for (std::int32_t p = 0; p < 2; ++p) {
+        const auto* value = reinterpret_cast<const float*>(data.parameter(p).data);
+        for (int k = 0; k < list[static_cast<std::size_t>(p)].elements; ++k)
+          require(value[k] == static_cast<float>(100 * p + k), "an element of another place");
+      }
+      data.after_forward(0);
+      data.finish_forward();
+    });
+  }
+}
+
 /// Ranks 0 and 1 share no group with rank 3 along the sharded axis, and must not wait for it along the other.
 TEST(DataParallel, StopsOnAllRanksOfTwoAxes_WhereOneDiffers) {
   on_threads(4, only("inproc"), [](World& world) {
