@@ -1,4 +1,4 @@
-// How much of a step's communication hides behind the backward pass. Four figures of one process, medians: computing
+// How much of a step's communication hides behind its computation. Four figures of one process, medians: computing
 // alone, communicating alone, both at once, one after the other. Try, on two hosts: overlap --mib 256 --ratio 0.7
 #include <algorithm>
 #include <chrono>
@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string row = "ddp";
-  int mib = 256, layers = 64, steps = 5;
-  double ratio = 0.7;
+  int mib = 256, layers = 64, steps = 5, prefetch_mib = 0;
+  double ratio = 0.7, forward = 0;
 };
 
 /// Arithmetic that stays in the first cache, as many rounds as are asked for; one piece of code whoever asks.
@@ -69,8 +69,11 @@ class Bench {
     const std::vector<float> zeros(static_cast<std::size_t>(elements));
     const std::vector<sinew::ConstBuffer> values(
         parameters.size(), {reinterpret_cast<const std::byte*>(zeros.data()), zeros.size() * sizeof(float)});
-    data_.emplace(mesh_, std::move(parameters), values, sp::data_row(options.row, {"dp"}),
-                  [&world](std::size_t bytes) { return world.allocate(bytes); });
+    sp::DataParallelOptions how{};
+    how.step.gathered_bytes = std::int64_t{options.prefetch_mib} << 20;
+    data_.emplace(
+        mesh_, std::move(parameters), values, sp::data_row(options.row, {"dp"}),
+        [&world](std::size_t bytes) { return world.allocate(bytes); }, how);
   }
 
   /// In turns, as a machine's speed changes meanwhile.
@@ -90,24 +93,25 @@ class Bench {
     if (world_.rank() != 0) return;
     std::printf(
         "{\"row\": \"%s\", \"mib\": %d, \"compute_s\": %.4f, \"communication_s\": %.4f, \"overlapped_s\": %.4f, "
-        "\"serial_s\": %.4f, \"over_longer\": %.4f}\n",
+        "\"serial_s\": %.4f, \"over_longer\": %.4f, \"underway_bytes\": %zu}\n",
         options_.row.c_str(), options_.mib, median(compute), median(communication), median(overlapped), median(serial),
-        median(over_longer));
+        median(over_longer), data_->held().most_of(sp::Purpose::Underway));
   }
 
  private:
-  /// `rounds` of computing for each layer; gradients are reported as they come, or all at the end.
-  void step(double rounds, bool at_the_end) {
+  /// `rounds` of computing for each layer, both passes together: where they belong, or all before anything else.
+  void step(double rounds, bool at_once) {
+    const double forward = at_once ? 0 : rounds * options_.forward;
+    const double backward = at_once ? 0 : rounds - forward;
+    for (int i = 0; at_once && i < options_.layers; ++i) computation_.run(rounds);
     for (int u = 0; u < options_.layers; ++u) {
       data_->before_forward(u);
+      computation_.run(forward);
       data_->after_forward(u);
     }
     for (int i = options_.layers; i-- > 0;) {
-      if (at_the_end) computation_.run(rounds);
-    }
-    for (int i = options_.layers; i-- > 0;) {
       data_->before_backward(i);
-      if (!at_the_end) computation_.run(rounds);
+      computation_.run(backward);
       data_->gradient(i).data[0] = {};
       data_->gradient_ready(i);
       data_->after_backward(i);
@@ -147,6 +151,12 @@ int main(int argc, char** argv) try {
   app.add_option("--ratio", options.ratio, "communication over computation")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option("--forward", options.forward, "the forward pass's part of the computation")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--prefetch", options.prefetch_mib, "gathered ahead at most, MiB; 0: two layers, twice")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", options.steps, "turns")->capture_default_str()->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   sinew::WorldOptions how{};
