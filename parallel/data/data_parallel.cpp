@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data/data_rules.hpp>
 #include <sinew/parallel/data/equal_parameters.hpp>
 #include <sinew/parallel/data/other_passes.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
@@ -67,51 +67,6 @@ InitialValues copies_of(std::span<const ConstBuffer> values) {
   };
 }
 
-void require_sound(const std::vector<DataParameter>& parameters, const DataParallelOptions& options,
-                   std::optional<std::span<const ConstBuffer>> whole_values) {
-  std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
-  if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
-    wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
-  const std::span<const ConstBuffer> values = whole_values.value_or(std::span<const ConstBuffer>());
-  if (whole_values && parameters.size() != values.size())
-    wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
-  if (options.determinism == Determinism::LayoutInvariant && options.gradients == ReduceOp::Average)
-    wrong.emplace_back("layout-invariant gradients that are averaged: expected their sum");
-  for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
-    const std::size_t expected = static_cast<std::size_t>(parameters[i].elements) * size_of(parameters[i].dtype);
-    if (values[i].bytes != expected)
-      wrong.push_back(fmt::format("'{}' has a value of {} bytes, expected {}: {} elements of {}", parameters[i].path,
-                                  values[i].bytes, expected, parameters[i].elements, name_of(parameters[i].dtype)));
-  }
-  if (!wrong.empty()) throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
-}
-
-/// Each axis once, and a group for whatever exchanges go along.
-void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph) {
-  static_cast<void>(mesh.shape().in_order(fmt::format("{}", fmt::join(axes, "-"))));
-  for (const Node& node : graph.nodes) {
-    if (is_exchange(node.kind)) static_cast<void>(mesh.along(node.axes));
-  }
-}
-
-/// What all ranks must ask for alike.
-std::string text_of(const DataRow& row, const DataParallelOptions& options) {
-  std::string text = row.name.empty() ? "a row" : row.name;
-  for (const DataAxis& a : row.axes)
-    text += fmt::format(" {}:{}{}{}", a.axis, static_cast<int>(a.parameter), static_cast<int>(a.gradient),
-                        static_cast<int>(a.optimizer));
-  std::string buckets = std::array{"none", "layers", "blocks", "bytes"}[options.step.buckets.index()];
-  if (const auto* by_bytes = std::get_if<ByteBuckets>(&options.step.buckets))
-    buckets = fmt::format("{}, {}, {} B", by_bytes->bytes, by_bytes->first_bytes, by_bytes->last_bytes);
-  return fmt::format(
-      "{}, {}, {}, codec {}{}, buckets {}, room {}, reshards after {} {}, outer unit '{}', unused {}, rebuilds {}",
-      text, name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
-      options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
-      options.step.reshard == Reshard::AfterForward ? "forward" : "backward", options.step.reshard_axes,
-      options.step.outer_unit, options.unused_are_zero ? "zero" : "refused",
-      options.rebuild_buckets ? "buckets" : "nothing");
-}
-
 }  // namespace
 
 struct DataParallel::Start {
@@ -131,6 +86,7 @@ struct DataParallel::State {
   std::optional<Phase> synced, unsynced, forward;
   Pass pass = Pass::Whole;
   bool rebuilds = false;
+  bool accumulated = false;
   bool summed = false;  // gradients: between finish_backward and the end of the step
   std::size_t gradient_room = 0;
 
@@ -163,6 +119,13 @@ struct DataParallel::State {
   Phase& with_backward(std::string_view call) {
     if (pass != Pass::ForwardOnly) return now();
     throw Error(Code::InvalidArgument, fmt::format("{}: within forward_only() there is no backward pass", call));
+  }
+
+  /// Known before the first step, and anew when gradients are added up for the first time.
+  void plan_memory(bool accumulates) {
+    accumulated = accumulates;
+    memory.keep_to(parallel::plan_memory(parameters, row, options, mesh->shape(),
+                                         {.accumulates = accumulates, .index = memory.index()}));
   }
 
   void run(const StepPlan& plan) {
@@ -244,7 +207,7 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   std::optional<Error> fault;
   try {
     plan = plan_step(parameters, row, options.step);
-    require_sound(parameters, options, start.values);
+    require_sound(parameters, row, options, start.values);
     require_groups(mesh, axes, plan.graph);
   } catch (const Error& e) {
     fault = e;
@@ -254,6 +217,7 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
   state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, start.initial);
+  state_->plan_memory(false);
   state_->run(plan);
 }
 
@@ -351,6 +315,7 @@ void DataParallel::updated() {
   state_->summed = false;
   Phase& phase = *state_->synced;
   phase.signal(phase.updated);
+  assert(state_->memory.is_as_planned());
   std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
   try {
     phase.runner.finish();
@@ -370,6 +335,7 @@ DataParallel::Scope::Scope(State& of, Pass pass) : of_(&of), before_(of.pass) {
     throw Error(Code::InvalidArgument,
                 fmt::format("{}: in the middle of a step; expected between two of them, or abandon_step()",
                             pass == Pass::Unsynced ? "no_sync" : "forward_only"));
+  if (pass == Pass::Unsynced && !of.accumulated) of.plan_memory(true);
   of.pass = pass;
 }
 DataParallel::Scope::~Scope() {
@@ -379,9 +345,12 @@ DataParallel::Scope DataParallel::no_sync() { return {*state_, Pass::Unsynced}; 
 DataParallel::Scope DataParallel::forward_only() { return {*state_, Pass::ForwardOnly}; }
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
+std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
+bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
 HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
 const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
+const MemoryPlan& DataParallel::planned() const noexcept { return state_->memory.planned(); }
 const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }
 
 }  // namespace sinew::parallel

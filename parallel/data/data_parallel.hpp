@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/collective.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/data/copies.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/data/held_memory.hpp>
 #include <sinew/parallel/data/row.hpp>
@@ -19,6 +21,8 @@
 #include <sinew/parallel/mesh/mesh.hpp>
 
 namespace sinew::parallel {
+
+struct MemoryPlan;
 
 struct DataParallelOptions {
   DataOptions step{};
@@ -30,6 +34,9 @@ struct DataParallelOptions {
   bool unused_are_zero = false;
   /// Buckets follow the order in which gradients came in the first step, as rank 0 saw it. Rows that shard nothing.
   bool rebuild_buckets = true;
+  /// The engine's device, with DataOptions::offload: parameter(p) and gradient(p) are there, each OwnedPart is in host
+  /// memory, which `allocate` gives.
+  DataDevice device{};
 };
 
 /// Writes elements [first, last) of a parameter's initial values. The same whoever asks: ranks ask for what they hold.
@@ -41,6 +48,9 @@ struct OwnedPart {
   std::int64_t first = 0, last = 0;
   DType dtype = DType::F32;
   Buffer value, gradient;
+  std::optional<DType> of_gradient{};  ///< {}: as the value
+
+  DType gradient_dtype() const noexcept { return of_gradient.value_or(dtype); }
 };
 
 /// Data parallelism over somebody's own engine: it holds parameters and gradients, the engine says what it is about to
@@ -53,7 +63,7 @@ struct OwnedPart {
 ///
 /// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
 /// updated().
-/// Shape:    a buffer of parameter(p) or gradient(p) holds `elements` of its dtype.
+/// Shape:    a buffer of parameter(p) holds `elements` of its dtype, one of gradient(p) as many of gradient_dtype().
 /// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
 /// Lifetime: ends before mesh and World. parameter(p), where parameters are sharded, is there from before_forward or
 ///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)
@@ -137,11 +147,20 @@ class SINEW_API DataParallel {
   void finish_forward();
 
   const std::vector<DataParameter>& parameters() const noexcept;
+  /// What finish_backward returns, without gradients: at any time.
+  std::vector<OwnedPart> owned_values();
+  /// Between two steps parameter(p) is there, of all.
+  bool keeps_whole_parameters() const noexcept;
   /// The axis along which ranks own different parts; empty where each owns all.
   const std::string& sharded_axis() const noexcept;
   /// Where the optimizer's state comes from, too.
   HeldMemory& memory() noexcept;
   const HeldBytes& held() const noexcept;
+  /// What this rank will have held at most, without the optimizer; with whole gradients under way since the first
+  /// no_sync(). Of an engine that asks for gradients of a unit within its backward pass where units are gathered, and
+  /// where they are not reports what it has asked for before that fills the room; a step that is given up may take one
+  /// exchange more.
+  const MemoryPlan& planned() const noexcept;
   /// The graph of a step as it runs now.
   const StepGraph& graph() const noexcept;
 

@@ -14,7 +14,8 @@ namespace sinew::parallel {
 namespace {
 
 std::string text_of(const DataParameter& p) {
-  return fmt::format("{} {} {} {} {}", p.path, name_of(p.dtype), p.elements, p.unit, p.uses);
+  return fmt::format("{} {} {} {} {} gradient {}", p.path, name_of(p.dtype), p.elements, p.unit, p.uses,
+                     name_of(p.gradient_dtype()));
 }
 
 /// The first index whose value is not the same on all ranks; `values.size()`: none.

@@ -20,8 +20,8 @@ void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const st
                       int differs = 0);
 
 /// Sees to it that the ranks along each axis start from the same: `what` they ask for, and parameters: number, paths,
-/// dtypes, elements, units, uses, and every bit of their values, where these are given. Other ranks than those would train
-/// another model, each a little.
+/// dtypes, also of gradients, elements, units, uses, and every bit of their values, where these are given. Other ranks
+/// than those would train another model, each a little.
 /// Errors: InvalidArgument on all ranks alike: where this rank's group of an axis differs, naming the first parameter
 ///         that does, in what, and the first rank whose parameter is not that of most; else as require_no_fault.
 /// Cost:   a hash of all values; for each axis all_reduces of 32 bytes per parameter.

@@ -11,15 +11,21 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t to) noexcept { return (n + 
 
 FlatGroup flat_group(const std::vector<DataParameter>& parameters, const std::vector<std::int32_t>& members,
                      int shards) {
-  FlatGroup group{
-      .dtype = parameters[static_cast<std::size_t>(members.front())].dtype, .parameters = members, .shards = shards};
-  const std::int64_t line = 64 / static_cast<std::int64_t>(size_of(group.dtype));
+  const DataParameter& first = parameters[static_cast<std::size_t>(members.front())];
+  FlatGroup group{.dtype = first.dtype, .parameters = members, .shards = shards};
+  const std::size_t smaller = std::min(size_of(first.dtype), size_of(first.gradient_dtype()));
+  const std::int64_t line = 64 / static_cast<std::int64_t>(smaller);
   std::int64_t end = 0;
   for (const std::int32_t p : members) {
     group.offsets.push_back(rounded_up(end, line));
     end = group.offsets.back() + parameters[static_cast<std::size_t>(p)].elements;
   }
   group.shard_elements = rounded_up((end + shards - 1) / shards, line);
+  return group;
+}
+
+FlatGroup of_gradients(FlatGroup group, const std::vector<DataParameter>& parameters) {
+  group.dtype = parameters[static_cast<std::size_t>(group.parameters.front())].gradient_dtype();
   return group;
 }
 

@@ -8,10 +8,10 @@
 
 namespace sinew::parallel {
 
-/// Parameters of one dtype, one after the other in flat memory that is cut into as many equal shards as an axis has
-/// ranks; a shard may end within a parameter.
-/// Units: elements. Each parameter begins at a multiple of 64 bytes, as its gradient does; so does each shard. What is
-///        between is zero and stays so.
+/// Parameters of one dtype, or their gradients, one after the other in flat memory that is cut into as many equal
+/// shards as an axis has ranks; a shard may end within a parameter.
+/// Units: elements. Each parameter begins at a multiple of 64 bytes, and its gradient, in its own dtype, at the same
+///        element and at a multiple of 64 bytes, too; so does each shard. What is between is zero and stays so.
 struct FlatGroup {
   DType dtype = DType::F32;
   std::vector<std::int32_t> parameters;  ///< in the order in which they lie
@@ -33,6 +33,9 @@ struct ShardPart {
 
 SINEW_API FlatGroup flat_group(const std::vector<DataParameter>& parameters, const std::vector<std::int32_t>& members,
                                int shards);
+
+/// The same places, of gradients.
+SINEW_API FlatGroup of_gradients(FlatGroup group, const std::vector<DataParameter>& parameters);
 
 /// What lies in shard `index`, in order; nothing of parameters that lie elsewhere.
 SINEW_API std::vector<ShardPart> parts_of(const FlatGroup& group, const std::vector<DataParameter>& parameters,

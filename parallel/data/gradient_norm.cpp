@@ -25,7 +25,7 @@ double sum_of_squares(const OwnedPart& part, const Read& read) {
 }
 
 double sum_of_squares(const OwnedPart& part) {
-  switch (part.dtype) {
+  switch (part.gradient_dtype()) {
     case DType::F64: return sum_of_squares<double>(part, [](double x) { return x; });
     case DType::F32: return sum_of_squares<float>(part, [](float x) { return static_cast<double>(x); });
     case DType::BF16:
@@ -34,8 +34,8 @@ double sum_of_squares(const OwnedPart& part) {
       return sum_of_squares<std::uint16_t>(part, [](std::uint16_t x) { return double{to_float(Half{x})}; });
     default:
       throw Error(Code::InvalidArgument,
-                  fmt::format("gradient_norm: parameter {} is of {}, expected f16, bf16, f32 or f64", part.parameter,
-                              name_of(part.dtype)));
+                  fmt::format("gradient_norm: the gradient of {} is of {}, expected f16, bf16, f32 or f64",
+                              part.parameter, name_of(part.gradient_dtype())));
   }
 }
 

@@ -25,8 +25,9 @@ std::vector<std::string> violations_of(const GradientWire& wire, Determinism det
   if (determinism != Determinism::Fast)
     wrong.push_back(fmt::format("codec {} with determinism: what is rounded on the way depends on the way", codec));
   for (const DataParameter& p : parameters) {
-    if (p.dtype == DType::F32) continue;
-    wrong.push_back(fmt::format("codec {}: '{}' is of {}, expected f32", codec, p.path, name_of(p.dtype)));
+    if (p.gradient_dtype() == DType::F32) continue;
+    wrong.push_back(fmt::format("codec {}: the gradient of '{}' is of {}, expected f32", codec, p.path,
+                                name_of(p.gradient_dtype())));
     break;
   }
   return wrong;

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <utility>
 
 #include <sinew/parallel/data/group_memory.hpp>
@@ -25,6 +24,21 @@ Buffer GroupMemory::shard() const noexcept {
   return whole_.buffer().part(static_cast<std::size_t>(index_) * bytes, bytes);
 }
 
+Buffer GroupMemory::traveling_shard() {
+  const auto bytes = static_cast<std::size_t>(group_.shard_bytes());
+  return is_apart() ? whole().part(static_cast<std::size_t>(index_) * bytes, bytes) : shard();
+}
+
+void GroupMemory::send_up() {
+  if (is_apart()) from_->copies().begin(traveling_shard(), shard());
+}
+
+void GroupMemory::bring_down() {
+  if (!is_apart() || !whole_) return;
+  from_->copies().begin(shard(), traveling_shard());
+  from_->copies().settle();
+}
+
 Buffer GroupMemory::part(std::size_t member, std::int64_t elements) {
   const std::size_t element = size_of(group_.dtype);
   return whole().part(static_cast<std::size_t>(group_.offsets[member]) * element,
@@ -41,7 +55,8 @@ void GroupMemory::keep_part(int index, int count) {
   if (!shard_ || !whole_) return;
   const std::size_t bytes = static_cast<std::size_t>(group_.bytes()) / static_cast<std::size_t>(count);
   part_ = from_->take(bytes, Purpose::Underway);
-  std::memcpy(part_.buffer().data, whole_.buffer().data + static_cast<std::size_t>(index) * bytes, bytes);
+  from_->copies().begin(part_.buffer(), whole_.buffer().part(static_cast<std::size_t>(index) * bytes, bytes));
+  from_->copies().settle();
   whole_ = {};
 }
 

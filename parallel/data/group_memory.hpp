@@ -20,6 +20,11 @@ class GroupMemory {
   Buffer whole();
   bool has_whole() const noexcept { return static_cast<bool>(whole_); }
   Buffer shard() const noexcept;
+  /// As exchanges have it: on a device the shard is the host's, and its place in the whole stands for it.
+  Buffer traveling_shard();
+  /// To that place, and back, which waits. On the host nothing.
+  void send_up();
+  void bring_down();
   /// Where parameter number `member` of the group lies in the whole.
   Buffer part(std::size_t member, std::int64_t elements);
   /// Frees the whole, and what was kept of it.
@@ -29,6 +34,8 @@ class GroupMemory {
   Buffer kept_part() const noexcept { return part_.buffer(); }
 
  private:
+  bool is_apart() const noexcept { return shard_ && from_->copies().on_device(); }
+
   HeldMemory* from_;
   FlatGroup group_;
   int index_;

@@ -1,17 +1,10 @@
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
 #include <sinew/parallel/data/held_memory.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-constexpr std::size_t kLongest = 2;  // times what is asked for: so long a piece may be that is taken again
-
-}  // namespace
-
 HeldMemory::Piece::Piece(HeldMemory& from, Memory memory, std::size_t bytes, Purpose purpose) noexcept
     : from_(&from), memory_(std::move(memory)), bytes_(bytes), purpose_(purpose) {}
 
@@ -43,8 +36,8 @@ void HeldMemory::give_back(Memory memory, Purpose purpose) {
 }
 
 Memory HeldMemory::from_spare(std::size_t bytes) {
-  const auto fits = spare_.lower_bound(bytes);
-  if (fits != spare_.end() && fits->first <= kLongest * bytes) {
+  const auto fits = spare_.find(bytes);
+  if (fits != spare_.end()) {
     Memory memory = std::move(fits->second);
     held_.spare -= fits->first;
     spare_.erase(fits);
@@ -55,14 +48,25 @@ Memory HeldMemory::from_spare(std::size_t bytes) {
     held_.spare -= longest->first;
     spare_.erase(longest);
   }
-  return allocate_(bytes);
+  return underway(bytes);
+}
+
+void HeldMemory::reserve(std::span<const std::size_t> pieces) {
+  spare_.clear();
+  held_.spare = 0;
+  for (const std::size_t bytes : pieces) {
+    spare_.emplace(bytes, underway(bytes));
+    held_.spare += bytes;
+  }
+  std::size_t& most = held_.most[static_cast<std::size_t>(Purpose::Underway)];
+  most = std::max(most, held_.spare);
 }
 
 HeldMemory::Piece HeldMemory::take(std::size_t bytes, Purpose purpose) {
   Memory memory = purpose == Purpose::Underway ? from_spare(bytes) : allocate_(bytes);
   const std::size_t all = memory.buffer().bytes;
   Piece piece(*this, std::move(memory), bytes, purpose);
-  std::memset(piece.buffer().data, 0, bytes);
+  copies_.zero(piece.buffer());
   const auto i = static_cast<std::size_t>(purpose);
   held_.now[i] += all;
   held_.most[i] = std::max(held_.most[i], held_.now[i]);

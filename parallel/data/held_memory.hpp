@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <sinew/collectives/memory.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/data/copies.hpp>
 
 namespace sinew::parallel {
 
@@ -30,12 +32,13 @@ struct HeldBytes {
 /// Zeroed memory that peers of the host can read, and its account. World::allocate, as a function.
 using Allocate = std::function<Memory(std::size_t bytes)>;
 
-/// Gives memory and counts it. What was under way is kept for the next pieces that are as long or not much shorter, so
-/// that steps of equal units map nothing.
+/// Gives memory and counts it. What was under way is kept for the next pieces that are as long, so that steps of equal
+/// units map nothing.
 /// Lifetime: outlives what it gave, and ends before the World.
 class SINEW_API HeldMemory {
  public:
-  explicit HeldMemory(Allocate allocate) : allocate_(std::move(allocate)) {}
+  /// copies: of a device, whose memory is what is under way.
+  explicit HeldMemory(Allocate allocate, const Copies& copies = {}) : allocate_(std::move(allocate)), copies_(copies) {}
 
   /// Counts itself off when it goes.
   class SINEW_API Piece {
@@ -57,13 +60,20 @@ class SINEW_API HeldMemory {
   };
 
   Piece take(std::size_t bytes, Purpose purpose);
+  /// Takes what will be under way in a step in advance: memory that is not there is missed before the first one.
+  /// Nothing is under way now.
+  void reserve(std::span<const std::size_t> pieces);
   const HeldBytes& held() const noexcept { return held_; }
+  Copies& copies() noexcept { return copies_; }
 
  private:
   void give_back(Memory memory, Purpose purpose);
   Memory from_spare(std::size_t bytes);
 
+  Memory underway(std::size_t bytes) { return copies_.on_device() ? copies_.allocate(bytes) : allocate_(bytes); }
+
   Allocate allocate_;
+  Copies copies_;
   HeldBytes held_;
   std::multimap<std::size_t, Memory> spare_;  // by bytes
 };

@@ -1,10 +1,20 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {
+namespace {
+
+Buffer part_in(Buffer shard, DType dtype, const ShardPart& part) {
+  const std::size_t element = size_of(dtype);
+  return shard.part(static_cast<std::size_t>(part.at) * element,
+                    static_cast<std::size_t>(part.last - part.first) * element);
+}
+
+}  // namespace
 
 StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
                        const DataParallelOptions& options)
@@ -14,7 +24,7 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
       shards_(sharded_.axis.empty() ? 1 : mesh.size(sharded_.axis)),
       index_(sharded_.axis.empty() ? 0 : mesh.index(sharded_.axis)),
       options_(options),
-      memory_(std::move(allocate)),
+      memory_(std::move(allocate), Copies(options.device)),
       value_places_(parameters.size()),
       gradient_places_(parameters.size()) {}
 
@@ -30,7 +40,9 @@ std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std:
                                               Purpose purpose, std::vector<Spot>& places) {
   std::vector<GroupMemory> memory;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    memory.emplace_back(memory_, flat_group(*parameters_, groups[g], shards_), index_, held, purpose);
+    FlatGroup group = flat_group(*parameters_, groups[g], shards_);
+    if (purpose == Purpose::Gradient) group = of_gradients(std::move(group), *parameters_);
+    memory.emplace_back(memory_, std::move(group), index_, held, purpose);
     for (std::size_t m = 0; m < groups[g].size(); ++m) places[static_cast<std::size_t>(groups[g][m])] = {g, m};
   }
   return memory;
@@ -63,31 +75,57 @@ void StepMemory::place_gradients(const std::vector<std::vector<std::int32_t>>& g
   gradients_ = laid_out(groups, sharded_.gradient, Purpose::Gradient, gradient_places_);
 }
 
+void StepMemory::keep_to(MemoryPlan plan) {
+  plan_ = std::move(plan);
+  if (held().of(Purpose::Underway) == 0) memory_.reserve(plan_.underway);
+}
+
+bool StepMemory::is_as_planned() const noexcept {
+  constexpr std::array kPlanned = {Purpose::Parameter, Purpose::Gradient, Purpose::Residual};
+  return std::ranges::all_of(kPlanned, [&](Purpose p) { return held().most_of(p) <= plan_.of(p); });
+}
+
+void StepMemory::require_room_for(const GroupMemory& parameters) const {
+  if (sharded_.parameter == Held::Whole || parameters.has_whole()) return;
+  std::int64_t gathered = parameters.group().bytes();
+  for (const GroupMemory& memory : values_) gathered += memory.has_whole() ? memory.group().bytes() : 0;
+  require_planned(static_cast<std::size_t>(gathered), plan_);
+}
+
 Buffer StepMemory::at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter) {
   const auto p = static_cast<std::size_t>(parameter);
   return memory[places[p].group].part(places[p].member, (*parameters_)[p].elements);
 }
 
-std::vector<OwnedPart> StepMemory::owned() {
-  const bool shards = sharded_.optimizer == Held::Sharded;
+template <class Gradient>
+std::vector<OwnedPart> StepMemory::owned_with(const Gradient& gradient) {
   std::vector<OwnedPart> owned;
   for (std::size_t g = 0; g < values_.size(); ++g) {
-    const FlatGroup& group = values_[g].group();
-    const std::size_t element = size_of(group.dtype);
-    for (const ShardPart& part : parts_of(group, *parameters_, index_)) {
-      const std::size_t offset = static_cast<std::size_t>(part.at) * element;
-      const std::size_t bytes = static_cast<std::size_t>(part.last - part.first) * element;
-      owned.push_back({part.parameter, part.first, part.last, group.dtype, values_[g].shard().part(offset, bytes),
-                       shards ? gradients_[g].shard().part(offset, bytes) : gradient(part.parameter)});
+    const DType dtype = values_[g].group().dtype;
+    for (const ShardPart& part : parts_of(values_[g].group(), *parameters_, index_)) {
+      owned.push_back({part.parameter, part.first, part.last, dtype, part_in(values_[g].shard(), dtype, part),
+                       gradient(g, part), (*parameters_)[static_cast<std::size_t>(part.parameter)].gradient_dtype()});
     }
   }
   std::ranges::sort(owned, {}, [](const OwnedPart& p) { return std::pair(p.parameter, p.first); });
   return owned;
 }
 
+std::vector<OwnedPart> StepMemory::owned() {
+  return owned_with([&](std::size_t group, const ShardPart& part) {
+    if (sharded_.optimizer == Held::Whole) return gradient(part.parameter);
+    const DType dtype = (*parameters_)[static_cast<std::size_t>(part.parameter)].gradient_dtype();
+    return part_in(gradients_[group].shard(), dtype, part);
+  });
+}
+
+std::vector<OwnedPart> StepMemory::owned_values() {
+  return owned_with([](std::size_t, const ShardPart&) { return Buffer{}; });
+}
+
 void StepMemory::clear_gradients() {
   for (GroupMemory& memory : gradients_) {
-    if (memory.has_whole()) std::memset(memory.whole().data, 0, memory.whole().bytes);
+    if (memory.has_whole()) memory_.copies().zero(memory.whole());
   }
 }
 
@@ -110,17 +148,27 @@ Work StepMemory::start(const Node& exchange) {
   const auto own = groups_.find(exchange.axes);
   Communicator& ranks = own == groups_.end() ? mesh_->along(exchange.axes) : own->second;
   if (exchange.kind == NodeKind::AllGather) {
-    const Buffer part = exchange.axes == sharded_.axis ? memory.shard() : memory.kept_part();
-    return ranks.all_gather(part, memory.whole(), dtype, {.determinism = options_.determinism});
+    require_room_for(memory);
+    const bool is_first = exchange.axes == sharded_.axis;
+    if (is_first) {
+      memory.send_up();
+    } else if (memory.kept_part().data == nullptr) {  // of a step that is given up: what it gathers is for nobody
+      (void)memory.whole();
+      memory.keep_part(mesh_->index(exchange.axes), ranks.size());
+    }
+    const Buffer part = is_first ? memory.traveling_shard() : memory.kept_part();
+    return ranks.all_gather(part, memory.whole(), dtype,
+                            {.after = options_.device.stream, .determinism = options_.determinism});
   }
-  const Buffer mine = exchange.parts ? memory.shard() : memory.whole();
+  const Buffer mine = exchange.parts ? memory.traveling_shard() : memory.whole();
   if (options_.wire.error_feedback && ranks.size() > 1) {
     const bool scatters = exchange.kind == NodeKind::ReduceScatter;
     feed_back_into(exchange.exchange, mine, scatters ? memory.shard().bytes : mine.bytes);
   }
-  const CallOptions call{.determinism = options_.determinism, .codec = options_.wire.codec};
+  const CallOptions call{
+      .after = options_.device.stream, .determinism = options_.determinism, .codec = options_.wire.codec};
   if (exchange.kind == NodeKind::ReduceScatter)
-    return ranks.reduce_scatter(mine, memory.shard(), dtype, options_.gradients, call);
+    return ranks.reduce_scatter(mine, memory.traveling_shard(), dtype, options_.gradients, call);
   return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);
 }
 
@@ -137,6 +185,7 @@ void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients, std::si
 void StepMemory::free(const Node& node) {
   for (const TensorId t : node.tensors) {
     if (node.axes.empty()) {
+      if (static_cast<std::size_t>(t) >= parameters_->size()) group_of(t).bring_down();
       group_of(t).free_whole();
     } else {
       group_of(t).keep_part(mesh_->index(node.axes), mesh_->size(node.axes));

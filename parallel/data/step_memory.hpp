@@ -6,6 +6,7 @@
 
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/group_memory.hpp>
+#include <sinew/parallel/data/memory_plan.hpp>
 #include <sinew/parallel/step/runner.hpp>
 
 namespace sinew::parallel {
@@ -24,6 +25,14 @@ class StepMemory final : public StepActions {
   /// Lays gradients out; those that there were are gone.
   void place_gradients(const std::vector<std::vector<std::int32_t>>& groups);
 
+  /// Takes what steps will have under way, and gathers no more than that from now on.
+  void keep_to(MemoryPlan plan);
+  const MemoryPlan& planned() const noexcept { return plan_; }
+  /// Of what the engine has no part in.
+  bool is_as_planned() const noexcept;
+  /// Along the sharded axis.
+  int index() const noexcept { return index_; }
+
   Buffer value(std::int32_t parameter) { return at(values_, value_places_, parameter); }
   /// Is the whole of it here?
   bool has_value(std::int32_t parameter) const noexcept {
@@ -32,6 +41,8 @@ class StepMemory final : public StepActions {
   Buffer gradient(std::int32_t parameter) { return at(gradients_, gradient_places_, parameter); }
   /// By parameter, ascending.
   std::vector<OwnedPart> owned();
+  /// The same without gradients.
+  std::vector<OwnedPart> owned_values();
   /// Gradients that are whole between steps start the next one from zero.
   void clear_gradients();
   /// What is under way, and what has been added up, is gone.
@@ -55,10 +66,14 @@ class StepMemory final : public StepActions {
     std::size_t group = 0, member = 0;
   };
 
+  /// gradient(group, part, offset, bytes): the part's, which lies there in the group's shard.
+  template <class Gradient>
+  std::vector<OwnedPart> owned_with(const Gradient& gradient);
   std::vector<GroupMemory> laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held, Purpose purpose,
                                     std::vector<Spot>& places);
   Buffer at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter);
   GroupMemory& group_of(TensorId tensor);
+  void require_room_for(const GroupMemory& parameters) const;
   /// With error feedback: what is sent in place of these gradients, of which each part is coded by itself.
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
@@ -69,6 +84,7 @@ class StepMemory final : public StepActions {
   int shards_ = 1, index_ = 0;  // along it; of rows that shard nothing the whole is one shard
   DataParallelOptions options_;
   HeldMemory memory_;
+  MemoryPlan plan_;
   std::vector<GroupMemory> values_, gradients_;
   std::vector<Spot> value_places_, gradient_places_;     // by parameter
   std::map<std::int32_t, HeldMemory::Piece> residuals_;  // by exchange

@@ -53,6 +53,10 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
       wrong.push_back(fmt::format("'{}' is of {}, expected f16, bf16, f32 or f64", p.path, name_of(p.dtype)));
     else if (p.elements > PTRDIFF_MAX / static_cast<std::int64_t>(size_of(p.dtype)))
       wrong.push_back(fmt::format("'{}' has {} elements, more than an address space", p.path, p.elements));
+    if (p.gradient_dtype() != p.dtype && (size_of(p.dtype) != 2 || p.gradient_dtype() != DType::F32))
+      wrong.push_back(fmt::format("the gradient of '{}' is of {}, expected {}, as the parameter is{}", p.path,
+                                  name_of(p.gradient_dtype()), name_of(p.dtype),
+                                  size_of(p.dtype) == 2 ? ", or f32" : ""));
     if (p.elements < 1) wrong.push_back(fmt::format("'{}' has {} elements, expected at least 1", p.path, p.elements));
     if (p.unit.empty()) wrong.push_back(fmt::format("'{}' belongs to no unit", p.path));
     if (p.uses < 1) wrong.push_back(fmt::format("'{}' is used {} times, expected at least once", p.path, p.uses));
@@ -81,7 +85,7 @@ class Planner {
     }
     for (const DataParameter& p : parameters_) plan_.graph.tensors.push_back({p.path, p.path, p.dtype, p.elements});
     for (const DataParameter& p : parameters_)
-      plan_.graph.tensors.push_back({p.path + " gradient", p.path, p.dtype, p.elements});
+      plan_.graph.tensors.push_back({p.path + " gradient", p.path, p.gradient_dtype(), p.elements, p.dtype});
   }
 
   StepPlan run() && {
@@ -132,14 +136,14 @@ class Planner {
     }
   }
 
-  /// Parameters of a unit, those of one dtype side by side.
+  /// Parameters of a unit, those whose dtypes are equal side by side, their own and their gradients'.
   std::vector<Ids> groups_of(const std::string& unit) const {
-    std::map<DType, Ids> by_dtype;
+    std::map<std::pair<DType, DType>, Ids> by_dtype;
     for (std::int32_t i = 0; i < count(); ++i) {
-      if (unit_of(i) == unit) by_dtype[parameters_[at(i)].dtype].push_back(i);
+      if (unit_of(i) == unit) by_dtype[{parameters_[at(i)].dtype, parameters_[at(i)].gradient_dtype()}].push_back(i);
     }
     std::vector<Ids> groups;
-    for (auto& [dtype, ids] : by_dtype) groups.push_back(std::move(ids));
+    for (auto& [dtypes, ids] : by_dtype) groups.push_back(std::move(ids));
     return groups;
   }
   Ids parameters_of(const std::string& unit) const {
@@ -239,10 +243,17 @@ class Planner {
     }
     return bytes;
   }
+  std::int64_t bytes_with_gradients(const std::string& unit) const noexcept {
+    std::int64_t bytes = bytes_of(unit);
+    for (std::int32_t p = 0; p < count(); ++p) {
+      if (unit_of(p) == unit) bytes += plan_.graph.tensors[at(gradient(p))].bytes();
+    }
+    return bytes;
+  }
 
   std::int64_t most_in_flight() const {
     std::int64_t most = options_.gathered_bytes > 0 ? options_.gathered_bytes : two_units();
-    if (has_outer()) most += 2 * bytes_of(options_.outer_unit);  // its gradients go when all else has gone
+    if (has_outer()) most += bytes_with_gradients(options_.outer_unit);  // its gradients go when all else has gone
     if (options_.reshard == Reshard::AfterForward) return most;
     for (const std::string& unit : units_) most += bytes_of(unit);
     return most;
@@ -252,11 +263,11 @@ class Planner {
   std::int64_t two_units() const {
     std::int64_t most = 0, last = 0;
     for (const std::string& unit : units_) {
-      const std::int64_t bytes = bytes_of(unit);
+      const std::int64_t bytes = bytes_with_gradients(unit);
       most = std::max(most, last + bytes);
       last = bytes;
     }
-    return 2 * most;
+    return most;
   }
 
   const std::vector<DataParameter>& parameters_;

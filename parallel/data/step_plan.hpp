@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/data/copies.hpp>
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/step/graph.hpp>
 #include <sinew/parallel/step/passes.hpp>
@@ -21,6 +23,10 @@ struct DataParameter {
   std::int64_t elements = 0;
   std::string unit;       ///< what the engine runs as one: a block. Its parameters are gathered and freed together
   std::int32_t uses = 1;  ///< how often a backward pass reports its gradient
+  /// Its gradient is held, added up and summed over ranks in this: f32 for parameters of 16 bits. {}: the parameter's.
+  std::optional<DType> gradient{};
+
+  DType gradient_dtype() const noexcept { return gradient.value_or(dtype); }
 };
 
 /// What becomes of parameters that were gathered for a unit's forward pass, until its backward pass. The last unit's
@@ -42,9 +48,11 @@ struct DataOptions {
   /// Source: the root module of PyTorch's FSDP.
   std::string outer_unit;
   /// Of sharded parameters that are gathered, this unit's and those fetched ahead, and of gradients before they are
-  /// scattered. 0: room for the two largest units that follow each other, twice. The outer unit comes on
-  /// top, and with Reshard::AfterBackward all parameters do.
+  /// scattered. 0: room for the two largest units that follow each other, and for their gradients. The outer unit comes
+  /// on top, and with Reshard::AfterBackward all parameters do.
   std::int64_t gathered_bytes = 0;
+  /// Of an engine that computes on a device (DataParallelOptions::device).
+  Offload offload = Offload::Nothing;
 };
 
 /// A step of a row: its graph, and which tensors lie side by side in memory.
@@ -62,7 +70,8 @@ struct StepPlan {
 /// `ready`: the parameters in the order in which their gradients come, {}: last first. With sharded parameters each
 /// unit is a bucket, whatever the policy.
 /// Errors: InvalidArgument that lists everything that is wrong: rules of the row, a path that is empty or there twice,
-///         no elements, no unit, an outer unit that there is not, `ready` that is no order of all.
+///         no elements, no unit, an outer unit that there is not, gradients of another dtype than their parameter's
+///         that are not f32 of 16 bits, `ready` that is no order of all.
 SINEW_API StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row,
                              const DataOptions& options = {}, const std::vector<std::int32_t>& ready = {});
 

@@ -12,8 +12,6 @@
 #include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
-namespace {
-
 std::vector<std::string> texts_of_all(Communicator& all, const std::string& text, const CallOptions& options) {
   const std::array<std::uint64_t, 1> length{text.size()};
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(all.size()));
@@ -27,8 +25,6 @@ std::vector<std::string> texts_of_all(Communicator& all, const std::string& text
   }
   return texts;
 }
-
-}  // namespace
 
 std::uint64_t hash_of(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 

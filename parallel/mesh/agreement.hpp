@@ -18,6 +18,9 @@ namespace sinew::parallel {
 /// The same on all ranks of a job, which run one library.
 std::uint64_t hash_of(std::string_view bytes);
 
+/// Everybody's text, by rank. Errors: as all_gather_v.
+std::vector<std::string> texts_of_all(Communicator& all, const std::string& text, const CallOptions& options = {});
+
 /// Ranks that do not ask for the same.
 struct Difference {
   std::string text;      ///< "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks"

@@ -10,6 +10,7 @@
 #include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/optim/kernels.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
+#include <sinew/parallel/optim/state_layout.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -18,7 +19,6 @@ constexpr double kLeastEpsilon = 1e-38;
 constexpr std::size_t kNarrowBlock = 1024;  // elements of 16 bits that are computed at once
 
 bool is_narrow(DType t) noexcept { return t == DType::BF16 || t == DType::F16; }
-std::size_t state_size_of(DType t) noexcept { return t == DType::F64 ? sizeof(double) : sizeof(float); }
 
 class Complaints {
  public:
@@ -87,16 +87,17 @@ void narrow(const float* from, DType dtype, std::uint16_t* to, std::size_t count
     to[i] = dtype == DType::BF16 ? to_bfloat16(from[i]).bits : to_half(from[i]).bits;
 }
 
-/// state: the master values, then what the step keeps.
+/// state: the master values, then what the step keeps. Gradients: as narrow, or f32.
 template <class Step>
 void apply_narrow(const Step& step, const OwnedPart& part, float* state, std::size_t count) {
   auto* value = reinterpret_cast<std::uint16_t*>(part.value.data);
-  const auto* gradient = reinterpret_cast<const std::uint16_t*>(part.gradient.data);
-  std::array<float, kNarrowBlock> wide;
+  const bool is_wide = part.gradient_dtype() == DType::F32;
+  std::array<float, kNarrowBlock> block;
   for (std::size_t i = 0; i < count; i += kNarrowBlock) {
     const std::size_t n = std::min(kNarrowBlock, count - i);
-    widen(gradient + i, part.dtype, wide.data(), n);
-    apply(step, state + i, wide.data(), state + count + i, count, n);
+    if (!is_wide) widen(reinterpret_cast<const std::uint16_t*>(part.gradient.data) + i, part.dtype, block.data(), n);
+    const float* gradient = is_wide ? reinterpret_cast<const float*>(part.gradient.data) + i : block.data();
+    apply(step, state + i, gradient, state + count + i, count, n);
     narrow(state + i, part.dtype, value + i, n);
   }
 }
@@ -130,24 +131,21 @@ Optimizer::Optimizer(HeldMemory& memory, const AdamOptions& options)
   require_sound(options);
 }
 
-int Optimizer::words_of_state() const noexcept {
-  if (const auto* s = std::get_if<SgdOptions>(&options_)) return s->momentum > 0 ? 1 : 0;
-  return 2;
-}
-
 void Optimizer::make_state(std::span<const OwnedPart> parts) {
-  std::size_t end = 0;
+  StateLayout layout = std::visit([](const auto& o) { return StateLayout(o); }, options_);
+  std::vector<Slot> slots;
   for (const OwnedPart& p : parts) {
     if (!is_narrow(p.dtype) && p.dtype != DType::F32 && p.dtype != DType::F64)
       throw Error(Code::InvalidArgument, fmt::format("optimizer: parameter {} is of {}, expected f16, bf16, f32 or f64",
                                                      p.parameter, name_of(p.dtype)));
-    const std::size_t size = state_size_of(p.dtype);
-    end = (end + size - 1) / size * size;
-    slots_.push_back({p.parameter, p.first, p.last, p.dtype, end});
-    const int words = words_of_state() + (is_narrow(p.dtype) ? 1 : 0);
-    end += static_cast<std::size_t>(p.last - p.first) * static_cast<std::size_t>(words) * size;
+    if (p.gradient_dtype() != p.dtype && !(is_narrow(p.dtype) && p.gradient_dtype() == DType::F32))
+      throw Error(Code::InvalidArgument,
+                  fmt::format("optimizer: the gradient of parameter {} is of {}, expected {}{}", p.parameter,
+                              name_of(p.gradient_dtype()), name_of(p.dtype), is_narrow(p.dtype) ? " or f32" : ""));
+    slots.push_back({p.parameter, p.first, p.last, p.dtype, layout.add(p.dtype, p.last - p.first)});
   }
-  state_ = memory_->take(end, Purpose::Optimizer);
+  state_ = memory_->take(layout.bytes(), Purpose::Optimizer);
+  slots_ = std::move(slots);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!is_narrow(parts[i].dtype)) continue;
     widen(typed<std::uint16_t>(parts[i].value), parts[i].dtype,
@@ -167,10 +165,7 @@ void Optimizer::require_same(std::span<const OwnedPart> parts) const {
 }
 
 void Optimizer::update(std::span<const OwnedPart> parts, double scale) {
-  if (steps_ == 0) {
-    slots_.clear();
-    make_state(parts);
-  }
+  if (slots_.empty() && !parts.empty()) make_state(parts);
   require_same(parts);
   ++steps_;
   std::visit(
@@ -180,6 +175,32 @@ void Optimizer::update(std::span<const OwnedPart> parts, double scale) {
           apply_to(step, parts[i], state_.buffer().data + slots_[i].offset);
       },
       options_);
+}
+
+std::vector<StatePart> Optimizer::state(std::span<const OwnedPart> parts) {
+  if (slots_.empty() && !parts.empty()) make_state(parts);
+  require_same(parts);
+  std::vector<StatePart> all;
+  for (const Slot& s : slots_) {
+    std::vector<std::string> kinds;
+    if (is_narrow(s.dtype)) kinds.emplace_back("master");
+    if (std::holds_alternative<AdamOptions>(options_)) {
+      kinds.insert(kinds.end(), {"moment1", "moment2"});
+    } else if (std::get<SgdOptions>(options_).momentum > 0) {
+      kinds.emplace_back("momentum");
+    }
+    const DType held = s.dtype == DType::F64 ? DType::F64 : DType::F32;
+    const std::size_t bytes = static_cast<std::size_t>(s.last - s.first) * size_of(held);
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      all.push_back(
+          {s.parameter, s.first, s.last, std::move(kinds[k]), held, state_.buffer().part(s.offset + k * bytes, bytes)});
+  }
+  return all;
+}
+
+void Optimizer::restore_steps(std::int64_t steps) {
+  if (steps < 0) throw Error(Code::InvalidArgument, fmt::format("optimizer: {} steps, expected 0 or more", steps));
+  steps_ = steps;
 }
 
 }  // namespace sinew::parallel

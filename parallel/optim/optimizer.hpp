@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -29,9 +30,19 @@ struct AdamOptions {
   bool decoupled = true;  ///< decay takes its part of the value, else it is added to the gradient
 };
 
+/// What the optimizer keeps for elements [first, last) of a parameter: "moment1" and "moment2" of Adam, "momentum" of
+/// SGD, and "master" where the parameter has 16 bits.
+struct StatePart {
+  std::int32_t parameter = 0;
+  std::int64_t first = 0, last = 0;
+  std::string kind;
+  DType dtype = DType::F32;
+  Buffer values;
+};
+
 /// Updates the parts of parameters that this rank owns; so its state is sharded as the row says.
 /// f32 and f64 are computed as they are. Of bf16 and f16 it keeps the values in f32 (master weights), computes in f32
-/// and rounds once per step.
+/// and rounds once per step; their gradients may be f32.
 /// Units: bytes of state per element. Adam: 8 for f32, 16 for f64, 12 for 16 bits; SGD: the momentum and the master.
 class SINEW_API Optimizer {
  public:
@@ -48,6 +59,14 @@ class SINEW_API Optimizer {
   void set_rate(double rate) noexcept { rate_ = rate; }
   std::int64_t steps() const noexcept { return steps_; }
 
+  /// Its state for these parts, which are those of every step: to be saved, or to be filled before the first step from
+  /// what was. Made here where it is not there yet: zeros, and of master values those of the parts.
+  /// Lifetime: the optimizer's.
+  /// Errors:   as update.
+  std::vector<StatePart> state(std::span<const OwnedPart> parts);
+  /// As if there had been so many steps. Errors: InvalidArgument for less than 0.
+  void restore_steps(std::int64_t steps);
+
  private:
   struct Slot {
     std::int32_t parameter;
@@ -56,7 +75,6 @@ class SINEW_API Optimizer {
     std::size_t offset;  // of its state, in bytes
   };
 
-  int words_of_state() const noexcept;
   void make_state(std::span<const OwnedPart> parts);
   void require_same(std::span<const OwnedPart> parts) const;
 

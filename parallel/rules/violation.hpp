@@ -11,7 +11,7 @@ namespace sinew::parallel {
 struct Violation {
   std::string rule;   ///< "dense"
   std::string found;  ///< "16 ranks are not a multiple of tp 3 * cp 1 * pp 4"
-  /// What would do, each alone: "tp 2", "pp 2", "12 ranks", "zero 3". Of everything that can be changed the nearest that
+  /// What would do, each alone: "tp 2", "12 ranks", "zero 3". Of everything that can be changed the nearest that
   /// mends this rule and breaks none that is kept. Empty: no single change does.
   std::vector<std::string> fixes;
 };

@@ -19,6 +19,7 @@ struct StepTensor {
   std::string path;
   DType dtype = DType::F32;
   std::int64_t elements = 0;  ///< of the whole tensor
+  DType beside = DType::F32;  ///< a gradient's: its parameter's dtype; what travels together lies beside its like
 
   std::int64_t bytes() const noexcept { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };

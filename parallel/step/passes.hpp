@@ -26,7 +26,7 @@ struct ByteBuckets {
 };
 using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuckets>;
 
-/// Puts exchanges of one kind, axes and dtype together that follow each other, where nothing between needs the first
+/// Puts exchanges of one kind, axes and dtypes together that follow each other, where nothing between needs the first
 /// before the last can start.
 /// Source: buckets and their defaults as PyTorch DDP; layers and blocks as Lightning Thunder.
 SINEW_API StepGraph bucket(StepGraph graph, const BucketPolicy& policy);

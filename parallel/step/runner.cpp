@@ -130,7 +130,7 @@ void StepRunner::abandon() {
       const Node& exchange = graph_.nodes[at(exchanges_[next_])];
       start_next();
       finish_first();
-      actions_->free(exchange);
+      actions_->free({.kind = NodeKind::Free, .tensors = exchange.tensors});
     }
   } catch (const Error& e) {
     failed = e;

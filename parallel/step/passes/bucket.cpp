@@ -76,8 +76,8 @@ class Bucketing {
   StepGraph run() && {
     for (const Span& span : spans_) {
       const Node& node = graph_.nodes[span.node];
-      const DType dtype = graph_.tensors[static_cast<std::size_t>(node.tensors.front())].dtype;
-      Bucket& open = open_[{node.kind, node.axes, dtype}];
+      const StepTensor& tensor = graph_.tensors[static_cast<std::size_t>(node.tensors.front())];
+      Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside}];
       if (!open.members.empty() && !fits(open, span)) close(open);
       add(open, span);
     }
@@ -156,7 +156,7 @@ class Bucketing {
   StepGraph graph_;
   std::vector<Span> spans_;
   Rebuilt rebuilt_;
-  std::map<std::tuple<NodeKind, std::string, DType>, Bucket> open_;
+  std::map<std::tuple<NodeKind, std::string, DType, DType>, Bucket> open_;
   std::size_t closed_ = 0;
 };
 

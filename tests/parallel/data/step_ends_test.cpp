@@ -105,6 +105,41 @@ TEST(DataParallelStep, GivesAStepUp_AndLeavesNothingOfIt) {
   }
 }
 
+/// What is gathered again from near is not there where the forward pass was not ended.
+TEST(DataParallelStep, GivesAStepUp_WhoseUnitsAreGatheredFromNear) {
+  on_threads(4, only("inproc"), [](World& world) {
+    const std::vector<std::string> groups{"near", "near-far"};
+    Mesh mesh(world.communicator(), Factorisation({{"near", 2}, {"far", 2}}), groups);
+    std::vector<DataParameter> list;
+    const std::vector<float> memory(64, 1);
+    std::vector<ConstBuffer> values;
+    for (int u = 0; u < 4; ++u) {
+      list.push_back({.path = std::to_string(u), .elements = 64, .unit = std::to_string(u)});
+      values.push_back(bytes_of(memory));
+    }
+    DataParallelOptions options{};
+    options.step.reshard_axes = "near";
+    DataParallel data(
+        mesh, list, values, data_row("zero3", {"near-far"}), [&](std::size_t bytes) { return world.allocate(bytes); },
+        options);
+    for (int begun = 0; begun < 3; ++begun) {
+      for (int u = 0; u < begun; ++u) data.before_forward(u), data.after_forward(u);
+      data.abandon_step();
+      require(data.held().of(Purpose::Underway) == 0, "nothing of it is left");
+      for (int u = 0; u < 4; ++u) data.before_forward(u), data.after_forward(u);
+      for (int u = 4; u-- > 0;) {
+        data.before_backward(u);
+        require(reinterpret_cast<const float*>(data.parameter(u).data)[63] == 1.0F, "gathered");
+        (void)data.gradient(u);
+        data.gradient_ready(u);
+        data.after_backward(u);
+      }
+      (void)data.finish_backward();
+      data.updated();
+    }
+  });
+}
+
 /// Exchanges start whenever what they need is there, and these calls where the program has them.
 TEST(DataParallelStep, LeavesTheMeshsCommunicatorsToItsUser) {
   on_threads(4, only("inproc"), [](World& world) {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sinew/core/file_descriptor.hpp>
+
+namespace sinew::parallel {
+
+/// A new file that is written from its beginning to its end.
+/// Errors: System with the file's name, how far it was written, and what the system says.
+class NewFile {
+ public:
+  explicit NewFile(std::string path);
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// The file is on the disk when this returns.
+  void finish();
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  std::uint64_t written_ = 0;
+};
+
+/// A file that is read here and there.
+/// Errors: System where it cannot be read; InvalidArgument where it is shorter or longer than expected.
+class StoredBytes {
+ public:
+  StoredBytes(std::string path, std::uint64_t expected_bytes);
+
+  const std::string& path() const noexcept { return path_; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+};
+
+/// What the folder lists is on the disk when this returns. Errors: System.
+void sync_folder(const std::string& folder);
+
+}  // namespace sinew::parallel

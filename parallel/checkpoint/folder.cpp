@@ -1,0 +1,90 @@
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/parallel/checkpoint/file.hpp>
+#include <sinew/parallel/checkpoint/folder.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStep = "step-", kPartial = ".partial-";
+
+std::optional<std::int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kStep)) return {};
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [read, error] = std::from_chars(name.data() + kStep.size(), end, step);
+  return error == std::errc{} && read == end && fmt::format("{}{:06}", kStep, step) == name ? std::optional(step)
+                                                                                            : std::nullopt;
+}
+
+template <class F>
+auto with_system_error(const std::string& what, const F& f) {
+  try {
+    return f();
+  } catch (const fs::filesystem_error& e) {
+    throw_errno(what, e.code().value());
+  }
+}
+
+}  // namespace
+
+std::string step_folder(const std::string& folder, std::int64_t step) {
+  return fmt::format("{}/{}{:06}", folder, kStep, step);
+}
+
+std::optional<std::int64_t> latest_step(const std::string& folder) {
+  return with_system_error(folder, [&] {
+    std::optional<std::int64_t> latest;
+    if (!fs::exists(folder)) return latest;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const auto step = step_of(entry.path().filename().string());
+      if (step && (!latest || *step > *latest) && fs::exists(entry.path() / "index.json")) latest = step;
+    }
+    return latest;
+  });
+}
+
+std::string make_partial_folder(const std::string& folder, std::int64_t step) {
+  return with_system_error(folder, [&] {
+    fs::create_directories(folder);
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().filename().string().starts_with(kPartial)) fs::remove_all(entry.path());
+    }
+    const std::string partial = fmt::format("{}/{}{:06}-{:016x}", folder, kPartial, step, random_id());
+    fs::create_directory(partial);
+    return partial;
+  });
+}
+
+void put_in_place(const std::string& partial, const std::string& folder, std::int64_t step) {
+  const std::string place = step_folder(folder, step);
+  sync_folder(partial);
+  if (!fs::exists(place)) {
+    if (::rename(partial.c_str(), place.c_str()) != 0) throw_errno(fmt::format("{}: to {}", partial, place));
+    return sync_folder(folder);
+  }
+  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) throw_errno(fmt::format("{}: in place of {}", partial, place));
+    throw Error(Code::Unavailable,
+                fmt::format("{}: it is there already, and this file system cannot exchange two folders; "
+                            "remove it first, or save another step",
+                            place));
+  }
+  sync_folder(folder);
+  std::error_code ignored;  // the next save removes what stays
+  fs::remove_all(partial, ignored);
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,191 @@
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/quiet_thread.hpp>
+#include <sinew/parallel/checkpoint/accord.hpp>
+#include <sinew/parallel/checkpoint/file.hpp>
+#include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/checkpoint/rank_file.hpp>
+#include <sinew/parallel/checkpoint/save.hpp>
+#include <sinew/parallel/checkpoint/save_plan.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::string text_of(const CheckpointMetadata& m) {
+  return fmt::format("step {}, optimizer steps {}, seed {}, data position {}, layout '{}', configuration '{}'", m.step,
+                     m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
+}
+
+/// Everybody's numbers, by rank.
+std::vector<std::vector<std::uint64_t>> gathered(Communicator& all, const std::vector<std::uint64_t>& mine) {
+  const std::array<std::uint64_t, 1> count{mine.size()};
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(all.size()));
+  all.all_gather(count, counts).get();
+  std::vector<std::uint64_t> joined(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  all.all_gather_v(mine, joined, Parts{counts}).get();
+  std::vector<std::vector<std::uint64_t>> of_ranks;
+  auto at = joined.begin();
+  for (const std::uint64_t n : counts) {
+    of_ranks.emplace_back(at, at + static_cast<std::ptrdiff_t>(n));
+    at += static_cast<std::ptrdiff_t>(n);
+  }
+  return of_ranks;
+}
+
+}  // namespace
+
+/// A save from its plan to its end. The thread touches nothing of the communicator.
+struct AsyncSave::State {
+  State(Communicator& ranks, const std::string& to, std::span<const CheckpointPart> parts,
+        const CheckpointMetadata& metadata, const SaveOptions& how)
+      : all(ranks), folder(to), options(how), what(fmt::format("save of step {} to {}", metadata.step, to)) {
+    plan_with_all(parts, metadata);
+    file = file_of_rank(plan, all.rank(), parts);
+    try {
+      on_all_or_none(all, what, [&] {
+        if (all.rank() != 0) return;
+        partial = make_partial_folder(folder, metadata.step);
+        reached(SaveStage::Folder);
+      });
+      partial = text_of_root(all, partial, 0);
+    } catch (...) {
+      discard();
+      throw;
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (writer.joinable()) writer.join();
+    discard();
+  }
+
+  void plan_with_all(std::span<const CheckpointPart> parts, const CheckpointMetadata& metadata) {
+    std::string mine;
+    on_all_or_none(all, what, [&] {
+      if (metadata.step < 0) throw Error(Code::InvalidArgument, "expected a step of 0 or more");
+      std::vector<PartDescription> descriptions;
+      for (const CheckpointPart& part : parts) {
+        require_valid(part);
+        descriptions.push_back({part.item, part.extent});
+      }
+      mine = to_text(descriptions);
+      static_cast<void>(to_text(CheckpointIndex{metadata, 0, {}, {}}));
+    });
+    require_equal_on_all(all, what, text_of(metadata), {});
+    const std::vector<std::string> texts = texts_of_all(all, mine);
+    on_all_or_none(all, what, [&] {
+      std::vector<std::vector<PartDescription>> of_ranks;
+      for (const std::string& text : texts) of_ranks.push_back(descriptions_from_text(text));
+      plan = plan_save(of_ranks, metadata);
+    });
+  }
+
+  /// On all ranks or on none: where one has no memory for it, none writes.
+  void copy_pieces() {
+    on_all_or_none(all, what, [&] {
+      std::size_t bytes = 0;
+      for (const ConstBuffer& piece : file.pieces) bytes += piece.bytes;
+      copy.resize(bytes);
+      std::size_t at = 0;
+      for (ConstBuffer& piece : file.pieces) {
+        if (piece.bytes > 0) std::memcpy(copy.data() + at, piece.data, piece.bytes);
+        piece = {copy.data() + at, piece.bytes};
+        at += piece.bytes;
+      }
+    });
+  }
+
+  void start() {
+    writer = quiet_thread([this] {
+      try {
+        report = write_file(plan, file, partial);
+        reached(SaveStage::Written);
+      } catch (const std::exception& e) {
+        failure = status_of(e);
+      }
+      is_written.store(true, std::memory_order_release);
+    });
+  }
+
+  void finish() {
+    if (finished) throw Error(Code::InvalidArgument, fmt::format("{}: finished already", what));
+    finished = true;
+    if (writer.joinable()) writer.join();
+    std::vector<std::byte>().swap(copy);
+    try {
+      on_all_or_none(all, what, [&] { failure.require(); });
+      complete(plan, gathered(all, report));
+      on_all_or_none(all, what, [&] {
+        if (all.rank() != 0) return;
+        NewFile index(partial + "/index.json");
+        index.write(to_text(plan));
+        index.finish();
+        reached(SaveStage::Indexed);
+        put_in_place(partial, folder, plan.metadata.step);
+        reached(SaveStage::InPlace);
+      });
+    } catch (...) {
+      discard();
+      throw;
+    }
+    partial.clear();
+  }
+
+  /// All ranks are through with the folder, or have given the save up.
+  void discard() noexcept {
+    std::error_code ignored;  // the next save removes what stays
+    if (all.rank() == 0 && !partial.empty()) std::filesystem::remove_all(partial, ignored);
+    partial.clear();
+  }
+
+  void reached(SaveStage stage) const {
+    if (options.reached) options.reached(stage);
+  }
+
+  Communicator& all;
+  std::string folder;
+  SaveOptions options;
+  std::string what;
+  CheckpointIndex plan;
+  RankFile file;
+  std::string partial;  // where the files are until all is in place
+  std::vector<std::byte> copy;
+  std::thread writer;
+  std::vector<std::uint64_t> report;
+  Status failure;
+  std::atomic<bool> is_written{false};
+  bool finished = false;
+};
+
+AsyncSave::AsyncSave(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+                     const CheckpointMetadata& metadata, const SaveOptions& options)
+    : state_(std::make_unique<State>(all, folder, parts, metadata, options)) {
+  state_->copy_pieces();
+  state_->start();
+}
+AsyncSave::AsyncSave(AsyncSave&&) noexcept = default;
+AsyncSave& AsyncSave::operator=(AsyncSave&&) noexcept = default;
+AsyncSave::~AsyncSave() = default;
+
+bool AsyncSave::written() const noexcept { return state_->is_written.load(std::memory_order_acquire); }
+void AsyncSave::finish() { state_->finish(); }
+
+void save_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+                     const CheckpointMetadata& metadata, const SaveOptions& options) {
+  AsyncSave::State save(all, folder, parts, metadata, options);
+  save.start();
+  save.finish();
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/cover.hpp>
+#include <sinew/parallel/checkpoint/save_plan.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+struct Holders {
+  Extent extent;
+  std::vector<int> ranks;  // ascending
+  int writer = -1;
+};
+
+struct HeldItem {
+  CheckpointItem item;
+  int rank = 0;  // the first that has it
+  std::vector<Holders> extents;
+};
+
+auto order_of(const Extent& e) { return std::tie(e.box.first, e.box.last, e.first, e.last); }
+
+void add(HeldItem& held, const Extent& extent, int rank) {
+  auto at =
+      std::ranges::lower_bound(held.extents, order_of(extent), {}, [](const Holders& h) { return order_of(h.extent); });
+  if (at == held.extents.end() || at->extent != extent) at = held.extents.insert(at, {extent, {}, -1});
+  if (at->ranks.empty() || at->ranks.back() != rank) at->ranks.push_back(rank);
+}
+
+std::map<std::string, HeldItem> by_name(const std::vector<std::vector<PartDescription>>& of_ranks) {
+  std::map<std::string, HeldItem> items;
+  for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    for (const PartDescription& part : of_ranks[r]) {
+      HeldItem& held = items.try_emplace(part.item.name, HeldItem{part.item, rank, {}}).first->second;
+      if (held.item != part.item)
+        throw Error(Code::InvalidArgument,
+                    fmt::format("rank {} has {}, rank {} {}; expected one shape and element type for a name", held.rank,
+                                held.item.to_string(), rank, part.item.to_string()),
+                    rank);
+      if (part.extent.elements() > 0 || part.item.elements() == 0)
+        add(held, normal_extent(part.item, part.extent), rank);
+    }
+  }
+  return items;
+}
+
+/// What one rank alone has first, then the largest of what several have to whoever has least to write so far.
+void choose_writers(std::map<std::string, HeldItem>& items, std::size_t ranks) {
+  std::vector<std::uint64_t> load(ranks, 0);
+  std::vector<std::pair<std::uint64_t, Holders*>> shared;
+  for (auto& [name, held] : items) {
+    for (Holders& h : held.extents) {
+      const std::uint64_t bytes = bytes_of(held.item, h.extent);
+      if (h.ranks.size() > 1) {
+        shared.emplace_back(bytes, &h);
+      } else {
+        h.writer = h.ranks.front();
+        load[static_cast<std::size_t>(h.writer)] += bytes;
+      }
+    }
+  }
+  std::ranges::stable_sort(shared, std::greater(), [](const auto& s) { return s.first; });
+  for (const auto& [bytes, h] : shared) {
+    h->writer = *std::ranges::min_element(h->ranks, {}, [&](int r) { return load[static_cast<std::size_t>(r)]; });
+    load[static_cast<std::size_t>(h->writer)] += bytes;
+  }
+}
+
+/// Files of the ranks that write anything, and in each the parts with the largest elements first: all are aligned.
+void place(CheckpointIndex& index) {
+  for (std::int32_t f = 0; f < std::ssize(index.files); ++f) {
+    StoredFile& file = index.files[static_cast<std::size_t>(f)];
+    file.name = fmt::format("rank-{:05}-of-{:05}.safetensors", file.rank, index.ranks);
+    for (const std::size_t element : {8, 4, 2, 1}) {
+      for (StoredItem& stored : index.items) {
+        if (size_of(stored.item.dtype) != element) continue;
+        for (StoredPart& part : stored.parts) {
+          if (part.file != f) continue;
+          part.offset = file.data_bytes;
+          file.data_bytes += bytes_of(stored.item, part.extent);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CheckpointIndex plan_save(const std::vector<std::vector<PartDescription>>& of_ranks,
+                          const CheckpointMetadata& metadata) {
+  std::map<std::string, HeldItem> items = by_name(of_ranks);
+  for (const auto& [name, held] : items) {
+    std::vector<HeldExtent> extents;
+    for (const Holders& h : held.extents) extents.push_back({h.extent, h.ranks.front()});
+    require_covered(held.item, extents);
+  }
+  choose_writers(items, of_ranks.size());
+  CheckpointIndex index{metadata, static_cast<std::int32_t>(of_ranks.size()), {}, {}};
+  std::map<int, std::int32_t> file_of;
+  for (const auto& [name, held] : items) {
+    for (const Holders& h : held.extents) file_of.emplace(h.writer, 0);
+  }
+  for (auto& [rank, file] : file_of) {
+    file = static_cast<std::int32_t>(index.files.size());
+    index.files.push_back({.rank = rank});
+  }
+  for (const auto& [name, held] : items) {
+    StoredItem& stored = index.items.emplace_back(held.item);
+    for (const Holders& h : held.extents) stored.parts.push_back({h.extent, file_of.at(h.writer), 0, {}});
+  }
+  place(index);
+  return index;
+}
+
+}  // namespace sinew::parallel

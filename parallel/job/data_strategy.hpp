@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/mesh/factorisation.hpp>
+
+namespace sinew::parallel {
+
+/// What a configuration means for data parallelism, as its parts understand it. Of configurations that break no rule.
+struct DataStrategy {
+  Factorisation shape;  ///< the dense one; with replicas dp is cut into "shard", which is near, and "replica"
+  std::vector<std::string> groups;  ///< of a mesh over all ranks
+  std::string ranks;                ///< the group that sums gradients, all its axes together
+  std::string samples;              ///< the axes along which ranks see different samples
+  DataRow row;
+  DataParallelOptions options;  ///< gradients are sums over samples, to be divided by their number
+  std::vector<int> sizes;       ///< ranks along each axis of the row
+};
+
+SINEW_API DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+
+namespace sinew::parallel {
+
+/// What the engine that computes says of itself, before anything is made.
+struct EngineFacts {
+  std::vector<std::string> axes{"dp"};  ///< that it can be cut along: of tp, cp, dp, pp, ep, etp
+  /// The same on all ranks.
+  std::function<std::vector<DataParameter>(const JobConfig&)> parameters;
+  /// Of a pass over so many samples: activations and scratch at most. Empty: not known, counts as nothing.
+  std::function<std::size_t(const JobConfig&, std::int64_t samples)> activation_bytes;
+  std::string outer_unit;  ///< DataOptions::outer_unit
+};
+
+}  // namespace sinew::parallel

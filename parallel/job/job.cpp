@@ -1,0 +1,28 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
+
+namespace sinew::parallel {
+
+Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial)
+    : config_(config), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
+  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config), {});
+  require_no_violations(world.size(), config, engine);
+  DataStrategy strategy = data_strategy(world.size(), config, engine);
+  sum_axes_ = strategy.ranks;
+  sample_axes_ = strategy.samples;
+  mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
+  data_ = std::make_unique<DataParallel>(
+      *mesh_, engine.parameters(config), initial, strategy.row,
+      [&world](std::size_t bytes) { return world.allocate(bytes); }, strategy.options);
+}
+
+Communicator& Job::summing() { return mesh_->along(sum_axes_); }
+
+}  // namespace sinew::parallel

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+
+namespace sinew::parallel {
+
+/// A training job, made from one configuration in this order, each on all ranks alike:
+///   1. agreement   all ranks have the same configuration
+///   2. rules       those of job_rules.hpp, before anything is made
+///   3. mesh        the communicators of the layout
+///   4. strategy    data parallelism: its step graph and memory, and
+///   5. values      parameters, of which each rank asks for what it holds
+/// Random numbers are for the engine to key by names and element numbers (random/keyed.hpp), not by ranks: then initial
+/// values do not depend on the layout.
+/// Thread:   the World's.
+/// Lifetime: ends before the World; `engine` is not kept.
+/// Errors:   InvalidArgument on all ranks alike: the first rank whose configuration is another one; all rules that are
+///           broken, with their nearest fixes. As the parts.
+class SINEW_API Job {
+ public:
+  Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial);
+
+  const JobConfig& config() const noexcept { return config_; }
+  Mesh& mesh() noexcept { return *mesh_; }
+  DataParallel& data() noexcept { return *data_; }
+  /// The ranks over which gradients are summed, and losses are to be.
+  Communicator& summing();
+  /// This rank's place among those that see different samples, and their number.
+  int sample_index() const { return mesh_->index(sample_axes_); }
+  int sample_ranks() const { return mesh_->size(sample_axes_); }
+  /// Samples in a pass.
+  std::int64_t samples_of_pass() const noexcept { return samples_of_pass_; }
+
+ private:
+  JobConfig config_;
+  std::unique_ptr<Mesh> mesh_;  // data_ keeps its address
+  std::unique_ptr<DataParallel> data_;
+  std::string sum_axes_, sample_axes_;
+  std::int64_t samples_of_pass_ = 0;
+};
+
+/// Layout, batches, precision and what a rank is predicted to take: what a job says of itself before it starts.
+/// Of a configuration that breaks no rule.
+SINEW_API std::string describe(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/mesh/layout_changes.hpp>
+#include <sinew/parallel/rules/rule_table.hpp>
+
+namespace sinew::parallel {
+
+/// What a job is asked to be; it may be nonsense.
+struct JobRequest {
+  int ranks = 0;
+  JobConfig config;
+  const EngineFacts* engine = nullptr;
+};
+
+using JobRule = RuleOf<JobRequest>;
+using JobChange = ChangeOf<JobRequest>;
+using JobChanges = ChangesOf<JobRequest>;
+
+/// One setting to another value.
+template <class T>
+JobChange changed(const JobRequest& asked, T JobConfig::*field, T value, std::string text) {
+  JobChange change{std::move(text), asked};
+  change.to.config.*field = value;
+  return change;
+}
+
+/// The whole numbers of a setting, nearest first: "zero 3".
+template <class T>
+JobChanges to_each(const JobRequest& asked, T JobConfig::*field, std::string_view name,
+                   std::vector<std::int64_t> values) {
+  const auto now = static_cast<std::int64_t>(asked.config.*field);
+  std::erase(values, now);
+  std::ranges::sort(values, {}, [now](std::int64_t v) { return std::pair(std::abs(v - now), v); });
+  JobChanges changes;
+  for (const std::int64_t v : values)
+    changes.push_back(changed(asked, field, static_cast<T>(v), std::string(name) + " " + std::to_string(v)));
+  return changes;
+}
+
+/// A rule of layouts as one of jobs.
+JobRule of_layout(const RuleOf<LayoutRequest>& rule);
+
+}  // namespace sinew::parallel

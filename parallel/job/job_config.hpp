@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <sinew/core/codec.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/dtype.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/mesh/layout_sizes.hpp>
+
+namespace sinew::parallel {
+
+/// What is computed a second time in the backward pass instead of being kept.
+enum class Recompute : std::uint8_t { None, Selective, Full };
+
+/// "none", "selective", "full".
+SINEW_API std::string_view name_of(Recompute recompute) noexcept;
+
+/// Element types of mixed precision. Of 16-bit parameters the optimizer keeps values of f32.
+/// Source: parameter, reduce and output dtype of PyTorch's FSDP2.
+struct Precision {
+  DType parameter = DType::F32;  ///< what is held, gathered and computed from
+  DType gradient = DType::F32;   ///< what gradients are added up in, and summed over ranks
+  DType output = DType::F32;     ///< what a unit hands on to the next
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+/// One configuration of a training job, as its user states it; job_rules.hpp says what is wrong with it.
+/// Units: batches in samples (sequences).
+struct JobConfig {
+  LayoutSizes layout;
+  int zero = 0;      ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
+  int replicas = 1;  ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
+  Precision precision;
+  std::int64_t global_batch = 16;  ///< of one step, all ranks together
+  std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch
+  Recompute recompute = Recompute::None;
+  Reshard reshard = Reshard::AfterForward;
+  std::int64_t prefetch_bytes = 0;  ///< DataOptions::gathered_bytes
+  Codec codec = Codec::None;        ///< of gradients on their way
+  bool error_feedback = false;
+  Determinism determinism = Determinism::Fast;
+  std::uint64_t seed = 1;
+  std::int64_t memory_bytes = 0;  ///< that a rank may take; 0: no limit
+};
+
+/// Ranks that see different samples: dp; 0 where the layout leaves no whole number of them.
+SINEW_API int data_ranks(int ranks, const JobConfig& config) noexcept;
+/// "ddp", "zero1", "zero2", "zero3", "hsdp".
+SINEW_API std::string row_name(const JobConfig& config);
+/// Samples of one rank in a pass; 0 where the layout leaves that open.
+SINEW_API std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept;
+/// A line per setting, equal where configurations are.
+SINEW_API std::string to_string(const JobConfig& config);
+
+}  // namespace sinew::parallel

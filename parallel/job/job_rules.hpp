@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/rules/violation.hpp>
+
+namespace sinew::parallel {
+
+/// All rules that a job of so many ranks would break; none: it can be made. Those of layout_rules.hpp first, then
+///   engine_axes          the engine can be cut along every axis larger than 1
+///   zero                 0, 1, 2 or 3
+///   replicas             1 or more, and divide the data-parallel ranks
+///   replicas_shard       more than one only where parameters are sharded: zero 3
+///   precision_parameter  f64, f32, bf16 or f16
+///   precision_gradient   the parameters' type, or f32 where these have 16 bits
+///   precision_output     the type that is computed in (f64; f32 for all others), or bf16
+///   global_batch         1 or more, a multiple of the data-parallel ranks
+///   micro_batches        1 or more, divide a rank's part of the global batch
+///   reshard              after the backward pass only where parameters are sharded: zero 3
+///   prefetch             bytes are 0 or more, and a limit only where something is gathered or scattered: zero 2, 3
+///   codec                what travels coded is f32, and not reproducible to the bit
+///   error_feedback       goes with a codec
+///   determinism          fast or reproducible: a sum over samples shows how many a rank has
+///   memory               what a rank is predicted to take is no more than memory_bytes
+/// A rule about what another one leaves open is not judged.
+SINEW_API std::vector<Violation> violations(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+/// Errors: InvalidArgument: "job of 6 ranks breaks 2 rules:" and a line for each, as to_string.
+SINEW_API void require_no_violations(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+}  // namespace sinew::parallel

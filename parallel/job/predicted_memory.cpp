@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/predicted_memory.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+MemoryUse use_of(const JobConfig& config) {
+  return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1};
+}
+
+std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config)) : 0;
+}
+
+}  // namespace
+
+PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  const DataStrategy strategy = data_strategy(ranks, config, engine);
+  return {plan_memory(engine.parameters(config), strategy.row, strategy.options, strategy.shape, use_of(config)),
+          activations(ranks, config, engine)};
+}
+
+std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  JobConfig whole = config;  // settings that not every row has
+  whole.reshard = Reshard::AfterForward;
+  whole.prefetch_bytes = 0;
+  const int data = data_ranks(ranks, config);
+  const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
+  const std::string table = memory_table(engine.parameters(whole), data_strategy(ranks, whole, engine).options, data,
+                                         data / copies, use_of(whole));
+  return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} GiB\n", table, copies,
+                     copies == 1 ? "copy" : "copies", data / copies,
+                     static_cast<double>(activations(ranks, config, engine)) / (1 << 30));
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/data/memory_plan.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+
+namespace sinew::parallel {
+
+/// What a rank takes at most, from the first step on, of the rank that takes most. Units: bytes.
+struct PredictedMemory {
+  MemoryPlan held;                   ///< parameters, gradients, the state of Adam, what is under way
+  std::size_t activation_bytes = 0;  ///< of a pass, as the engine says
+
+  std::int64_t total() const noexcept { return static_cast<std::int64_t>(held.total() + activation_bytes); }
+};
+
+/// Of a configuration that breaks no rule. Nothing is allocated.
+SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+/// What a rank would hold under each row of data parallelism with this configuration's other settings; hsdp with two
+/// copies where `replicas` does not say how many.
+SINEW_API std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine);
+
+}  // namespace sinew::parallel

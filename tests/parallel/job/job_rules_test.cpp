@@ -1,0 +1,195 @@
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/mesh/layout_rules.hpp>
+
+#include "small_engine.hpp"
+
+namespace sinew::parallel {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Broken {
+  int ranks;
+  JobConfig config;
+  std::string rule, found;
+  std::vector<std::string> fixes;
+};
+
+void PrintTo(const Broken& b, std::ostream* out) { *out << b.rule << ": " << b.found; }
+
+class JobRule : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(JobRule, IsNamedWithItsNearestFixes_WhenItAloneIsBroken) {
+  const Broken& b = GetParam();
+  const std::vector<Violation> found = violations(b.ranks, b.config, test::small_engine());
+  ASSERT_EQ(found.size(), 1U) << to_string(found);
+  EXPECT_EQ(found[0].rule, b.rule);
+  EXPECT_EQ(found[0].found, b.found);
+  EXPECT_EQ(found[0].fixes, b.fixes);
+}
+
+template <class... Fixes>
+Broken broken_by(int ranks, void (*change)(JobConfig&), const char* rule, const char* found, Fixes... fixes) {
+  Broken b{.ranks = ranks, .rule = rule, .found = found, .fixes = {fixes...}};
+  change(b.config);
+  return b;
+}
+
+std::vector<Broken> broken() {
+  std::vector<Broken> all;
+  const auto add = [&all](auto... args) { all.push_back(broken_by(args...)); };
+  add(
+      4, [](JobConfig& c) { c.layout.dp = 3; }, "dense", "4 ranks are not tp 1 * cp 1 * dp 3 * pp 1", "dp 4",
+      "3 ranks");
+  add(
+      4, [](JobConfig& c) { c.layout.tp = c.layout.pp = 2; }, "engine_axes",
+      "tp 2, pp 2, and this engine is cut along dp only", "tp 1, pp 1");
+  add(
+      4, [](JobConfig& c) { c.zero = 4; }, "zero", "zero 4", "zero 3");
+  add(
+      4, [](JobConfig& c) { c.zero = -1; }, "zero", "zero -1", "zero 0");
+  add(
+      4, [](JobConfig& c) { c.zero = 3, c.replicas = 0; }, "replicas", "0 replicas", "replicas 1");
+  add(
+      6, [](JobConfig& c) { c.zero = 3, c.replicas = 4, c.global_batch = 12; }, "replicas",
+      "4 replicas of what 6 data-parallel ranks shard", "replicas 3");
+  add(
+      4, [](JobConfig& c) { c.zero = 2, c.replicas = 2; }, "replicas_shard",
+      "2 replicas with zero 2, which does not shard parameters", "zero 3", "replicas 1");
+  add(
+      4,
+      [](JobConfig& c) {
+        c.precision = {DType::I32, DType::F32, DType::F32};
+      },
+      "precision_parameter", "parameters of i32", "parameters f32");
+  add(
+      4,
+      [](JobConfig& c) {
+        c.precision = {DType::F32, DType::BF16, DType::F32};
+      },
+      "precision_gradient", "gradients of bf16 for parameters of f32", "gradients f32", "parameters bf16");
+  add(
+      4,
+      [](JobConfig& c) {
+        c.precision = {DType::F64, DType::F64, DType::F32};
+      },
+      "precision_output", "outputs of f32 where f64 is computed in", "outputs f64");
+  add(
+      3, [](JobConfig&) {}, "global_batch", "16 samples for 3 data-parallel ranks", "global_batch 15",
+      "global_batch 18");
+  add(
+      4, [](JobConfig& c) { c.global_batch = 0; }, "global_batch", "0 samples, of 1 to 1073741824", "global_batch 4");
+  add(
+      4, [](JobConfig& c) { c.global_batch = 24, c.micro_batches = 4; }, "micro_batches",
+      "4 micro-batches of the 6 samples of a rank", "micro_batches 3");
+  add(
+      4, [](JobConfig& c) { c.micro_batches = 0; }, "micro_batches", "0 micro-batches", "micro_batches 1");
+  add(
+      4, [](JobConfig& c) { c.zero = 1, c.reshard = Reshard::AfterBackward; }, "reshard",
+      "parameters stay until the backward pass, and zero 1 does not gather any", "reshard after the forward pass",
+      "zero 3");
+  add(
+      4, [](JobConfig& c) { c.zero = 1, c.prefetch_bytes = 100; }, "prefetch",
+      "a limit of 100 bytes, and with zero 1 nothing is gathered or scattered ahead", "prefetch 0", "zero 2");
+  add(
+      4, [](JobConfig& c) { c.zero = 3, c.prefetch_bytes = -1; }, "prefetch", "-1 bytes", "prefetch 0");
+  add(
+      4,
+      [](JobConfig& c) {
+        c.precision = {DType::BF16, DType::BF16, DType::BF16};
+        c.codec = Codec::Int8;
+      },
+      "codec", "codec int8 of gradients of bf16", "codec none", "gradients f32");
+  add(
+      4, [](JobConfig& c) { c.codec = Codec::Bf16, c.determinism = Determinism::Reproducible; }, "codec",
+      "codec bf16 and reproducible: what is rounded on the way depends on the way", "codec none", "determinism fast");
+  add(
+      4, [](JobConfig& c) { c.error_feedback = true; }, "error_feedback", "no codec, so nothing is lost",
+      "no error feedback");
+  add(
+      4, [](JobConfig& c) { c.determinism = Determinism::LayoutInvariant; }, "determinism",
+      "layout_invariant, and the sum over a rank's samples shows how many it has", "determinism reproducible");
+  add(
+      4, [](JobConfig& c) { c.memory_bytes = -1; }, "memory", "a limit of -1 bytes", "memory 0");
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, JobRule, ::testing::ValuesIn(broken()));
+
+TEST(JobRules, AreEachBrokenByATest) {
+  std::set<std::string> tested{"memory"};
+  for (const Broken& b : broken()) tested.insert(b.rule);
+  for (const char* rule : {"engine_axes", "zero", "replicas", "replicas_shard", "precision_parameter",
+                           "precision_gradient", "precision_output", "global_batch", "micro_batches", "reshard",
+                           "prefetch", "codec", "error_feedback", "determinism", "memory"})
+    EXPECT_TRUE(tested.contains(rule)) << rule;
+}
+
+TEST(JobRules, AreAllKept_WhereNothingIsWrong) {
+  const EngineFacts engine = test::small_engine();
+  EXPECT_EQ(to_string(violations(1, {}, engine)), "");
+  EXPECT_EQ(to_string(violations(8, {.zero = 3, .replicas = 2, .reshard = Reshard::AfterBackward}, engine)), "");
+  EXPECT_EQ(to_string(violations(4,
+                                 {.zero = 2,
+                                  .precision = {DType::BF16, DType::F32, DType::BF16},
+                                  .global_batch = 64,
+                                  .micro_batches = 8,
+                                  .codec = Codec::Int8,
+                                  .error_feedback = true},
+                                 engine)),
+            "");
+}
+
+TEST(JobRules, AreReportedTogether_WithThoseOfTheLayout) {
+  const JobConfig config{.layout = {.dp = 3},
+                         .zero = 7,
+                         .precision = {DType::F64, DType::F32, DType::F64},
+                         .micro_batches = -2,
+                         .error_feedback = true};
+  std::vector<std::string> rules;
+  for (const Violation& v : violations(4, config, test::small_engine())) rules.push_back(v.rule);
+  EXPECT_THAT(rules, ElementsAre("dense", "zero", "precision_gradient", "micro_batches", "error_feedback"));
+  try {
+    require_no_violations(4, config, test::small_engine());
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument);
+    EXPECT_THAT(e.what(), HasSubstr("job of 4 ranks breaks 5 rules:\n  dense: 4 ranks are not"));
+    EXPECT_THAT(e.what(), HasSubstr("  zero: zero 7; expected zero 3\n"));
+  }
+}
+
+TEST(JobRules, SayWhatFitsIntoMemory) {
+  const EngineFacts engine = test::small_engine();
+  const auto needed = [&](const JobConfig& config) {
+    JobConfig limited = config;
+    limited.memory_bytes = 1;
+    const std::vector<Violation> found = violations(4, limited, engine);
+    EXPECT_EQ(found.size(), 1U) << to_string(found);
+    EXPECT_EQ(found.at(0).rule, "memory");
+    const std::string& fix = found.at(0).fixes.back();  // "memory 12345"
+    return std::stoll(fix.substr(fix.find(' ')));
+  };
+  const JobConfig ddp{.global_batch = 64};
+  JobConfig most = ddp;
+  most.memory_bytes = needed(ddp);
+  EXPECT_EQ(to_string(violations(4, most, engine)), "");  // what it says would do does
+  most.memory_bytes -= 1;
+  const std::vector<Violation> found = violations(4, most, engine);
+  ASSERT_EQ(found.size(), 1U) << to_string(found);
+  EXPECT_THAT(found[0].fixes, ElementsAre("zero 1", "recompute full", "micro_batches 2",
+                                          "memory " + std::to_string(most.memory_bytes + 1)));
+}
+
+}  // namespace
+}  // namespace sinew::parallel

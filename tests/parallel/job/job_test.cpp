@@ -1,0 +1,94 @@
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/job.hpp>
+#include <support/worlds.hpp>
+
+#include "small_engine.hpp"
+
+namespace sinew::parallel {
+namespace {
+
+using sinew::test::complaint;
+using sinew::test::on_threads;
+using sinew::test::only;
+using sinew::test::require;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Element k of parameter p starts as 10000 p + k.
+void count_up(std::int32_t p, std::int64_t first, std::int64_t last, Buffer into) {
+  auto* value = reinterpret_cast<float*>(into.data);
+  for (std::int64_t k = first; k < last; ++k) value[k - first] = static_cast<float>(10000 * p + k);
+}
+
+TEST(DataStrategy, FollowsTheConfiguration) {
+  const EngineFacts engine = test::small_engine();
+  const DataStrategy ddp = data_strategy(8, {}, engine);
+  EXPECT_EQ(ddp.row.name, "ddp");
+  EXPECT_EQ(ddp.shape.size(ddp.ranks), 8);
+  EXPECT_THAT(ddp.sizes, ElementsAre(8));
+  EXPECT_EQ(ddp.options.gradients, ReduceOp::Sum);
+
+  const DataStrategy hsdp = data_strategy(8, {.zero = 3, .replicas = 2, .prefetch_bytes = 77}, engine);
+  EXPECT_EQ(hsdp.row.name, "hsdp");
+  EXPECT_THAT(hsdp.sizes, ElementsAre(4, 2));
+  EXPECT_THAT(hsdp.shape.group_of(0, hsdp.row.axes[0].axis), ElementsAre(0, 1, 2, 3));  // what is sharded lies near
+  EXPECT_THAT(hsdp.shape.group_of(0, hsdp.row.axes[1].axis), ElementsAre(0, 4));
+  EXPECT_EQ(hsdp.shape.size(hsdp.ranks), 8);
+  EXPECT_EQ(hsdp.options.step.gathered_bytes, 77);
+}
+
+TEST(Job, StartsFromTheSameValuesUnderEveryLayout) {
+  for (const auto& [zero, replicas] : {std::pair(0, 1), {1, 1}, {2, 1}, {3, 1}, {3, 2}}) {
+    on_threads(4, only("inproc"), [zero = zero, replicas = replicas](World& world) {
+      Job job(world, {.zero = zero, .replicas = replicas}, test::small_engine(), count_up);
+      require(job.sample_ranks() == 4 && job.sample_index() == world.rank() && job.samples_of_pass() == 4,
+              "a part of the batch for each rank");
+      require(job.summing().size() == 4, "all ranks sum");
+      const auto scope = job.data().forward_only();
+      for (std::int32_t unit = 0; unit < 3; ++unit) {
+        job.data().before_forward(unit);
+        const Buffer whole = job.data().parameter(unit);
+        std::vector<float> expected(whole.bytes / sizeof(float));
+        count_up(unit, 0, static_cast<std::int64_t>(expected.size()),
+                 {reinterpret_cast<std::byte*>(expected.data()), whole.bytes});
+        require(std::memcmp(whole.data, expected.data(), whole.bytes) == 0, "other values");
+        job.data().after_forward(unit);
+      }
+      job.data().finish_forward();
+    });
+  }
+}
+
+TEST(Job, SaysAllThatIsWrong_OnAllRanks) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const std::string what =
+        complaint([&] { Job(world, {.zero = 5, .global_batch = 16}, test::small_engine(), count_up); });
+    require(what.find("job of 3 ranks breaks 2 rules:\n") != std::string::npos, what);
+    require(what.find("zero: zero 5; expected zero 3") != std::string::npos, what);
+    require(
+        what.find("global_batch: 16 samples for 3 data-parallel ranks; expected global_batch 15 or global_batch 18") !=
+            std::string::npos,
+        what);
+  });
+}
+
+TEST(Job, NamesTheRankWhoseConfigurationIsAnother) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const std::uint64_t seed = world.rank() == 1 ? 7 : 1;
+    const std::string what =
+        complaint([&] { Job(world, {.global_batch = 3, .seed = seed}, test::small_engine(), count_up); });
+    require(what.find("configuration of the job: rank 0 has") != std::string::npos, what);
+    require(what.find("rank 1 ") != std::string::npos && what.find("seed 7") != std::string::npos, what);
+  });
+}
+
+}  // namespace
+}  // namespace sinew::parallel
