@@ -1,0 +1,70 @@
+#include "layer_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "../math/vector_math.hpp"
+
+namespace gpt {
+
+namespace {
+constexpr double kEpsilon = 1e-5;
+}
+
+template <class T>
+void LayerNorm<T>::forward(Store& store, Weights<T>& weights, int rows, const T* x, T* mean, T* factor, T* out) const {
+  const auto n = static_cast<std::size_t>(width);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+    mean[r] = sum(x + r * n, n) / static_cast<T>(width);
+    const T variance = squares_around(mean[r], x + r * n, n) / static_cast<T>(width);
+    factor[r] = 1 / std::sqrt(variance + static_cast<T>(kEpsilon));
+  }
+  again(store, weights, rows, x, mean, factor, out);
+}
+
+template <class T>
+void LayerNorm<T>::again(Store& store, Weights<T>& weights, int rows, const T* x, const T* mean, const T* factor,
+                         T* out) const {
+  const auto n = static_cast<std::size_t>(width);
+  std::vector<T> room(2 * n);
+  const T* scale = weights.vector(store, weight, std::span(room).first(n));
+  const T* offset = weights.vector(store, bias, std::span(room).last(n));
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r)
+    normalise(x + r * n, mean[r], factor[r], scale, offset, out + r * n, n);
+}
+
+template <class T>
+void LayerNorm<T>::backward(Store& store, Weights<T>& weights, int rows, const T* x, const T* mean, const T* factor,
+                            const T* dout, T* dx) const {
+  const auto n = static_cast<std::size_t>(width);
+  std::vector<T> room(4 * n);  // weight, sums for it, a row, its slope
+  const T* scale = weights.vector(store, weight, std::span(room).first(n));
+  T *for_weight = room.data() + n, *even = for_weight + n, *slope = even + n;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+    const T *row = x + r * n, *d = dout + r * n;
+    for (std::size_t i = 0; i < n; ++i) {
+      even[i] = (row[i] - mean[r]) * factor[r];
+      slope[i] = d[i] * scale[i];
+      for_weight[i] += d[i] * even[i];
+    }
+    const T slope_mean = sum(slope, n) / static_cast<T>(width);
+    const T along = dot(slope, even, n) / static_cast<T>(width);
+    for (std::size_t i = 0; i < n; ++i) dx[r * n + i] += factor[r] * (slope[i] - slope_mean - even[i] * along);
+  }
+  weights.add_gradient(store, weight, n, [&](T* to, T beta) {
+    if (beta == T{0}) std::fill_n(to, n, T{0});
+    add(to, for_weight, n);
+  });
+  store.gradient_ready(weight);
+  weights.add_gradient(store, bias, n, [&](T* to, T beta) {
+    if (beta == T{0}) std::fill_n(to, n, T{0});
+    for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) add(to, dout + r * n, n);
+  });
+  store.gradient_ready(bias);
+}
+
+template struct LayerNorm<float>;
+template struct LayerNorm<double>;
+
+}  // namespace gpt

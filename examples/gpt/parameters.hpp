@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/dtype.hpp>
+
+#include "shape.hpp"
+
+namespace gpt {
+
+/// A parameter of the model. Row-major; of a linear layer [outputs, inputs].
+struct ParameterInfo {
+  enum class Start : std::uint8_t { Zeros, Ones, Normal };
+
+  std::string path;
+  std::vector<std::int64_t> shape;
+  std::string unit;       ///< "root": what the first and the last layer share; "blocks.3"
+  std::int32_t uses = 1;  ///< how often a backward pass reports its gradient
+  Start start = Start::Zeros;
+  double deviation = 0;  ///< of Start::Normal
+
+  std::int64_t elements() const noexcept;
+};
+
+/// Where a parameter is in the list that parameters() gives.
+enum RootParameter : std::int32_t { kTokens, kPositions, kFinalWeight, kFinalBias, kRootParameters };
+enum BlockParameter : std::int32_t {
+  kNorm1Weight,
+  kNorm1Bias,
+  kQkvWeight,
+  kQkvBias,
+  kOutWeight,
+  kOutBias,
+  kNorm2Weight,
+  kNorm2Bias,
+  kUpWeight,
+  kUpBias,
+  kDownWeight,
+  kDownBias,
+  kBlockParameters
+};
+constexpr std::int32_t of_block(int block, BlockParameter p) noexcept {
+  return kRootParameters + block * kBlockParameters + p;
+}
+
+/// Token embeddings (also the head), positions, final norm; then of each block its twelve.
+/// Source: Radford et al., Language models are unsupervised multitask learners (GPT-2), initial values as there.
+std::vector<ParameterInfo> parameters(const Shape& shape);
+
+/// Writes elements [first, last) of a parameter's initial values, of f32, f64 or bf16: computed in f64 by seed, path
+/// and element number, rounded once.
+void initialise(const ParameterInfo& info, std::uint64_t seed, std::int64_t first, std::int64_t last,
+                sinew::DType dtype, sinew::Buffer into);
+
+}  // namespace gpt

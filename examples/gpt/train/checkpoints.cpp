@@ -1,0 +1,106 @@
+#include "checkpoints.hpp"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/checkpoint/load.hpp>
+
+#include "../parameters.hpp"
+
+namespace gpt {
+
+namespace sp = sinew::parallel;
+
+Checkpoints::Checkpoints(sinew::World& world, const Options& options, Trainer& trainer)
+    : world_(&world), options_(&options), trainer_(&trainer) {
+  for (const ParameterInfo& info : parameters(options.shape)) shapes_.push_back({info.shape, {}});
+}
+
+std::int64_t Checkpoints::resume() {
+  const std::string& folder = options_->resume;
+  if (folder.empty()) return 0;
+  std::array<std::int64_t, 1> newest{sp::latest_step(folder).value_or(-1)};
+  world_->communicator().all_reduce(newest, sinew::ReduceOp::Min).get();  // what all ranks can see
+  if (newest[0] < 0) {
+    if (folder == options_->save) return 0;
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       fmt::format("resume: there is no checkpoint in '{}'; expected one, or the directory of --save, "
+                                   "to begin one",
+                                   folder));
+  }
+  const std::string of_step = sp::step_folder(folder, newest[0]);
+  const auto parts = sp::parts_to_load(trainer_->job().data(), trainer_->optimizer(), shapes_);
+  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts);
+  if (loaded.metadata.seed != options_->job.seed)
+    throw sinew::Error(
+        sinew::Code::InvalidArgument,
+        fmt::format("resume: '{}' is of seed {}, asked for is {}: other data would follow; expected --seed {}", of_step,
+                    loaded.metadata.seed, options_->job.seed, loaded.metadata.seed));
+  trainer_->optimizer().restore_steps(loaded.metadata.optimizer_steps);
+  return loaded.metadata.step;
+}
+
+void Checkpoints::after(std::int64_t step) {
+  if (options_->save.empty()) return;
+  if (save_ && all_written()) end();
+  const std::int64_t done = step + 1;
+  if (done % options_->save_every != 0 && done != options_->steps) return;
+  end();
+  begin(done);
+}
+
+bool Checkpoints::finish() {
+  end();
+  return last_is_there_;
+}
+
+void Checkpoints::begin(std::int64_t steps_done) {
+  const sp::JobConfig& config = options_->job;
+  const sp::CheckpointMetadata metadata{
+      .step = steps_done,
+      .optimizer_steps = trainer_->optimizer().steps(),
+      .seed = config.seed,
+      .data_position = steps_done * config.global_batch,
+      .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
+      .configuration = sp::to_string(config)};
+  saving_ = steps_done;
+  try {
+    save_.emplace(world_->communicator(), options_->save,
+                  sp::parts_to_save(trainer_->job().data(), trainer_->optimizer(), shapes_), metadata);
+  } catch (const sinew::Error& e) {
+    if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
+    complain(e.what());
+  }
+}
+
+void Checkpoints::end() {
+  if (!save_) return;
+  sp::AsyncSave save = std::move(*save_);
+  save_.reset();
+  try {
+    save.finish();
+    last_is_there_ = true;
+  } catch (const sinew::Error& e) {
+    if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
+    complain(e.what());
+  }
+}
+
+bool Checkpoints::all_written() {
+  std::array<std::int64_t, 1> written{save_->written() ? 1 : 0};
+  world_->communicator().all_reduce(written, sinew::ReduceOp::Min).get();
+  return written[0] == 1;
+}
+
+void Checkpoints::complain(const std::string& why) {
+  last_is_there_ = false;
+  if (world_->rank() == 0)
+    fmt::print(stderr, "gpt: there is no checkpoint of {} steps, training goes on: {}\n", saving_, why);
+}
+
+}  // namespace gpt

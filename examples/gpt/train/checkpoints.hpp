@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/checkpoint/save.hpp>
+#include <sinew/parallel/checkpoint/training_parts.hpp>
+
+#include "options.hpp"
+#include "trainer.hpp"
+
+namespace gpt {
+
+/// Saves while training goes on, and goes on from what was saved. A save that fails is said on rank 0, and training
+/// goes on without it.
+/// Thread: the World's. All calls are collective.
+class Checkpoints {
+ public:
+  Checkpoints(sinew::World& world, const Options& options, Trainer& trainer);
+
+  /// Restores the newest checkpoint of --resume; returns the step to begin with. 0 where there is none and --save names
+  /// the same directory.
+  /// Errors: InvalidArgument where there is none, or it is of another seed; as load_checkpoint.
+  std::int64_t resume();
+  /// Behind each step: begins a save where one is due, and ends one that is written.
+  void after(std::int64_t step);
+  /// Waits for the last save. Whether it is there, or none was asked for.
+  bool finish();
+
+ private:
+  void begin(std::int64_t steps_done);
+  void end();
+  bool all_written();
+  void complain(const std::string& why);
+
+  sinew::World* world_;
+  const Options* options_;
+  Trainer* trainer_;
+  std::vector<sinew::parallel::ParameterShape> shapes_;
+  std::optional<sinew::parallel::AsyncSave> save_;
+  std::int64_t saving_ = 0;  // steps done in it
+  bool last_is_there_ = true;
+};
+
+}  // namespace gpt

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace gpt {
+
+/// What a step was. Units: loss in nats per byte, of the whole batch; seconds of wall clock, of this rank.
+struct StepReport {
+  std::int64_t step = 0;
+  double loss = 0;
+  double norm = 0;  ///< of the gradients, before clipping
+  double rate = 0;
+  double seconds = 0;
+  double exposed_s = 0;  ///< of these spent waiting for communication
+  double tokens_per_s = 0;
+};
+
+/// A JSON object per line: {"step","loss","tokens_per_s","exposed_s","seconds","norm","rate"}, each whole when the step
+/// ends.
+class Metrics {
+ public:
+  /// Empty: nothing is written. Lines of steps before `first` stay, where there are any: a resumed run goes on.
+  /// Errors: Error{System} naming the file, here and from add.
+  Metrics(std::string file, std::int64_t first);
+  void add(const StepReport& report);
+
+ private:
+  std::string name_;
+  std::ofstream file_;
+};
+
+/// "step 12 loss 3.4567 norm 1.23 12345 tokens/s exposed 3 %".
+std::string line_of(const StepReport& report);
+
+}  // namespace gpt

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sinew/parallel/job/job_config.hpp>
+
+#include "../shape.hpp"
+
+namespace gpt {
+
+/// What a training run is asked to do: `gpt --help` says what each means.
+struct Options {
+  sinew::parallel::JobConfig job;
+  Shape shape;
+  std::int64_t steps = 300;
+  double rate = 3e-3;          ///< of AdamW, at its highest
+  std::int64_t warmup = 20;    ///< steps in which the rate rises to that; then it falls to a tenth along a cosine
+  double weight_decay = 0.01;  ///< of matrices and vectors alike
+  double clip = 1.0;           ///< largest norm of the gradients; 0: as they are
+  int blas_threads = 1;
+  std::string blas = "openblas";
+  std::string data;              ///< a file; empty: the licence texts of the system
+  std::string metrics;           ///< JSON lines; empty: none
+  std::string plot;              ///< an SVG of the loss; empty: none
+  std::string save, resume;      ///< directories of checkpoints; empty: none
+  std::int64_t save_every = 50;  ///< steps
+  bool plan = false;             ///< say what would be made, and end
+  int plan_ranks = 0;            ///< for so many ranks; 0: those that there are
+};
+
+/// The command line asks for no run: for help (code 0), or for something that it cannot have (2).
+struct NoRun {
+  int code = 0;
+  std::string text;
+};
+
+/// Errors: throws NoRun.
+/// A file of the same options (--config FILE, TOML) is read first; what the command line says wins.
+Options read_options(int argc, char** argv);
+
+/// The learning rate of a step, from 0 on.
+double rate_at(const Options& options, std::int64_t step) noexcept;
+
+}  // namespace gpt

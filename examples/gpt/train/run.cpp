@@ -1,0 +1,72 @@
+#include "run.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/job/predicted_memory.hpp>
+
+#include "checkpoints.hpp"
+#include "loss_plot.hpp"
+#include "metrics.hpp"
+#include "output_file.hpp"
+#include "trainer.hpp"
+
+namespace gpt {
+namespace {
+
+namespace sp = sinew::parallel;
+
+void say(const sinew::World& world, const std::string& text) {
+  if (world.rank() == 0) fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+int plan(const sinew::World& world, const Options& options) {
+  const int ranks = options.plan_ranks > 0 ? options.plan_ranks : world.size();
+  const sp::EngineFacts engine = engine_facts(options.shape);
+  sp::require_no_violations(ranks, options.job, engine);
+  say(world, sp::describe(ranks, options.job, engine) + "\n\n" + sp::row_table(ranks, options.job, engine));
+  return 0;
+}
+
+/// Every step where somebody watches or there are few, else some forty of them, the last one always.
+bool is_shown(const Options& options, std::int64_t step) {
+  const std::int64_t every = isatty(STDOUT_FILENO) != 0 ? 1 : std::max<std::int64_t>(options.steps / 40, 1);
+  return step % every == 0 || step + 1 == options.steps;
+}
+
+}  // namespace
+
+int run(sinew::World& world, const Options& options) {
+  require_shape(options.shape);
+  if (options.plan) return plan(world, options);
+  const Text text = options.data.empty() ? licence_texts() : Text(options.data);
+  Trainer trainer(world, options, text);
+  say(world, sp::describe(world.size(), options.job, engine_facts(options.shape)));
+  Checkpoints checkpoints(world, options, trainer);
+  const std::int64_t first = checkpoints.resume();
+  if (first > 0) say(world, fmt::format("going on with step {} from '{}'", first, options.resume));
+
+  Metrics metrics(world.rank() == 0 ? options.metrics : "", first);
+  std::vector<StepReport> reports;
+  for (std::int64_t step = first; step < options.steps; ++step) {
+    reports.push_back(trainer.step(step));
+    if (world.rank() == 0) metrics.add(reports.back());
+    if (is_shown(options, step)) say(world, line_of(reports.back()));
+    checkpoints.after(step);
+  }
+  const bool saved = checkpoints.finish();
+  if (!options.plot.empty() && world.rank() == 0 && !reports.empty())
+    write_file(options.plot, loss_plot(reports, fmt::format("loss of {} steps", options.steps)));
+  return saved ? 0 : 1;
+}
+
+}  // namespace gpt

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/optim/optimizer.hpp>
+
+#include "../math/blas.hpp"
+#include "../model/model.hpp"
+#include "../text/text.hpp"
+#include "metrics.hpp"
+#include "options.hpp"
+#include "waiting_store.hpp"
+
+namespace gpt {
+
+/// What this model says of itself to whoever plans it.
+sinew::parallel::EngineFacts engine_facts(const Shape& shape);
+
+/// Trains: batches of the text through the model, on all ranks together.
+/// Thread:   the World's.
+/// Lifetime: ends before World and text.
+class Trainer {
+ public:
+  /// Errors: as Job.
+  Trainer(sinew::World& world, const Options& options, const Text& text);
+
+  /// One step, of this number: which sequences it reads and its learning rate follow from that.
+  /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
+  StepReport step(std::int64_t number);
+
+  sinew::parallel::Job& job() noexcept { return job_; }
+  sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
+
+ private:
+  /// Sum of the losses of this rank's part of the batch, and its gradients.
+  double passes(std::span<const std::uint8_t> sequences);
+
+  const Options* options_;
+  const Text* text_;
+  sinew::parallel::Job job_;
+  sinew::parallel::Optimizer optimizer_;
+  std::unique_ptr<Blas> blas_;
+  Model model_;
+  WaitingStore store_;
+  std::vector<std::string> spread_;
+};
+
+}  // namespace gpt
