@@ -120,7 +120,8 @@ void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* 
   });
 }
 
-// A table of functions needs them without templates.
+// A table of functions needs them without templates. A type cannot be in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define SINEW_FOR_TYPE(T, name)                                                                                \
   T sum_##name(const T* x, std::size_t n) { return sum(x, n); }                                                \
   T dot_##name(const T* a, const T* b, std::size_t n) { return dot(a, b, n); }                                 \
@@ -136,6 +137,7 @@ void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* 
 SINEW_FOR_TYPE(float, f32)
 SINEW_FOR_TYPE(double, f64)
 #undef SINEW_FOR_TYPE
+// NOLINTEND(bugprone-macro-parentheses)
 
 void narrow_bf16(const float* from, sinew::BFloat16* to, std::size_t n) {
   const hn::ScalableTag<std::uint32_t> d;
@@ -174,6 +176,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace gpt {
 
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define SINEW_FOR_TYPE(T, name)                                                                         \
   HWY_EXPORT(sum_##name);                                                                               \
   HWY_EXPORT(dot_##name);                                                                               \
@@ -223,6 +226,7 @@ namespace gpt {
 SINEW_FOR_TYPE(float, f32)
 SINEW_FOR_TYPE(double, f64)
 #undef SINEW_FOR_TYPE
+// NOLINTEND(bugprone-macro-parentheses)
 
 HWY_EXPORT(narrow_bf16);
 HWY_EXPORT(widen_bf16);

@@ -172,6 +172,7 @@ Options read_options(int argc, char** argv) {
       "  gpt --plan --plan-ranks 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
       "gpt");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.get_formatter()->column_width(34);
   add_layout(app, o.job);
   add_model(app, o, types);

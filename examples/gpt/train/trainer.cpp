@@ -61,7 +61,7 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
       spread_(job_.data().parameters().size()) {}
 
 double Trainer::passes(std::span<const std::uint8_t> sequences) {
-  const auto length = static_cast<std::size_t>(options_->shape.context + 1);
+  const auto length = static_cast<std::size_t>(options_->shape.context) + 1;
   const auto samples = static_cast<std::size_t>(job_.samples_of_pass());
   const double scale =
       1 / (static_cast<double>(options_->job.global_batch) * static_cast<double>(options_->shape.context));

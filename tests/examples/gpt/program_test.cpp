@@ -1,0 +1,160 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <support/run_program.hpp>
+
+namespace gpt {
+namespace {
+
+using sinew::test::Outcome;
+using sinew::test::run_program;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+const Strings kTiny{"--layers",  "1", "--heads", "2",  "--width",  "16",
+                    "--context", "8", "--batch", "12", "--warmup", "2"};
+
+Outcome gpt(int ranks, const Strings& options) {
+  Strings command;
+  if (ranks > 1) command = {SINEW_RUN, "-n", std::to_string(ranks)};
+  command.emplace_back(GPT);
+  command.insert(command.end(), kTiny.begin(), kTiny.end());
+  command.insert(command.end(), options.begin(), options.end());
+  return run_program(command);
+}
+
+std::string content(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+long lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+/// Of the last line.
+double last_loss(const std::string& metrics) {
+  const std::string text = content(metrics), name = "\"loss\":";
+  const std::size_t at = text.rfind(name);
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size()));
+}
+
+class Program : public ::testing::Test {
+ protected:
+  Program() {
+    std::string made = (std::filesystem::temp_directory_path() / "sinew_gpt_XXXXXX").string();
+    if (mkdtemp(made.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    folder_ = made;
+  }
+  ~Program() override { std::filesystem::remove_all(folder_); }
+  std::string in(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Program, TrainsAndTells) {
+  const Outcome o = gpt(2, {"--zero", "3", "--steps", "4", "--metrics", in("m"), "--plot", in("p.svg")});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("parameters by zero3"), HasSubstr("12 samples a step: 2 ranks x 1 pass of 6"),
+                           HasSubstr("step    3 loss")));
+  const std::string metrics = content(in("m"));
+  EXPECT_EQ(lines(metrics), 4);
+  EXPECT_THAT(metrics, AllOf(HasSubstr("\"loss\":"), HasSubstr("\"tokens_per_s\":"), HasSubstr("\"step\":3")));
+  EXPECT_THAT(content(in("p.svg")), AllOf(HasSubstr("<svg"), HasSubstr("loss of 4 steps")));
+}
+
+TEST_F(Program, GoesOnFromWhatItSaved_OnOtherRanks) {
+  const Strings all{"--dtype", "f64", "--steps", "6"};
+  const auto with = [&](Strings options) {
+    options.insert(options.end(), all.begin(), all.end());
+    return options;
+  };
+  ASSERT_EQ(gpt(1, with({"--metrics", in("whole")})).exit_code, 0);
+  ASSERT_EQ(gpt(3, with({"--zero", "3", "--save", in("c"), "--save-every", "4"})).exit_code, 0);
+  ASSERT_TRUE(std::filesystem::remove_all(in("c/step-000006")) > 0);
+  const Outcome rest = gpt(2, with({"--zero", "1", "--resume", in("c"), "--metrics", in("rest")}));
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("going on with step 4"));
+  EXPECT_EQ(lines(content(in("rest"))), 2);
+  const double expected = last_loss(in("whole"));
+  EXPECT_GT(expected, 1);
+  EXPECT_NEAR(last_loss(in("rest")) / expected, 1, 1e-9);
+}
+
+TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
+  const Outcome o = gpt(1, {"--steps", "2", "--save", in("c"), "--resume", in("c")});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  const Outcome none = gpt(1, {"--steps", "2", "--resume", in("d")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no checkpoint in"));
+}
+
+TEST_F(Program, RefusesACheckpointOfAnotherSeedOrModel) {
+  ASSERT_EQ(gpt(1, {"--steps", "2", "--save", in("c")}).exit_code, 0);
+  const Outcome seed = gpt(1, {"--steps", "4", "--resume", in("c"), "--seed", "2"});
+  EXPECT_EQ(seed.exit_code, 2);
+  EXPECT_THAT(seed.err, HasSubstr("of seed 1, asked for is 2"));
+  const Outcome wide = gpt(2, {"--steps", "4", "--resume", in("c"), "--context", "4"});
+  EXPECT_EQ(wide.exit_code, 2);
+  EXPECT_THAT(wide.err, HasSubstr("positions.weight"));
+}
+
+TEST_F(Program, GoesOnWithoutACheckpointThatCannotBeWritten) {
+  const std::string in_the_way = in("file");
+  std::ofstream(in_the_way) << "no folder";
+  const Outcome o = gpt(2, {"--steps", "3", "--save", in_the_way});
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("there is no checkpoint of 3 steps, training goes on"), HasSubstr(in_the_way)));
+  EXPECT_THAT(o.out, HasSubstr("step    2 loss"));
+}
+
+TEST_F(Program, SaysAllRulesThatAreBroken_Once) {
+  const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--tp", "3"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err,
+              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: tp 3"), HasSubstr("zero: zero 7; expected zero 3")));
+  EXPECT_EQ(o.err.find("engine_axes"), o.err.rfind("engine_axes")) << o.err;
+}
+
+TEST_F(Program, SaysWhatItCannotRead) {
+  const auto complaint = [&](const Strings& options) {
+    const Outcome o = gpt(1, options);
+    EXPECT_EQ(o.exit_code, 2) << o.err;
+    return o.err;
+  };
+  EXPECT_THAT(complaint({"--dtype", "f16"}), HasSubstr("f16"));
+  EXPECT_THAT(complaint({"--prefetch", "much"}), HasSubstr("'much': expected a size in bytes"));
+  EXPECT_THAT(complaint({"--heads", "5"}), HasSubstr("heads 5 do not divide width 16, expected heads 4"));
+  EXPECT_THAT(complaint({"--data", in("none")}), HasSubstr("cannot read"));
+  EXPECT_THAT(complaint({"--nonsense"}), HasSubstr("nonsense"));
+  std::ofstream(in("config")) << "zero = 3\nspeed = 9\n";
+  EXPECT_THAT(complaint({"--config", in("config")}), HasSubstr("speed"));
+}
+
+TEST_F(Program, ReadsItsOptionsFromAFile) {
+  std::ofstream(in("config")) << "zero = 2\nsteps = 1\n";
+  const Outcome o = gpt(2, {"--config", in("config"), "--zero", "1"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("parameters by zero1"), HasSubstr("step    0 loss")));
+}
+
+TEST_F(Program, PlansForRanksThatAreNotThere) {
+  const Outcome o = run_program({GPT, "--plan", "--plan-ranks", "64", "--layers", "37", "--heads", "32", "--width",
+                                 "4096", "--context", "2048", "--batch", "64", "--dtype", "bf16"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("7460499456 parameters of bf16"), HasSubstr("zero3"), HasSubstr("hsdp")));
+}
+
+}  // namespace
+}  // namespace gpt
