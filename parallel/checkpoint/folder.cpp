@@ -62,7 +62,7 @@ std::string make_partial_folder(const std::string& folder, std::int64_t step) {
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().filename().string().starts_with(kPartial)) fs::remove_all(entry.path());
     }
-    const std::string partial = fmt::format("{}/{}{:06}-{:016x}", folder, kPartial, step, random_id());
+    std::string partial = fmt::format("{}/{}{:06}-{:016x}", folder, kPartial, step, random_id());
     fs::create_directory(partial);
     return partial;
   });

@@ -101,7 +101,7 @@ std::string text_of(const CheckpointItem& item, const Extent& extent) {
   std::vector<std::string> sides;
   for (std::size_t d = 0; d < extent.box.first.size(); ++d)
     sides.push_back(fmt::format("{}:{}", extent.box.first[d], extent.box.last[d]));
-  const std::string box = fmt::format("box [{}]", fmt::join(sides, ", "));
+  std::string box = fmt::format("box [{}]", fmt::join(sides, ", "));
   if (extent == box_of(extent.box)) return box;
   return fmt::format("elements [{}, {}) of {}", extent.first, extent.last, box);
 }
