@@ -64,6 +64,13 @@ int run(sinew::World& world, const Options& options) {
     checkpoints.after(step);
   }
   const bool saved = checkpoints.finish();
+  if (!reports.empty()) {
+    const auto held = static_cast<double>(trainer.most_held());
+    const auto predicted =
+        static_cast<double>(sp::predict_memory(world.size(), options.job, engine_facts(options.shape)).total());
+    say(world, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", held / (1 << 20),
+                           100 * held / predicted));
+  }
   if (!options.plot.empty() && world.rank() == 0 && !reports.empty())
     write_file(options.plot, loss_plot(reports, fmt::format("loss of {} steps", options.steps)));
   return saved ? 0 : 1;

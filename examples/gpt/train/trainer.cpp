@@ -81,6 +81,12 @@ double Trainer::passes(std::span<const std::uint8_t> sequences) {
   return loss;
 }
 
+std::size_t Trainer::most_held() noexcept {
+  std::size_t bytes = model_.held_bytes();
+  for (const std::size_t of_purpose : job_.data().held().most) bytes += of_purpose;
+  return bytes;
+}
+
 StepReport Trainer::step(std::int64_t number) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();

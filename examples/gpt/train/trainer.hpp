@@ -33,6 +33,9 @@ class Trainer {
   /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
   StepReport step(std::int64_t number);
 
+  /// That this rank has held at most: parameters, gradients, optimizer, what was under way, activations.
+  std::size_t most_held() noexcept;
+
   sinew::parallel::Job& job() noexcept { return job_; }
   sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
 

@@ -67,7 +67,7 @@ TEST_F(Program, TrainsAndTells) {
   const Outcome o = gpt(2, {"--zero", "3", "--steps", "4", "--metrics", in("m"), "--plot", in("p.svg")});
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("parameters by zero3"), HasSubstr("12 samples a step: 2 ranks x 1 pass of 6"),
-                           HasSubstr("step    3 loss")));
+                           HasSubstr("step    3 loss"), HasSubstr("100.0 % of what was predicted")));
   const std::string metrics = content(in("m"));
   EXPECT_EQ(lines(metrics), 4);
   EXPECT_THAT(metrics, AllOf(HasSubstr("\"loss\":"), HasSubstr("\"tokens_per_s\":"), HasSubstr("\"step\":3")));
@@ -90,6 +90,27 @@ TEST_F(Program, GoesOnFromWhatItSaved_OnOtherRanks) {
   const double expected = last_loss(in("whole"));
   EXPECT_GT(expected, 1);
   EXPECT_NEAR(last_loss(in("rest")) / expected, 1, 1e-9);
+}
+
+/// Rank 1 is killed as soon as there is a checkpoint; all start again and end with the losses of a run that nothing
+/// befell.
+TEST_F(Program, IsStartedAgainAndGoesOn_WhenARankIsKilled) {
+  std::string options;
+  for (const std::string& option : kTiny) options += option + " ";
+  options += "--dtype f64 --zero 3 --determinism reproducible --steps 400 ";
+  const std::string run = std::string("exec ") + GPT + " " + options + "--save-every 5 --save " + in("c") +
+                          " --resume " + in("c") + " --metrics " + in("rest");
+  const std::string script = "if [ $RANK = 1 ] && [ ! -e " + in("killed") + " ]; then (" + run + ") & " + "until ls " +
+                             in("c") + "/step-* >/dev/null 2>&1; do sleep 0.01; done; touch " + in("killed") +
+                             "; kill -9 $!; wait $!; exit 137; fi; " + run;
+  const Outcome o = run_program({SINEW_RUN, "-n", "2", "--restarts", "1", "sh", "-c", script});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("going on with step"));
+  const Outcome whole = run_program(
+      {SINEW_RUN, "-n", "2", "sh", "-c", std::string("exec ") + GPT + " " + options + "--metrics " + in("whole")});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(last_loss(in("rest")), last_loss(in("whole")));
+  EXPECT_GT(last_loss(in("whole")), 1);
 }
 
 TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
