@@ -1,7 +1,7 @@
 # The same training under every row, on 1 to 8 ranks: losses of 50 steps beside those of one process.
 source bench/scorecard/lib/row.sh
 
-small="--layers 2 --heads 2 --width 48 --context 32 --batch 840 --steps 50 --warmup 5" # 840: whatever the ranks
+small="--layers 2 --heads 2 --width 24 --context 8 --batch 840 --steps 50 --warmup 5" # 840: whatever the ranks
 # losses FILE RANKS OPTIONS..: of one run
 losses() {
   local file=$1 ranks=$2

@@ -12,7 +12,7 @@
 namespace gpt {
 namespace {
 
-constexpr int kMost = 1 << 20;
+constexpr int kMost = 1 << 20, kMostLayers = 1 << 12;
 
 int nearest_divisor(int of, int to) {
   int best = 1;
@@ -26,12 +26,13 @@ int nearest_divisor(int of, int to) {
 
 void require_shape(const Shape& shape) {
   std::vector<std::string> wrong;
-  for (const auto& [name, value] : {std::pair("layers", shape.layers),
-                                    {"heads", shape.heads},
-                                    {"width", shape.width},
-                                    {"context", shape.context}}) {
-    if (value < 1 || value > kMost) wrong.push_back(fmt::format("{} {}, expected 1 to {}", name, value, kMost));
-  }
+  const auto expect = [&](const char* name, int value, int most) {
+    if (value < 1 || value > most) wrong.push_back(fmt::format("{} {}, expected 1 to {}", name, value, most));
+  };
+  expect("layers", shape.layers, kMostLayers);
+  expect("heads", shape.heads, kMost);
+  expect("width", shape.width, kMost);
+  expect("context", shape.context, kMost);
   if (wrong.empty() && shape.width % shape.heads != 0)
     wrong.push_back(fmt::format("heads {} do not divide width {}, expected heads {}", shape.heads, shape.width,
                                 nearest_divisor(shape.width, shape.heads)));

@@ -150,7 +150,7 @@ void add_files(CLI::App& app, Options& o) {
   app.add_option("--plot", o.plot, "The losses as a drawing (SVG)")->type_name("FILE")->group(kGroup);
   app.add_option("--save", o.save, "Where checkpoints go")->type_name("DIR")->group(kGroup);
   app.add_option("--save-every", o.save_every, "Steps between them; there is one after the last step, too")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--resume", o.resume, "Go on from the newest checkpoint; where it is --save, too, start without one")
@@ -169,7 +169,7 @@ Options read_options(int argc, char** argv) {
       "  gpt --steps 50                                          one process\n"
       "  sinew-run -n 4 gpt --zero 3 --steps 50                  four, parameters sharded\n"
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
-      "  gpt --plan --plan-ranks 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
+      "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
       "gpt");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -180,7 +180,7 @@ Options read_options(int argc, char** argv) {
   add_files(app, o);
   app.add_flag("--plan", o.plan, "Say what would be made and what memory a rank would take under each row, and end");
   app.add_option("--plan-ranks", o.plan_ranks, "For so many ranks; 0: those that there are")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1000000));
   app.set_config("--config", "", "A file of these options, a line each: zero = 3")->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   try {

@@ -55,6 +55,7 @@ int run(sinew::World& world, const Options& options) {
   const std::int64_t first = checkpoints.resume();
   if (first > 0) say(world, fmt::format("going on with step {} from '{}'", first, options.resume));
 
+  if (!options.plot.empty() && world.rank() == 0) require_writable(options.plot);
   Metrics metrics(world.rank() == 0 ? options.metrics : "", first);
   std::vector<StepReport> reports;
   for (std::int64_t step = first; step < options.steps; ++step) {
