@@ -209,9 +209,8 @@ TEST(Gpt, ComesCloseInLowerPrecision) {
 }
 
 TEST(Gpt, RefusesAShapeThatIsNone) {
-  for (const auto& [shape, text] :
-       {std::pair(Shape{.heads = 5}, "heads 5 do not divide width 128, expected heads 4"),
-        {Shape{.layers = 0, .context = -1}, "layers 0, expected 1 to 4096; context -1"}}) {
+  for (const auto& [shape, text] : {std::pair(Shape{.heads = 5}, "heads 5 do not divide width 128, expected heads 4"),
+                                    {Shape{.layers = 0, .context = -1}, "layers 0, expected 1 to 4096; context -1"}}) {
     try {
       require_shape(shape);
       ADD_FAILURE() << "nothing thrown: " << text;
