@@ -14,7 +14,7 @@ struct Options {
   sinew::parallel::JobConfig job;
   Shape shape;
   std::int64_t steps = 300;
-  double rate = 3e-3;          ///< of AdamW, at its highest
+  double rate = 1e-3;          ///< of AdamW, at its highest
   std::int64_t warmup = 20;    ///< steps in which the rate rises to that; then it falls to a tenth along a cosine
   double weight_decay = 0.01;  ///< of matrices and vectors alike
   double clip = 1.0;           ///< largest norm of the gradients; 0: as they are

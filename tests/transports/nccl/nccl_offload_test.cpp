@@ -215,6 +215,8 @@ TEST(NcclOffload, FailsCalls_WhenTheDeviceFails) {
     rank.finish();
     require(p.status.code() == Code::System && p.status.message() == "an illegal address was met",
             std::string(p.status.message()));
+    read<int>(rank.where(), b);  // the stream still copies `data`, whatever became of the call
+    rank.where().runtime.release(b);
   });
 }
 
