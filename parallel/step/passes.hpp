@@ -31,7 +31,8 @@ using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuc
 /// Source: buckets and their defaults as PyTorch DDP; layers and blocks as Lightning Thunder.
 SINEW_API StepGraph bucket(StepGraph graph, const BucketPolicy& policy);
 
-/// Starts each exchange as soon as what it needs is there, in the same order among exchanges.
+/// Starts each exchange as soon as what it needs is there, and the room that it asks for, in the same order among
+/// exchanges.
 SINEW_API StepGraph issue_early(StepGraph graph);
 /// Waits for each exchange no sooner than its tensors are needed, or at the end.
 SINEW_API StepGraph wait_late(StepGraph graph);

@@ -13,6 +13,7 @@ StepGraph issue_early(StepGraph graph) {
     const Node& node = rebuilt.nodes()[i];
     if (is_exchange(node.kind)) {
       for (const TensorId t : node.tensors) earliest = std::max(earliest, after[static_cast<std::size_t>(t)]);
+      if (node.room_of >= 0) earliest = std::max(earliest, after[static_cast<std::size_t>(node.room_of)]);
       rebuilt.move(i, earliest);
     }
     for (const TensorId t : node.tensors) after[static_cast<std::size_t>(t)] = i + 1;

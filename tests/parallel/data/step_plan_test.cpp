@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <sinew/core/error.hpp>
@@ -121,6 +122,23 @@ TEST(StepPlan, GathersUnitsAheadWithinTheBudget) {
   EXPECT_EQ(wide.nodes[0].kind, NodeKind::AllGather);
   EXPECT_EQ(wide.nodes[1].kind, NodeKind::AllGather);
   EXPECT_LT(figures_of(wide).exposed, figures_of(tight).exposed);
+}
+
+/// By default a unit's parameters travel while the unit before it computes, not behind that one's gradients.
+TEST(StepPlan, GathersAgainBeforeTheGradientsOfTheUnitBeforeTravel) {
+  const StepGraph graph = graph_of("zero3");
+  std::vector<std::string> order;
+  for (const Node& node : graph.nodes) {
+    const bool is_backward = node.name.starts_with("backward") || node.kind == NodeKind::ReduceScatter;
+    if (node.kind != NodeKind::AllGather && !is_backward) continue;
+    const std::string unit = graph.tensors[static_cast<std::size_t>(node.tensors.front())].path.substr(0, 8);
+    order.push_back(is_exchange(node.kind) ? fmt::format("{} {}", name_of(node.kind), unit) : node.name);
+  }
+  EXPECT_THAT(order, ElementsAre("all_gather blocks.0", "all_gather blocks.1", "all_gather blocks.2",
+                                 "all_gather blocks.1", "backward blocks.2", "reduce_scatter blocks.2",
+                                 "backward done blocks.2", "all_gather blocks.0", "backward blocks.1",
+                                 "reduce_scatter blocks.1", "backward done blocks.1", "backward blocks.0",
+                                 "reduce_scatter blocks.0", "backward done blocks.0"));
 }
 
 TEST(StepPlan, GroupsHoldEveryParameterOnce) {
