@@ -79,7 +79,8 @@ class Bench {
   /// In turns, as a machine's speed changes meanwhile.
   void run() {
     step(0, false);  // buckets are rebuilt, connections made
-    const double rounds = computation_.rate() * slowest([&] { step(0, false); }) / options_.ratio / options_.layers;
+    const double wanted = slowest([&] { step(0, false); }) / options_.ratio;
+    double rounds = computation_.rate() * wanted / options_.layers;
     std::vector<double> compute, communication, overlapped, serial, over_longer;
     for (int turn = 0; turn < options_.steps; ++turn) {
       compute.push_back(slowest([&] {
@@ -89,6 +90,7 @@ class Bench {
       communication.push_back(slowest([&] { step(0, false); }));
       serial.push_back(slowest([&] { step(rounds, true); }));
       over_longer.push_back(overlapped.back() / std::max(compute.back(), communication.back()));
+      rounds *= wanted / compute.back();  // the ratio stays what was asked for
     }
     if (world_.rank() != 0) return;
     std::printf(

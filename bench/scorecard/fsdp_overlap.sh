@@ -9,7 +9,7 @@ if ! unshare -n true 2>/dev/null; then
 fi
 source tests/hosts/namespaces.sh
 make_hosts 2 1 1gbit
-on_all "$PWD/$bin/sinew-run" 1,1 "$PWD/$bin/overlap" --row zero3 --mib 256 --ratio 0.7 --forward 0.33 --prefetch $limit_mib |
+on_all "$PWD/$bin/sinew-run" 1,1 "$PWD/$bin/overlap" --row zero3 --mib 256 --ratio 0.7 --forward 0.33 --steps 7 --prefetch $limit_mib |
   sed 's/^\[[0-9]*\] //' >"$scratch/line"
 row fsdp_overlap "zero3, 256 MiB of parameters, 2 hosts joined by 1 Gbit/s: a step over the longer of computing and communicating, median of turns" \
   "<= 1.15" \

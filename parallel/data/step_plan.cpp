@@ -209,8 +209,8 @@ class Planner {
     if (has_outer()) end_forward(options_.outer_unit);
   }
 
-  /// Beside the backward pass of the unit before it, whose gradients would otherwise travel first and leave nothing to
-  /// hide it behind; in the room of the unit before that one, `freed`, where there is one.
+  /// Beside backward passes of units before it, whose gradients would otherwise travel first and leave nothing to hide it
+  /// behind; in the room of `freed`, of the unit that has ended last, where there is one.
   /// Source: backward prefetch of PyTorch's FSDP (BACKWARD_PRE).
   void gather_again(const std::string& unit, TensorId freed) {
     if (stays(unit)) return;
@@ -225,15 +225,19 @@ class Planner {
   void add_exchanges() {
     const std::vector<Node> backward_pass = std::exchange(plan_.graph.nodes, {});
     if (gathers()) forward_by_unit();
-    const auto begins = [](const Node& node) { return node.kind == NodeKind::Gate; };
+    std::vector<std::string> next;  // units in the order of their backward passes
+    for (const Node& node : backward_pass) {
+      if (node.kind == NodeKind::Gate) next.push_back(unit_of(node.tensors.front()));
+    }
+    auto placed = next.begin();
+    std::ptrdiff_t begun = 0;
     TensorId freed = -1;  // a parameter of the unit whose backward pass has ended last
-    for (auto place = backward_pass.begin(); place != backward_pass.end(); ++place) {
-      const Node& node = *place;
+    for (const Node& node : backward_pass) {
       const bool unit_ends = node.kind == NodeKind::Signal && node.name.starts_with("backward done");
       add(node);
-      if (begins(node)) {
-        const auto next = std::find_if(place + 1, backward_pass.end(), begins);
-        if (next != backward_pass.end()) gather_again(unit_of(next->tensors.front()), freed);
+      if (node.kind == NodeKind::Gate) {
+        const std::ptrdiff_t until = std::min(++begun + units_ahead(), std::ssize(next));
+        for (; placed < next.begin() + until; ++placed) gather_again(*placed, freed);
       }
       if (unit_ends) freed = node.tensors.front();
       if (unit_ends) add({.kind = NodeKind::Free, .tensors = node.tensors});
@@ -265,6 +269,14 @@ class Planner {
       if (unit_of(p) == unit) bytes += plan_.graph.tensors[at(gradient(p))].bytes();
     }
     return bytes;
+  }
+
+  /// Units whose parameters are under way or there before they are needed again, as many as there is room for with their
+  /// gradients; one at least.
+  std::ptrdiff_t units_ahead() const {
+    std::int64_t largest = 1;
+    for (const std::string& unit : units_) largest = std::max(largest, bytes_with_gradients(unit));
+    return std::max<std::int64_t>(options_.gathered_bytes / largest, 2) - 1;
   }
 
   std::int64_t most_in_flight() const {
