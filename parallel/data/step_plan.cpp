@@ -209,8 +209,8 @@ class Planner {
     if (has_outer()) end_forward(options_.outer_unit);
   }
 
-  /// Beside backward passes of units before it, whose gradients would otherwise travel first and leave nothing to hide it
-  /// behind; in the room of `freed`, of the unit that has ended last, where there is one.
+  /// Beside backward passes of units before it, whose gradients would otherwise travel first and leave nothing to hide
+  /// it behind; in the room of `freed`, of the unit that has ended last, where there is one.
   /// Source: backward prefetch of PyTorch's FSDP (BACKWARD_PRE).
   void gather_again(const std::string& unit, TensorId freed) {
     if (stays(unit)) return;
@@ -271,8 +271,8 @@ class Planner {
     return bytes;
   }
 
-  /// Units whose parameters are under way or there before they are needed again, as many as there is room for with their
-  /// gradients; one at least.
+  /// Units whose parameters are under way or there before they are needed again, as many as there is room for with
+  /// their gradients; one at least.
   std::ptrdiff_t units_ahead() const {
     std::int64_t largest = 1;
     for (const std::string& unit : units_) largest = std::max(largest, bytes_with_gradients(unit));
