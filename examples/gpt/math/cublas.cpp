@@ -98,12 +98,14 @@ class CuBlas final : public Blas {
 
   /// From the first element of a stored matrix to its last.
   static std::size_t span_of(int rows, int columns, int between) {
+    if (rows == 0) return 0;
     return static_cast<std::size_t>(rows - 1) * static_cast<std::size_t>(between) + static_cast<std::size_t>(columns);
   }
 
   /// A row-major product is the column-major one of the operands in turn.
   template <class T>
   void run(const Product& p, T alpha, const T* a, const T* b, T beta, T* c, Gemm<T>* gemm) {
+    if (p.m == 0 || p.n == 0) return;
     const std::size_t a_bytes = sizeof(T) * (p.a_transposed ? span_of(p.k, p.m, p.la) : span_of(p.m, p.k, p.la));
     const std::size_t b_bytes = sizeof(T) * (p.b_transposed ? span_of(p.n, p.k, p.lb) : span_of(p.k, p.n, p.lb));
     const std::size_t c_bytes = sizeof(T) * span_of(p.m, p.n, p.lc);

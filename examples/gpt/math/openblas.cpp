@@ -1,5 +1,7 @@
 #include <cblas-openblas.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
@@ -16,13 +18,17 @@ class OpenBlas final : public Blas {
   explicit OpenBlas(int threads) { openblas_set_num_threads(threads); }
 
   void multiply(const Product& p, float alpha, const float* a, const float* b, float beta, float* c) override {
-    cblas_sgemm(CblasRowMajor, transposed(p.a_transposed), transposed(p.b_transposed), p.m, p.n, p.k, alpha, a, p.la, b,
-                p.lb, beta, c, p.lc);
+    cblas_sgemm(CblasRowMajor, transposed(p.a_transposed), transposed(p.b_transposed), p.m, p.n, p.k, alpha, a,
+                between(p.la), b, between(p.lb), beta, c, between(p.lc));
   }
   void multiply(const Product& p, double alpha, const double* a, const double* b, double beta, double* c) override {
-    cblas_dgemm(CblasRowMajor, transposed(p.a_transposed), transposed(p.b_transposed), p.m, p.n, p.k, alpha, a, p.la, b,
-                p.lb, beta, c, p.lc);
+    cblas_dgemm(CblasRowMajor, transposed(p.a_transposed), transposed(p.b_transposed), p.m, p.n, p.k, alpha, a,
+                between(p.la), b, between(p.lb), beta, c, between(p.lc));
   }
+
+ private:
+  /// Also of a matrix that has no columns.
+  static int between(int rows) { return std::max(rows, 1); }
 };
 
 }  // namespace
