@@ -1,5 +1,6 @@
 // A GPT that trains on several ranks under one configuration.
 // Try: gpt --steps 50, then sinew-run -n 4 gpt --zero 3 --steps 50
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/deadline.hpp>
 #include <sinew/core/error.hpp>
 
 #include "train/options.hpp"
@@ -26,9 +28,21 @@ Asked read(int argc, char** argv) {
   }
 }
 
+/// What all ranks have to say alike rank 0 says for them. The others end no sooner: a launcher ends all ranks when the
+/// first one has failed.
+void say_for_all(sinew::World& world, const std::string& text, std::FILE* to) {
+  constexpr std::chrono::seconds kPatience{5};
+  if (world.rank() == 0) std::fputs(text.c_str(), to);
+  std::fflush(to);
+  try {
+    world.communicator().barrier({.deadline = sinew::Deadline::after(kPatience)}).get();
+  } catch (const sinew::Error&) {  // of a rank that has other things to say: its own ending tells
+  }
+}
+
 int run(sinew::World& world, const Asked& asked) {
   if (const auto* none = std::get_if<gpt::NoRun>(&asked)) {
-    if (world.rank() == 0) std::fputs(none->text.c_str(), none->code == 0 ? stdout : stderr);
+    say_for_all(world, none->text, none->code == 0 ? stdout : stderr);
     return none->code;
   }
   return gpt::run(world, std::get<gpt::Options>(asked));
@@ -45,9 +59,12 @@ int main(int argc, char** argv) {
     world.emplace(sinew::World::from_environment(options));
     return run(*world, asked);
   } catch (const sinew::Error& e) {
-    // What all ranks were asked for is wrong on all of them alike: once is enough.
-    const bool of_all = e.code() == sinew::Code::InvalidArgument && world && world->rank() != 0;
-    if (!of_all) fmt::print(stderr, "gpt: {}\n", e.what());
+    const std::string text = fmt::format("gpt: {}\n", e.what());
+    if (e.code() == sinew::Code::InvalidArgument && world) {
+      say_for_all(*world, text, stderr);  // what they were asked for is wrong on all of them alike
+    } else {
+      std::fputs(text.c_str(), stderr);
+    }
     return e.code() == sinew::Code::InvalidArgument ? 2 : 1;
   } catch (const std::exception& e) {
     fmt::print(stderr, "gpt: {}\n", e.what());

@@ -50,7 +50,7 @@ std::optional<std::int64_t> latest_step(const std::string& folder) {
     if (!fs::exists(folder)) return latest;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const auto step = step_of(entry.path().filename().string());
-      if (step && (!latest || *step > *latest) && fs::exists(entry.path() / "index.json")) latest = step;
+      if (step && (!latest || *step > *latest)) latest = step;
     }
     return latest;
   });

@@ -12,7 +12,8 @@ namespace sinew::parallel {
 /// interrupted, or is under way.
 SINEW_API std::string step_folder(const std::string& folder, std::int64_t step);
 
-/// The highest step that was saved to its end; nullopt: none.
+/// The highest step that was saved to its end; nullopt: none. A folder of a step is there when the save has ended: one
+/// whose files are gone counts, for loading it to say so.
 /// Errors: System where there is a folder that cannot be read.
 SINEW_API std::optional<std::int64_t> latest_step(const std::string& folder);
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -113,6 +114,39 @@ TEST_F(Program, IsStartedAgainAndGoesOn_WhenARankIsKilled) {
   EXPECT_GT(last_loss(in("whole")), 1);
 }
 
+/// Rank 2 of 4 is killed while a checkpoint is being written: the one before is whole, and the folder that was not
+/// finished is in nobody's way.
+TEST_F(Program, KeepsTheCheckpointBefore_WhenOneOfFourIsKilledWhileTheySave) {
+  std::string options;
+  for (const std::string& option : kTiny) options += option + " ";
+  options += "--dtype f64 ";
+  const std::string run =
+      std::string("exec ") + GPT + " " + options + "--zero 3 --steps 100000 --save-every 1 --save " + in("c");
+  const std::string script = "if [ $RANK = 2 ]; then (" + run + ") & until [ -e " + in("c") +
+                             "/step-000005 ] && ls -a " + in("c") +
+                             " | grep -q partial; do :; done; kill -9 $!; wait $!; exit 137; fi; " + run;
+  const Outcome killed = run_program({SINEW_RUN, "-n", "4", "sh", "-c", script});
+  EXPECT_EQ(killed.exit_code, 137) << killed.err;
+  EXPECT_THAT(killed.err, HasSubstr("rank 2"));
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(in("c"))) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.find("partial") == std::string::npos) newest = std::max(newest, name);
+  }
+  ASSERT_GE(newest, "step-000005");
+  const int done = std::stoi(newest.substr(5));
+  const Strings to_the_end{"--dtype", "f64", "--zero", "0", "--steps", std::to_string(done + 1)};
+  const auto with = [&](Strings more) {
+    more.insert(more.begin(), to_the_end.begin(), to_the_end.end());
+    return more;
+  };
+  const Outcome rest = gpt(3, with({"--resume", in("c"), "--save", in("c"), "--metrics", in("rest")}));
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("going on with step " + std::to_string(done)));
+  for (const auto& entry : std::filesystem::directory_iterator(in("c")))
+    EXPECT_EQ(entry.path().string().find("partial"), std::string::npos) << "what was not finished is gone";
+}
+
 TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
   const Outcome o = gpt(1, {"--steps", "2", "--save", in("c"), "--resume", in("c")});
   EXPECT_EQ(o.exit_code, 0) << o.err;
@@ -161,6 +195,18 @@ TEST_F(Program, SaysWhatItCannotRead) {
   EXPECT_THAT(complaint({"--nonsense"}), HasSubstr("nonsense"));
   std::ofstream(in("config")) << "zero = 3\nspeed = 9\n";
   EXPECT_THAT(complaint({"--config", in("config")}), HasSubstr("speed"));
+}
+
+/// Whichever rank ends first: the launcher ends all others then.
+TEST_F(Program, SaysWhatIsWrong_WhenAnotherRankEndsFirst) {
+  const std::string late = std::string("[ $RANK = 0 ] && sleep 0.3; exec ") + GPT + " --batch 12 --steps 1 ";
+  for (const auto& [wrong, said] : {std::pair("--data /dev/null", "has 0 bytes"),
+                                    {"--zero 7", "zero: zero 7"},
+                                    {"--no-such-option", "--no-such-option"}}) {
+    const Outcome o = run_program({SINEW_RUN, "-n", "3", "sh", "-c", late + wrong});
+    EXPECT_EQ(o.exit_code, 2) << wrong;
+    EXPECT_THAT(o.err, HasSubstr(said)) << wrong;
+  }
 }
 
 TEST_F(Program, ReadsItsOptionsFromAFile) {
