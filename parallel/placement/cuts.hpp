@@ -4,18 +4,11 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 // Arithmetic of shards, of placements that are valid.
 namespace sinew::parallel {
-
-/// Rows of one part, from the first of those that are cut.
-struct Rows {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t count() const noexcept { return last - first; }
-};
-Rows rows_of(const Shard& shard, int index, int parts, std::int64_t extent) noexcept;
 
 /// Does such a cut leave parts of one length, whichever of `extents` is cut?
 bool cuts_evenly(const Shard& shard, int parts, const std::vector<std::int64_t>& extents) noexcept;

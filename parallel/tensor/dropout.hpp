@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/box.hpp>
+#include <sinew/parallel/random/keyed.hpp>
+
+namespace sinew::parallel {
+
+/// Dropout whose mask is a function of seed, layer, step and the place of an element in the whole tensor: the same
+/// under any cut of rows and columns, whichever rank asks, forward and backward, so that nothing is kept.
+/// Cost: a number of KeyedRandom for each element.
+class SINEW_API Dropout {
+ public:
+  /// Errors: InvalidArgument naming the layer for a probability outside 0 to below 1.
+  Dropout(std::uint64_t seed, std::string_view layer, double probability);
+
+  /// Drops elements of `part`, a box of a tensor [rows, columns], and scales what stays by 1 / (1 - probability).
+  /// Of gradients the same call is the backward pass. Shape: x [part's rows, part's columns].
+  template <class T>
+  void apply(T* x, const Box& part, std::int64_t columns, std::uint64_t step) const;
+
+ private:
+  KeyedRandom random_;
+  double probability_;
+};
+
+extern template void Dropout::apply(float*, const Box&, std::int64_t, std::uint64_t) const;
+extern template void Dropout::apply(double*, const Box&, std::int64_t, std::uint64_t) const;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/work.hpp>
+#include <sinew/parallel/placement/tensor.hpp>
+
+namespace sinew::parallel {
+
+/// What a rank holds of a tensor, and how the group holds the rest.
+struct PlacedInput {
+  Placement placement;
+  ConstBuffer data;
+};
+
+/// One tensor's way between two placements along a group, made once and taken in every step.
+///   Replicate to Replicate: a copy.       Partial to Replicate: all_reduce.
+///   Shard to Replicate: all_gather.       Replicate to Shard: this rank's part, nothing is sent.
+///   Partial to Shard: reduce_scatter.     Shard to another Shard: all_to_all.
+/// Shape:    any dimensions and cuts; parts that do not lie one behind the other are packed.
+/// Thread:   the World's. Lifetime: ends before the communicator.
+class SINEW_API Exchange {
+ public:
+  /// `what` names the exchange in errors: "gather". The placements of `tensor` itself are not looked at.
+  /// Errors: InvalidArgument naming tensor and axis for a placement that the tensor cannot have, and for another pair
+  ///         than those above.
+  Exchange(Communicator& group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /// An exchange that is under way; its buffers belong to it until get() returns or it goes, which waits.
+  class [[nodiscard]] SINEW_API Underway {
+   public:
+    Underway(Exchange* of, Work work, Buffer out) noexcept : of_(of), work_(std::move(work)), out_(out) {}
+    Underway(Underway&& other) noexcept
+        : of_(std::exchange(other.of_, nullptr)), work_(std::move(other.work_)), out_(other.out_) {}
+    Underway& operator=(Underway&&) = delete;
+    ~Underway();
+    /// Errors: as the collectives.
+    void get();
+
+   private:
+    Exchange* of_;  // null: it is over
+    Work work_;
+    Buffer out_;
+  };
+
+  /// Shape:  buffers of in_bytes() and out_bytes(), apart; the same one for a copy and an all_reduce.
+  /// Errors: InvalidArgument, before anything is sent, naming exchange, tensor, axis and rank: a placement other than
+  ///         `from`, a buffer of another length, one that is still under way.
+  Underway start(const PlacedInput& in, Buffer out, const CallOptions& options = {});
+  void run(const PlacedInput& in, Buffer out, const CallOptions& options = {}) { start(in, out, options).get(); }
+
+  std::size_t in_bytes() const noexcept { return bytes(in_[me()]); }
+  std::size_t out_bytes() const noexcept { return bytes(out_[me()]); }
+  const Placement& from() const noexcept { return from_; }
+  const Placement& to() const noexcept { return to_; }
+  /// That this rank hands to others, at least: none where the group has one rank.
+  std::size_t sent_bytes() const noexcept;
+
+ private:
+  enum class Kind : std::uint8_t { Copy, AllReduce, AllGather, Keep, ReduceScatter, AllToAll };
+
+  std::size_t me() const noexcept { return static_cast<std::size_t>(group_->rank()); }
+  std::size_t bytes(const Box& box) const noexcept {
+    return static_cast<std::size_t>(box.elements()) * size_of(tensor_.dtype);
+  }
+  Kind kind_of_placements() const;
+  void require(const PlacedInput& in, Buffer out) const;
+  [[noreturn]] void complain(const std::string& why) const;
+  Work begin(ConstBuffer in, Buffer out, const CallOptions& options);
+  Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options);
+  /// Parts that came one behind the other, to where they belong.
+  void end(Buffer out);
+
+  Communicator* group_;
+  std::string what_, axis_;
+  TensorSpec tensor_;
+  Placement from_, to_;
+  std::vector<Box> in_, out_;  // by rank
+  Kind kind_;
+  bool packed_ = false, even_ = false;           // parts lie apart, all have one length
+  std::vector<std::uint64_t> counts_, sends_;    // elements by rank; of an all_to_all what comes and what goes
+  std::vector<std::byte> sent_room_, got_room_;  // of what is packed
+  bool underway_ = false;
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,69 @@
+#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/tensor/row_linear.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+Pair pair_of(const LinearShape& shape) {
+  return shape.sequence_parallel ? reduce_scatter_pair({0, shape.row_cut.offsets}) : reduce_pair();
+}
+
+}  // namespace
+
+template <class T>
+RowLinear<T>::RowLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape)
+    : blas_(&blas),
+      shape_(shape),
+      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.inputs, shape.name, axis), group.rank(), group.size(),
+                    shape.inputs)),
+      own_rows_(shape.rows),
+      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.outputs}, {}},
+            pair_of(shape)) {
+  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, group.rank(), group.size(), shape.rows).count();
+}
+
+template <class T>
+void RowLinear<T>::forward(const T* x, const T* weight, const T* bias, T* partial, T* out) {
+  T* sum = shape_.sequence_parallel ? partial : out;
+  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
+  blas_->multiply(
+      {.b_transposed = true, .m = as_int(shape_.rows), .n = outputs, .k = n, .la = n, .lb = n, .lc = outputs}, T{1}, x,
+      weight, T{0}, sum);
+  pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.outputs)},
+                      elements_of(out, own_rows_ * shape_.outputs));
+  if (bias != nullptr) add_to_rows(bias, own_rows_, shape_.outputs, out);
+}
+
+template <class T>
+const T* RowLinear<T>::gather(const T* dout, T* whole) {
+  if (!shape_.sequence_parallel) return dout;
+  Exchange& exchange = pair_.backward();
+  exchange.run({exchange.from(), elements_of(dout, own_rows_ * shape_.outputs)},
+               elements_of(whole, shape_.rows * shape_.outputs));
+  return whole;
+}
+
+template <class T>
+void RowLinear<T>::input_gradient(const T* dout, const T* weight, T* dx) const {
+  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
+  blas_->multiply({.m = as_int(shape_.rows), .n = n, .k = outputs, .la = outputs, .lb = n, .lc = n}, T{1}, dout, weight,
+                  T{0}, dx);
+}
+
+template <class T>
+void RowLinear<T>::weight_gradient(const T* dout, const T* x, T beta, T* to) const {
+  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
+  blas_->multiply(
+      {.a_transposed = true, .m = outputs, .n = n, .k = as_int(shape_.rows), .la = outputs, .lb = n, .lc = n}, T{1},
+      dout, x, beta, to);
+}
+
+template <class T>
+void RowLinear<T>::bias_gradient(const T* dout, T beta, T* to) const {
+  sum_rows(dout, own_rows_, shape_.outputs, beta, to);
+}
+
+template class RowLinear<float>;
+template class RowLinear<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/tensor/linear_shape.hpp>
+#include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr std::size_t kSums = 3;
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+
+[[noreturn]] void complain(const CrossEntropyShape& shape, const std::string& why) {
+  throw Error(Code::InvalidArgument, fmt::format("cross_entropy of '{}': {}", shape.name, why));
+}
+
+}  // namespace
+
+template <class T>
+VocabularyCrossEntropy<T>::VocabularyCrossEntropy(Communicator& group, const std::string& axis,
+                                                  const CrossEntropyShape& shape)
+    : group_(&group),
+      axis_(axis),
+      shape_(shape),
+      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.vocabulary, shape.name, axis), group.rank(),
+                    group.size(), shape.vocabulary)),
+      maxima_(static_cast<std::size_t>(shape.rows)),
+      sums_(kSums * maxima_.size()),
+      not_a_number_(maxima_.size()) {
+  if (!(shape.label_smoothing >= 0 && shape.label_smoothing <= 1))
+    complain(shape, fmt::format("label smoothing {}, expected 0 to 1", shape.label_smoothing));
+}
+
+template <class T>
+void VocabularyCrossEntropy<T>::require(std::span<const std::int64_t> targets) const {
+  if (std::ssize(targets) != shape_.rows)
+    complain(shape_, fmt::format("{} targets, expected {}", targets.size(), shape_.rows));
+  const auto bad = std::ranges::find_if(
+      targets, [&](std::int64_t t) { return t != shape_.ignored && (t < 0 || t >= shape_.vocabulary); });
+  if (bad != targets.end())
+    complain(shape_, fmt::format("target {} in row {}, expected 0 to {}, or {} for one that does not count", *bad,
+                                 bad - targets.begin(), shape_.vocabulary - 1, shape_.ignored));
+}
+
+template <class T>
+void VocabularyCrossEntropy<T>::find_maxima(const T* logits) {
+  const auto columns = static_cast<std::size_t>(mine_.count());
+  for (std::size_t r = 0; r < maxima_.size(); ++r, logits += columns) {
+    double most = kLowest;
+    bool sound = true;
+    for (std::size_t c = 0; c < columns; ++c) {
+      most = std::max(most, static_cast<double>(logits[c]));
+      sound = sound && !std::isnan(logits[c]);
+    }
+    maxima_[r] = most;
+    not_a_number_[r] = sound ? 0 : 1;
+  }
+  group_->all_reduce(maxima_, ReduceOp::Max).get();
+}
+
+template <class T>
+void VocabularyCrossEntropy<T>::sum_exponentials(T* logits, std::span<const std::int64_t> targets) {
+  const auto columns = static_cast<std::size_t>(mine_.count());
+  for (std::size_t r = 0; r < maxima_.size(); ++r, logits += columns) {
+    double exponentials = 0, target = 0, all = 0;
+    const std::int64_t at = targets[r] - mine_.first;
+    if (at >= 0 && at < mine_.count()) target = static_cast<double>(logits[at]) - maxima_[r];
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double above = static_cast<double>(logits[c]) - maxima_[r];
+      const double power = std::exp(above);
+      all += above;
+      exponentials += power;
+      logits[c] = static_cast<T>(power);
+    }
+    double* sums = sums_.data() + kSums * r;
+    sums[0] = not_a_number_[r] != 0 ? std::numeric_limits<double>::quiet_NaN() : exponentials;
+    sums[1] = target;
+    sums[2] = all;
+  }
+  group_->all_reduce(sums_).get();
+}
+
+/// On all ranks alike: what they see of the row is the same.
+template <class T>
+void VocabularyCrossEntropy<T>::complain_of(std::int64_t row) {
+  const bool mine = not_a_number_[static_cast<std::size_t>(row)] != 0;
+  std::vector<std::int64_t> first{mine ? group_->rank() : group_->size()};
+  group_->all_reduce(first, ReduceOp::Min).get();
+  complain(shape_,
+           first[0] < group_->size()
+               ? fmt::format("row {} has a logit that is not a number, on rank {} along {}", row, first[0], axis_)
+               : fmt::format("row {} has an infinite logit, or none that is more than -inf", row));
+}
+
+template <class T>
+TokenLoss VocabularyCrossEntropy<T>::forward(T* logits, std::span<const std::int64_t> targets) {
+  require(targets);
+  find_maxima(logits);
+  sum_exponentials(logits, targets);
+  const double smoothing = shape_.label_smoothing, each = smoothing / static_cast<double>(shape_.vocabulary);
+  TokenLoss loss;
+  for (std::size_t r = 0; r < maxima_.size(); ++r) {
+    const double* sums = sums_.data() + kSums * r;
+    if (!std::isfinite(sums[0])) complain_of(static_cast<std::int64_t>(r));
+    if (targets[r] != shape_.ignored) {
+      loss.sum += std::log(sums[0]) - (1 - smoothing) * sums[1] - (smoothing > 0 ? each * sums[2] : 0);
+      ++loss.tokens;
+    }
+    T* row = logits + static_cast<std::int64_t>(r) * mine_.count();
+    const double factor = 1 / sums[0];
+    for (std::int64_t c = 0; c < mine_.count(); ++c) row[c] = static_cast<T>(static_cast<double>(row[c]) * factor);
+  }
+  return loss;
+}
+
+template <class T>
+void VocabularyCrossEntropy<T>::backward(T* softmax, std::span<const std::int64_t> targets, double scale) const {
+  require(targets);
+  const double smoothing = shape_.label_smoothing, each = smoothing / static_cast<double>(shape_.vocabulary);
+  for (std::size_t r = 0; r < targets.size(); ++r) {
+    T* row = softmax + static_cast<std::int64_t>(r) * mine_.count();
+    if (targets[r] == shape_.ignored) {
+      std::fill_n(row, mine_.count(), T{0});
+      continue;
+    }
+    for (std::int64_t c = 0; c < mine_.count(); ++c)
+      row[c] = static_cast<T>(scale * (static_cast<double>(row[c]) - each));
+    const std::int64_t at = targets[r] - mine_.first;
+    if (at >= 0 && at < mine_.count()) row[at] -= static_cast<T>(scale * (1 - smoothing));
+  }
+}
+
+template class VocabularyCrossEntropy<float>;
+template class VocabularyCrossEntropy<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+namespace sinew::parallel {
+
+/// A loss as a sum and what it is a sum of, so that means over micro-batches, data and sequences come out right however
+/// the tokens are spread.
+struct TokenLoss {
+  double sum = 0;  ///< nats
+  std::int64_t tokens = 0;
+};
+
+struct CrossEntropyShape {
+  std::string name;
+  std::int64_t rows = 0, vocabulary = 0;
+  Shard cut{};                  ///< of the vocabulary: any lengths, 0 included
+  double label_smoothing = 0;   ///< of the whole vocabulary, whatever a rank has of it; 0 to 1
+  std::int64_t ignored = -100;  ///< a target that counts for nothing
+};
+
+/// -log softmax(logits)[target], of logits whose columns are cut. With label smoothing e it is (1 - e) times that plus
+/// e times its mean over the vocabulary.
+/// Shape:    logits [rows, own vocabulary]; targets: all rows, the same on all ranks.
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument naming tensor and row, on all ranks alike: a target outside the vocabulary, and logits
+///           that are no numbers, with the first rank that has such.
+/// Cost:     an all_reduce of a maximum per row, one of 3 sums per row, all in f64; nothing backward.
+/// Source:   Megatron-LM, vocab_parallel_cross_entropy.
+template <class T>
+class SINEW_API VocabularyCrossEntropy {
+ public:
+  VocabularyCrossEntropy(Communicator& group, const std::string& axis, const CrossEntropyShape& shape);
+
+  const Rows& mine() const noexcept { return mine_; }
+
+  /// logits become the softmax.
+  TokenLoss forward(T* logits, std::span<const std::int64_t> targets);
+  /// The softmax becomes `scale` times the gradient of the sum.
+  void backward(T* softmax, std::span<const std::int64_t> targets, double scale) const;
+
+ private:
+  void require(std::span<const std::int64_t> targets) const;
+  void find_maxima(const T* logits);
+  void sum_exponentials(T* logits, std::span<const std::int64_t> targets);
+  [[noreturn]] void complain_of(std::int64_t row);
+
+  Communicator* group_;
+  std::string axis_;
+  CrossEntropyShape shape_;
+  Rows mine_;
+  std::vector<double> maxima_, sums_;  // by row; of the latter three each: exponentials, the target's, all
+  std::vector<double> not_a_number_;   // by row: this rank has one
+};
+
+extern template class VocabularyCrossEntropy<float>;
+extern template class VocabularyCrossEntropy<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/tensor/linear_shape.hpp>
+#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/tensor/vocabulary_embedding.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+Pair pair_of(const EmbeddingShape& shape) {
+  return shape.sequence_parallel ? reduce_scatter_pair({0, shape.row_cut.offsets}) : reduce_pair();
+}
+
+}  // namespace
+
+template <class T>
+VocabularyEmbedding<T>::VocabularyEmbedding(Communicator& group, const std::string& axis, const EmbeddingShape& shape)
+    : shape_(shape),
+      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.vocabulary, shape.name, axis), group.rank(),
+                    group.size(), shape.vocabulary)),
+      own_rows_(shape.rows),
+      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.width}, {}}, pair_of(shape)) {
+  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, group.rank(), group.size(), shape.rows).count();
+}
+
+template <class T>
+void VocabularyEmbedding<T>::require(std::span<const std::int64_t> tokens) const {
+  if (std::ssize(tokens) != shape_.rows)
+    throw Error(Code::InvalidArgument,
+                fmt::format("embedding '{}': {} tokens, expected {}", shape_.name, tokens.size(), shape_.rows));
+  const auto bad = std::ranges::find_if(tokens, [&](std::int64_t t) { return t < 0 || t >= shape_.vocabulary; });
+  if (bad != tokens.end())
+    throw Error(Code::InvalidArgument, fmt::format("embedding '{}': token {} in row {}, expected 0 to {}", shape_.name,
+                                                   *bad, bad - tokens.begin(), shape_.vocabulary - 1));
+}
+
+template <class T>
+void VocabularyEmbedding<T>::forward(std::span<const std::int64_t> tokens, const T* table, T* whole, T* out) {
+  require(tokens);
+  T* to = whole;
+  for (const std::int64_t token : tokens) {
+    if (token >= mine_.first && token < mine_.last) {
+      std::copy_n(table + (token - mine_.first) * shape_.width, shape_.width, to);
+    } else {
+      std::fill_n(to, shape_.width, T{0});
+    }
+    to += shape_.width;
+  }
+  pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(whole), shape_.rows * shape_.width)},
+                      elements_of(out, own_rows_ * shape_.width));
+}
+
+template <class T>
+void VocabularyEmbedding<T>::backward(std::span<const std::int64_t> tokens, const T* dout, T* whole, T beta, T* to) {
+  require(tokens);
+  const T* from = dout;
+  if (shape_.sequence_parallel) {
+    Exchange& exchange = pair_.backward();
+    exchange.run({exchange.from(), elements_of(dout, own_rows_ * shape_.width)},
+                 elements_of(whole, shape_.rows * shape_.width));
+    from = whole;
+  }
+  const std::int64_t count = mine_.count() * shape_.width;
+  if (beta == T{0}) std::fill_n(to, count, T{0});
+  if (beta != T{0} && beta != T{1}) std::transform(to, to + count, to, [&](T x) { return beta * x; });
+  for (const std::int64_t token : tokens) {
+    if (token >= mine_.first && token < mine_.last)
+      add_to_rows(from, 1, shape_.width, to + (token - mine_.first) * shape_.width);
+    from += shape_.width;
+  }
+}
+
+template class VocabularyEmbedding<float>;
+template class VocabularyEmbedding<double>;
+
+}  // namespace sinew::parallel

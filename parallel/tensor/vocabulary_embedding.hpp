@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/pairs.hpp>
+
+namespace sinew::parallel {
+
+/// A table of one row per token, of which each rank has some: any lengths, 0 included, no padding.
+struct EmbeddingShape {
+  std::string name;
+  std::int64_t rows = 0;  ///< tokens of a pass
+  std::int64_t vocabulary = 0, width = 0;
+  Shard cut{};  ///< of the vocabulary
+  bool sequence_parallel = false;
+  Shard row_cut{};  ///< of the rows that each rank goes on with
+};
+
+/// Looks tokens up: what a rank does not have is zero, the sum over the ranks is the result.
+/// Shape:    tokens: all rows, the same on all ranks; table [own vocabulary, width]; `whole` room for [rows, width];
+///           out and dout [own_rows(), width].
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument naming table, row and token for one outside the vocabulary, on all ranks alike; as
+///           PairExchange.
+/// Source:   Megatron-LM, VocabParallelEmbedding.
+template <class T>
+class SINEW_API VocabularyEmbedding {
+ public:
+  VocabularyEmbedding(Communicator& group, const std::string& axis, const EmbeddingShape& shape);
+
+  const Rows& mine() const noexcept { return mine_; }
+  std::int64_t own_rows() const noexcept { return own_rows_; }
+
+  void forward(std::span<const std::int64_t> tokens, const T* table, T* whole, T* out);
+  /// to = beta * to + the gradient, [own vocabulary, width].
+  void backward(std::span<const std::int64_t> tokens, const T* dout, T* whole, T beta, T* to);
+
+ private:
+  void require(std::span<const std::int64_t> tokens) const;
+
+  EmbeddingShape shape_;
+  Rows mine_;
+  std::int64_t own_rows_;
+  PairExchange pair_;
+};
+
+extern template class VocabularyEmbedding<float>;
+extern template class VocabularyEmbedding<double>;
+
+}  // namespace sinew::parallel
