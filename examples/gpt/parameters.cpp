@@ -1,8 +1,7 @@
 #include "parameters.hpp"
 
 #include <cmath>
-#include <functional>
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@ namespace gpt {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr int kWhole = -1;  // no dimension is cut
 
 using Start = ParameterInfo::Start;
 
@@ -26,45 +26,69 @@ double value_of(const ParameterInfo& info, const sinew::parallel::KeyedRandom& r
   return 0;
 }
 
+/// The number in the whole of element k of a box.
+std::int64_t whole_number(const ParameterInfo& info, std::int64_t k) {
+  std::int64_t number = 0, stride = 1;
+  for (std::size_t d = info.shape.size(); d-- > 0;) {
+    number += (info.box.first[d] + k % info.box.extent(d)) * stride;
+    k /= info.box.extent(d);
+    stride *= info.shape[d];
+  }
+  return number;
+}
+
 template <class T, class Round>
 void fill(const ParameterInfo& info, const sinew::parallel::KeyedRandom& random, std::int64_t first, std::int64_t last,
           sinew::Buffer into, Round round) {
   auto* out = reinterpret_cast<T*>(into.data);
-  for (std::int64_t k = first; k < last; ++k) out[k - first] = round(value_of(info, random, k));
+  for (std::int64_t k = first; k < last; ++k) out[k - first] = round(value_of(info, random, whole_number(info, k)));
 }
 
 }  // namespace
 
-std::int64_t ParameterInfo::elements() const noexcept {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
+bool ParameterInfo::is_cut() const noexcept {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (box.extent(d) != shape[d]) return true;
+  }
+  return false;
 }
 
-std::vector<ParameterInfo> parameters(const Shape& shape) {
+std::vector<ParameterInfo> parameters(const Shape& shape, const Part& part) {
   const std::int64_t w = shape.width;
   const double narrow = kDeviation / std::sqrt(2.0 * shape.layers);  // of what is added to the residual stream
-  std::vector<ParameterInfo> all{
-      {"tokens.weight", {kVocabulary, w}, "root", 2, Start::Normal, kDeviation},  // embedding and head
-      {"positions.weight", {shape.context, w}, "root", 1, Start::Normal, kDeviation},
-      {"final_norm.weight", {w}, "root", 1, Start::Ones},
-      {"final_norm.bias", {w}, "root"}};
+  using sinew::parallel::Rows;
+  std::vector<ParameterInfo> all;
+  std::string unit = "root";
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> of, int cut_dim = kWhole, Rows cut = {},
+                       Start start = Start::Zeros, double deviation = 0) {
+    sinew::parallel::Box box{std::vector<std::int64_t>(of.size()), of};
+    if (cut_dim != kWhole) {
+      box.first[static_cast<std::size_t>(cut_dim)] = cut.first;
+      box.last[static_cast<std::size_t>(cut_dim)] = cut.last;
+    }
+    all.push_back({name, std::move(of), std::move(box), unit, 1, start, deviation});
+  };
+  const Rows mixed = part.mixed(shape), bent = part.bent(shape);
+  add("tokens.weight", {kVocabulary, w}, 0, part.vocabulary(), Start::Normal, kDeviation);
+  all.back().uses = 2;  // embedding and head
+  add("positions.weight", {shape.context, w}, kWhole, {}, Start::Normal, kDeviation);
+  add("final_norm.weight", {w}, kWhole, {}, Start::Ones);
+  add("final_norm.bias", {w});
   for (int i = 0; i < shape.layers; ++i) {
-    const std::string unit = fmt::format("blocks.{}", i);
-    const auto add = [&](const char* name, std::vector<std::int64_t> of, Start start = Start::Zeros,
-                         double deviation = 0) {
-      all.push_back({unit + "." + name, std::move(of), unit, 1, start, deviation});
-    };
-    add("attention_norm.weight", {w}, Start::Ones);
-    add("attention_norm.bias", {w});
-    add("attention.qkv.weight", {3 * w, w}, Start::Normal, kDeviation);
-    add("attention.qkv.bias", {3 * w});
-    add("attention.out.weight", {w, w}, Start::Normal, narrow);
-    add("attention.out.bias", {w});
-    add("mlp_norm.weight", {w}, Start::Ones);
-    add("mlp_norm.bias", {w});
-    add("mlp.up.weight", {4 * w, w}, Start::Normal, kDeviation);
-    add("mlp.up.bias", {4 * w});
-    add("mlp.down.weight", {w, 4 * w}, Start::Normal, narrow);
-    add("mlp.down.bias", {w});
+    unit = fmt::format("blocks.{}", i);
+    const std::string in = unit + ".";
+    add(in + "attention_norm.weight", {w}, kWhole, {}, Start::Ones);
+    add(in + "attention_norm.bias", {w});
+    add(in + "attention.qkv.weight", {3, w, w}, 1, mixed, Start::Normal, kDeviation);
+    add(in + "attention.qkv.bias", {3, w}, 1, mixed);
+    add(in + "attention.out.weight", {w, w}, 1, mixed, Start::Normal, narrow);
+    add(in + "attention.out.bias", {w});
+    add(in + "mlp_norm.weight", {w}, kWhole, {}, Start::Ones);
+    add(in + "mlp_norm.bias", {w});
+    add(in + "mlp.up.weight", {4 * w, w}, 0, bent, Start::Normal, kDeviation);
+    add(in + "mlp.up.bias", {4 * w}, 0, bent);
+    add(in + "mlp.down.weight", {w, 4 * w}, 1, bent, Start::Normal, narrow);
+    add(in + "mlp.down.bias", {w});
   }
   return all;
 }

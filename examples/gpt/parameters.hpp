@@ -6,7 +6,9 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
+#include <sinew/parallel/placement/box.hpp>
 
+#include "parts.hpp"
 #include "shape.hpp"
 
 namespace gpt {
@@ -16,13 +18,16 @@ struct ParameterInfo {
   enum class Start : std::uint8_t { Zeros, Ones, Normal };
 
   std::string path;
-  std::vector<std::int64_t> shape;
-  std::string unit;       ///< "root": what the first and the last layer share; "blocks.3"
-  std::int32_t uses = 1;  ///< how often a backward pass reports its gradient
+  std::vector<std::int64_t> shape;  ///< of the whole; queries, keys and values are a dimension of their own
+  sinew::parallel::Box box;         ///< what this rank has of it
+  std::string unit;                 ///< "root": what the first and the last layer share; "blocks.3"
+  std::int32_t uses = 1;            ///< how often a backward pass reports its gradient
   Start start = Start::Zeros;
   double deviation = 0;  ///< of Start::Normal
 
-  std::int64_t elements() const noexcept;
+  /// Of this rank.
+  std::int64_t elements() const noexcept { return box.elements(); }
+  bool is_cut() const noexcept;
 };
 
 /// Where a parameter is in the list that parameters() gives.
@@ -48,10 +53,10 @@ constexpr std::int32_t of_block(int block, BlockParameter p) noexcept {
 
 /// Token embeddings (also the head), positions, final norm; then of each block its twelve.
 /// Source: Radford et al., Language models are unsupervised multitask learners (GPT-2), initial values as there.
-std::vector<ParameterInfo> parameters(const Shape& shape);
+std::vector<ParameterInfo> parameters(const Shape& shape, const Part& part = {});
 
-/// Writes elements [first, last) of a parameter's initial values, of f32, f64 or bf16: computed in f64 by seed, path
-/// and element number, rounded once.
+/// Writes elements [first, last) of what this rank has of a parameter's initial values, of f32, f64 or bf16: computed
+/// in f64 by seed, path and the element's number in the whole, rounded once.
 void initialise(const ParameterInfo& info, std::uint64_t seed, std::int64_t first, std::int64_t last,
                 sinew::DType dtype, sinew::Buffer into);
 

@@ -15,6 +15,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
     samples = "shard-replica";
   }
   std::vector<std::string> groups = axes;
+  groups.emplace_back("tp");
   if (axes.size() > 1) groups.push_back(all);
 
   DataParallelOptions options{};

@@ -18,7 +18,9 @@ std::string describe(int ranks, const JobConfig& config, const EngineFacts& engi
   const PredictedMemory memory = predict_memory(ranks, config, engine);
   const MemoryPlan& held = memory.held;
   std::int64_t elements = 0;
-  for (const DataParameter& p : engine.parameters(config)) elements += p.elements;
+  JobConfig uncut = config;
+  uncut.layout.tp = 1;
+  for (const DataParameter& p : engine.parameters(uncut, 0)) elements += p.elements;
   return fmt::format(
       "layout     {} rank{}: {}, parameters by {}\n"
       "batch      {} samples a step: {} rank{} x {} pass{} of {}\n"

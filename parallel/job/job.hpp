@@ -34,6 +34,8 @@ class SINEW_API Job {
   DataParallel& data() noexcept { return *data_; }
   /// The ranks over which gradients are summed, and losses are to be.
   Communicator& summing();
+  /// The ranks that share layers.
+  Communicator& tensor() { return mesh_->along("tp"); }
   /// This rank's place among those that see different samples, and their number.
   int sample_index() const { return mesh_->index(sample_axes_); }
   int sample_ranks() const { return mesh_->size(sample_axes_); }

@@ -29,12 +29,13 @@ std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept {
 std::string to_string(const JobConfig& config) {
   const LayoutSizes& l = config.layout;
   return fmt::format(
-      "tp {} cp {} dp {} pp {} ep {} etp {}, order {}, cp_levels {}\n"
+      "tp {}{} cp {} dp {} pp {} ep {} etp {}, order {}, cp_levels {}\n"
       "zero {}, replicas {}, reshard after {}, prefetch {} B, codec {}{}\n"
       "parameters {}, gradients {}, outputs {}, recompute {}\n"
       "global batch {}, micro-batches {}\n"
       "determinism {}, seed {}, memory {} B",
-      l.tp, l.cp, l.dp, l.pp, l.ep, l.etp, l.order, fmt::join(l.cp_levels, ","), config.zero, config.replicas,
+      l.tp, config.sequence_parallel ? " sequence-parallel" : "", l.cp, l.dp, l.pp, l.ep, l.etp, l.order,
+      fmt::join(l.cp_levels, ","), config.zero, config.replicas,
       config.reshard == Reshard::AfterForward ? "forward" : "backward", config.prefetch_bytes, name_of(config.codec),
       config.error_feedback ? " with feedback" : "", name_of(config.precision.parameter),
       name_of(config.precision.gradient), name_of(config.precision.output), name_of(config.recompute),

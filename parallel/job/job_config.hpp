@@ -34,8 +34,9 @@ struct Precision {
 /// Units: batches in samples (sequences).
 struct JobConfig {
   LayoutSizes layout;
-  int zero = 0;      ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
-  int replicas = 1;  ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
+  int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
+  bool sequence_parallel = false;  ///< tensor-parallel ranks share rows between layers, too
+  int replicas = 1;                ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
   Precision precision;
   std::int64_t global_batch = 16;  ///< of one step, all ranks together
   std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch

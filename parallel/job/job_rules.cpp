@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,6 +60,32 @@ AllChanges engine_axes_changes(const JobRequest& asked) {
   }
   change.text = fmt::format("{}", fmt::join(ones, ", "));
   return {{change}};
+}
+
+Finding judge_engine_parts(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const int tp = asked.config.layout.tp, most = asked.engine->most_tp;
+  return tp <= most || tp <= 1 ? ""
+                               : fmt::format("tp {}, and this engine has {} part{}", tp, most, most == 1 ? "" : "s");
+}
+
+JobChanges tp_changes(const JobRequest& asked) {
+  JobChanges all;
+  std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
+  std::ranges::sort(sizes, std::greater{});
+  for (const std::int64_t tp : sizes) {
+    if (tp > asked.engine->most_tp) continue;
+    JobChange change{fmt::format("tp {}", tp), asked};
+    change.to.config.layout.tp = static_cast<int>(tp);
+    all.push_back(std::move(change));
+  }
+  return all;
+}
+
+Finding judge_sequence_parallel(const JobRequest& asked) {
+  if (!asked.config.sequence_parallel) return "";
+  if (!asked.engine->sequence_parallel) return "sequence-parallel, and this engine cannot cut its rows";
+  return asked.config.layout.tp > 1 ? "" : fmt::format("sequence-parallel with tp {}", asked.config.layout.tp);
 }
 
 // --- what is sharded --------------------------------------------------------------------------------------------
@@ -200,9 +227,9 @@ JobChanges micro_batches_changes(const JobRequest& asked) {
 // --- memory -----------------------------------------------------------------------------------------------------
 
 bool can_be_predicted(const JobRequest& asked) {
-  for (const auto& judge :
-       {judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch, judge_parameter,
-        judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
+  for (const auto& judge : {judge_engine_axes, judge_engine_parts, judge_zero, judge_replicas, judge_replicas_shard,
+                            judge_reshard, judge_prefetch, judge_parameter, judge_gradient, judge_codec, judge_feedback,
+                            judge_global_batch, judge_micro_batches}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -248,12 +275,15 @@ auto set(T JobConfig::*field, T value, const char* text) {
 
 std::vector<JobRule> rules_of_jobs() {
   const auto one_replica = set(&JobConfig::replicas, 1, "replicas 1");
+  const auto plain = set(&JobConfig::sequence_parallel, false, "not sequence-parallel");
   const auto reshards = set(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
   const auto unlimited = set(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
   const auto forgets = set(&JobConfig::error_feedback, false, "no error feedback");
   const auto reproducible = set(&JobConfig::determinism, Determinism::Reproducible, "determinism reproducible");
   return {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
+      {"engine_parts", judge_engine_parts, any_of(tp_changes)},
+      {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
       {"zero", judge_zero, any_of(zero_changes)},
       {"replicas", judge_replicas, any_of(replicas_changes)},
       {"replicas_shard", judge_replicas_shard, any_of(zero_changes, one_replica)},

@@ -10,16 +10,28 @@ MemoryUse use_of(const JobConfig& config) {
   return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1};
 }
 
-std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine) {
-  return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config)) : 0;
+std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine, int tp_index) {
+  return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config), tp_index) : 0;
+}
+
+PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, int tp_index) {
+  const DataStrategy strategy = data_strategy(ranks, config, engine);
+  return {
+      plan_memory(engine.parameters(config, tp_index), strategy.row, strategy.options, strategy.shape, use_of(config)),
+      activations(ranks, config, engine, tp_index)};
 }
 
 }  // namespace
 
-PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine) {
-  const DataStrategy strategy = data_strategy(ranks, config, engine);
-  return {plan_memory(engine.parameters(config), strategy.row, strategy.options, strategy.shape, use_of(config)),
-          activations(ranks, config, engine)};
+PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
+                               std::optional<int> tp_index) {
+  if (tp_index) return predict_one(ranks, config, engine, *tp_index);
+  PredictedMemory most = predict_one(ranks, config, engine, 0);
+  for (int tp = 1; tp < config.layout.tp; ++tp) {
+    const PredictedMemory one = predict_one(ranks, config, engine, tp);
+    if (one.total() > most.total()) most = one;
+  }
+  return most;
 }
 
 std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine) {
@@ -28,11 +40,11 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
   whole.prefetch_bytes = 0;
   const int data = data_ranks(ranks, config);
   const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
-  const std::string table = memory_table(engine.parameters(whole), data_strategy(ranks, whole, engine).options, data,
+  const std::string table = memory_table(engine.parameters(whole, 0), data_strategy(ranks, whole, engine).options, data,
                                          data / copies, use_of(whole));
   return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} GiB\n", table, copies,
                      copies == 1 ? "copy" : "copies", data / copies,
-                     static_cast<double>(activations(ranks, config, engine)) / (1 << 30));
+                     static_cast<double>(activations(ranks, config, engine, 0)) / (1 << 30));
 }
 
 }  // namespace sinew::parallel

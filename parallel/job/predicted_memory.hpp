@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <sinew/core/export.hpp>
@@ -20,7 +21,9 @@ struct PredictedMemory {
 };
 
 /// Of a configuration that breaks no rule. Nothing is allocated.
-SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine);
+/// tp_index: of that tensor-parallel rank; {}: of the one that takes most.
+SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
+                                         std::optional<int> tp_index = {});
 
 /// What a rank would hold under each row of data parallelism with this configuration's other settings; hsdp with two
 /// copies where `replicas` does not say how many.

@@ -14,11 +14,12 @@ template <class T>
 ColumnLinear<T>::ColumnLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
       shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.outputs, shape.name, axis), group.rank(), group.size(),
-                    shape.outputs)),
+      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.outputs, shape.name, axis),
+                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.outputs)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " input", dtype_of_layer<T>(), {shape.rows, shape.inputs}, {}}, pair_of(shape)) {
-  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, group.rank(), group.size(), shape.rows).count();
+  if (shape.sequence_parallel)
+    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
 }
 
 template <class T>

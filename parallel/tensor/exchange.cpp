@@ -39,10 +39,10 @@ Exchange::Exchange(Communicator& group, std::string what, std::string axis, Tens
       tensor_(std::move(tensor)),
       from_(std::move(from)),
       to_(std::move(to)),
-      in_(boxes_of(tensor_, axis_, from_, group.size())),
-      out_(boxes_of(tensor_, axis_, to_, group.size())),
+      in_(boxes_of(tensor_, axis_, from_, GroupPlace(group).ranks)),
+      out_(boxes_of(tensor_, axis_, to_, GroupPlace(group).ranks)),
       kind_(kind_of_placements()) {
-  if (group.size() == 1) kind_ = Kind::Copy;
+  if (in_.size() == 1) kind_ = Kind::Copy;
   const std::vector<Box>& parts = kind_ == Kind::ReduceScatter ? out_ : in_;
   switch (kind_) {
     case Kind::Copy:
@@ -83,7 +83,7 @@ Exchange::Kind Exchange::kind_of_placements() const {
 
 void Exchange::complain(const std::string& why) const {
   throw Error(Code::InvalidArgument,
-              fmt::format("{} of {} along {} on rank {}: {}", what_, tensor_.to_string(), axis_, group_->rank(), why));
+              fmt::format("{} of {} along {} on rank {}: {}", what_, tensor_.to_string(), axis_, me(), why));
 }
 
 void Exchange::require(const PlacedInput& in, Buffer out) const {

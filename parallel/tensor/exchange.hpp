@@ -13,6 +13,15 @@
 
 namespace sinew::parallel {
 
+/// A rank's place in a group. An empty communicator is a group of one: nothing is sent there.
+struct GroupPlace {
+  int rank = 0, ranks = 1;
+
+  explicit GroupPlace(const Communicator& group) noexcept {
+    if (group.size() > 0) rank = group.rank(), ranks = group.size();
+  }
+};
+
 /// What a rank holds of a tensor, and how the group holds the rest.
 struct PlacedInput {
   Placement placement;
@@ -67,7 +76,7 @@ class SINEW_API Exchange {
  private:
   enum class Kind : std::uint8_t { Copy, AllReduce, AllGather, Keep, ReduceScatter, AllToAll };
 
-  std::size_t me() const noexcept { return static_cast<std::size_t>(group_->rank()); }
+  std::size_t me() const noexcept { return static_cast<std::size_t>(GroupPlace(*group_).rank); }
   std::size_t bytes(const Box& box) const noexcept {
     return static_cast<std::size_t>(box.elements()) * size_of(tensor_.dtype);
   }

@@ -14,12 +14,13 @@ template <class T>
 RowLinear<T>::RowLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
       shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.inputs, shape.name, axis), group.rank(), group.size(),
-                    shape.inputs)),
+      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.inputs, shape.name, axis),
+                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.inputs)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.outputs}, {}},
             pair_of(shape)) {
-  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, group.rank(), group.size(), shape.rows).count();
+  if (shape.sequence_parallel)
+    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
 }
 
 template <class T>

@@ -14,7 +14,7 @@ namespace sinew::parallel {
 
 /// A linear layer whose inputs are cut: each rank multiplies its columns of x, the sum over the ranks is the result, to
 /// which the bias is added once.
-/// The sum is an all_reduce, under sequence parallelism a reduce_scatter of rows; then the gradient's rows are gathered.
+/// The sum is an all_reduce, under sequence parallelism a reduce_scatter of rows, and the gradient's rows are gathered.
 /// Shape:    n = inputs(): of this rank. x [rows, n], weight [outputs, n], bias [outputs]; out and dout
 ///           [own_rows(), outputs]; `partial` and `whole`: room for [rows, outputs] under sequence parallelism, else
 ///           not looked at.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
@@ -26,8 +27,8 @@ VocabularyCrossEntropy<T>::VocabularyCrossEntropy(Communicator& group, const std
     : group_(&group),
       axis_(axis),
       shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.vocabulary, shape.name, axis), group.rank(),
-                    group.size(), shape.vocabulary)),
+      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.vocabulary, shape.name, axis),
+                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.vocabulary)),
       maxima_(static_cast<std::size_t>(shape.rows)),
       sums_(kSums * maxima_.size()),
       not_a_number_(maxima_.size()) {
@@ -59,7 +60,7 @@ void VocabularyCrossEntropy<T>::find_maxima(const T* logits) {
     maxima_[r] = most;
     not_a_number_[r] = sound ? 0 : 1;
   }
-  group_->all_reduce(maxima_, ReduceOp::Max).get();
+  if (GroupPlace(*group_).ranks > 1) group_->all_reduce(maxima_, ReduceOp::Max).get();
 }
 
 template <class T>
@@ -81,17 +82,18 @@ void VocabularyCrossEntropy<T>::sum_exponentials(T* logits, std::span<const std:
     sums[1] = target;
     sums[2] = all;
   }
-  group_->all_reduce(sums_).get();
+  if (GroupPlace(*group_).ranks > 1) group_->all_reduce(sums_).get();
 }
 
 /// On all ranks alike: what they see of the row is the same.
 template <class T>
 void VocabularyCrossEntropy<T>::complain_of(std::int64_t row) {
   const bool mine = not_a_number_[static_cast<std::size_t>(row)] != 0;
-  std::vector<std::int64_t> first{mine ? group_->rank() : group_->size()};
-  group_->all_reduce(first, ReduceOp::Min).get();
+  const GroupPlace place(*group_);
+  std::vector<std::int64_t> first{mine ? place.rank : place.ranks};
+  if (place.ranks > 1) group_->all_reduce(first, ReduceOp::Min).get();
   complain(shape_,
-           first[0] < group_->size()
+           first[0] < place.ranks
                ? fmt::format("row {} has a logit that is not a number, on rank {} along {}", row, first[0], axis_)
                : fmt::format("row {} has an infinite logit, or none that is more than -inf", row));
 }

@@ -19,11 +19,12 @@ Pair pair_of(const EmbeddingShape& shape) {
 template <class T>
 VocabularyEmbedding<T>::VocabularyEmbedding(Communicator& group, const std::string& axis, const EmbeddingShape& shape)
     : shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, group.size(), shape.vocabulary, shape.name, axis), group.rank(),
-                    group.size(), shape.vocabulary)),
+      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.vocabulary, shape.name, axis),
+                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.vocabulary)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.width}, {}}, pair_of(shape)) {
-  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, group.rank(), group.size(), shape.rows).count();
+  if (shape.sequence_parallel)
+    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
 }
 
 template <class T>

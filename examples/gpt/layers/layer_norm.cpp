@@ -38,30 +38,24 @@ template <class T>
 void LayerNorm<T>::backward(Store& store, Weights<T>& weights, int rows, const T* x, const T* mean, const T* factor,
                             const T* dout, T* dx) const {
   const auto n = static_cast<std::size_t>(width);
-  std::vector<T> room(4 * n);  // weight, sums for it, a row, its slope
-  const T* scale = weights.vector(store, weight, std::span(room).first(n));
-  T *for_weight = room.data() + n, *even = for_weight + n, *slope = even + n;
+  std::vector<T> room(5 * n);  // sums for weight and bias, weight, a row, its slope
+  T *for_weight = room.data(), *for_bias = for_weight + n, *even = room.data() + 3 * n, *slope = even + n;
+  const T* scale = weights.vector(store, weight, std::span(room).subspan(2 * n, n));
   for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
     const T *row = x + r * n, *d = dout + r * n;
     for (std::size_t i = 0; i < n; ++i) {
       even[i] = (row[i] - mean[r]) * factor[r];
       slope[i] = d[i] * scale[i];
       for_weight[i] += d[i] * even[i];
+      for_bias[i] += d[i];
     }
     const T slope_mean = sum(slope, n) / static_cast<T>(width);
     const T along = dot(slope, even, n) / static_cast<T>(width);
     for (std::size_t i = 0; i < n; ++i) dx[r * n + i] += factor[r] * (slope[i] - slope_mean - even[i] * along);
   }
-  weights.add_gradient(store, weight, n, [&](T* to, T beta) {
-    if (beta == T{0}) std::fill_n(to, n, T{0});
-    add(to, for_weight, n);
-  });
-  store.gradient_ready(weight);
-  weights.add_gradient(store, bias, n, [&](T* to, T beta) {
-    if (beta == T{0}) std::fill_n(to, n, T{0});
-    for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) add(to, dout + r * n, n);
-  });
-  store.gradient_ready(bias);
+  replicated.sum(std::span(room).first(2 * n));
+  replicated.report(store, weights, weight, {for_weight, n});
+  replicated.report(store, weights, bias, {for_bias, n});
 }
 
 template struct LayerNorm<float>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../model/store.hpp"
+#include "replicated.hpp"
 #include "weights.hpp"
 
 namespace gpt {
@@ -12,6 +13,7 @@ template <class T>
 struct LayerNorm {
   int weight, bias;  ///< parameters
   int width;
+  Replicated<T> replicated{};
 
   void forward(Store& store, Weights<T>& weights, int rows, const T* x, T* mean, T* factor, T* out) const;
   /// out again, of what forward found.

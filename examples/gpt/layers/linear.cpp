@@ -1,43 +1,56 @@
 #include "linear.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
-#include "../math/vector_math.hpp"
+#include <cstddef>
+#include <span>
 
 namespace gpt {
 
 template <class T>
-void Linear<T>::forward(Store& store, Weights<T>& weights, Blas& blas, int rows, const T* x, T* out) const {
-  const auto width = static_cast<std::size_t>(outputs);
-  std::vector<T> room(width);
-  const T* offset = weights.vector(store, bias, room);
-  for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) std::copy_n(offset, width, out + r * width);
-  blas.multiply({.b_transposed = true, .m = rows, .n = outputs, .k = inputs, .la = inputs, .lb = inputs, .lc = outputs},
-                T{1}, x, weights.matrix(store, weight), T{1}, out);
+void Columns<T>::forward(Store& store, Weights<T>& weights, const T* x, T* whole, T* out) {
+  std::vector<T> room(bias_ < 0 ? 0 : static_cast<std::size_t>(layer_.outputs()));
+  const T* offset = bias_ < 0 ? nullptr : weights.vector(store, bias_, room);
+  layer_.forward(x, weights.matrix(store, weight_), offset, whole, out);
 }
 
 template <class T>
-void Linear<T>::backward(Store& store, Weights<T>& weights, Blas& blas, int rows, const T* x, const T* dout,
-                         T* dx) const {
-  const auto width = static_cast<std::size_t>(outputs);
-  weights.add_gradient(store, bias, width, [&](T* to, T beta) {
-    if (beta == T{0}) std::fill_n(to, width, T{0});
-    for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) add(to, dout + r * width, width);
+void Columns<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx) {
+  if (shape_.sequence_parallel) layer_.gather(x, whole).get();
+  auto under_way = layer_.input_gradient(dout, weights.matrix(store, weight_), partial, dx);
+  const auto outputs = static_cast<std::size_t>(layer_.outputs());
+  if (bias_ >= 0) {
+    weights.add_gradient(store, bias_, outputs, [&](T* to, T beta) { layer_.bias_gradient(dout, beta, to); });
+    store.gradient_ready(bias_);
+  }
+  weights.add_gradient(store, weight_, outputs * static_cast<std::size_t>(shape_.inputs), [&](T* to, T beta) {
+    layer_.weight_gradient(shape_.sequence_parallel ? whole : x, dout, beta, to);
   });
-  store.gradient_ready(bias);
-  weights.add_gradient(store, weight, width * static_cast<std::size_t>(inputs), [&](T* to, T beta) {
-    blas.multiply(
-        {.a_transposed = true, .m = outputs, .n = inputs, .k = rows, .la = outputs, .lb = inputs, .lc = inputs}, T{1},
-        dout, x, beta, to);
-  });
-  store.gradient_ready(weight);
-  blas.multiply({.m = rows, .n = inputs, .k = outputs, .la = outputs, .lb = inputs, .lc = inputs}, T{1}, dout,
-                weights.matrix(store, weight), T{0}, dx);
+  store.gradient_ready(weight_);
+  under_way.get();
 }
 
-template struct Linear<float>;
-template struct Linear<double>;
+template <class T>
+void RowsOf<T>::forward(Store& store, Weights<T>& weights, const T* x, T* partial, T* out) {
+  std::vector<T> room(static_cast<std::size_t>(shape_.outputs));
+  const T* offset = weights.vector(store, bias_, room);
+  layer_.forward(x, weights.matrix(store, weight_), offset, partial, out);
+}
+
+template <class T>
+void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* dx) {
+  const T* all = layer_.gather(dout, whole);
+  std::vector<T> for_bias(static_cast<std::size_t>(shape_.outputs));
+  layer_.bias_gradient(dout, T{0}, for_bias.data());
+  replicated_.sum(for_bias);
+  replicated_.report(store, weights, bias_, for_bias);
+  const auto elements = static_cast<std::size_t>(shape_.outputs * layer_.inputs());
+  weights.add_gradient(store, weight_, elements, [&](T* to, T beta) { layer_.weight_gradient(all, x, beta, to); });
+  store.gradient_ready(weight_);
+  layer_.input_gradient(all, weights.matrix(store, weight_), dx);
+}
+
+template class Columns<float>;
+template class Columns<double>;
+template class RowsOf<float>;
+template class RowsOf<double>;
 
 }  // namespace gpt

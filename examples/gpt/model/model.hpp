@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 
+#include <sinew/collectives/communicator.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 
 #include "../math/blas.hpp"
+#include "../parts.hpp"
 #include "../shape.hpp"
 #include "store.hpp"
 
@@ -21,9 +23,11 @@ class Network;
 ///         2205.05198.
 class Model {
  public:
-  /// Lifetime: blas outlives it. Errors: InvalidArgument as require_shape.
+  /// group: of the tensor-parallel ranks that share its layers; null: there is one. Its ranks make the same calls with
+  /// the same sequences. sequence_parallel: they share rows between layers, too.
+  /// Lifetime: blas and group outlive it. Errors: InvalidArgument as require_shape.
   Model(const Shape& shape, sinew::parallel::Recompute recompute, const sinew::parallel::Precision& precision,
-        Blas& blas);
+        Blas& blas, sinew::Communicator* group = nullptr, bool sequence_parallel = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -37,10 +41,11 @@ class Model {
   /// Held for activations now.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
-  static std::size_t activation_bytes(const Shape& shape, sinew::parallel::Recompute recompute,
+  static std::size_t activation_bytes(const Shape& shape, const Part& part, sinew::parallel::Recompute recompute,
                                       const sinew::parallel::Precision& precision, int sequences);
 
  private:
+  sinew::Communicator alone_;
   std::unique_ptr<Network> network_;
 };
 

@@ -18,7 +18,7 @@ namespace sp = sinew::parallel;
 
 Checkpoints::Checkpoints(sinew::World& world, const Options& options, Trainer& trainer)
     : world_(&world), options_(&options), trainer_(&trainer) {
-  for (const ParameterInfo& info : parameters(options.shape)) shapes_.push_back({info.shape, {}});
+  for (const ParameterInfo& info : trainer.infos()) shapes_.push_back({info.shape, info.box});
 }
 
 std::int64_t Checkpoints::resume() {

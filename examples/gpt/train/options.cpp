@@ -68,6 +68,7 @@ void add_layout(CLI::App& app, sp::JobConfig& job) {
   constexpr const char* kGroup = "Layout";
   app.add_option("--dp", job.layout.dp, "Data-parallel ranks; 0: what the others leave")->group(kGroup);
   app.add_option("--tp", job.layout.tp, "Tensor-parallel ranks")->group(kGroup);
+  app.add_flag("--sp", job.sequence_parallel, "Tensor-parallel ranks share rows between layers, too")->group(kGroup);
   app.add_option("--pp", job.layout.pp, "Pipeline stages")->group(kGroup);
   app.add_option("--cp", job.layout.cp, "Context-parallel ranks")->group(kGroup);
   app.add_option("--ep", job.layout.ep, "Expert-parallel ranks")->group(kGroup);
@@ -168,6 +169,7 @@ Options read_options(int argc, char** argv) {
       "Trains a GPT on bytes of text, on as many ranks as start it, by a layout that its options say.\n"
       "  gpt --steps 50                                          one process\n"
       "  sinew-run -n 4 gpt --zero 3 --steps 50                  four, parameters sharded\n"
+      "  sinew-run -n 4 gpt --tp 2 --sp --zero 1 --steps 50      layers cut over two, their rows, too\n"
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",

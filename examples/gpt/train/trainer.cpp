@@ -9,6 +9,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_norm.hpp>
 #include <sinew/parallel/data/weighted_loss.hpp>
+#include <sinew/parallel/job/data_strategy.hpp>
 
 #include "../parameters.hpp"
 
@@ -17,9 +18,13 @@ namespace {
 
 namespace sp = sinew::parallel;
 
-std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config) {
+Part part_of(const sp::JobConfig& config, int tp_index) {
+  return {tp_index, config.layout.tp, config.sequence_parallel};
+}
+
+std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config, int tp_index) {
   std::vector<sp::DataParameter> all;
-  for (const ParameterInfo& info : parameters(shape)) {
+  for (const ParameterInfo& info : parameters(shape, part_of(config, tp_index))) {
     all.push_back({.path = info.path,
                    .dtype = config.precision.parameter,
                    .elements = info.elements(),
@@ -30,9 +35,14 @@ std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::Job
   return all;
 }
 
-sp::InitialValues initial_values(const Options& options) {
-  return [infos = parameters(options.shape), &options](std::int32_t p, std::int64_t first, std::int64_t last,
-                                                       sinew::Buffer into) {
+/// Asked for when the job has found its configuration to be sound.
+sp::InitialValues initial_values(const sinew::World& world, const Options& options) {
+  return [&world, &options, infos = std::vector<ParameterInfo>{}](std::int32_t p, std::int64_t first, std::int64_t last,
+                                                                  sinew::Buffer into) mutable {
+    if (infos.empty()) {
+      const sp::DataStrategy strategy = sp::data_strategy(world.size(), options.job, engine_facts(options.shape));
+      infos = parameters(options.shape, part_of(options.job, strategy.shape.index(world.rank(), "tp")));
+    }
     initialise(infos[static_cast<std::size_t>(p)], options.job.seed, first, last, options.job.precision.parameter,
                into);
   };
@@ -41,11 +51,15 @@ sp::InitialValues initial_values(const Options& options) {
 }  // namespace
 
 sp::EngineFacts engine_facts(const Shape& shape) {
-  return {.axes = {"dp"},
-          .parameters = [shape](const sp::JobConfig& config) { return data_parameters(shape, config); },
+  return {.axes = {"dp", "tp"},
+          .most_tp = shape.heads,
+          .sequence_parallel = true,
+          .parameters = [shape](const sp::JobConfig& config,
+                                int tp_index) { return data_parameters(shape, config, tp_index); },
           .activation_bytes =
-              [shape](const sp::JobConfig& config, std::int64_t samples) {
-                return Model::activation_bytes(shape, config.recompute, config.precision, static_cast<int>(samples));
+              [shape](const sp::JobConfig& config, std::int64_t samples, int tp_index) {
+                return Model::activation_bytes(shape, part_of(config, tp_index), config.recompute, config.precision,
+                                               static_cast<int>(samples));
               },
           .outer_unit = parameters(shape).front().unit};
 }
@@ -53,12 +67,16 @@ sp::EngineFacts engine_facts(const Shape& shape) {
 Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
     : options_(&options),
       text_(&text),
-      job_(world, options.job, engine_facts(options.shape), initial_values(options)),
+      job_(world, options.job, engine_facts(options.shape), initial_values(world, options)),
+      infos_(parameters(options.shape, part_of(options.job, job_.mesh().index("tp")))),
       optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
       blas_(make_blas(options.blas, options.blas_threads)),
-      model_(options.shape, options.job.recompute, options.job.precision, *blas_),
+      model_(options.shape, options.job.recompute, options.job.precision, *blas_, &job_.tensor(),
+             options.job.sequence_parallel),
       store_(job_.data()),
-      spread_(job_.data().parameters().size()) {}
+      spread_(infos_.size()) {
+  for (std::size_t p = 0; p < infos_.size(); ++p) spread_[p] = infos_[p].is_cut() ? "tp" : "";
+}
 
 double Trainer::passes(std::span<const std::uint8_t> sequences) {
   const auto length = static_cast<std::size_t>(options_->shape.context) + 1;

@@ -11,6 +11,7 @@
 
 #include "../math/blas.hpp"
 #include "../model/model.hpp"
+#include "../parameters.hpp"
 #include "../text/text.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
@@ -37,6 +38,8 @@ class Trainer {
   std::size_t most_held() noexcept;
 
   sinew::parallel::Job& job() noexcept { return job_; }
+  /// What this rank has of the model.
+  const std::vector<ParameterInfo>& infos() const noexcept { return infos_; }
   sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
 
  private:
@@ -46,6 +49,7 @@ class Trainer {
   const Options* options_;
   const Text* text_;
   sinew::parallel::Job job_;
+  std::vector<ParameterInfo> infos_;
   sinew::parallel::Optimizer optimizer_;
   std::unique_ptr<Blas> blas_;
   Model model_;

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -147,6 +148,37 @@ TEST_F(Program, KeepsTheCheckpointBefore_WhenOneOfFourIsKilledWhileTheySave) {
     EXPECT_EQ(entry.path().string().find("partial"), std::string::npos) << "what was not finished is gone";
 }
 
+/// Layers cut over ranks, heads and inner elements that do not divide, rows cut, too: the same losses, and what was
+/// saved under one layout goes on under another.
+TEST_F(Program, HasTheLossesOfOneProcess_HoweverItsLayersAreCut) {
+  const Strings model{"--layers", "2", "--heads", "5", "--width", "40", "--dtype", "f64"};
+  const auto losses = [&](int ranks, Strings options, const std::string& name) {
+    options.insert(options.end(), model.begin(), model.end());
+    options.insert(options.end(), {"--metrics", in(name)});
+    const Outcome o = gpt(ranks, options);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr("100.0 % of what was predicted"));
+    return last_loss(in(name));
+  };
+  const double whole = losses(1, {"--steps", "6"}, "whole");
+  EXPECT_GT(whole, 1);
+  const std::vector<std::pair<int, Strings>> layouts{
+      {2, {"--tp", "2"}},
+      {3, {"--tp", "3", "--sp"}},
+      {4, {"--tp", "2", "--sp", "--zero", "3"}},
+      {5, {"--tp", "5", "--sp", "--recompute", "full"}},
+      {6, {"--tp", "2", "--zero", "2", "--recompute", "selective", "--micro-batches", "2"}}};
+  for (const auto& [ranks, layout] : layouts) {
+    Strings options = layout;
+    options.insert(options.end(), {"--steps", "6"});
+    EXPECT_NEAR(losses(ranks, options, "many") / whole, 1, 1e-12) << ranks << " " << ::testing::PrintToString(layout);
+  }
+  const double before = losses(4, {"--tp", "4", "--sp", "--steps", "3", "--save", in("c")}, "first");
+  EXPECT_GT(std::abs(before / whole - 1), 1e-6) << "steps must show";
+  EXPECT_NEAR(losses(3, {"--zero", "3", "--steps", "6", "--resume", in("c")}, "rest") / whole, 1, 1e-12);
+  EXPECT_NEAR(losses(6, {"--tp", "3", "--zero", "1", "--steps", "6", "--resume", in("c")}, "rest2") / whole, 1, 1e-12);
+}
+
 TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
   const Outcome o = gpt(1, {"--steps", "2", "--save", in("c"), "--resume", in("c")});
   EXPECT_EQ(o.exit_code, 0) << o.err;
@@ -175,10 +207,10 @@ TEST_F(Program, GoesOnWithoutACheckpointThatCannotBeWritten) {
 }
 
 TEST_F(Program, SaysAllRulesThatAreBroken_Once) {
-  const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--tp", "3"});
+  const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--cp", "3"});
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_THAT(o.err,
-              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: tp 3"), HasSubstr("zero: zero 7; expected zero 3")));
+              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: cp 3"), HasSubstr("zero: zero 7; expected zero 3")));
   EXPECT_EQ(o.err.find("engine_axes"), o.err.rfind("engine_axes")) << o.err;
 }
 

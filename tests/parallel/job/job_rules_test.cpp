@@ -55,6 +55,9 @@ std::vector<Broken> broken() {
       4, [](JobConfig& c) { c.layout.tp = c.layout.pp = 2; }, "engine_axes",
       "tp 2, pp 2, and this engine is cut along dp only", "tp 1, pp 1");
   add(
+      4, [](JobConfig& c) { c.sequence_parallel = true; }, "sequence_parallel",
+      "sequence-parallel, and this engine cannot cut its rows", "not sequence-parallel");
+  add(
       4, [](JobConfig& c) { c.zero = 4; }, "zero", "zero 4", "zero 3");
   add(
       4, [](JobConfig& c) { c.zero = -1; }, "zero", "zero -1", "zero 0");
@@ -127,11 +130,11 @@ std::vector<Broken> broken() {
 INSTANTIATE_TEST_SUITE_P(All, JobRule, ::testing::ValuesIn(broken()));
 
 TEST(JobRules, AreEachBrokenByATest) {
-  std::set<std::string> tested{"memory"};
+  std::set<std::string> tested{"memory", "engine_parts"};
   for (const Broken& b : broken()) tested.insert(b.rule);
-  for (const char* rule : {"engine_axes", "zero", "replicas", "replicas_shard", "precision_parameter",
-                           "precision_gradient", "precision_output", "global_batch", "micro_batches", "reshard",
-                           "prefetch", "codec", "error_feedback", "determinism", "memory"})
+  for (const char* rule : {"engine_axes", "engine_parts", "sequence_parallel", "zero", "replicas", "replicas_shard",
+                           "precision_parameter", "precision_gradient", "precision_output", "global_batch",
+                           "micro_batches", "reshard", "prefetch", "codec", "error_feedback", "determinism", "memory"})
     EXPECT_TRUE(tested.contains(rule)) << rule;
 }
 
@@ -148,6 +151,22 @@ TEST(JobRules, AreAllKept_WhereNothingIsWrong) {
                                   .error_feedback = true},
                                  engine)),
             "");
+}
+
+TEST(JobRules, KnowIntoHowManyPartsAnEngineCanBeCut) {
+  EngineFacts engine = test::small_engine();
+  engine.axes = {"dp", "tp"};
+  engine.most_tp = 3;
+  engine.sequence_parallel = true;
+  EXPECT_EQ(to_string(violations(6, {.layout = {.tp = 3}, .sequence_parallel = true}, engine)), "");
+  const std::vector<Violation> many = violations(6, {.layout = {.tp = 6}}, engine);
+  ASSERT_EQ(many.size(), 1U) << to_string(many);
+  EXPECT_EQ(many[0].rule, "engine_parts");
+  EXPECT_EQ(many[0].found, "tp 6, and this engine has 3 parts");
+  EXPECT_THAT(many[0].fixes, ElementsAre("tp 3"));
+  const std::vector<Violation> alone = violations(2, {.sequence_parallel = true}, engine);
+  ASSERT_EQ(alone.size(), 1U) << to_string(alone);
+  EXPECT_EQ(alone[0].found, "sequence-parallel with tp 1");
 }
 
 TEST(JobRules, AreReportedTogether_WithThoseOfTheLayout) {

@@ -13,7 +13,7 @@ namespace sinew::parallel::test {
 inline EngineFacts small_engine() {
   return {.axes = {"dp"},
           .parameters =
-              [](const JobConfig& config) {
+              [](const JobConfig& config, int /*tp_index*/) {
                 std::vector<DataParameter> all;
                 for (const auto& [unit, elements] : {std::pair("a", 1000), {"b", 100}, {"c", 1000}})
                   all.push_back({.path = std::string(unit) + ".weight",
@@ -24,7 +24,7 @@ inline EngineFacts small_engine() {
                 return all;
               },
           .activation_bytes =
-              [](const JobConfig& config, std::int64_t samples) {
+              [](const JobConfig& config, std::int64_t samples, int /*tp_index*/) {
                 return static_cast<std::size_t>(samples) * (config.recompute == Recompute::Full ? 100U : 1000U);
               },
           .outer_unit = ""};
