@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+namespace sinew::parallel {
+
+/// Which positions of a sequence each rank of a context-parallel group has: pieces in ascending order, which lie one
+/// behind the other in its memory. Any length: pieces differ by one position at most, and may be empty.
+///   contiguous  rank r has piece r of P. Under a causal mask the last rank has nearly all the work.
+///   zig_zag     rank r has pieces r and 2P-1-r of 2P: work under a causal mask is equal but for what does not divide.
+/// Source: zig-zag as in ring-flash-attention and Megatron-LM.
+class SINEW_API SequenceCut {
+ public:
+  /// Errors: InvalidArgument for a negative length or less than one rank.
+  static SequenceCut contiguous(std::int64_t length, int ranks);
+  static SequenceCut zig_zag(std::int64_t length, int ranks);
+
+  int ranks() const noexcept { return static_cast<int>(pieces_.size()); }
+  std::int64_t length() const noexcept { return length_; }
+  /// Global positions, without empty pieces.
+  const std::vector<Rows>& pieces(int rank) const { return pieces_[static_cast<std::size_t>(rank)]; }
+  std::int64_t tokens(int rank) const noexcept;
+  std::int64_t most_tokens() const noexcept;
+  /// The global position of each token of a rank.
+  std::vector<std::int64_t> positions(int rank) const;
+  /// Pairs of a query of `rank` and a key that it sees: what attention computes there.
+  std::int64_t pairs(int rank, bool causal) const noexcept;
+
+ private:
+  SequenceCut(std::int64_t length, std::vector<std::vector<Rows>> pieces)
+      : length_(length), pieces_(std::move(pieces)) {}
+
+  std::int64_t length_;
+  std::vector<std::vector<Rows>> pieces_;
+};
+
+}  // namespace sinew::parallel
