@@ -30,7 +30,7 @@ struct Tokens {
 /// Attention of some queries over some keys and values, tile by tile: whatever the lengths it takes the same room.
 /// Tiles that a causal mask hides altogether are not computed.
 /// In T: f32, f64. Values that are not numbers stay so, unless the mask hides them.
-/// Source: Dao et al., FlashAttention (arXiv 2205.14135), for tiles and for what is kept: one number per query and head.
+/// Source: Dao et al., FlashAttention (arXiv 2205.14135), for tiles and for what is kept: a number per query and head.
 template <class T>
 class SINEW_API BlockAttention {
  public:

@@ -14,8 +14,9 @@ namespace sinew::parallel {
 /// Attention over a sequence that the ranks of a group share: each keeps its queries, keys and values go round the
 /// ring, those of the next step on their way while the present ones are computed with. Backward their gradients go
 /// with them.
-/// Shape:    of this rank's tokens in the order of its pieces: queries, out, dout, dqueries
-///           [tokens, heads * head_width]; keys, values and their gradients [tokens, key_value_heads * head_width]; lse [tokens, heads]. Contiguous.
+/// Shape:    of this rank's tokens in the order of its pieces, contiguous: queries, out, dout, dqueries
+///           [tokens, heads * head_width]; keys, values and their gradients [tokens, key_value_heads * head_width];
+///           lse [tokens, heads].
 /// Thread:   the World's. Lifetime: ends before communicator and blas.
 /// Errors:   InvalidArgument for a cut of another number of ranks; as sendrecv.
 /// Cost:     room for the keys and values of two ranks, backward for their gradients, too; a rank sends P - 1 times the
