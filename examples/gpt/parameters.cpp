@@ -14,7 +14,9 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 constexpr int kWhole = -1;  // no dimension is cut
+constexpr double kLeastStep = 1e-3, kMostStep = 0.1;
 
+using sinew::parallel::Rows;
 using Start = ParameterInfo::Start;
 
 double value_of(const ParameterInfo& info, const sinew::parallel::KeyedRandom& random, std::int64_t element) {
@@ -22,6 +24,12 @@ double value_of(const ParameterInfo& info, const sinew::parallel::KeyedRandom& r
     case Start::Zeros: return 0;
     case Start::Ones: return 1;
     case Start::Normal: return info.deviation * random.normal(static_cast<std::uint64_t>(element));
+    case Start::Rates: return std::log(static_cast<double>(1 + element % info.shape.back()));
+    case Start::Steps: {
+      const double step =
+          kLeastStep * std::exp(random.uniform(static_cast<std::uint64_t>(element)) * std::log(kMostStep / kLeastStep));
+      return step + std::log(-std::expm1(-step));  // softplus of it is the step
+    }
   }
   return 0;
 }
@@ -53,45 +61,113 @@ bool ParameterInfo::is_cut() const noexcept {
   return false;
 }
 
-std::vector<ParameterInfo> parameters(const Shape& shape, const Part& part) {
-  const std::int64_t w = shape.width;
-  const double narrow = kDeviation / std::sqrt(2.0 * shape.layers);  // of what is added to the residual stream
-  using sinew::parallel::Rows;
-  std::vector<ParameterInfo> all;
-  std::string unit = "root";
-  const auto add = [&](const std::string& name, std::vector<std::int64_t> of, int cut_dim = kWhole, Rows cut = {},
-                       Start start = Start::Zeros, double deviation = 0) {
-    sinew::parallel::Box box{std::vector<std::int64_t>(of.size()), of};
-    if (cut_dim != kWhole) {
-      box.first[static_cast<std::size_t>(cut_dim)] = cut.first;
-      box.last[static_cast<std::size_t>(cut_dim)] = cut.last;
-    }
-    all.push_back({name, std::move(of), std::move(box), unit, 1, start, deviation});
-  };
-  const Rows mixed = part.mixed(shape), bent = part.bent(shape);
-  add("tokens.weight", {kVocabulary, w}, 0, part.vocabulary(), Start::Normal, kDeviation);
-  all.back().uses = 2;  // embedding and head
-  add("positions.weight", {shape.context, w}, kWhole, {}, Start::Normal, kDeviation);
-  add("final_norm.weight", {w}, kWhole, {}, Start::Ones);
-  add("final_norm.bias", {w});
-  for (int i = 0; i < shape.layers; ++i) {
-    unit = fmt::format("blocks.{}", i);
-    const std::string in = unit + ".";
-    add(in + "attention_norm.weight", {w}, kWhole, {}, Start::Ones);
-    add(in + "attention_norm.bias", {w});
-    add(in + "attention.qkv.weight", {3, w, w}, 1, mixed, Start::Normal, kDeviation);
-    add(in + "attention.qkv.bias", {3, w}, 1, mixed);
-    add(in + "attention.out.weight", {w, w}, 1, mixed, Start::Normal, narrow);
-    add(in + "attention.out.bias", {w});
-    add(in + "mlp_norm.weight", {w}, kWhole, {}, Start::Ones);
-    add(in + "mlp_norm.bias", {w});
-    add(in + "mlp.up.weight", {4 * w, w}, 0, bent, Start::Normal, kDeviation);
-    add(in + "mlp.up.bias", {4 * w}, 0, bent);
-    add(in + "mlp.down.weight", {w, 4 * w}, 1, bent, Start::Normal, narrow);
-    add(in + "mlp.down.bias", {w});
+BlockParameters block_parameters(const Shape& shape, int block) noexcept {
+  std::int32_t at = kRootParameters;
+  for (int i = 0;; ++i) {
+    const std::int32_t mixer = at + 2, norm2 = mixer + (shape.has_scan(i) ? kScanParameters : kAttentionParameters);
+    const BlockParameters here{at, mixer, norm2, norm2 + 2, norm2 + 4, norm2 + 6};
+    if (i == block) return here;
+    at = here.end;
   }
-  return all;
 }
+
+namespace {
+
+/// The dimension that is cut, if any, and what is here of it.
+struct Cut {
+  int dim = kWhole;
+  Rows here{};
+};
+
+/// Writes the list.
+class Listing {
+ public:
+  Listing(const Shape& shape, const Part& part) : shape_(shape), part_(part) {}
+
+  std::vector<ParameterInfo> run() && {
+    const std::int64_t w = shape_.width;
+    add("tokens.weight", {kVocabulary, w}, {0, part_.vocabulary()}, Start::Normal, kDeviation);
+    all_.back().uses = 2;  // embedding and head
+    add("positions.weight", {shape_.context, w}, {}, Start::Normal, kDeviation);
+    norm("final_norm");
+    for (int i = 0; i < shape_.layers; ++i) {
+      unit_ = fmt::format("blocks.{}", i);
+      const std::string in = unit_ + ".";
+      const Rows bent = part_.bent(shape_);
+      norm(in + (shape_.has_scan(i) ? "scan_norm" : "attention_norm"));
+      if (shape_.has_scan(i)) {
+        scan(in + "scan.");
+      } else {
+        attention(in + "attention.");
+      }
+      norm(in + "mlp_norm");
+      add(in + "mlp.up.weight", {4 * w, w}, {0, bent}, Start::Normal, kDeviation);
+      add(in + "mlp.up.bias", {4 * w}, {0, bent});
+      add(in + "mlp.down.weight", {w, 4 * w}, {1, bent}, Start::Normal, narrow());
+      add(in + "mlp.down.bias", {w});
+    }
+    return std::move(all_);
+  }
+
+ private:
+  /// Of what is added to the residual stream.
+  double narrow() const noexcept { return kDeviation / std::sqrt(2.0 * shape_.layers); }
+
+  void add(const std::string& name, std::vector<std::int64_t> of, const Cut& cut = {}, Start start = Start::Zeros,
+           double deviation = 0) {
+    sinew::parallel::Box box{std::vector<std::int64_t>(of.size()), of};
+    if (cut.dim != kWhole) {
+      box.first[static_cast<std::size_t>(cut.dim)] = cut.here.first;
+      box.last[static_cast<std::size_t>(cut.dim)] = cut.here.last;
+    }
+    all_.push_back({name, std::move(of), std::move(box), unit_, 1, start, deviation});
+  }
+
+  void norm(const std::string& name) {
+    add(name + ".weight", {shape_.width}, {}, Start::Ones);
+    add(name + ".bias", {shape_.width});
+  }
+
+  void attention(const std::string& in) {
+    const std::int64_t w = shape_.width, shared = std::int64_t{shape_.shared_heads()} * shape_.head_width();
+    const sinew::parallel::HeadCut heads = part_.heads(shape_);
+    const Rows mixed = part_.mixed(shape_);
+    Cut key_values{};
+    if (heads.key_values_cut)
+      key_values = {1, {heads.key_values.first * shape_.head_width(), heads.key_values.last * shape_.head_width()}};
+    add(in + "queries.weight", {w, w}, {0, mixed}, Start::Normal, kDeviation);
+    add(in + "queries.bias", {w}, {0, mixed});
+    add(in + "keys_values.weight", {2, shared, w}, key_values, Start::Normal, kDeviation);
+    add(in + "keys_values.bias", {2, shared}, key_values);
+    add(in + "out.weight", {w, w}, {1, mixed}, Start::Normal, narrow());
+    add(in + "out.bias", {w});
+  }
+
+  void scan(const std::string& in) {
+    const std::int64_t w = shape_.width, channels = shape_.channels(), states = kScanStates;
+    const std::int64_t steps = shape_.step_rank();
+    const Rows mine = part_.channels(shape_);
+    const auto spread = [](std::int64_t inputs) { return 1 / std::sqrt(static_cast<double>(inputs)); };
+    add(in + "in.weight", {2, channels, w}, {1, mine}, Start::Normal, kDeviation);
+    add(in + "taps.weight", {channels, kScanTaps}, {0, mine}, Start::Normal, spread(kScanTaps));
+    add(in + "taps.bias", {channels}, {0, mine});
+    add(in + "dynamics.weight", {steps + 2 * states, channels}, {1, mine}, Start::Normal, spread(channels));
+    add(in + "step.weight", {channels, steps}, {0, mine}, Start::Normal, spread(steps));
+    add(in + "step.bias", {channels}, {0, mine}, Start::Steps);
+    add(in + "rates", {channels, states}, {0, mine}, Start::Rates);
+    add(in + "skip", {channels}, {0, mine}, Start::Ones);
+    add(in + "out.weight", {w, channels}, {1, mine}, Start::Normal, narrow());
+  }
+
+  const Shape& shape_;
+  const Part& part_;
+  std::string unit_ = "root";
+  std::vector<ParameterInfo> all_;
+};
+
+}  // namespace
+
+std::vector<ParameterInfo> parameters(const Shape& shape, const Part& part) { return Listing(shape, part).run(); }
 
 void initialise(const ParameterInfo& info, std::uint64_t seed, std::int64_t first, std::int64_t last,
                 sinew::DType dtype, sinew::Buffer into) {

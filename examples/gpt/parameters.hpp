@@ -15,10 +15,16 @@ namespace gpt {
 
 /// A parameter of the model. Row-major; of a linear layer [outputs, inputs].
 struct ParameterInfo {
-  enum class Start : std::uint8_t { Zeros, Ones, Normal };
+  enum class Start : std::uint8_t {
+    Zeros,
+    Ones,
+    Normal,
+    Rates,  ///< of a scan: log(1 + n) of state n, the last dimension
+    Steps,  ///< of a scan: whose softplus is log-uniform from 0.001 to 0.1
+  };
 
   std::string path;
-  std::vector<std::int64_t> shape;  ///< of the whole; queries, keys and values are a dimension of their own
+  std::vector<std::int64_t> shape;  ///< of the whole; keys and values are a dimension of their own
   sinew::parallel::Box box;         ///< what this rank has of it
   std::string unit;                 ///< "root": what the first and the last layer share; "blocks.3"
   std::int32_t uses = 1;            ///< how often a backward pass reports its gradient
@@ -32,26 +38,37 @@ struct ParameterInfo {
 
 /// Where a parameter is in the list that parameters() gives.
 enum RootParameter : std::int32_t { kTokens, kPositions, kFinalWeight, kFinalBias, kRootParameters };
-enum BlockParameter : std::int32_t {
-  kNorm1Weight,
-  kNorm1Bias,
-  kQkvWeight,
-  kQkvBias,
+/// Of what mixes positions, from BlockParameters::mixer on.
+enum AttentionParameter : std::int32_t {
+  kQueriesWeight,
+  kQueriesBias,
+  kKeysValuesWeight,
+  kKeysValuesBias,
   kOutWeight,
   kOutBias,
-  kNorm2Weight,
-  kNorm2Bias,
-  kUpWeight,
-  kUpBias,
-  kDownWeight,
-  kDownBias,
-  kBlockParameters
+  kAttentionParameters
 };
-constexpr std::int32_t of_block(int block, BlockParameter p) noexcept {
-  return kRootParameters + block * kBlockParameters + p;
-}
+/// Of a selective scan, in a mixer's place.
+enum ScanParameter : std::int32_t {
+  kScanInWeight,
+  kScanTapsWeight,
+  kScanTapsBias,
+  kScanDynamicsWeight,
+  kScanStepWeight,
+  kScanStepBias,
+  kScanRates,
+  kScanSkip,
+  kScanOutWeight,
+  kScanParameters
+};
+/// Of a block: of pairs the first, which is the weight; the bias follows.
+struct BlockParameters {
+  std::int32_t norm1, mixer, norm2, up, down, end;
+};
+BlockParameters block_parameters(const Shape& shape, int block) noexcept;
 
-/// Token embeddings (also the head), positions, final norm; then of each block its twelve.
+/// Token embeddings (also the head), positions, final norm; then of each block a norm, what mixes positions, another
+/// norm, and the MLP.
 /// Source: Radford et al., Language models are unsupervised multitask learners (GPT-2), initial values as there.
 std::vector<ParameterInfo> parameters(const Shape& shape, const Part& part = {});
 

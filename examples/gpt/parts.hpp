@@ -1,19 +1,27 @@
 #pragma once
 
+#include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/head_cut.hpp>
 
 #include "shape.hpp"
 
 namespace gpt {
 
-/// What one rank of a tensor-parallel group has of a model: heads of attention, the MLP's inner elements, rows of the
-/// vocabulary; each as even as can be.
+/// What one rank has of a model and its sequences. Of a tensor-parallel group: heads of attention, the MLP's inner
+/// elements, channels of a scan, rows of the vocabulary, each as even as can be. Of a context-parallel one: positions.
 struct Part {
   int rank = 0, ranks = 1;
   bool sequence_parallel = false;  ///< between layers it has a part of the rows, too
+  bool decomposed = false;         ///< sinew::parallel::LinearShape::decomposed
+  int context_rank = 0, context_ranks = 1;
+  int head_sharers = 1;  ///< of the latter
 
   sinew::parallel::Rows of(std::int64_t extent) const noexcept {
     return sinew::parallel::rows_of({}, rank, ranks, extent);
+  }
+  sinew::parallel::HeadCut heads(const Shape& shape) const {
+    return sinew::parallel::cut_heads(shape.heads, shape.shared_heads(), rank, ranks);
   }
   /// Elements of an activation that its heads make.
   sinew::parallel::Rows mixed(const Shape& shape) const noexcept {
@@ -21,10 +29,14 @@ struct Part {
     return {heads.first * shape.head_width(), heads.last * shape.head_width()};
   }
   sinew::parallel::Rows bent(const Shape& shape) const noexcept { return of(4 * std::int64_t{shape.width}); }
+  sinew::parallel::Rows channels(const Shape& shape) const noexcept { return of(shape.channels()); }
   sinew::parallel::Rows vocabulary() const noexcept { return of(kVocabulary); }
   /// Rows that it has between layers, of so many.
   sinew::parallel::Rows rows(std::int64_t all) const noexcept {
     return sequence_parallel ? of(all) : sinew::parallel::Rows{0, all};
+  }
+  sinew::parallel::SequenceCut positions(const Shape& shape) const {
+    return sinew::parallel::SequenceCut::zig_zag(shape.context, context_ranks);
   }
 };
 

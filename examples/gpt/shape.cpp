@@ -36,6 +36,17 @@ void require_shape(const Shape& shape) {
   if (wrong.empty() && shape.width % shape.heads != 0)
     wrong.push_back(fmt::format("heads {} do not divide width {}, expected heads {}", shape.heads, shape.width,
                                 nearest_divisor(shape.width, shape.heads)));
+  if (wrong.empty() &&
+      (shape.shared_heads() < 1 || shape.key_value_heads < 0 || shape.heads % shape.shared_heads() != 0))
+    wrong.push_back(fmt::format("key-value heads {} do not divide heads {}, expected {}", shape.key_value_heads,
+                                shape.heads, nearest_divisor(shape.heads, shape.key_value_heads)));
+  if (shape.mamba_every < 0) wrong.push_back(fmt::format("mamba {}, expected 0 or more", shape.mamba_every));
+  if (!(shape.dropout >= 0 && shape.dropout < 1))
+    wrong.push_back(fmt::format("dropout {}, expected 0 to below 1", shape.dropout));
+  if (shape.document_end < -1 || shape.document_end >= kVocabulary)
+    wrong.push_back(fmt::format("document end {}, expected a byte, 0 to {}", shape.document_end, kVocabulary - 1));
+  if (shape.document_end >= 0 && shape.mamba_every > 0)
+    wrong.push_back("documents that end, and blocks whose scan goes on over their ends: expected one of them");
   if (!wrong.empty())
     throw sinew::Error(sinew::Code::InvalidArgument, fmt::format("model: {}", fmt::join(wrong, "; ")));
 }

@@ -1,18 +1,33 @@
 #pragma once
 
+#include <cstdint>
+
 namespace gpt {
 
-/// What a model is: a GPT-2 over bytes. Its tokens are the 256 values of a byte.
+/// What a model is: a GPT-2 over bytes, whose tokens are the 256 values of a byte; some of its blocks may have a
+/// selective scan (Mamba) in the place of attention.
 struct Shape {
   int layers = 4;
   int heads = 4;
-  int width = 128;   ///< elements of an activation; heads divide it
-  int context = 64;  ///< bytes of a sequence
+  int width = 128;          ///< elements of an activation; heads divide it
+  int context = 64;         ///< bytes of a sequence
+  int key_value_heads = 0;  ///< that query heads share; 0: each has its own
+  int mamba_every = 0;      ///< 2: every second block has a scan, 1: all, 0: none
+  double dropout = 0;       ///< of what a block adds to the residual stream
+  /// A byte that ends a document: attention does not look across it, and what follows it is not predicted. -1: a
+  /// sequence is one document.
+  int document_end = -1;
 
   int head_width() const noexcept { return width / heads; }
+  int shared_heads() const noexcept { return key_value_heads > 0 ? key_value_heads : heads; }
+  /// Of a scan: twice the width; what its step sizes are made of.
+  std::int64_t channels() const noexcept { return 2 * std::int64_t{width}; }
+  std::int64_t step_rank() const noexcept { return (width + 15) / 16; }
+  bool has_scan(int block) const noexcept { return mamba_every > 0 && block % mamba_every == mamba_every - 1; }
 };
 
 inline constexpr int kVocabulary = 256;
+inline constexpr std::int64_t kScanStates = 16, kScanTaps = 4;  // as Mamba has them
 
 /// Errors: InvalidArgument that lists everything that is wrong, with the nearest number of heads where they do not fit.
 void require_shape(const Shape& shape);

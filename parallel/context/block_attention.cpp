@@ -10,36 +10,53 @@
 
 namespace sinew::parallel {
 
+void require_heads(const AttentionHeads& h) {
+  const bool counts = h.heads >= 0 && h.key_value_heads >= 0 && h.head_width >= 1 && h.each >= 0 && h.first >= 0;
+  const bool even = counts && (h.heads == 0 || (h.key_value_heads > 0 && h.heads % h.key_value_heads == 0));
+  const bool fits =
+      h.each == 0 ? even && h.first == 0 : counts && (h.heads == 0 || h.key_value_of(h.heads - 1) < h.key_value_heads);
+  if (!fits)
+    throw Error(Code::InvalidArgument,
+                fmt::format("attention: {} heads, {} of keys and values, of {} elements: expected a multiple of these, "
+                            "of 1 or more elements",
+                            h.heads, h.key_value_heads, h.head_width));
+}
+
 template <class T>
-BlockAttention<T>::BlockAttention(Blas& blas, const AttentionHeads& heads, bool causal)
+BlockAttention<T>::BlockAttention(Blas& blas, const AttentionHeads& heads)
     : blas_(&blas),
       heads_(heads),
-      causal_(causal),
       scale_(1 / std::sqrt(static_cast<T>(heads.head_width))),
       scores_(kTile * kTile),
       slopes_(kTile * kTile) {
-  if (heads.heads < 0 || heads.key_value_heads < 1 || heads.head_width < 1 || heads.heads % heads.key_value_heads != 0)
-    throw Error(
-        Code::InvalidArgument,
-        fmt::format("attention: {} heads, {} of keys and values, of {} elements: expected a multiple of these, of "
-                    "1 or more elements",
-                    heads.heads, heads.key_value_heads, heads.head_width));
+  require_heads(heads);
 }
 
 template <class T>
 template <class F>
-void BlockAttention<T>::for_each_tile(const Tokens<const T>& queries, const Tokens<const T>& keys, const F& f) {
+void BlockAttention<T>::for_each_tile(const AttentionMask& mask, const Tokens<const T>& queries,
+                                      const Tokens<const T>& keys, const F& f) {
   for (std::int64_t q = 0; q < queries.count; q += kTile) {
     const std::int64_t rows = std::min(kTile, queries.count - q);
+    // What the first and the last of them see ascends.
+    const std::int64_t from = mask.seen(queries.first + q).first, to = mask.seen(queries.first + q + rows - 1).last;
     for (std::int64_t k = 0; k < keys.count; k += kTile) {
-      if (causal_ && keys.first + k > queries.first + q + rows - 1) break;
-      f(q, rows, k, std::min(kTile, keys.count - k));
+      const std::int64_t columns = std::min(kTile, keys.count - k), first = keys.first + k;
+      if (first >= to || first + columns <= from) continue;
+      seen_.clear();
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const Rows all = mask.seen(queries.first + q + i);
+        seen_.push_back({std::clamp<std::int64_t>(all.first - first, 0, columns),
+                         std::clamp<std::int64_t>(all.last - first, 0, columns)});
+      }
+      f(q, rows, k, columns);
     }
   }
 }
 
 template <class T>
 void BlockAttention<T>::score(const Tokens<const T>& queries, const Tokens<const T>& keys, int head) {
+  constexpr T kHidden = -std::numeric_limits<T>::infinity();
   const int m = as_int(queries.count), n = as_int(keys.count);
   blas_->multiply({.b_transposed = true,
                    .m = m,
@@ -48,11 +65,12 @@ void BlockAttention<T>::score(const Tokens<const T>& queries, const Tokens<const
                    .la = as_int(queries.stride),
                    .lb = as_int(keys.stride),
                    .lc = n},
-                  scale_, of_head(queries, head), of_head(keys, shared_head(head)), T{0}, scores_.data());
-  if (!causal_ || keys.first + n - 1 <= queries.first) return;
+                  scale_, of_head(queries, head), of_head(keys, heads_.key_value_of(head)), T{0}, scores_.data());
   for (std::int64_t i = 0; i < m; ++i) {
-    const std::int64_t seen = std::clamp<std::int64_t>(queries.first + i - keys.first + 1, 0, n);
-    std::fill(scores_.data() + i * n + seen, scores_.data() + (i + 1) * n, -std::numeric_limits<T>::infinity());
+    const Rows& seen = seen_[static_cast<std::size_t>(i)];
+    T* row = scores_.data() + i * n;
+    std::fill(row, row + seen.first, kHidden);
+    std::fill(row + std::max(seen.first, seen.last), row + n, kHidden);
   }
 }
 
@@ -90,14 +108,14 @@ void BlockAttention<T>::merge(const Tokens<const T>& queries, const Tokens<const
                    .la = as_int(n),
                    .lb = as_int(values.stride),
                    .lc = as_int(width)},
-                  T{1}, scores_.data(), of_head(values, shared_head(head)), T{1},
+                  T{1}, scores_.data(), of_head(values, heads_.key_value_of(head)), T{1},
                   out + std::int64_t{head} * heads_.head_width);
 }
 
 template <class T>
-void BlockAttention<T>::forward(const Tokens<const T>& queries, const Tokens<const T>& keys,
+void BlockAttention<T>::forward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                                 const Tokens<const T>& values, T* out, T* lse) {
-  for_each_tile(queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
+  for_each_tile(mask, queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
     const Tokens<const T> some = queries.part(q, rows), seen = keys.part(k, columns);
     for (int head = 0; head < heads_.heads; ++head) {
       score(some, seen, head);
@@ -108,48 +126,52 @@ void BlockAttention<T>::forward(const Tokens<const T>& queries, const Tokens<con
 }
 
 template <class T>
-void BlockAttention<T>::backward(const Tokens<const T>& queries, const Tokens<const T>& keys,
+void BlockAttention<T>::weigh(std::int64_t rows, std::int64_t columns, const T* lse) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T all = lse[i * heads_.heads];
+    T* row = scores_.data() + i * columns;
+    const bool sees = all != -std::numeric_limits<T>::infinity();
+    for (std::int64_t j = 0; j < columns; ++j) row[j] = sees ? std::exp(row[j] - all) : T{0};
+  }
+}
+
+template <class T>
+void BlockAttention<T>::slope(std::int64_t rows, std::int64_t columns, const T* along) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T mean = along[i * heads_.heads];
+    for (std::int64_t j = i * columns; j < (i + 1) * columns; ++j) {
+      T& slope = slopes_[static_cast<std::size_t>(j)];
+      const T weight = scores_[static_cast<std::size_t>(j)];
+      slope = weight == T{0} ? T{0} : weight * (slope - mean);  // what the mask hides has none
+    }
+  }
+}
+
+template <class T>
+void BlockAttention<T>::backward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                                  const Tokens<const T>& values, const T* dout, const T* lse, const T* along,
-                                 T* dqueries, const Tokens<T>& dkeys, const Tokens<T>& dvalues) {
+                                 const Tokens<T>& dqueries, const Tokens<T>& dkeys, const Tokens<T>& dvalues) {
   const int w = heads_.head_width, width = as_int(heads_.width());
-  for_each_tile(queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
+  const int lq = as_int(queries.stride), lk = as_int(keys.stride), lv = as_int(values.stride);
+  for_each_tile(mask, queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
     const Tokens<const T> some = queries.part(q, rows), seen = keys.part(k, columns);
     const int m = as_int(rows), n = as_int(columns);
     for (int head = 0; head < heads_.heads; ++head) {
-      const std::int64_t mine = q * width + std::int64_t{head} * w;
-      const std::int64_t shared = std::int64_t{shared_head(head)} * w;
-      T* to_keys = dkeys.data + k * dkeys.stride + shared;
-      T* to_values = dvalues.data + k * dvalues.stride + shared;
+      const T* of_out = dout + q * width + std::int64_t{head} * w;
+      const std::int64_t shared = std::int64_t{heads_.key_value_of(head)} * w, number = q * heads_.heads + head;
       score(some, seen, head);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const T all = lse[(q + i) * heads_.heads + head];
-        T* row = scores_.data() + i * columns;
-        const bool sees = all != -std::numeric_limits<T>::infinity();
-        for (std::int64_t j = 0; j < columns; ++j) row[j] = sees ? std::exp(row[j] - all) : T{0};
-      }
+      weigh(rows, columns, lse + number);
       blas_->multiply(
           {.a_transposed = true, .m = n, .n = w, .k = m, .la = n, .lb = width, .lc = as_int(dvalues.stride)}, T{1},
-          scores_.data(), dout + mine, T{1}, to_values);
-      blas_->multiply({.b_transposed = true, .m = m, .n = n, .k = w, .la = width, .lb = as_int(values.stride), .lc = n},
-                      T{1}, dout + mine, values.data + k * values.stride + shared, T{0}, slopes_.data());
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const T mean = along[(q + i) * heads_.heads + head];
-        for (std::int64_t j = 0; j < columns; ++j) {
-          T& slope = slopes_[static_cast<std::size_t>(i * columns + j)];
-          const T weight = scores_[static_cast<std::size_t>(i * columns + j)];
-          slope = weight == T{0} ? T{0} : weight * (slope - mean);  // what the mask hides has none
-        }
-      }
-      blas_->multiply({.m = m, .n = w, .k = n, .la = n, .lb = as_int(keys.stride), .lc = width}, scale_, slopes_.data(),
-                      of_head(seen, shared_head(head)), T{1}, dqueries + mine);
-      blas_->multiply({.a_transposed = true,
-                       .m = n,
-                       .n = w,
-                       .k = m,
-                       .la = n,
-                       .lb = as_int(queries.stride),
-                       .lc = as_int(dkeys.stride)},
-                      scale_, slopes_.data(), of_head(some, head), T{1}, to_keys);
+          scores_.data(), of_out, T{1}, dvalues.data + k * dvalues.stride + shared);
+      blas_->multiply({.b_transposed = true, .m = m, .n = n, .k = w, .la = width, .lb = lv, .lc = n}, T{1}, of_out,
+                      values.data + k * values.stride + shared, T{0}, slopes_.data());
+      slope(rows, columns, along + number);
+      blas_->multiply({.m = m, .n = w, .k = n, .la = n, .lb = lk, .lc = as_int(dqueries.stride)}, scale_,
+                      slopes_.data(), seen.data + shared, T{1},
+                      dqueries.data + q * dqueries.stride + std::int64_t{head} * w);
+      blas_->multiply({.a_transposed = true, .m = n, .n = w, .k = m, .la = n, .lb = lq, .lc = as_int(dkeys.stride)},
+                      scale_, slopes_.data(), of_head(some, head), T{1}, dkeys.data + k * dkeys.stride + shared);
     }
     pairs_ += rows * columns;
   });

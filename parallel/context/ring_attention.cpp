@@ -10,69 +10,117 @@
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
+namespace {
+
+/// Rows of `width` elements, from one stride to another.
+template <class T>
+void copy_rows(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t width, T* to,
+               std::int64_t to_stride) {
+  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, width, to + r * to_stride);
+}
+template <class T>
+void zero_rows(T* of, std::int64_t stride, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(of + r * stride, width, T{0});
+}
+
+}  // namespace
 
 template <class T>
 RingAttention<T>::RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
-                                bool causal)
+                                std::int64_t sequences)
     : group_(&group),
       cut_(std::move(cut)),
+      sequences_(sequences),
       rank_(GroupPlace(group).rank),
       ranks_(GroupPlace(group).ranks),
-      block_(blas, heads, causal) {
+      block_(blas, heads) {
   if (cut_.ranks() != ranks_)
     throw Error(Code::InvalidArgument,
                 fmt::format("ring attention: a sequence cut for {} ranks, expected {}, those of the group",
                             cut_.ranks(), ranks_));
-  const auto most = static_cast<std::size_t>(2 * cut_.most_tokens() * heads.key_value_width());
-  now_.resize(most);
-  next_.resize(ranks_ > 1 ? most : 0);
+  along_.resize(static_cast<std::size_t>(tokens() * heads.heads));
+  const std::size_t travels = (room_for(heads, cut_, rank_, sequences) - along_.size()) / 4;
+  for (std::vector<T>* of : {&now_, &next_, &gradients_, &next_gradients_}) of->resize(travels);
 }
 
 template <class T>
-void RingAttention<T>::pack(const T* keys, const T* values) {
-  const std::int64_t each = elements(rank_) / 2;
-  std::copy_n(keys, each, now_.data());
-  std::copy_n(values, each, now_.data() + each);
+std::size_t RingAttention<T>::room_for(const AttentionHeads& heads, const SequenceCut& cut, int rank,
+                                       std::int64_t sequences) noexcept {
+  const std::int64_t along = sequences * cut.tokens(rank) * heads.heads;
+  const std::int64_t travels = cut.ranks() == 1 ? 0 : 2 * sequences * cut.most_tokens() * heads.key_value_width();
+  return static_cast<std::size_t>(along + 4 * travels);
+}
+
+template <class T>
+void RingAttention<T>::require(std::span<const AttentionMask> masks) const {
+  if (masks.size() == 1 || std::ssize(masks) == sequences_) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("ring attention: {} masks for {} sequences, expected one for all or one for each",
+                          masks.size(), sequences_));
+}
+
+template <class T>
+void RingAttention<T>::pack(const Projections<const T>& in) {
+  if (ranks_ == 1) return;
+  const std::int64_t shared = block_.heads().key_value_width();
+  copy_rows(in.keys, in.key_value_stride, tokens(), shared, now_.data(), shared);
+  copy_rows(in.values, in.key_value_stride, tokens(), shared, now_.data() + half(rank_), shared);
+}
+
+template <class T>
+template <class U>
+Projections<U> RingAttention<T>::travelling(U* all, int owner, const Projections<U>& own) const noexcept {
+  if (ranks_ == 1) return own;
+  return {nullptr, all, all + half(owner), 0, block_.heads().key_value_width()};
 }
 
 template <class T>
 Work RingAttention<T>::pass_on(int step, std::vector<T>& from, std::vector<T>& to) {
   const int up = (rank_ + 1) % ranks_, down = (rank_ + ranks_ - 1) % ranks_;
-  const ConstBuffer out = elements_of<T>(static_cast<const T*>(from.data()), elements(owner(step)));
+  const ConstBuffer out = elements_of<T>(static_cast<const T*>(from.data()), 2 * half(owner(step)));
   sent_ += out.bytes;
-  return group_->sendrecv(out, up, elements_of(to.data(), elements(owner(step + 1))), down);
+  return group_->sendrecv(out, up, elements_of(to.data(), 2 * half(owner(step + 1))), down);
 }
 
 template <class T>
 template <class F>
-void RingAttention<T>::for_each_piece(const T* queries, int owner, const F& f) {
-  const std::int64_t width = block_.heads().width(), shared = block_.heads().key_value_width();
-  const std::int64_t theirs = cut_.tokens(owner);
-  std::int64_t q = 0;
-  for (const Rows& mine : cut_.pieces(rank_)) {
-    const Tokens<const T> some{queries + q * width, mine.count(), width, mine.first};
-    std::int64_t k = 0;
-    for (const Rows& piece : cut_.pieces(owner)) {
-      const Tokens<const T> keys{now_.data() + k * shared, piece.count(), shared, piece.first};
-      const Tokens<const T> values{now_.data() + (theirs + k) * shared, piece.count(), shared, piece.first};
-      f(some, keys, values, q, k);
-      k += piece.count();
+void RingAttention<T>::for_each_meeting(std::span<const AttentionMask> masks, const Projections<const T>& in, int owner,
+                                        const F& f) {
+  const Projections<const T> here = travelling<const T>(now_.data(), owner, in);
+  const std::int64_t stride = here.key_value_stride;
+  for (std::int64_t s = 0; s < sequences_; ++s) {
+    const AttentionMask& mask = masks[masks.size() == 1 ? 0 : static_cast<std::size_t>(s)];
+    std::int64_t q = s * cut_.tokens(rank_);
+    for (const Rows& mine : cut_.pieces(rank_)) {
+      const Tokens<const T> some{in.queries + q * in.query_stride, mine.count(), in.query_stride, mine.first};
+      std::int64_t k = s * cut_.tokens(owner);
+      for (const Rows& piece : cut_.pieces(owner)) {
+        f(Meeting{some,
+                  {here.keys + k * stride, piece.count(), stride, piece.first},
+                  {here.values + k * stride, piece.count(), stride, piece.first},
+                  q,
+                  k,
+                  &mask});
+        k += piece.count();
+      }
+      q += mine.count();
     }
-    q += mine.count();
   }
 }
 
 template <class T>
-void RingAttention<T>::forward(const T* queries, const T* keys, const T* values, T* out, T* lse) {
-  const std::int64_t tokens = cut_.tokens(rank_), width = block_.heads().width();
-  std::fill_n(out, tokens * width, T{0});
-  std::fill_n(lse, tokens * block_.heads().heads, -std::numeric_limits<T>::infinity());
-  pack(keys, values);
+void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse) {
+  require(masks);
+  const std::int64_t width = block_.heads().width();
+  const int heads = block_.heads().heads;
+  std::fill_n(out, tokens() * width, T{0});
+  std::fill_n(lse, tokens() * heads, -std::numeric_limits<T>::infinity());
+  pack(in);
   for (int step = 0; step < ranks_; ++step) {
     Work coming;
     if (step + 1 < ranks_) coming = pass_on(step, now_, next_);
-    for_each_piece(queries, owner(step), [&](const auto& some, const auto& k, const auto& v, std::int64_t q, auto) {
-      block_.forward(some, k, v, out + q * width, lse + q * block_.heads().heads);
+    for_each_meeting(masks, in, owner(step), [&](const Meeting& m) {
+      block_.forward(*m.mask, m.queries, m.keys, m.values, out + m.query * width, lse + m.query * heads);
     });
     coming.get();
     if (step + 1 < ranks_) std::swap(now_, next_);
@@ -80,21 +128,29 @@ void RingAttention<T>::forward(const T* queries, const T* keys, const T* values,
 }
 
 template <class T>
-void RingAttention<T>::backward(const T* queries, const T* keys, const T* values, const T* out, const T* lse,
-                                const T* dout, T* dqueries, T* dkeys, T* dvalues) {
-  const std::int64_t tokens = cut_.tokens(rank_), width = block_.heads().width();
-  const std::int64_t shared = block_.heads().key_value_width();
-  const int heads = block_.heads().heads, head_width = block_.heads().head_width;
-  std::vector<T> along(static_cast<std::size_t>(tokens * heads));
-  for (std::int64_t i = 0; i < tokens * heads; ++i) {
+void RingAttention<T>::sum_along(const T* out, const T* dout) {
+  const std::int64_t count = tokens() * block_.heads().heads, width = block_.heads().head_width;
+  for (std::int64_t i = 0; i < count; ++i) {
     T sum{0};
-    for (std::int64_t d = i * head_width; d < (i + 1) * head_width; ++d) sum += dout[d] * out[d];
-    along[static_cast<std::size_t>(i)] = sum;
+    for (std::int64_t d = i * width; d < (i + 1) * width; ++d) sum += dout[d] * out[d];
+    along_[static_cast<std::size_t>(i)] = sum;
   }
-  std::fill_n(dqueries, tokens * width, T{0});
-  pack(keys, values);
-  gradients_.assign(now_.size(), T{0});
-  next_gradients_.resize(now_.size());
+}
+
+template <class T>
+void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out,
+                                const T* lse, const T* dout, const Projections<T>& to) {
+  require(masks);
+  const std::int64_t width = block_.heads().width(), shared = block_.heads().key_value_width();
+  const int heads = block_.heads().heads;
+  sum_along(out, dout);
+  zero_rows(to.queries, to.query_stride, tokens(), width);
+  if (ranks_ == 1) {
+    zero_rows(to.keys, to.key_value_stride, tokens(), shared);
+    zero_rows(to.values, to.key_value_stride, tokens(), shared);
+  }
+  pack(in);
+  std::ranges::fill(gradients_, T{0});
   Work gradients_coming;
   for (int step = 0; step < ranks_; ++step) {
     Work coming;
@@ -102,14 +158,16 @@ void RingAttention<T>::backward(const T* queries, const T* keys, const T* values
     // What ranks before have made of these keys' gradients is awaited only when this rank's share is to be added.
     gradients_coming.get();
     if (step > 0) std::swap(gradients_, next_gradients_);
-    for_each_piece(queries, owner(step),
-                   [&](const auto& some, const auto& k, const auto& v, std::int64_t q, std::int64_t at) {
-                     const Tokens<T> to_keys{gradients_.data() + at * shared, k.count, shared, k.first};
-                     const Tokens<T> to_values{gradients_.data() + (cut_.tokens(owner(step)) + at) * shared, v.count,
-                                               shared, v.first};
-                     block_.backward(some, k, v, dout + q * width, lse + q * heads, along.data() + q * heads,
-                                     dqueries + q * width, to_keys, to_values);
-                   });
+    const Projections<T> sums = travelling<T>(gradients_.data(), owner(step), to);
+    for_each_meeting(masks, in, owner(step), [&](const Meeting& m) {
+      const auto sum = [&](T* of) {
+        return Tokens<T>{of + m.key * sums.key_value_stride, m.keys.count, sums.key_value_stride, m.keys.first};
+      };
+      block_.backward(*m.mask, m.queries, m.keys, m.values, dout + m.query * width, lse + m.query * heads,
+                      along_.data() + m.query * heads,
+                      {to.queries + m.query * to.query_stride, m.queries.count, to.query_stride, m.queries.first},
+                      sum(sums.keys), sum(sums.values));
+    });
     coming.get();
     if (ranks_ > 1) {
       gradients_coming = pass_on(step, gradients_, next_gradients_);
@@ -117,9 +175,9 @@ void RingAttention<T>::backward(const T* queries, const T* keys, const T* values
     }
   }
   gradients_coming.get();
-  const std::vector<T>& mine = ranks_ > 1 ? next_gradients_ : gradients_;
-  std::copy_n(mine.data(), tokens * shared, dkeys);
-  std::copy_n(mine.data() + tokens * shared, tokens * shared, dvalues);
+  if (ranks_ == 1) return;
+  copy_rows<T>(next_gradients_.data(), shared, tokens(), shared, to.keys, to.key_value_stride);
+  copy_rows<T>(next_gradients_.data() + half(rank_), shared, tokens(), shared, to.values, to.key_value_stride);
 }
 
 template class RingAttention<float>;

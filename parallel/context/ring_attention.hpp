@@ -1,63 +1,86 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
+#include <sinew/parallel/context/projections.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 
 namespace sinew::parallel {
 
-/// Attention over a sequence that the ranks of a group share: each keeps its queries, keys and values go round the
+/// Attention over sequences that the ranks of a group share: each keeps its queries, keys and values go round the
 /// ring, those of the next step on their way while the present ones are computed with. Backward their gradients go
 /// with them.
-/// Shape:    of this rank's tokens in the order of its pieces, contiguous: queries, out, dout, dqueries
-///           [tokens, heads * head_width]; keys, values and their gradients [tokens, key_value_heads * head_width];
-///           lse [tokens, heads].
+/// Shape:    of this rank's tokens of each sequence in the order of its pieces: projections as there; out, dout
+///           [sequences, tokens, heads * head_width]; lse [sequences, tokens, heads].
 /// Thread:   the World's. Lifetime: ends before communicator and blas.
-/// Errors:   InvalidArgument for a cut of another number of ranks; as sendrecv.
-/// Cost:     room for the keys and values of two ranks, backward for their gradients, too; a rank sends P - 1 times the
-///           keys and values of one, backward P - 1 times these and P times their gradients. Work: SequenceCut::pairs,
-///           in tiles.
+/// Errors:   InvalidArgument for a cut of another number of ranks, for masks that are neither one nor one a sequence;
+///           as sendrecv.
+/// Cost:     room for the keys and values of two ranks and for their gradients, none in a group of one; a rank sends
+///           P - 1 times the keys and values of one, backward P - 1 times these and P times their gradients. Work:
+///           SequenceCut::pairs, in tiles.
 /// Source:   Liu et al., arXiv 2310.01889.
 template <class T>
 class SINEW_API RingAttention {
  public:
-  RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut, bool causal);
+  RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
+                std::int64_t sequences = 1);
 
-  void forward(const T* queries, const T* keys, const T* values, T* out, T* lse);
-  /// Adds to nothing: dqueries, dkeys and dvalues are written.
-  void backward(const T* queries, const T* keys, const T* values, const T* out, const T* lse, const T* dout,
-                T* dqueries, T* dkeys, T* dvalues);
+  /// masks: of each sequence, or one for all.
+  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse);
+  /// Adds to nothing: all of `to` is written.
+  void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
+                const T* dout, const Projections<T>& to);
 
   /// Since it was made, of this rank.
   std::int64_t computed_pairs() const noexcept { return block_.computed_pairs(); }
   std::size_t sent_bytes() const noexcept { return sent_; }
-  /// Held between calls.
-  std::size_t held_bytes() const noexcept {
-    return (now_.size() + next_.size() + gradients_.size() + next_gradients_.size()) * sizeof(T);
-  }
+  /// Held between calls: room_for() elements.
+  std::size_t held_bytes() const noexcept { return (4 * now_.size() + along_.size()) * sizeof(T); }
+  static std::size_t room_for(const AttentionHeads& heads, const SequenceCut& cut, int rank,
+                              std::int64_t sequences) noexcept;
+  const AttentionHeads& heads() const noexcept { return block_.heads(); }
+  /// Of this rank, all sequences.
+  std::int64_t tokens() const noexcept { return sequences_ * cut_.tokens(rank_); }
 
  private:
-  std::int64_t elements(int rank) const noexcept { return 2 * cut_.tokens(rank) * block_.heads().key_value_width(); }
+  /// Where a piece of queries and one of keys meet.
+  struct Meeting {
+    Tokens<const T> queries, keys, values;
+    std::int64_t query, key;  // number of their first token among those of a rank
+    const AttentionMask* mask;
+  };
+
+  std::int64_t half(int rank) const noexcept {
+    return sequences_ * cut_.tokens(rank) * block_.heads().key_value_width();
+  }
   /// Whose keys and values are here at a step.
   int owner(int step) const noexcept { return (rank_ - step % ranks_ + ranks_) % ranks_; }
-  void pack(const T* keys, const T* values);
+  void require(std::span<const AttentionMask> masks) const;
+  void pack(const Projections<const T>& in);
+  /// Keys and values, or gradients, of a rank in what goes round; in a group of one in `own`, where they are.
+  template <class U>
+  Projections<U> travelling(U* all, int owner, const Projections<U>& own) const noexcept;
+  void sum_along(const T* out, const T* dout);
   /// Sends `from`, of `owner(step)`, on and takes that of owner(step + 1) into `to`.
   Work pass_on(int step, std::vector<T>& from, std::vector<T>& to);
-  /// f(queries of a piece, keys, values of a piece, tokens before these of each).
+  /// f(Meeting) of each piece of this rank and each of the owner.
   template <class F>
-  void for_each_piece(const T* queries, int owner, const F& f);
+  void for_each_meeting(std::span<const AttentionMask> masks, const Projections<const T>& in, int owner, const F& f);
 
   Communicator* group_;
   SequenceCut cut_;
+  std::int64_t sequences_;
   int rank_, ranks_;
   BlockAttention<T> block_;
-  std::vector<T> now_, next_;                  // keys, then values
+  std::vector<T> now_, next_;                  // keys, then values; in a group of one empty
   std::vector<T> gradients_, next_gradients_;  // of these
+  std::vector<T> along_;                       // BlockAttention::backward
   std::size_t sent_ = 0;
 };
 

@@ -14,8 +14,9 @@ void require(std::int64_t length, int ranks) {
                 fmt::format("sequence of {} positions on {} ranks: expected 0 or more on 1 or more", length, ranks));
 }
 
-/// Those that have positions; neighbours are one piece.
-std::vector<Rows> joined(const std::vector<Rows>& pieces) {
+/// In ascending order, those that have positions; neighbours are one piece.
+std::vector<Rows> joined_pieces(std::vector<Rows> pieces) {
+  std::ranges::sort(pieces, {}, &Rows::first);
   std::vector<Rows> all;
   for (const Rows& piece : pieces) {
     if (piece.count() == 0) continue;
@@ -28,21 +29,68 @@ std::vector<Rows> joined(const std::vector<Rows>& pieces) {
   return all;
 }
 
+/// Deals what does not divide to ranks in turn, one position to each.
+class Dealer {
+ public:
+  explicit Dealer(int ranks) : ranks_(ranks) {}
+
+  /// Lengths of the 2 P pieces of a document.
+  std::vector<std::int64_t> zig_zag(std::int64_t length) {
+    const auto pieces = static_cast<std::size_t>(2 * ranks_);
+    std::vector<std::int64_t> lengths(pieces, length / (2 * ranks_));
+    std::vector<bool> has_one(static_cast<std::size_t>(ranks_), false);
+    for (std::int64_t rest = length % (2 * ranks_); rest > 0; --rest) {
+      const auto rank = static_cast<std::size_t>(next_);
+      ++lengths[has_one[rank] ? pieces - 1 - rank : rank];
+      has_one[rank] = true;
+      next_ = (next_ + 1) % ranks_;
+    }
+    return lengths;
+  }
+
+ private:
+  int ranks_, next_ = 0;
+};
+
 }  // namespace
 
 SequenceCut SequenceCut::contiguous(std::int64_t length, int ranks) {
   require(length, ranks);
   std::vector<std::vector<Rows>> pieces;
-  for (int r = 0; r < ranks; ++r) pieces.push_back(joined({rows_of({}, r, ranks, length)}));
+  for (int r = 0; r < ranks; ++r) pieces.push_back(joined_pieces({rows_of({}, r, ranks, length)}));
   return {length, std::move(pieces)};
 }
 
-SequenceCut SequenceCut::zig_zag(std::int64_t length, int ranks) {
-  require(length, ranks);
-  std::vector<std::vector<Rows>> pieces;
-  for (int r = 0; r < ranks; ++r)
-    pieces.push_back(joined({rows_of({}, r, 2 * ranks, length), rows_of({}, 2 * ranks - 1 - r, 2 * ranks, length)}));
-  return {length, std::move(pieces)};
+SequenceCut SequenceCut::zig_zag(std::int64_t length, int ranks) { return zig_zag(std::vector{length}, ranks); }
+
+SequenceCut SequenceCut::zig_zag(const std::vector<std::int64_t>& documents, int ranks) {
+  std::vector<std::vector<Rows>> pieces(static_cast<std::size_t>(std::max(ranks, 0)));
+  Dealer dealer(ranks);
+  std::int64_t at = 0;
+  for (const std::int64_t length : documents) {
+    require(length, ranks);
+    const std::vector<std::int64_t> lengths = dealer.zig_zag(length);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      pieces[std::min(i, lengths.size() - 1 - i)].push_back({at, at + lengths[i]});
+      at += lengths[i];
+    }
+  }
+  require(at, ranks);
+  for (std::vector<Rows>& of_rank : pieces) of_rank = joined_pieces(std::move(of_rank));
+  return {at, std::move(pieces)};
+}
+
+SequenceCut SequenceCut::joined(int each) const {
+  if (each < 1 || ranks() % each != 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("sequence on {} ranks, joined by {}: expected a divisor of {}", ranks(), each, ranks()));
+  std::vector<std::vector<Rows>> pieces(static_cast<std::size_t>(ranks() / each));
+  for (int r = 0; r < ranks(); ++r) {
+    std::vector<Rows>& to = pieces[static_cast<std::size_t>(r / each)];
+    to.insert(to.end(), this->pieces(r).begin(), this->pieces(r).end());
+  }
+  for (std::vector<Rows>& of_rank : pieces) of_rank = joined_pieces(std::move(of_rank));
+  return {length_, std::move(pieces)};
 }
 
 std::int64_t SequenceCut::tokens(int rank) const noexcept {
@@ -65,11 +113,9 @@ std::vector<std::int64_t> SequenceCut::positions(int rank) const {
   return all;
 }
 
-std::int64_t SequenceCut::pairs(int rank, bool causal) const noexcept {
-  if (!causal) return tokens(rank) * length_;
+std::int64_t SequenceCut::pairs(int rank, const AttentionMask& mask) const noexcept {
   std::int64_t sum = 0;
-  for (const Rows& piece : pieces_[static_cast<std::size_t>(rank)])
-    sum += (piece.first + 1 + piece.last) * piece.count() / 2;  // position p sees p + 1
+  for (const Rows& piece : pieces_[static_cast<std::size_t>(rank)]) sum += mask.pairs(piece, length_);
   return sum;
 }
 

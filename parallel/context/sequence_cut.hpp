@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -18,6 +20,13 @@ class SINEW_API SequenceCut {
   /// Errors: InvalidArgument for a negative length or less than one rank.
   static SequenceCut contiguous(std::int64_t length, int ranks);
   static SequenceCut zig_zag(std::int64_t length, int ranks);
+  /// Packed documents, one behind the other, each cut in zig-zag: work stays equal however long they are. What does not
+  /// divide goes to the ranks in turn, from document to document.
+  static SequenceCut zig_zag(const std::vector<std::int64_t>& documents, int ranks);
+
+  /// What ranks r * each to (r + 1) * each - 1 have together is what rank r has.
+  /// Errors: InvalidArgument where `each` does not divide the ranks.
+  SequenceCut joined(int each) const;
 
   int ranks() const noexcept { return static_cast<int>(pieces_.size()); }
   std::int64_t length() const noexcept { return length_; }
@@ -28,7 +37,7 @@ class SINEW_API SequenceCut {
   /// The global position of each token of a rank.
   std::vector<std::int64_t> positions(int rank) const;
   /// Pairs of a query of `rank` and a key that it sees: what attention computes there.
-  std::int64_t pairs(int rank, bool causal) const noexcept;
+  std::int64_t pairs(int rank, const AttentionMask& mask) const noexcept;
 
  private:
   SequenceCut(std::int64_t length, std::vector<std::vector<Rows>> pieces)

@@ -4,18 +4,24 @@
 namespace sinew::parallel {
 
 DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine) {
-  Factorisation shape = Layout(ranks, config.layout).dense();
-  const std::string row = row_name(config);
-  std::vector<std::string> axes{"cp-dp"};
+  const Layout layout(ranks, config.layout);
+  const bool two_levels = layout.levels() > 1;
+  Factorisation shape = two_levels ? layout.by_level() : layout.dense();
+  const std::string row = row_name(config), context = two_levels ? "cp0-cp1" : "cp";
+  std::vector<std::string> axes{context + "-dp"};
   std::string all = axes.front(), samples = "dp";
   if (row == "hsdp") {
     shape = shape.split("dp", {{"shard", data_ranks(ranks, config) / config.replicas}, {"replica", config.replicas}});
-    axes = {"cp-shard", "replica"};
-    all = "cp-shard-replica";
+    axes = {context + "-shard", "replica"};
+    all = context + "-shard-replica";
     samples = "shard-replica";
   }
   std::vector<std::string> groups = axes;
   groups.emplace_back("tp");
+  const std::string sharers = two_levels ? "cp0" : "", ring = two_levels ? "cp1" : "cp";
+  for (const std::string& group : {sharers, ring}) {
+    if (!group.empty()) groups.push_back(group);
+  }
   if (axes.size() > 1) groups.push_back(all);
 
   DataParallelOptions options{};
@@ -28,7 +34,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
 
   std::vector<int> sizes;
   for (const std::string& axis : axes) sizes.push_back(shape.size(axis));
-  return {std::move(shape),    std::move(groups), std::move(all),  std::move(samples),
+  return {std::move(shape),    std::move(groups), std::move(all),  std::move(samples), context, sharers, ring,
           data_row(row, axes), options,           std::move(sizes)};
 }
 

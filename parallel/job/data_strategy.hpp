@@ -18,6 +18,8 @@ struct DataStrategy {
   std::vector<std::string> groups;  ///< of a mesh over all ranks
   std::string ranks;                ///< the group that sums gradients, all its axes together
   std::string samples;              ///< the axes along which ranks see different samples
+  std::string context;              ///< those along which they share a sample
+  std::string head_sharers, ring;   ///< of the latter: ranks that share heads, and their ring; empty: one rank
   DataRow row;
   DataParallelOptions options;  ///< gradients are sums over samples, to be divided by their number
   std::vector<int> sizes;       ///< ranks along each axis of the row

@@ -17,6 +17,9 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   DataStrategy strategy = data_strategy(world.size(), config, engine);
   sum_axes_ = strategy.ranks;
   sample_axes_ = strategy.samples;
+  context_axes_ = strategy.context;
+  head_sharers_ = strategy.head_sharers;
+  ring_ = strategy.ring;
   mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
   data_ = std::make_unique<DataParallel>(
       *mesh_, engine.parameters(config, mesh_->index("tp")), initial, strategy.row,

@@ -36,6 +36,11 @@ class SINEW_API Job {
   Communicator& summing();
   /// The ranks that share layers.
   Communicator& tensor() { return mesh_->along("tp"); }
+  /// The ranks that share samples: those that share heads of them (Ulysses), and the ring of their like.
+  Communicator& head_sharers() { return head_sharers_.empty() ? alone_ : mesh_->along(head_sharers_); }
+  Communicator& ring() { return mesh_->along(ring_); }
+  /// This rank's place among those that share layers and samples.
+  RankPlace place() const { return {mesh_->index("tp"), mesh_->index(context_axes_)}; }
   /// This rank's place among those that see different samples, and their number.
   int sample_index() const { return mesh_->index(sample_axes_); }
   int sample_ranks() const { return mesh_->size(sample_axes_); }
@@ -46,7 +51,8 @@ class SINEW_API Job {
   JobConfig config_;
   std::unique_ptr<Mesh> mesh_;  // data_ keeps its address
   std::unique_ptr<DataParallel> data_;
-  std::string sum_axes_, sample_axes_;
+  Communicator alone_;
+  std::string sum_axes_, sample_axes_, context_axes_, head_sharers_, ring_;
   std::int64_t samples_of_pass_ = 0;
 };
 

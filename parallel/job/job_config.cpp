@@ -21,6 +21,10 @@ std::string row_name(const JobConfig& config) {
   return config.zero == 3 && config.replicas > 1 ? "hsdp" : fmt::format("zero{}", config.zero);
 }
 
+int head_sharers(const JobConfig& config) noexcept {
+  return config.layout.cp_levels.size() > 1 ? config.layout.cp_levels.front() : 1;
+}
+
 std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept {
   const int data = data_ranks(ranks, config);
   return data == 0 || config.micro_batches < 1 ? 0 : config.global_batch / data / config.micro_batches;
@@ -34,8 +38,8 @@ std::string to_string(const JobConfig& config) {
       "parameters {}, gradients {}, outputs {}, recompute {}\n"
       "global batch {}, micro-batches {}\n"
       "determinism {}, seed {}, memory {} B",
-      l.tp, config.sequence_parallel ? " sequence-parallel" : "", l.cp, l.dp, l.pp, l.ep, l.etp, l.order,
-      fmt::join(l.cp_levels, ","), config.zero, config.replicas,
+      l.tp, config.sequence_parallel ? config.decomposed ? " sequence-parallel, decomposed" : " sequence-parallel" : "",
+      l.cp, l.dp, l.pp, l.ep, l.etp, l.order, fmt::join(l.cp_levels, ","), config.zero, config.replicas,
       config.reshard == Reshard::AfterForward ? "forward" : "backward", config.prefetch_bytes, name_of(config.codec),
       config.error_feedback ? " with feedback" : "", name_of(config.precision.parameter),
       name_of(config.precision.gradient), name_of(config.precision.output), name_of(config.recompute),

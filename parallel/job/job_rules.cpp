@@ -88,6 +88,60 @@ Finding judge_sequence_parallel(const JobRequest& asked) {
   return asked.config.layout.tp > 1 ? "" : fmt::format("sequence-parallel with tp {}", asked.config.layout.tp);
 }
 
+Finding judge_engine_context(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const std::int64_t cp = asked.config.layout.cp, most = asked.engine->most_cp;
+  return cp <= most || cp <= 1 ? "" : fmt::format("cp {}, and a sample has {} part{}", cp, most, most == 1 ? "" : "s");
+}
+
+JobChanges cp_changes(const JobRequest& asked) {
+  JobChanges all;
+  std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
+  std::ranges::sort(sizes, std::greater{});
+  for (const std::int64_t cp : sizes) {
+    if (cp > asked.engine->most_cp) continue;
+    JobChange change{fmt::format("cp {}", cp), asked};
+    change.to.config.layout.cp = static_cast<int>(cp);
+    change.to.config.layout.cp_levels.clear();
+    all.push_back(std::move(change));
+  }
+  return all;
+}
+
+/// Heads that each tensor-parallel rank has at least.
+int least_heads(const JobRequest& asked) {
+  return std::max(asked.engine->most_tp / std::max(asked.config.layout.tp, 1), 1);
+}
+
+Finding judge_context_levels(const JobRequest& asked) {
+  const std::vector<int>& levels = asked.config.layout.cp_levels;
+  if (levels.size() > 2)
+    return fmt::format("cp has {} levels: ranks that share heads, and rings of these", levels.size());
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const int sharers = head_sharers(asked.config), heads = least_heads(asked);
+  return sharers <= heads ? ""
+                          : fmt::format("{} ranks share the {} head{} of each", sharers, heads, heads == 1 ? "" : "s");
+}
+
+JobChanges context_levels_changes(const JobRequest& asked) {
+  JobChanges all;
+  const int cp = std::max(asked.config.layout.cp, 1);
+  std::vector<std::int64_t> sharers = divisors_of(cp);
+  std::ranges::sort(sharers, std::greater{});
+  for (const std::int64_t of : sharers) {
+    if (of > least_heads(asked)) continue;
+    JobChange change{fmt::format("cp_levels {}, {}", of, cp / of), asked};
+    change.to.config.layout.cp_levels = {static_cast<int>(of), static_cast<int>(cp / of)};
+    all.push_back(std::move(change));
+  }
+  return all;
+}
+
+Finding judge_decomposed(const JobRequest& asked) {
+  return asked.config.decomposed && !asked.config.sequence_parallel ? "decomposed, and rows are not cut between layers"
+                                                                    : "";
+}
+
 // --- what is sharded --------------------------------------------------------------------------------------------
 
 Finding judge_zero(const JobRequest& asked) {
@@ -227,9 +281,10 @@ JobChanges micro_batches_changes(const JobRequest& asked) {
 // --- memory -----------------------------------------------------------------------------------------------------
 
 bool can_be_predicted(const JobRequest& asked) {
-  for (const auto& judge : {judge_engine_axes, judge_engine_parts, judge_zero, judge_replicas, judge_replicas_shard,
-                            judge_reshard, judge_prefetch, judge_parameter, judge_gradient, judge_codec, judge_feedback,
-                            judge_global_batch, judge_micro_batches}) {
+  for (const auto& judge :
+       {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_context_levels, judge_zero, judge_replicas,
+        judge_replicas_shard, judge_reshard, judge_prefetch, judge_parameter, judge_gradient, judge_codec,
+        judge_feedback, judge_global_batch, judge_micro_batches}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -276,6 +331,7 @@ auto set(T JobConfig::*field, T value, const char* text) {
 std::vector<JobRule> rules_of_jobs() {
   const auto one_replica = set(&JobConfig::replicas, 1, "replicas 1");
   const auto plain = set(&JobConfig::sequence_parallel, false, "not sequence-parallel");
+  const auto together = set(&JobConfig::decomposed, false, "not decomposed");
   const auto reshards = set(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
   const auto unlimited = set(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
   const auto forgets = set(&JobConfig::error_feedback, false, "no error feedback");
@@ -283,7 +339,10 @@ std::vector<JobRule> rules_of_jobs() {
   return {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
+      {"engine_context", judge_engine_context, any_of(cp_changes)},
+      {"context_levels", judge_context_levels, any_of(context_levels_changes)},
       {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
+      {"decomposed", judge_decomposed, any_of(together)},
       {"zero", judge_zero, any_of(zero_changes)},
       {"replicas", judge_replicas, any_of(replicas_changes)},
       {"replicas_shard", judge_replicas_shard, any_of(zero_changes, one_replica)},

@@ -12,7 +12,10 @@ namespace sinew::parallel {
 /// All rules that a job of so many ranks would break; none: it can be made. Those of layout_rules.hpp first, then
 ///   engine_axes          the engine can be cut along every axis larger than 1
 ///   engine_parts         no more tensor-parallel ranks than the engine has parts: attention heads
+///   engine_context       no more context-parallel ranks than a sample has parts: positions of a sequence
+///   context_levels       cp has two levels at most, and no more ranks share heads than a tensor-parallel rank has
 ///   sequence_parallel    where the engine can, and with two tensor-parallel ranks or more
+///   decomposed           with sequence parallelism
 ///   zero                 0, 1, 2 or 3
 ///   replicas             1 or more, and divide the data-parallel ranks
 ///   replicas_shard       more than one only where parameters are sharded: zero 3

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <sinew/parallel/job/data_strategy.hpp>
@@ -10,25 +12,27 @@ MemoryUse use_of(const JobConfig& config) {
   return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1};
 }
 
-std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine, int tp_index) {
-  return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config), tp_index) : 0;
+std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
+  return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config), place) : 0;
 }
 
-PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, int tp_index) {
+PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
   const DataStrategy strategy = data_strategy(ranks, config, engine);
   return {
-      plan_memory(engine.parameters(config, tp_index), strategy.row, strategy.options, strategy.shape, use_of(config)),
-      activations(ranks, config, engine, tp_index)};
+      plan_memory(engine.parameters(config, place.tp), strategy.row, strategy.options, strategy.shape, use_of(config)),
+      activations(ranks, config, engine, place)};
 }
 
 }  // namespace
 
 PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
-                               std::optional<int> tp_index) {
-  if (tp_index) return predict_one(ranks, config, engine, *tp_index);
-  PredictedMemory most = predict_one(ranks, config, engine, 0);
-  for (int tp = 1; tp < config.layout.tp; ++tp) {
-    const PredictedMemory one = predict_one(ranks, config, engine, tp);
+                               std::optional<RankPlace> place) {
+  if (place) return predict_one(ranks, config, engine, *place);
+  PredictedMemory most{};
+  for (int tp = 0; tp < config.layout.tp; ++tp) {
+    PredictedMemory one = predict_one(ranks, config, engine, {tp, 0});
+    for (int cp = 1; cp < config.layout.cp; ++cp)
+      one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, {tp, cp}));
     if (one.total() > most.total()) most = one;
   }
   return most;
@@ -44,7 +48,7 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
                                          data / copies, use_of(whole));
   return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} GiB\n", table, copies,
                      copies == 1 ? "copy" : "copies", data / copies,
-                     static_cast<double>(activations(ranks, config, engine, 0)) / (1 << 30));
+                     static_cast<double>(activations(ranks, config, engine, {})) / (1 << 30));
 }
 
 }  // namespace sinew::parallel

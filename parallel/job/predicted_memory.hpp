@@ -21,9 +21,9 @@ struct PredictedMemory {
 };
 
 /// Of a configuration that breaks no rule. Nothing is allocated.
-/// tp_index: of that tensor-parallel rank; {}: of the one that takes most.
+/// place: of the ranks there; {}: of those that take most.
 SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
-                                         std::optional<int> tp_index = {});
+                                         std::optional<RankPlace> place = {});
 
 /// What a rank would hold under each row of data parallelism with this configuration's other settings; hsdp with two
 /// copies where `replicas` does not say how many.

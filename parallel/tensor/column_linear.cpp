@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/parallel/tensor/column_linear.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
@@ -18,51 +20,95 @@ ColumnLinear<T>::ColumnLinear(Communicator& group, const std::string& axis, Blas
                     GroupPlace(group).rank, GroupPlace(group).ranks, shape.outputs)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " input", dtype_of_layer<T>(), {shape.rows, shape.inputs}, {}}, pair_of(shape)) {
-  if (shape.sequence_parallel)
-    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  if (!shape.sequence_parallel) return;
+  own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.inputs);
 }
 
 template <class T>
-Exchange::Underway ColumnLinear<T>::gather(const T* x, T* whole) {
+std::int64_t ColumnLinear<T>::partial_rows() const noexcept {
+  return ring_ ? ring_->room_rows() : shape_.sequence_parallel ? shape_.rows : 0;
+}
+
+template <class T>
+void ColumnLinear<T>::gather(const T* x, T* whole, const std::function<void(const T* x, const Rows&)>& here) {
+  if (ring_) return ring_->gather(x, whole, [&](const Rows& rows) { here(whole, rows); });
+  if (!shape_.sequence_parallel) return here(x, all_rows());
+  begin_gather(x, whole).get();
+  here(whole, all_rows());
+}
+
+template <class T>
+Exchange::Underway ColumnLinear<T>::begin_gather(const T* x, T* whole) {
   Exchange& exchange = pair_.forward();
   return exchange.start({exchange.from(), elements_of(x, own_rows_ * shape_.inputs)},
                         elements_of(whole, shape_.rows * shape_.inputs));
 }
 
 template <class T>
-void ColumnLinear<T>::forward(const T* x, const T* weight, const T* bias, T* whole, T* out) {
-  if (shape_.sequence_parallel) {
-    gather(x, whole).get();
-    x = whole;
-  }
-  const int n = as_int(outputs()), inputs = as_int(shape_.inputs);
-  blas_->multiply(
-      {.b_transposed = true, .m = as_int(shape_.rows), .n = n, .k = inputs, .la = inputs, .lb = inputs, .lc = n}, T{1},
-      x, weight, T{0}, out);
-  if (bias != nullptr) add_to_rows(bias, shape_.rows, outputs(), out);
+void ColumnLinear<T>::multiply(const T* x, const T* weight, const T* bias, const Rows& rows, const Rows& outputs,
+                               T* out) const {
+  const int n = as_int(this->outputs()), inputs = as_int(shape_.inputs);
+  T* to = out + rows.first * n + outputs.first;
+  blas_->multiply({.b_transposed = true,
+                   .m = as_int(rows.count()),
+                   .n = as_int(outputs.count()),
+                   .k = inputs,
+                   .la = inputs,
+                   .lb = inputs,
+                   .lc = n},
+                  T{1}, x + rows.first * inputs, weight, T{0}, to);
+  if (bias != nullptr) add_to_rows(bias, rows.count(), outputs.count(), n, to);
 }
 
 template <class T>
-Exchange::Underway ColumnLinear<T>::input_gradient(const T* dout, const T* weight, T* partial, T* dx) {
+void ColumnLinear<T>::forward(const T* x, const T* weight, const T* bias, T* whole, T* out) {
+  gather(x, whole,
+         [&](const T* rows_of_all, const Rows& rows) { multiply(rows_of_all, weight, bias, rows, all(), out); });
+}
+
+template <class T>
+void ColumnLinear<T>::multiply_back(const T* dout, const T* weight, const Rows& rows, const Rows& outputs, T beta,
+                                    T* to) const {
+  const int n = as_int(this->outputs()), inputs = as_int(shape_.inputs);
+  blas_->multiply(
+      {.m = as_int(rows.count()), .n = inputs, .k = as_int(outputs.count()), .la = n, .lb = inputs, .lc = inputs}, T{1},
+      dout + rows.first * n + outputs.first, weight, beta, to);
+}
+
+template <class T>
+Exchange::Underway ColumnLinear<T>::sum(const std::function<void(const Rows&, T*)>& make, T* partial, T* dx) {
+  if (ring_) {
+    ring_->scatter(make, partial, dx);
+    return {nullptr, Work{}, Buffer{}};
+  }
   T* sum = shape_.sequence_parallel ? partial : dx;
-  const int n = as_int(outputs()), inputs = as_int(shape_.inputs);
-  blas_->multiply({.m = as_int(shape_.rows), .n = inputs, .k = n, .la = n, .lb = inputs, .lc = inputs}, T{1}, dout,
-                  weight, T{0}, sum);
+  make(all_rows(), sum);
   return pair_.backward().start({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.inputs)},
                                 elements_of(dx, own_rows_ * shape_.inputs));
 }
 
 template <class T>
-void ColumnLinear<T>::weight_gradient(const T* x, const T* dout, T beta, T* to) const {
-  const int n = as_int(outputs()), inputs = as_int(shape_.inputs);
-  blas_->multiply(
-      {.a_transposed = true, .m = n, .n = inputs, .k = as_int(shape_.rows), .la = n, .lb = inputs, .lc = inputs}, T{1},
-      dout, x, beta, to);
+Exchange::Underway ColumnLinear<T>::input_gradient(const T* dout, const T* weight, T* partial, T* dx) {
+  return sum([&](const Rows& rows, T* to) { multiply_back(dout, weight, rows, all(), T{0}, to); }, partial, dx);
 }
 
 template <class T>
-void ColumnLinear<T>::bias_gradient(const T* dout, T beta, T* to) const {
-  sum_rows(dout, shape_.rows, outputs(), beta, to);
+void ColumnLinear<T>::weight_gradient(const T* x, const T* dout, const Rows& outputs, T beta, T* to) const {
+  const int n = as_int(this->outputs()), inputs = as_int(shape_.inputs);
+  blas_->multiply({.a_transposed = true,
+                   .m = as_int(outputs.count()),
+                   .n = inputs,
+                   .k = as_int(shape_.rows),
+                   .la = n,
+                   .lb = inputs,
+                   .lc = inputs},
+                  T{1}, dout + outputs.first, x, beta, to);
+}
+
+template <class T>
+void ColumnLinear<T>::bias_gradient(const T* dout, const Rows& outputs, T beta, T* to) const {
+  sum_rows(dout + outputs.first, shape_.rows, outputs.count(), this->outputs(), beta, to);
 }
 
 template class ColumnLinear<float>;

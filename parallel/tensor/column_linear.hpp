@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include <sinew/collectives/communicator.hpp>
@@ -9,6 +11,7 @@
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
+#include <sinew/parallel/tensor/ring_rows.hpp>
 
 namespace sinew::parallel {
 
@@ -20,6 +23,8 @@ namespace sinew::parallel {
 ///     dx.get()
 ///
 /// The sum is an all_reduce, under sequence parallelism a reduce_scatter of rows, before which forward gathers them.
+/// Several weights may make the outputs side by side, such as queries, keys and values: then the parts below are called
+/// for each, and rows and sums are exchanged once.
 /// Shape:    n = outputs(): of this rank. weight [n, inputs], bias [n], out and dout [rows, n]; x as the engine has it,
 ///           [own_rows(), inputs]; `whole` room for [rows, inputs] under sequence parallelism, else not looked at.
 /// Thread:   the World's. Lifetime: ends before communicator and blas.
@@ -33,25 +38,45 @@ class SINEW_API ColumnLinear {
   std::int64_t outputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }
 
-  /// `whole` stays as it is for weight_gradient, or is made again by gather(). bias: null, there is none.
+  /// `whole` stays as it is for weight_gradient, or is made again by begin_gather(). bias: null, there is none.
   void forward(const T* x, const T* weight, const T* bias, T* whole, T* out);
-  /// Under sequence parallelism: x of all ranks. Begun before input_gradient it is hidden behind its product.
-  Exchange::Underway gather(const T* x, T* whole);
-  /// dx [own_rows(), inputs]; `partial`: room for [rows, inputs] under sequence parallelism.
+  /// x of all ranks into `whole` once more, for weight_gradient: hidden behind what is computed meanwhile.
+  Exchange::Underway begin_gather(const T* x, T* whole);
+  /// dx [own_rows(), inputs]; `partial`: room for [partial_rows(), inputs] under sequence parallelism.
   Exchange::Underway input_gradient(const T* dout, const T* weight, T* partial, T* dx);
   /// to = beta * to + the gradient. x: all rows, what forward gathered.
-  void weight_gradient(const T* x, const T* dout, T beta, T* to) const;
-  void bias_gradient(const T* dout, T beta, T* to) const;
+  void weight_gradient(const T* x, const T* dout, T beta, T* to) const { weight_gradient(x, dout, all(), beta, to); }
+  void bias_gradient(const T* dout, T beta, T* to) const { bias_gradient(dout, all(), beta, to); }
 
+  // --- the parts: of some outputs, of some rows ------------------------------------------------------------------
+
+  /// x of all ranks: x itself, or what is gathered into `whole`. `here` is told of rows as they are there: taken apart
+  /// (LinearShape::decomposed) each rank's as they come, else all at once.
+  void gather(const T* x, T* whole, const std::function<void(const T* x, const Rows&)>& here);
+  /// out[rows, outputs] = x * weight^T + bias. x, out: of all rows.
+  void multiply(const T* x, const T* weight, const T* bias, const Rows& rows, const Rows& outputs, T* out) const;
+  /// `make` adds up what this rank's outputs give to the gradient of some rows: by multiply_back. dx: their sum.
+  Exchange::Underway sum(const std::function<void(const Rows&, T*)>& make, T* partial, T* dx);
+  /// to [rows, inputs] = beta * to + dout[rows, outputs] * weight.
+  void multiply_back(const T* dout, const T* weight, const Rows& rows, const Rows& outputs, T beta, T* to) const;
+  void weight_gradient(const T* x, const T* dout, const Rows& outputs, T beta, T* to) const;
+  void bias_gradient(const T* dout, const Rows& outputs, T beta, T* to) const;
+
+  /// Of `partial`.
+  std::int64_t partial_rows() const noexcept;
   /// Bytes that this rank sends in a forward and a backward pass, at least.
   std::size_t sent_bytes() noexcept { return pair_.forward().sent_bytes() + pair_.backward().sent_bytes(); }
 
  private:
+  Rows all() const noexcept { return {0, outputs()}; }
+  Rows all_rows() const noexcept { return {0, shape_.rows}; }
+
   Blas* blas_;
   LinearShape shape_;
   Rows mine_;
   std::int64_t own_rows_;
   PairExchange pair_;
+  std::optional<RingRows<T>> ring_;  // taken apart
 };
 
 extern template class ColumnLinear<float>;

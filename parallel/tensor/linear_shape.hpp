@@ -17,6 +17,9 @@ struct LinearShape {
   /// Sequence parallelism: outside the layer each rank has its rows only; cut of them as `row_cut` says.
   bool sequence_parallel = false;
   Shard row_cut{};
+  /// With sequence parallelism: rows are multiplied as they come, and sent on as they are summed (RingRows), instead of
+  /// a collective before or after the product.
+  bool decomposed = false;
 };
 
 /// The cut itself. Errors: InvalidArgument naming layer and axis, as require_valid, for one that does not cut `extent`.

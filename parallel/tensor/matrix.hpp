@@ -26,18 +26,19 @@ Buffer elements_of(T* data, std::int64_t count) noexcept {
 /// As products count. Sizes of layers that need more do not fit any memory.
 constexpr int as_int(std::int64_t n) noexcept { return static_cast<int>(n); }
 
+/// stride: elements from one row to the next.
 template <class T>
-void add_to_rows(const T* row, std::int64_t rows, std::int64_t columns, T* to) noexcept {
+void add_to_rows(const T* row, std::int64_t rows, std::int64_t columns, std::int64_t stride, T* to) noexcept {
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] += row[c];
+    for (std::int64_t c = 0; c < columns; ++c) to[r * stride + c] += row[c];
   }
 }
 /// to = beta * to + the sum of all rows.
 template <class T>
-void sum_rows(const T* from, std::int64_t rows, std::int64_t columns, T beta, T* to) noexcept {
+void sum_rows(const T* from, std::int64_t rows, std::int64_t columns, std::int64_t stride, T beta, T* to) noexcept {
   for (std::int64_t c = 0; c < columns; ++c) to[c] = beta == T{0} ? T{0} : beta * to[c];
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) to[c] += from[r * columns + c];
+    for (std::int64_t c = 0; c < columns; ++c) to[c] += from[r * stride + c];
   }
 }
 

@@ -19,36 +19,58 @@ RowLinear<T>::RowLinear(Communicator& group, const std::string& axis, Blas& blas
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.outputs}, {}},
             pair_of(shape)) {
-  if (shape.sequence_parallel)
-    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  if (!shape.sequence_parallel) return;
+  own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.outputs);
+}
+
+template <class T>
+std::int64_t RowLinear<T>::partial_rows() const noexcept {
+  return ring_ ? ring_->room_rows() : shape_.sequence_parallel ? shape_.rows : 0;
+}
+
+template <class T>
+void RowLinear<T>::multiply(const T* x, const T* weight, const Rows& rows, T* to) const {
+  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
+  blas_->multiply(
+      {.b_transposed = true, .m = as_int(rows.count()), .n = outputs, .k = n, .la = n, .lb = n, .lc = outputs}, T{1},
+      x + rows.first * n, weight, T{0}, to);
 }
 
 template <class T>
 void RowLinear<T>::forward(const T* x, const T* weight, const T* bias, T* partial, T* out) {
-  T* sum = shape_.sequence_parallel ? partial : out;
-  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
-  blas_->multiply(
-      {.b_transposed = true, .m = as_int(shape_.rows), .n = outputs, .k = n, .la = n, .lb = n, .lc = outputs}, T{1}, x,
-      weight, T{0}, sum);
-  pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.outputs)},
-                      elements_of(out, own_rows_ * shape_.outputs));
-  if (bias != nullptr) add_to_rows(bias, own_rows_, shape_.outputs, out);
+  if (ring_) {
+    ring_->scatter([&](const Rows& rows, T* to) { multiply(x, weight, rows, to); }, partial, out);
+  } else {
+    T* sum = shape_.sequence_parallel ? partial : out;
+    multiply(x, weight, {0, shape_.rows}, sum);
+    pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.outputs)},
+                        elements_of(out, own_rows_ * shape_.outputs));
+  }
+  if (bias != nullptr) add_to_rows(bias, own_rows_, shape_.outputs, shape_.outputs, out);
 }
 
 template <class T>
-const T* RowLinear<T>::gather(const T* dout, T* whole) {
-  if (!shape_.sequence_parallel) return dout;
-  Exchange& exchange = pair_.backward();
-  exchange.run({exchange.from(), elements_of(dout, own_rows_ * shape_.outputs)},
-               elements_of(whole, shape_.rows * shape_.outputs));
-  return whole;
+void RowLinear<T>::multiply_back(const T* dout, const T* weight, const Rows& rows, T* dx) const {
+  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
+  blas_->multiply({.m = as_int(rows.count()), .n = n, .k = outputs, .la = outputs, .lb = n, .lc = n}, T{1},
+                  dout + rows.first * outputs, weight, T{0}, dx + rows.first * n);
 }
 
 template <class T>
-void RowLinear<T>::input_gradient(const T* dout, const T* weight, T* dx) const {
-  const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
-  blas_->multiply({.m = as_int(shape_.rows), .n = n, .k = outputs, .la = outputs, .lb = n, .lc = n}, T{1}, dout, weight,
-                  T{0}, dx);
+const T* RowLinear<T>::input_gradient(const T* dout, const T* weight, T* whole, T* dx) {
+  if (ring_) {
+    ring_->gather(dout, whole, [&](const Rows& rows) { multiply_back(whole, weight, rows, dx); });
+    return whole;
+  }
+  if (shape_.sequence_parallel) {
+    Exchange& exchange = pair_.backward();
+    exchange.run({exchange.from(), elements_of(dout, own_rows_ * shape_.outputs)},
+                 elements_of(whole, shape_.rows * shape_.outputs));
+    dout = whole;
+  }
+  multiply_back(dout, weight, {0, shape_.rows}, dx);
+  return dout;
 }
 
 template <class T>
@@ -61,7 +83,7 @@ void RowLinear<T>::weight_gradient(const T* dout, const T* x, T beta, T* to) con
 
 template <class T>
 void RowLinear<T>::bias_gradient(const T* dout, T beta, T* to) const {
-  sum_rows(dout, own_rows_, shape_.outputs, beta, to);
+  sum_rows(dout, own_rows_, shape_.outputs, shape_.outputs, beta, to);
 }
 
 template class RowLinear<float>;

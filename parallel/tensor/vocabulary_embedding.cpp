@@ -69,7 +69,7 @@ void VocabularyEmbedding<T>::backward(std::span<const std::int64_t> tokens, cons
   if (beta != T{0} && beta != T{1}) std::transform(to, to + count, to, [&](T x) { return beta * x; });
   for (const std::int64_t token : tokens) {
     if (token >= mine_.first && token < mine_.last)
-      add_to_rows(from, 1, shape_.width, to + (token - mine_.first) * shape_.width);
+      add_to_rows(from, 1, shape_.width, shape_.width, to + (token - mine_.first) * shape_.width);
     from += shape_.width;
   }
 }

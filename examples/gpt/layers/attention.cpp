@@ -1,95 +1,126 @@
 #include "attention.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
+#include <fmt/format.h>
 
-#include "../math/vector_math.hpp"
+#include "../parameters.hpp"
 
 namespace gpt {
 namespace {
 
-/// Where the parts of one head of one sequence are, in elements.
-struct Spot {
-  Spot(const Shape& shape, int sequence, int head)
-      : rows(static_cast<std::size_t>(sequence) * static_cast<std::size_t>(shape.context)),
-        queries(rows * 3 * static_cast<std::size_t>(shape.width) +
-                static_cast<std::size_t>(head) * static_cast<std::size_t>(shape.head_width())),
-        keys(queries + static_cast<std::size_t>(shape.width)),
-        values(keys + static_cast<std::size_t>(shape.width)),
-        out(rows * static_cast<std::size_t>(shape.width) +
-            static_cast<std::size_t>(head) * static_cast<std::size_t>(shape.head_width())),
-        weights(static_cast<std::size_t>(sequence * shape.heads + head) * static_cast<std::size_t>(shape.context) *
-                static_cast<std::size_t>(shape.context)) {}
+namespace sp = sinew::parallel;
 
-  std::size_t rows, queries, keys, values, out, weights;
-};
+/// Heads of this rank. `each` queries share one of keys and values, also where a rank has a part of such a group.
+sp::AttentionHeads heads_of(const BlockShape& shape) {
+  const sp::HeadCut cut = shape.part.heads(shape.whole);
+  const int each = shape.whole.heads / shape.whole.shared_heads();
+  const std::int64_t first = cut.queries.count() == 0 ? 0 : cut.queries.first - cut.key_values.first * each;
+  return {static_cast<int>(cut.queries.count()), static_cast<int>(cut.key_values.count()), shape.whole.head_width(),
+          each, static_cast<int>(first)};
+}
 
-/// f(spot of each head of each sequence).
-template <class F>
-void for_each_head(const Shape& shape, int sequences, const F& f) {
-  for (int s = 0; s < sequences; ++s) {
-    for (int h = 0; h < shape.heads; ++h) f(Spot(shape, s, h));
-  }
+std::int64_t row_of_heads(const sp::AttentionHeads& heads) { return heads.width() + 2 * heads.key_value_width(); }
+
+/// What each rank makes: queries, keys, values side by side.
+sp::LinearShape qkv_shape(const BlockShape& shape, const std::string& name) {
+  sp::LinearShape of = shape.linear(name, shape.whole.width, 0);
+  BlockShape theirs = shape;
+  of.cut.offsets.push_back(0);
+  for (theirs.part.rank = 0; theirs.part.rank < theirs.part.ranks; ++theirs.part.rank)
+    of.cut.offsets.push_back(of.cut.offsets.back() + row_of_heads(heads_of(theirs)));
+  of.outputs = of.cut.offsets.back();
+  return of;
+}
+
+sp::LinearShape out_shape(const BlockShape& shape, const std::string& name) {
+  sp::LinearShape of = shape.linear(name, shape.whole.width, shape.whole.width);
+  Part part = shape.part;
+  of.cut.offsets.push_back(0);
+  for (part.rank = 0; part.rank < part.ranks; ++part.rank) of.cut.offsets.push_back(part.mixed(shape.whole).last);
+  return of;
+}
+
+/// Where keys and values are not cut each rank has the weights of all and uses those that its queries look at.
+std::vector<ColumnPart> qkv_parts(const BlockShape& shape, int mixer) {
+  const sp::HeadCut cut = shape.part.heads(shape.whole);
+  const sp::AttentionHeads heads = heads_of(shape);
+  const std::int64_t w = heads.head_width, shared = heads.key_value_width();
+  const std::int64_t stored = cut.key_values_cut ? shared : shape.whole.shared_heads() * w;
+  const std::int64_t first = cut.key_values_cut ? 0 : cut.key_values.first * w;
+  const bool whole = !cut.key_values_cut;
+  return {{mixer + kQueriesWeight, mixer + kQueriesBias, heads.width(), 0, heads.width()},
+          {mixer + kKeysValuesWeight, mixer + kKeysValuesBias, 2 * stored, first, shared, whole},
+          {mixer + kKeysValuesWeight, mixer + kKeysValuesBias, 2 * stored, stored + first, shared, whole}};
 }
 
 }  // namespace
 
-template <class T>
-void Attention<T>::forward(Blas& blas, int sequences, const T* qkv, T* weights, T* out) const {
-  again(blas, sequences, qkv, weights);
-  const int t = shape.context, d = shape.head_width(), w = shape.width;
-  for_each_head(shape, sequences, [&](const Spot& at) {
-    blas.multiply({.m = t, .n = d, .k = t, .la = t, .lb = 3 * w, .lc = w}, T{1}, weights + at.weights, qkv + at.values,
-                  T{0}, out + at.out);
-  });
+sp::ContextShape attention_shape(const BlockShape& shape) {
+  return {heads_of(shape), shape.part.positions(shape.whole), shape.part.head_sharers, shape.sequences};
 }
 
 template <class T>
-void Attention<T>::again(Blas& blas, int sequences, const T* qkv, T* weights) const {
-  const int t = shape.context, d = shape.head_width(), w = shape.width;
-  const T scale_by = 1 / std::sqrt(static_cast<T>(d));
-  for_each_head(shape, sequences, [&](const Spot& at) {
-    T* of_head = weights + at.weights;
-    blas.multiply({.b_transposed = true, .m = t, .n = t, .k = d, .la = 3 * w, .lb = 3 * w, .lc = t}, scale_by,
-                  qkv + at.queries, qkv + at.keys, T{0}, of_head);
-    const auto length = static_cast<std::size_t>(t);
-    for (std::size_t i = 0; i < length; ++i) {
-      T* row = of_head + i * length;
-      T largest;
-      const T total = exponentials(row, row, i + 1, &largest);
-      scale(row, 1 / total, i + 1);
-      std::fill(row + i + 1, row + length, T{0});  // what comes later is not seen
-    }
-  });
+AttentionMixer<T>::AttentionMixer(const BlockShape& shape, int number, sinew::Communicator& group, Blas& blas,
+                                  sp::ContextAttention<T>& attention, const std::vector<sp::AttentionMask>& masks)
+    : shape_(shape),
+      heads_(heads_of(shape)),
+      attention_(&attention),
+      masks_(&masks),
+      qkv_(group, blas, qkv_shape(shape, fmt::format("blocks.{}.attention.qkv", number)),
+           qkv_parts(shape, block_parameters(shape.whole, number).mixer), Replicated<T>(&group)),
+      out_(group, blas, out_shape(shape, fmt::format("blocks.{}.attention.out", number)),
+           block_parameters(shape.whole, number).mixer + kOutWeight,
+           block_parameters(shape.whole, number).mixer + kOutBias,
+           Replicated<T>(shape.part.sequence_parallel ? &group : nullptr)) {}
+
+template <class T>
+std::int64_t AttentionMixer<T>::row_of(const BlockShape& shape) {
+  return row_of_heads(heads_of(shape));
 }
 
 template <class T>
-void Attention<T>::backward(Blas& blas, int sequences, const T* qkv, const T* weights, const T* dout, T* room,
-                            T* dqkv) const {
-  const int t = shape.context, d = shape.head_width(), w = shape.width;
-  const T scale_by = 1 / std::sqrt(static_cast<T>(d));
-  for_each_head(shape, sequences, [&](const Spot& at) {
-    const T* p = weights + at.weights;
-    blas.multiply({.a_transposed = true, .m = t, .n = d, .k = t, .la = t, .lb = w, .lc = 3 * w}, T{1}, p, dout + at.out,
-                  T{0}, dqkv + at.values);
-    blas.multiply({.b_transposed = true, .m = t, .n = t, .k = d, .la = w, .lb = 3 * w, .lc = t}, T{1}, dout + at.out,
-                  qkv + at.values, T{0}, room);
-    const auto length = static_cast<std::size_t>(t);
-    for (std::size_t i = 0; i < length; ++i) {  // through the softmax
-      T* row = room + i * length;
-      const T along = dot(row, p + i * length, i + 1);
-      for (std::size_t j = 0; j <= i; ++j) row[j] = p[i * length + j] * (row[j] - along);
-      std::fill(row + i + 1, row + length, T{0});
-    }
-    blas.multiply({.m = t, .n = d, .k = t, .la = t, .lb = 3 * w, .lc = 3 * w}, scale_by, room, qkv + at.keys, T{0},
-                  dqkv + at.queries);
-    blas.multiply({.a_transposed = true, .m = t, .n = d, .k = t, .la = t, .lb = 3 * w, .lc = 3 * w}, scale_by, room,
-                  qkv + at.queries, T{0}, dqkv + at.keys);
-  });
+std::size_t AttentionMixer<T>::kept_for(const BlockShape& shape) {
+  const sp::AttentionHeads heads = heads_of(shape);
+  return static_cast<std::size_t>(shape.rows() * (row_of_heads(heads) + heads.width())) +
+         sp::ContextAttention<T>::kept_for(attention_shape(shape), shape.part.context_rank);
 }
 
-template struct Attention<float>;
-template struct Attention<double>;
+template <class T>
+typename AttentionMixer<T>::Kept AttentionMixer<T>::of(std::span<T> kept) const {
+  T* mixed = kept.data() + shape_.rows() * row_of_heads(heads_);
+  return {kept.data(), mixed, mixed + shape_.rows() * heads_.width()};
+}
+
+template <class T>
+template <class U>
+sp::Projections<U> AttentionMixer<T>::projections(U* qkv) const noexcept {
+  const std::int64_t row = row_of_heads(heads_);
+  U* keys = qkv + heads_.width();
+  return {qkv, keys, keys + heads_.key_value_width(), row, row};
+}
+
+template <class T>
+void AttentionMixer<T>::forward(Store& store, Weights<T>& weights, const T* x, std::span<T> kept,
+                                const BlockScratch<T>& scratch, T* out) {
+  const Kept k = of(kept);
+  qkv_.forward(store, weights, x, scratch.gathered.data(), k.qkv);
+  attention_->forward(*masks_, projections<const T>(k.qkv), k.mixed, k.inside);
+  out_.forward(store, weights, k.mixed, scratch.other.data(), out);
+}
+
+template <class T>
+void AttentionMixer<T>::backward(Store& store, Weights<T>& weights, const T* x, std::span<T> kept, const T* d,
+                                 const BlockScratch<T>& scratch) {
+  const Kept k = of(kept);
+  T *dx = scratch.rows.data(), *gathered = scratch.gathered.data(), *other = scratch.other.data();
+  // What its heads made has no more elements than the input where rows are whole between layers.
+  T* mixed = shape_.part.sequence_parallel ? other : dx;
+  out_.backward(store, weights, k.mixed, d, gathered, mixed);
+  attention_->backward(*masks_, projections<const T>(k.qkv), k.mixed, k.inside, mixed,
+                       projections<T>(scratch.wide.data()));
+  qkv_.backward(store, weights, x, scratch.wide.data(), gathered, other, dx);
+}
+
+template class AttentionMixer<float>;
+template class AttentionMixer<double>;
 
 }  // namespace gpt

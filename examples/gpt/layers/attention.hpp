@@ -1,25 +1,57 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/context/context_attention.hpp>
+
 #include "../math/blas.hpp"
-#include "../shape.hpp"
+#include "../model/mixer.hpp"
+#include "linear.hpp"
 
 namespace gpt {
 
-/// Causal attention of several heads, without its linear layers.
-/// Shape: qkv [sequences * context, 3 * width], a row's queries, keys, values, each head by head; out [.., width];
-///        weights [sequences, heads, context, context], of each position those of the ones before it and itself.
-template <class T>
-struct Attention {
-  Shape shape;
+/// Attention itself, of the heads and positions that this rank has: as all blocks of a model have it.
+sinew::parallel::ContextShape attention_shape(const BlockShape& shape);
 
-  void forward(Blas& blas, int sequences, const T* qkv, T* weights, T* out) const;
-  /// The weights alone, as forward makes them.
-  void again(Blas& blas, int sequences, const T* qkv, T* weights) const;
-  /// `room`: [context, context].
-  void backward(Blas& blas, int sequences, const T* qkv, const T* weights, const T* dout, T* room, T* dqkv) const;
+/// Queries, keys and values, attention, and the layer behind it.
+template <class T>
+class AttentionMixer final : public Mixer<T> {
+ public:
+  /// Lifetime: ends before all of these.
+  AttentionMixer(const BlockShape& shape, int number, sinew::Communicator& group, Blas& blas,
+                 sinew::parallel::ContextAttention<T>& attention,
+                 const std::vector<sinew::parallel::AttentionMask>& masks);
+
+  void forward(Store& store, Weights<T>& weights, const T* x, std::span<T> kept, const BlockScratch<T>& scratch,
+               T* out) override;
+  void backward(Store& store, Weights<T>& weights, const T* x, std::span<T> kept, const T* d,
+                const BlockScratch<T>& scratch) override;
+  std::size_t kept_elements() const override { return kept_for(shape_); }
+
+  static std::size_t kept_for(const BlockShape& shape);
+  /// Elements of a row of queries, keys and values.
+  static std::int64_t row_of(const BlockShape& shape);
+
+ private:
+  struct Kept {
+    T *qkv, *mixed, *inside;
+  };
+  Kept of(std::span<T> kept) const;
+  template <class U>
+  sinew::parallel::Projections<U> projections(U* qkv) const noexcept;
+
+  BlockShape shape_;
+  sinew::parallel::AttentionHeads heads_;
+  sinew::parallel::ContextAttention<T>* attention_;
+  const std::vector<sinew::parallel::AttentionMask>* masks_;
+  Columns<T> qkv_;
+  RowsOf<T> out_;
 };
 
-extern template struct Attention<float>;
-extern template struct Attention<double>;
+extern template class AttentionMixer<float>;
+extern template class AttentionMixer<double>;
 
 }  // namespace gpt

@@ -1,51 +1,125 @@
 #include "linear.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace gpt {
 
+using sinew::parallel::Exchange;
+using sinew::parallel::Rows;
+
+template <class T>
+Columns<T>::Columns(sinew::Communicator& group, Blas& blas, const sinew::parallel::LinearShape& shape,
+                    std::vector<ColumnPart> parts, Replicated<T> whole)
+    : layer_(group, "tp", blas, shape), shape_(shape), parts_(std::move(parts)), whole_(whole) {}
+
+template <class T>
+Columns<T>::Columns(sinew::Communicator& group, Blas& blas, const sinew::parallel::LinearShape& shape, int weight,
+                    int bias)
+    : Columns(group, blas, shape, std::vector<ColumnPart>{}) {
+  parts_.push_back({weight, bias, layer_.outputs(), 0, layer_.outputs()});
+}
+
+template <class T>
+template <class F>
+void Columns<T>::for_each_part(const F& f) const {
+  std::int64_t first = 0;
+  for (const ColumnPart& part : parts_) {
+    f(part, Rows{first, first + part.outputs});
+    first += part.outputs;
+  }
+}
+
 template <class T>
 void Columns<T>::forward(Store& store, Weights<T>& weights, const T* x, T* whole, T* out) {
-  std::vector<T> room(bias_ < 0 ? 0 : static_cast<std::size_t>(layer_.outputs()));
-  const T* offset = bias_ < 0 ? nullptr : weights.vector(store, bias_, room);
-  layer_.forward(x, weights.matrix(store, weight_), offset, whole, out);
+  layer_.gather(x, whole, [&](const T* all, const Rows& rows) {
+    for_each_part([&](const ColumnPart& part, const Rows& outputs) {
+      std::vector<T> room(part.bias < 0 ? 0 : static_cast<std::size_t>(part.rows));
+      const T* offset = part.bias < 0 ? nullptr : weights.vector(store, part.bias, room) + part.first;
+      layer_.multiply(all, weights.matrix(store, part.weight) + part.first * shape_.inputs, offset, rows, outputs, out);
+    });
+  });
+}
+
+template <class T>
+std::size_t Columns<T>::report(Store& store, Weights<T>& weights, const T* x, const T* dout, std::size_t at,
+                               std::int64_t first_output) {
+  const ColumnPart head = parts_[at];
+  std::size_t count = 0;
+  while (at + count < parts_.size() && parts_[at + count].weight == head.weight) ++count;
+  // f(part, its outputs, row `part.first` of `to`)
+  const auto of_each = [&](T* to, std::int64_t columns, const auto& f) {
+    std::int64_t first = first_output;
+    for (std::size_t i = at; i < at + count; ++i) {
+      f(Rows{first, first + parts_[i].outputs}, to + parts_[i].first * columns);
+      first += parts_[i].outputs;
+    }
+  };
+  const auto add = [&](int p, std::int64_t columns, const auto& gradient) {
+    const auto elements = static_cast<std::size_t>(head.rows * columns);
+    if (head.whole) {
+      std::vector<T> all(elements);
+      of_each(all.data(), columns, [&](const Rows& outputs, T* to) { gradient(outputs, T{0}, to); });
+      whole_.sum(all);
+      whole_.report(store, weights, p, all);
+      return;
+    }
+    weights.add_gradient(store, p, elements, [&](T* sums, T beta) {
+      of_each(sums, columns, [&](const Rows& outputs, T* to) { gradient(outputs, beta, to); });
+    });
+    store.gradient_ready(p);
+  };
+  if (head.bias >= 0) add(head.bias, 1, [&](const Rows& o, T beta, T* to) { layer_.bias_gradient(dout, o, beta, to); });
+  add(head.weight, shape_.inputs, [&](const Rows& o, T beta, T* to) { layer_.weight_gradient(x, dout, o, beta, to); });
+  return count;
 }
 
 template <class T>
 void Columns<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx) {
-  if (shape_.sequence_parallel) layer_.gather(x, whole).get();
-  auto under_way = layer_.input_gradient(dout, weights.matrix(store, weight_), partial, dx);
-  const auto outputs = static_cast<std::size_t>(layer_.outputs());
-  if (bias_ >= 0) {
-    weights.add_gradient(store, bias_, outputs, [&](T* to, T beta) { layer_.bias_gradient(dout, beta, to); });
-    store.gradient_ready(bias_);
+  std::optional<Exchange::Underway> rows_coming;
+  if (shape_.sequence_parallel) rows_coming.emplace(layer_.begin_gather(x, whole));
+  auto sum_coming = layer_.sum(
+      [&](const Rows& rows, T* to) {
+        T beta{0};
+        for_each_part([&](const ColumnPart& part, const Rows& outputs) {
+          layer_.multiply_back(dout, weights.matrix(store, part.weight) + part.first * shape_.inputs, rows, outputs,
+                               std::exchange(beta, T{1}), to);
+        });
+      },
+      partial, dx);
+  if (rows_coming) {
+    rows_coming->get();
+    x = whole;
   }
-  weights.add_gradient(store, weight_, outputs * static_cast<std::size_t>(shape_.inputs), [&](T* to, T beta) {
-    layer_.weight_gradient(shape_.sequence_parallel ? whole : x, dout, beta, to);
-  });
-  store.gradient_ready(weight_);
-  under_way.get();
+  std::int64_t first = 0;
+  for (std::size_t at = 0; at < parts_.size();) {
+    const std::size_t count = report(store, weights, x, dout, at, first);
+    for (std::size_t i = 0; i < count; ++i) first += parts_[at++].outputs;
+  }
+  sum_coming.get();
 }
 
 template <class T>
 void RowsOf<T>::forward(Store& store, Weights<T>& weights, const T* x, T* partial, T* out) {
-  std::vector<T> room(static_cast<std::size_t>(shape_.outputs));
-  const T* offset = weights.vector(store, bias_, room);
+  std::vector<T> room(bias_ < 0 ? 0 : static_cast<std::size_t>(shape_.outputs));
+  const T* offset = bias_ < 0 ? nullptr : weights.vector(store, bias_, room);
   layer_.forward(x, weights.matrix(store, weight_), offset, partial, out);
 }
 
 template <class T>
 void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* dx) {
-  const T* all = layer_.gather(dout, whole);
-  std::vector<T> for_bias(static_cast<std::size_t>(shape_.outputs));
-  layer_.bias_gradient(dout, T{0}, for_bias.data());
-  replicated_.sum(for_bias);
-  replicated_.report(store, weights, bias_, for_bias);
+  const T* all = layer_.input_gradient(dout, weights.matrix(store, weight_), whole, dx);
+  if (bias_ >= 0) {
+    std::vector<T> for_bias(static_cast<std::size_t>(shape_.outputs));
+    layer_.bias_gradient(dout, T{0}, for_bias.data());
+    replicated_.sum(for_bias);
+    replicated_.report(store, weights, bias_, for_bias);
+  }
   const auto elements = static_cast<std::size_t>(shape_.outputs * layer_.inputs());
   weights.add_gradient(store, weight_, elements, [&](T* to, T beta) { layer_.weight_gradient(all, x, beta, to); });
   store.gradient_ready(weight_);
-  layer_.input_gradient(all, weights.matrix(store, weight_), dx);
 }
 
 template class Columns<float>;

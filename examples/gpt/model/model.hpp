@@ -7,15 +7,35 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
 #include "../math/blas.hpp"
 #include "../parts.hpp"
 #include "../shape.hpp"
 #include "store.hpp"
+#include "token_places.hpp"
 
 namespace gpt {
 
 class Network;
+
+/// The ranks that share a model and its sequences; null: there is one. All of them make the same calls with the same
+/// sequences.
+struct ModelRanks {
+  sinew::Communicator* tensor = nullptr;        ///< its layers
+  bool sequence_parallel = false;               ///< these share rows between layers, too
+  bool decomposed = false;                      ///< LinearShape::decomposed
+  sinew::Communicator* head_sharers = nullptr;  ///< its sequences: ContextShape
+  sinew::Communicator* ring = nullptr;
+
+  Part part() const;
+};
+
+struct ModelOptions {
+  sinew::parallel::Recompute recompute = sinew::parallel::Recompute::None;
+  sinew::parallel::Precision precision{};
+  std::uint64_t seed = 1;  ///< of dropout
+};
 
 /// A GPT: token and position embeddings, blocks of causal attention and MLP behind layer norms, a last norm, and a head
 /// that shares the token embeddings. It computes in f64 where parameters are f64, else in f32.
@@ -23,26 +43,24 @@ class Network;
 ///         2205.05198.
 class Model {
  public:
-  /// group: of the tensor-parallel ranks that share its layers; null: there is one. Its ranks make the same calls with
-  /// the same sequences. sequence_parallel: they share rows between layers, too.
-  /// Lifetime: blas and group outlive it. Errors: InvalidArgument as require_shape.
-  Model(const Shape& shape, sinew::parallel::Recompute recompute, const sinew::parallel::Precision& precision,
-        Blas& blas, sinew::Communicator* group = nullptr, bool sequence_parallel = false);
+  /// Lifetime: blas and ranks outlive it. Errors: InvalidArgument as require_shape.
+  Model(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks = {});
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  /// Sum of the losses of all predicted bytes, in nats.
-  /// Shape: `count` sequences of context + 1 bytes, one after the other; all but a sequence's first are predicted.
-  double forward(Store& store, std::span<const std::uint8_t> sequences, int count);
+  /// Sum of the losses of the bytes that this rank predicts, in nats, and their number.
+  /// Shape: `count` sequences of context + 1 bytes, one after the other; all but a sequence's first are predicted, and
+  ///        what begins a document.
+  sinew::parallel::TokenLoss forward(Store& store, std::span<const std::uint8_t> sequences, int count,
+                                     const Pass& pass = {});
   /// Adds `scale` times the gradient of that sum to what the store's gradients hold. Once after each forward.
   void backward(Store& store, double scale);
 
   /// Held for activations now.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
-  static std::size_t activation_bytes(const Shape& shape, const Part& part, sinew::parallel::Recompute recompute,
-                                      const sinew::parallel::Precision& precision, int sequences);
+  static std::size_t activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences);
 
  private:
   sinew::Communicator alone_;

@@ -64,13 +64,19 @@ struct Types {
   }
 };
 
-void add_layout(CLI::App& app, sp::JobConfig& job) {
+void add_layout(CLI::App& app, Options& o) {
   constexpr const char* kGroup = "Layout";
+  sp::JobConfig& job = o.job;
   app.add_option("--dp", job.layout.dp, "Data-parallel ranks; 0: what the others leave")->group(kGroup);
   app.add_option("--tp", job.layout.tp, "Tensor-parallel ranks")->group(kGroup);
   app.add_flag("--sp", job.sequence_parallel, "Tensor-parallel ranks share rows between layers, too")->group(kGroup);
   app.add_option("--pp", job.layout.pp, "Pipeline stages")->group(kGroup);
+  app.add_flag("--tp-overlap", job.decomposed, "With --sp: rows travel while others are multiplied")->group(kGroup);
   app.add_option("--cp", job.layout.cp, "Context-parallel ranks")->group(kGroup);
+  app.add_option("--ulysses", o.ulysses, "Of these, ranks that share attention heads; the others make a ring")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kGroup)
+      ->capture_default_str();
   app.add_option("--ep", job.layout.ep, "Expert-parallel ranks")->group(kGroup);
   app.add_option("--zero", job.zero,
                  "What data-parallel ranks shard: 0 nothing, 1 optimizer, 2 gradients, 3 parameters")
@@ -93,6 +99,12 @@ void add_model(CLI::App& app, Options& o, Types& types) {
   app.add_option("--heads", o.shape.heads, "Attention heads")->group(kGroup)->capture_default_str();
   app.add_option("--width", o.shape.width, "Elements of an activation")->group(kGroup)->capture_default_str();
   app.add_option("--context", o.shape.context, "Bytes of a sequence")->group(kGroup)->capture_default_str();
+  app.add_option("--kv-heads", o.shape.key_value_heads, "Of keys and values, that attention heads share; 0: as many")
+      ->group(kGroup);
+  app.add_option("--dropout", o.shape.dropout, "Share of what a block adds that is dropped")->group(kGroup);
+  app.add_option("--document-end", o.shape.document_end,
+                 "The byte after which another document begins: 10 for lines; -1: none")
+      ->group(kGroup);
   add_choice(app, "--dtype", types.parameter, kTypes, "Of parameters; bf16 adds gradients up in f32")->group(kGroup);
   app.add_option_function<std::string>(
          "--gradient-dtype", [&](const std::string& t) { types.gradient = kTypes.at(t); },
@@ -170,13 +182,14 @@ Options read_options(int argc, char** argv) {
       "  gpt --steps 50                                          one process\n"
       "  sinew-run -n 4 gpt --zero 3 --steps 50                  four, parameters sharded\n"
       "  sinew-run -n 4 gpt --tp 2 --sp --zero 1 --steps 50      layers cut over two, their rows, too\n"
+      "  sinew-run -n 4 gpt --cp 4 --ulysses 2 --steps 50        sequences cut over four, heads shared by two\n"
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
       "gpt");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.get_formatter()->column_width(34);
-  add_layout(app, o.job);
+  add_layout(app, o);
   add_model(app, o, types);
   add_training(app, o);
   add_files(app, o);
@@ -193,6 +206,8 @@ Options read_options(int argc, char** argv) {
     throw NoRun{code == 0 ? 0 : 2, code == 0 ? out.str() : err.str()};
   }
   o.job.precision = types.precision();
+  const int cp = o.job.layout.cp;
+  if (o.ulysses > 1) o.job.layout.cp_levels = {o.ulysses, cp % o.ulysses == 0 ? cp / o.ulysses : 1};
   return o;
 }
 

@@ -68,8 +68,7 @@ int run(sinew::World& world, const Options& options) {
   if (!reports.empty()) {
     const auto held = static_cast<double>(trainer.most_held());
     const auto predicted = static_cast<double>(
-        sp::predict_memory(world.size(), options.job, engine_facts(options.shape), trainer.job().mesh().index("tp"))
-            .total());
+        sp::predict_memory(world.size(), options.job, engine_facts(options.shape), trainer.job().place()).total());
     say(world, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", held / (1 << 20),
                            100 * held / predicted));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/parallel/data/weighted_loss.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
@@ -43,8 +44,9 @@ class Trainer {
   sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
 
  private:
-  /// Sum of the losses of this rank's part of the batch, and its gradients.
-  double passes(std::span<const std::uint8_t> sequences);
+  /// The losses of this rank's part of the batch, and the gradients of their sum.
+  sinew::parallel::WeightedLoss passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
+                                       std::int64_t first_sample);
 
   const Options* options_;
   const Text* text_;

@@ -88,7 +88,8 @@ class StrictStore final : public Store {
     if (!holds) throw std::logic_error(what);
   }
   int unit_of(std::size_t p) const {
-    return p < kRootParameters ? 0 : 1 + static_cast<int>(p - kRootParameters) / kBlockParameters;
+    const std::string& unit = infos_[p].unit;  // "root", "blocks.3"
+    return unit == "root" ? 0 : 1 + std::stoi(unit.substr(unit.find('.') + 1));
   }
   void open(int unit) {
     require(unit == 0 || open_[0], "the root is around all others");

@@ -26,8 +26,8 @@ TEST(SequenceCut, GivesEveryPositionToOneRank_InOrder) {
           all.insert(mine.begin(), mine.end());
           std::int64_t seen = 0;
           for (const std::int64_t p : mine) seen += p + 1;
-          EXPECT_EQ(cut.pairs(r, true), seen);
-          EXPECT_EQ(cut.pairs(r, false), std::ssize(mine) * length);
+          EXPECT_EQ(cut.pairs(r, AttentionMask(true)), seen);
+          EXPECT_EQ(cut.pairs(r, AttentionMask(false)), std::ssize(mine) * length);
           pairs += seen;
         }
         EXPECT_EQ(std::ssize(all), length);
@@ -42,8 +42,10 @@ TEST(SequenceCut, SharesWorkEqually_InZigZag) {
   for (int ranks = 2; ranks <= 8; ++ranks) {
     const SequenceCut zig_zag = SequenceCut::zig_zag(4096, ranks), plain = SequenceCut::contiguous(4096, ranks);
     const double mean = 4096.0 * 4097 / 2 / ranks;
-    for (int r = 0; r < ranks; ++r) EXPECT_NEAR(static_cast<double>(zig_zag.pairs(r, true)) / mean, 1, 0.02);
-    EXPECT_GT(static_cast<double>(plain.pairs(ranks - 1, true)) / mean, 1.4) << "the other cut is what it mends";
+    for (int r = 0; r < ranks; ++r)
+      EXPECT_NEAR(static_cast<double>(zig_zag.pairs(r, AttentionMask(true))) / mean, 1, 0.02);
+    EXPECT_GT(static_cast<double>(plain.pairs(ranks - 1, AttentionMask(true))) / mean, 1.4)
+        << "the other cut is what it mends";
   }
 }
 

@@ -24,7 +24,7 @@ inline EngineFacts small_engine() {
                 return all;
               },
           .activation_bytes =
-              [](const JobConfig& config, std::int64_t samples, int /*tp_index*/) {
+              [](const JobConfig& config, std::int64_t samples, const RankPlace& /*place*/) {
                 return static_cast<std::size_t>(samples) * (config.recompute == Recompute::Full ? 100U : 1000U);
               },
           .outer_unit = ""};

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -89,11 +91,13 @@ Values columns(const Values& of, const Rows& mine, std::int64_t width) {
 }
 
 /// The same by two layers that share it; `out` and gradients of what this rank has.
-Outcome by_layers(World& world, const Mlp& m, bool sequence_parallel, const Shard& cut, std::size_t* sent = nullptr) {
+Outcome by_layers(World& world, const Mlp& m, bool sequence_parallel, const Shard& cut, std::size_t* sent = nullptr,
+                  bool decomposed = false) {
   Communicator& group = world.communicator();
   test::NaiveBlas blas;
-  ColumnLinear<double> up(group, "tp", blas, {"up", m.rows, m.width, m.hidden, cut, sequence_parallel, {}});
-  RowLinear<double> down(group, "tp", blas, {"down", m.rows, m.hidden, m.width, cut, sequence_parallel, {}});
+  ColumnLinear<double> up(group, "tp", blas, {"up", m.rows, m.width, m.hidden, cut, sequence_parallel, {}, decomposed});
+  RowLinear<double> down(group, "tp", blas,
+                         {"down", m.rows, m.hidden, m.width, cut, sequence_parallel, {}, decomposed});
   const Rows mine = rows_of(cut, group.rank(), group.size(), m.hidden);
   const Rows own = sequence_parallel ? rows_of({}, group.rank(), group.size(), m.rows) : Rows{0, m.rows};
   require(up.outputs() == mine.count() && down.inputs() == mine.count() && up.own_rows() == own.count(), "shapes");
@@ -104,7 +108,8 @@ Outcome by_layers(World& world, const Mlp& m, bool sequence_parallel, const Shar
   const Values x = rows(m.x, own.first, own.last, m.width), dout = rows(m.dout, own.first, own.last, m.width);
   const Values up_weight = rows(m.up, mine.first, mine.last, m.width), down_weight = columns(m.down, mine, m.hidden);
   const Values up_bias = rows(m.up_bias, mine.first, mine.last, 1);
-  Values whole(all * width), bent(all * n), partial(all * width), d_bent(all * n);
+  Values whole(all * width), bent(all * n), d_bent(all * n);
+  Values partial(static_cast<std::size_t>(std::max(up.partial_rows(), down.partial_rows())) * width);
   Outcome o{Values(some * width), Values(some * width), Values(n * width, 1),
             Values(n, 1),         Values(width * n, 1), Values(width, 1)};
   up.forward(x.data(), up_weight.data(), up_bias.data(), whole.data(), bent.data());
@@ -112,8 +117,7 @@ Outcome by_layers(World& world, const Mlp& m, bool sequence_parallel, const Shar
   down.forward(bent.data(), down_weight.data(), m.down_bias.data(), partial.data(), o.out.data());
 
   Values gathered(all * width);
-  const double* d = down.gather(dout.data(), gathered.data());
-  down.input_gradient(d, down_weight.data(), d_bent.data());
+  const double* d = down.input_gradient(dout.data(), down_weight.data(), gathered.data(), d_bent.data());
   down.weight_gradient(d, bent.data(), 1, o.down.data());  // adds to the ones that are there
   down.bias_gradient(dout.data(), 1, o.down_bias.data());
   for (std::size_t i = 0; i < bent.size(); ++i) d_bent[i] *= 1 - bent[i] * bent[i];
@@ -141,14 +145,14 @@ TEST(Linear, IsTheWholeLayer_HoweverItIsCut) {
     on_threads(ranks, only("inproc"), [&](World& world) {
       Shard lopsided{0, {0}};  // the first rank has nothing
       for (int r = 1; r <= ranks; ++r) lopsided.offsets.push_back(r == ranks ? 13 : r - 1);
-      for (const bool sequence_parallel : {false, true}) {
+      for (const auto& [sequence_parallel, decomposed] : {std::pair(false, false), {true, false}, {true, true}}) {
         for (const Shard& cut : {Shard{}, lopsided}) {
           const Mlp mlp{6, 5, 13};
-          const Outcome whole = by_hand(mlp), mine = by_layers(world, mlp, sequence_parallel, cut);
+          const Outcome whole = by_hand(mlp), mine = by_layers(world, mlp, sequence_parallel, cut, nullptr, decomposed);
           const Rows part = rows_of(cut, world.rank(), ranks, mlp.hidden);
           const Rows own = sequence_parallel ? rows_of({}, world.rank(), ranks, mlp.rows) : Rows{0, mlp.rows};
-          const std::string which =
-              fmt::format("{} ranks, sequence {}, lopsided {}: ", ranks, sequence_parallel, !cut.offsets.empty());
+          const std::string which = fmt::format("{} ranks, sequence {}, decomposed {}, lopsided {}: ", ranks,
+                                                sequence_parallel, decomposed, !cut.offsets.empty());
           const auto same = [&](const Values& a, const Values& b, const char* what) {
             require(worst(a, b) < 1e-12, which + what);
           };
@@ -162,6 +166,42 @@ TEST(Linear, IsTheWholeLayer_HoweverItIsCut) {
       }
     });
   }
+}
+
+/// Several weights side by side, as queries, keys and values: one exchange of rows, one of sums.
+TEST(Linear, MultipliesByPartsOfItsOutputs) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const Mlp m{7, 4, 9};
+    test::NaiveBlas blas;
+    for (const bool decomposed : {false, true}) {
+      ColumnLinear<double> layer(world.communicator(), "tp", blas,
+                                 {"qkv", m.rows, m.width, m.hidden, {}, true, {}, decomposed});
+      const Rows own = rows_of({}, world.rank(), 3, m.rows), mine = rows_of({}, world.rank(), 3, m.hidden);
+      const Values x = rows(m.x, own.first, own.last, m.width), weight = rows(m.up, mine.first, mine.last, m.width),
+                   bias = rows(m.up_bias, mine.first, mine.last, 1);
+      Values whole(m.x.size()), at_once(static_cast<std::size_t>(m.rows * 3)), by_parts(at_once.size());
+      layer.forward(x.data(), weight.data(), bias.data(), whole.data(), at_once.data());
+      const std::vector<Rows> parts{{0, 1}, {1, 3}};
+      layer.gather(x.data(), whole.data(), [&](const double* all, const Rows& some) {
+        for (const Rows& p : parts)
+          layer.multiply(all, weight.data() + p.first * m.width, bias.data() + p.first, some, p, by_parts.data());
+      });
+      require(at_once == by_parts, "out");
+      Values partial(static_cast<std::size_t>(layer.partial_rows() * m.width)), dx(x.size()), dx_by_parts(x.size());
+      layer.input_gradient(at_once.data(), weight.data(), partial.data(), dx.data()).get();
+      const auto make = [&](const Rows& some, double* to) {
+        for (const Rows& p : parts)
+          layer.multiply_back(at_once.data(), weight.data() + p.first * m.width, some, p, p.first == 0 ? 0 : 1, to);
+      };
+      layer.sum(make, partial.data(), dx_by_parts.data()).get();
+      require(worst(dx, dx_by_parts) < 1e-12, "dx");
+      Values gradient(weight.size()), by_part(weight.size());
+      layer.weight_gradient(whole.data(), at_once.data(), 0, gradient.data());
+      for (const Rows& p : parts)
+        layer.weight_gradient(whole.data(), at_once.data(), p, 0, by_part.data() + p.first * m.width);
+      require(worst(gradient, by_part) < 1e-12, "weight");
+    }
+  });
 }
 
 /// One sum forward and one backward; sequence parallelism cuts each in two halves.
@@ -182,11 +222,11 @@ TEST(Linear, SaysWhatCannotBeCut) {
     const auto made = [&](const LinearShape& shape) {
       return complaint([&] { ColumnLinear<float>(world.communicator(), "tp", blas, shape); });
     };
-    const std::string offsets = made({"up", 4, 4, 8, Shard{0, {0, 4}}, false, {}});
+    const std::string offsets = made({"up", 4, 4, 8, Shard{0, {0, 4}}});
     require(offsets.find("'up weight'") != std::string::npos && offsets.find("tp") != std::string::npos &&
                 offsets.find("expected 3 offsets") != std::string::npos,
             offsets);
-    const std::string last = made({"up", 4, 4, 8, Shard{0, {0, 4, 7}}, false, {}});
+    const std::string last = made({"up", 4, 4, 8, Shard{0, {0, 4, 7}}});
     require(last.find("expected 8 as the last offset") != std::string::npos, last);
     const std::string rows = made({"up", 4, 4, 8, {}, true, Shard{0, {0, 5, 4}}});
     require(rows.find("'up input'") != std::string::npos, rows);

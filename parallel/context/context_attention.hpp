@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/context/head_exchange.hpp>
+#include <sinew/parallel/context/ring_attention.hpp>
+
+namespace sinew::parallel {
+
+/// Attention of a context-parallel group. Rank r of it is number r % sharing of those that share heads, and number
+/// r / sharing of a ring: the one alone is Ulysses, the other ring attention.
+struct ContextShape {
+  AttentionHeads heads;  ///< of a rank's tokens
+  SequenceCut cut;       ///< of all ranks of the group
+  int sharing = 1;       ///< ranks that share heads; divides those of the cut
+  std::int64_t sequences = 1;
+
+  /// What number `index` of those that share heads has of them. None at all where there are more ranks than heads.
+  SINEW_API AttentionHeads heads_of(int index) const noexcept;
+};
+
+/// Queries, keys and values come with all heads and this rank's tokens; among ranks that share heads they are
+/// exchanged for some heads and all these ranks' tokens, which then go round the ring of their like.
+/// Shape:    as RingAttention, of this rank's tokens. kept: what backward needs, kept_for() elements.
+/// Thread:   the World's. Lifetime: ends before communicators and blas. One will do for all layers of a model.
+/// Errors:   InvalidArgument for a cut of another number of ranks than both groups have; as the parts.
+/// Cost:     HeadExchange of queries, keys, values and out, forward and backward; RingAttention.
+/// Source:   Fang et al., USP, arXiv 2405.07719.
+template <class T>
+class SINEW_API ContextAttention {
+ public:
+  ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape);
+
+  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept);
+  /// in and out: as forward had them; where heads are shared they are not looked at. All of `to` is written.
+  void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* kept,
+                const T* dout, const Projections<T>& to);
+
+  /// Elements of what is kept, and of what the object holds itself, on a rank of the whole group.
+  static std::size_t kept_for(const ContextShape& shape, int rank);
+  static std::size_t room_for(const ContextShape& shape, int rank);
+  std::size_t held_bytes() const noexcept;
+  /// By this rank, since it was made.
+  std::size_t sent_bytes() const noexcept;
+  std::int64_t computed_pairs() const noexcept { return ring_.computed_pairs(); }
+
+ private:
+  /// Where values by heads lie in one piece of memory: queries, keys, values, out, then lse.
+  struct Plan {
+    std::int64_t queries = 0, key_values = 0, lse = 0;
+  };
+  static Plan plan_of(const ContextShape& shape, int rank);
+  template <class U>
+  static Projections<U> projections(U* at, const Plan& plan, const AttentionHeads& heads) noexcept;
+
+  ContextShape shape_;
+  AttentionHeads mine_;
+  RingAttention<T> ring_;
+  std::optional<HeadExchange<T>> queries_, key_values_;  // none where no heads are shared
+  Plan plan_;
+  std::vector<T> back_;  // gradients by heads: queries, keys, values, out
+};
+
+extern template class ContextAttention<float>;
+extern template class ContextAttention<double>;
+
+}  // namespace sinew::parallel

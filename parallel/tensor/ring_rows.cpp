@@ -1,0 +1,67 @@
+#include <algorithm>
+
+#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/tensor/ring_rows.hpp>
+
+namespace sinew::parallel {
+
+template <class T>
+RingRows<T>::RingRows(Communicator& group, const Shard& cut, std::int64_t rows, std::int64_t columns)
+    : group_(&group),
+      rank_(GroupPlace(group).rank),
+      ranks_(GroupPlace(group).ranks),
+      columns_(columns),
+      most_(room_rows(cut, ranks_, rows) / 3) {
+  for (int r = 0; r < ranks_; ++r) rows_.push_back(rows_of(cut, r, ranks_, rows));
+}
+
+template <class T>
+std::int64_t RingRows<T>::room_rows(const Shard& cut, int ranks, std::int64_t rows) noexcept {
+  std::int64_t most = 0;
+  for (int r = 0; r < ranks; ++r) most = std::max(most, rows_of(cut, r, ranks, rows).count());
+  return 3 * most;
+}
+
+template <class T>
+Work RingRows<T>::pass(const Rows& out, const T* from, const Rows& in, T* to) {
+  return group_->sendrecv(elements_of(from, out.count() * columns_), (rank_ + 1) % ranks_,
+                          elements_of(to, in.count() * columns_), (rank_ + ranks_ - 1) % ranks_);
+}
+
+template <class T>
+void RingRows<T>::gather(const T* own, T* whole, const std::function<void(const Rows&)>& here) {
+  const auto place = [&](const Rows& rows) { return whole + rows.first * columns_; };
+  std::copy_n(own, of(rank_).count() * columns_, place(of(rank_)));
+  for (int step = 0; step < ranks_; ++step) {
+    const Rows &now = of(rank_ - step), &next = of(rank_ - step - 1);
+    Work coming;
+    if (step + 1 < ranks_) coming = pass(now, place(now), next, place(next));
+    here(now);
+    coming.get();
+  }
+}
+
+/// The sum of a rank's rows begins with the rank after it and ends with itself.
+template <class T>
+void RingRows<T>::scatter(const std::function<void(const Rows&, T*)>& make, T* room, T* out) {
+  T *mine = room, *sum = mine + most_ * columns_, *before = sum + most_ * columns_;
+  for (int step = 0; step < ranks_; ++step) {
+    const Rows& rows = of(rank_ - step - 1);
+    Work coming;
+    if (step > 0) {
+      std::swap(before, sum);
+      coming = pass(of(rank_ - step), before, rows, sum);
+    }
+    make(rows, step > 0 ? mine : sum);
+    coming.get();
+    const std::int64_t count = step > 0 ? rows.count() * columns_ : 0;
+    for (std::int64_t i = 0; i < count; ++i) sum[i] += mine[i];
+  }
+  std::copy_n(sum, of(rank_).count() * columns_, out);
+}
+
+template class RingRows<float>;
+template class RingRows<double>;
+
+}  // namespace sinew::parallel

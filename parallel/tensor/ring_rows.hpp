@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+namespace sinew::parallel {
+
+/// An all_gather or a reduce_scatter of rows taken apart, so that each rank's rows are computed with while those of the
+/// next are on their way. They go round the ring of the group's ranks.
+/// Thread:   the World's. Lifetime: ends before the communicator. Errors: as sendrecv.
+/// Cost:     P - 1 messages of a rank's rows, as a ring algorithm; of the reduce_scatter sums in T, in the order of the
+///           ring: another last bit than the collective's.
+/// Source:   Wang et al., Overlap communication with dependent computation via decomposition (ASPLOS 2023).
+template <class T>
+class SINEW_API RingRows {
+ public:
+  /// cut: of `rows` over the ranks, any lengths.
+  RingRows(Communicator& group, const Shard& cut, std::int64_t rows, std::int64_t columns);
+
+  const Rows& own() const noexcept { return rows_[static_cast<std::size_t>(rank_)]; }
+
+  /// Gathers `own` into `whole` [rows, columns]; `here` is told of each rank's rows as they are there.
+  void gather(const T* own, T* whole, const std::function<void(const Rows&)>& here);
+  /// `make` writes this rank's share of the sum of some rows; the sum of own() over all ranks goes to `out`.
+  /// room: room_rows() * columns elements.
+  void scatter(const std::function<void(const Rows&, T*)>& make, T* room, T* out);
+
+  std::int64_t room_rows() const noexcept { return 3 * most_; }
+  static std::int64_t room_rows(const Shard& cut, int ranks, std::int64_t rows) noexcept;
+
+ private:
+  const Rows& of(int rank) const noexcept { return rows_[static_cast<std::size_t>((rank % ranks_ + ranks_) % ranks_)]; }
+  /// Sends rows of one rank up and takes those of another from below.
+  Work pass(const Rows& out, const T* from, const Rows& in, T* to);
+
+  Communicator* group_;
+  int rank_, ranks_;
+  std::int64_t columns_, most_ = 0;
+  std::vector<Rows> rows_;  // by rank
+};
+
+extern template class RingRows<float>;
+extern template class RingRows<double>;
+
+}  // namespace sinew::parallel
