@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/context/sequence_cut.hpp>
+
+namespace sinew::parallel {
+
+/// The last `reach` tokens before each piece of a rank, wherever they lie, and the way back of their gradients. Pieces
+/// may be shorter than that: then tokens come from further back.
+/// Shape:    tokens [sequences, own tokens, channels] in the order of the rank's pieces; halo [pieces, sequences,
+///           reach, channels], zeros for what would lie before a sequence.
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   as all_to_all_v.
+/// Cost:     an all_to_all_v each way of these tokens alone: whatever the lengths, all ranks together send no more than
+///           all their halos.
+template <class T>
+class SINEW_API HaloExchange {
+ public:
+  HaloExchange(Communicator& group, std::int64_t sequences, std::int64_t channels, std::int64_t reach,
+               const SequenceCut& cut);
+
+  std::int64_t elements() const noexcept { return pieces_ * sequences_ * reach_ * channels_; }
+
+  void forward(const T* tokens, T* halo);
+  /// Added to the gradients of the tokens.
+  void backward(const T* dhalo, T* dtokens);
+
+  /// Since it was made, by this rank.
+  std::size_t sent_bytes() const noexcept { return sent_; }
+  std::size_t held_bytes() const noexcept { return (given_.size() + taken_.size()) * sizeof(T); }
+
+ private:
+  /// Tokens that follow each other, of every sequence; `first` and `stride` are tokens in memory.
+  struct Stretch {
+    int peer;
+    std::int64_t first, stride, count;
+  };
+
+  void find_gives(const SequenceCut& cut);
+  void find_takes(const SequenceCut& cut);
+  std::vector<std::uint64_t> counts_of(const std::vector<Stretch>& stretches, int ranks) const;
+  /// f(elements in tokens or halo, elements in a message, how many) of each stretch and sequence.
+  template <class F>
+  void for_each_copy(const std::vector<Stretch>& stretches, const F& f) const;
+  void exchange(const std::vector<T>& going, const std::vector<std::uint64_t>& sends, std::vector<T>& coming,
+                const std::vector<std::uint64_t>& takes);
+
+  Communicator* group_;
+  int rank_;
+  std::int64_t sequences_, channels_, reach_, pieces_;
+  std::vector<Stretch> gives_, takes_;  // among this rank's tokens, in its halos; by peer
+  std::vector<std::uint64_t> given_counts_, taken_counts_;
+  std::vector<T> given_, taken_;
+  std::size_t sent_ = 0;
+};
+
+extern template class HaloExchange<float>;
+extern template class HaloExchange<double>;
+
+}  // namespace sinew::parallel

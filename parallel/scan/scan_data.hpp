@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/context/sequence_cut.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+// What the forms of the selective scan have in common. T: float, double.
+namespace sinew::parallel {
+
+struct ScanSizes {
+  std::int64_t sequences = 1, channels = 1, states = 1;
+
+  /// Elements of the states of all sequences: [sequences, channels, states].
+  std::int64_t state() const noexcept { return sequences * channels * states; }
+};
+
+/// Shape: x, dt [sequences, tokens, channels]; b, c [sequences, tokens, states]; a [channels, states]; skip [channels].
+template <class T>
+struct ScanInputs {
+  const T *x = nullptr, *dt = nullptr, *b = nullptr, *c = nullptr;
+  const T *a = nullptr, *skip = nullptr;
+};
+
+/// Of each input, shaped like it. Those of tokens are written, those of parameters, a and skip, added to.
+template <class T>
+struct ScanGradients {
+  T *x = nullptr, *dt = nullptr, *b = nullptr, *c = nullptr;
+  T *a = nullptr, *skip = nullptr;
+};
+
+/// Errors: InvalidArgument, beginning with `what`, for a size below 1.
+ScanSizes checked_sizes(std::string_view what, const ScanSizes& sizes);
+/// The cut itself. Errors: InvalidArgument, beginning with `what`, for one of another number of ranks than the group's.
+SequenceCut cut_of_group(std::string_view what, const Communicator& group, SequenceCut cut);
+/// The pieces of a rank as they lie among its own tokens.
+std::vector<Rows> runs_of(const SequenceCut& cut, int rank);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/context/sequence_cut.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+namespace sinew::parallel {
+
+/// Ways between the tokens of a rank and whole sequences in the order of their positions, for several arrays at once.
+///   to_channels  [sequences, own tokens, channels] to [sequences, all tokens, own channels]   all_to_all_v
+///   to_tokens    back                                                                         all_to_all_v
+///   gather       [sequences, own tokens, width] to [sequences, all tokens, width]             all_gather_v
+///   sum          what each rank has of [sequences, all tokens, width], to the tokens' owners  reduce_scatter_v
+/// Shape:    own tokens in the order of the rank's pieces; channels cut as evenly as can be, in the order of the ranks.
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   as the collectives.
+template <class T>
+class SINEW_API SequenceExchange {
+ public:
+  using From = std::initializer_list<const T*>;
+  using To = std::initializer_list<T*>;
+
+  SequenceExchange(Communicator& group, std::int64_t sequences, std::int64_t channels, SequenceCut cut);
+
+  const Rows& channels() const noexcept { return mine(); }
+
+  void to_channels(From tokens, To channels);
+  void to_tokens(From channels, To tokens);
+  void gather(From tokens, std::int64_t width, To whole);
+  void sum(From whole, std::int64_t width, To tokens);
+
+  /// Handed to others since it was made, at least.
+  std::size_t sent_bytes() const noexcept { return sent_; }
+  /// Held between calls.
+  std::size_t held_bytes() const noexcept { return (going_.size() + coming_.size()) * sizeof(T); }
+
+ private:
+  int ranks() const noexcept { return cut_.ranks(); }
+  const Rows& mine() const noexcept { return channels_[static_cast<std::size_t>(rank_)]; }
+  /// Of all sequences.
+  std::int64_t tokens(int rank) const noexcept { return sequences_ * cut_.tokens(rank); }
+  /// f(first token in the order of positions, first one in the rank's order, how many), tokens of all sequences.
+  template <class F>
+  void for_each_piece(int rank, const F& f) const;
+  /// The rank's tokens out of whole sequences and into them: one behind the other in `part`.
+  void pick(const T* whole, int rank, std::int64_t width, T* part) const;
+  void put(const T* part, int rank, std::int64_t width, T* whole) const;
+  /// Elements by rank of `arrays` with `width` elements a token.
+  std::vector<std::uint64_t> counts_of_tokens(std::int64_t arrays, std::int64_t width) const;
+  /// Elements by rank of `arrays` with this rank's tokens, each rank's channels.
+  std::vector<std::uint64_t> counts_of_channels(std::int64_t arrays) const;
+  /// going_ to coming_.
+  void all_to_all(const std::vector<std::uint64_t>& going, const std::vector<std::uint64_t>& coming);
+
+  Communicator* group_;
+  std::int64_t sequences_, width_;  // channels of all ranks
+  SequenceCut cut_;
+  int rank_;
+  std::vector<Rows> channels_;  // by rank
+  std::vector<T> going_, coming_;
+  std::size_t sent_ = 0;
+};
+
+extern template class SequenceExchange<float>;
+extern template class SequenceExchange<double>;
+
+}  // namespace sinew::parallel

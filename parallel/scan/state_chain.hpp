@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/context/sequence_cut.hpp>
+#include <sinew/parallel/scan/scan_data.hpp>
+
+namespace sinew::parallel {
+
+/// The pieces of all ranks in the order of their positions, through which states run from the first to the last, and
+/// gradients of states from the last to the first. What a piece does to them is a summary, of any length two numbers
+/// for a state: the sum s of dt and what the piece leaves from zero, h. It makes exp(a * s) * x + h of x.
+/// Two such pieces in a row are again one. So what enters each is found in log2(pieces) rounds: in round k a piece
+/// passes what the 2^k pieces up to itself do, to the one 2^k places on.
+/// Shape:    a summary: s [sequences, channels], then h [sequences, channels, states].
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   as Communicator::group.
+/// Cost:     ceil(log2(pieces)) rounds with a summary per piece of this rank, whatever their lengths.
+/// Source:   Hillis & Steele, Data parallel algorithms, 1986; as an associative operator: Blelloch, CMU-CS-90-190.
+template <class T>
+class SINEW_API StateChain {
+ public:
+  enum class Way : std::uint8_t { FirstToLast, LastToFirst };
+
+  StateChain(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
+
+  /// Of this rank.
+  std::int64_t pieces() const noexcept { return static_cast<std::int64_t>(own_.size()); }
+  std::int64_t summary() const noexcept { return dt_sums() + sizes_.state(); }
+  std::int64_t dt_sums() const noexcept { return sizes_.sequences * sizes_.channels; }
+  /// Whether some other piece comes behind: that of the last one nobody asks for.
+  bool is_followed(std::int64_t piece, Way way) const noexcept { return place(piece, way) + 1 < links(); }
+
+  /// own: a summary per piece. entering: [pieces, sequences, channels, states], zeros for what comes first.
+  void pass(Way way, const T* a, const T* own, T* entering);
+
+  std::size_t sent_bytes() const noexcept { return sent_; }
+  std::size_t held_bytes() const noexcept { return (before_.size() + going_.size() + coming_.size()) * sizeof(T); }
+
+ private:
+  std::int64_t links() const noexcept { return static_cast<std::int64_t>(owners_.size()); }
+  std::int64_t place(std::int64_t piece, Way way) const noexcept {
+    const std::int64_t at = own_[static_cast<std::size_t>(piece)];
+    return way == Way::FirstToLast ? at : links() - 1 - at;
+  }
+  int owner(std::int64_t place, Way way) const noexcept {
+    return owners_[static_cast<std::size_t>(way == Way::FirstToLast ? place : links() - 1 - place)];
+  }
+  /// What `first` and `then` in a row do; `to` may be `then`.
+  void join(const T* a, const T* first, const T* then, T* to) const;
+  /// From going_ to coming_, `span` places on.
+  void exchange(Way way, std::int64_t span);
+
+  Communicator* group_;
+  ScanSizes sizes_;
+  std::vector<int> owners_;                 // by place from the first piece
+  std::vector<std::int64_t> own_;           // places of this rank's
+  std::vector<T> before_, going_, coming_;  // a summary per piece of this rank
+  std::size_t sent_ = 0;
+};
+
+extern template class StateChain<float>;
+extern template class StateChain<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/context/sequence_cut.hpp>
+#include <sinew/parallel/scan/selective_scan.hpp>
+#include <sinew/parallel/scan/state_chain.hpp>
+
+namespace sinew::parallel {
+
+/// A selective scan over sequences that the ranks of a group share, which stay where they are: each rank finds what
+/// its pieces make of any state, states pass from piece to piece, and then each rank scans its pieces with what enters
+/// them. For long sequences: what is sent depends on the states alone. ChannelScan is the other form.
+/// Shape:    of this rank's tokens in the order of its pieces: x, dt, y and their gradients [sequences, tokens,
+///           channels]; b, c [sequences, tokens, states]. All sequences are cut alike. kept: kept_elements() that
+///           forward makes for backward, the states that enter each piece.
+/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument for a cut of another number of ranks and for sizes below 1; as StateChain.
+/// Cost:     each way a StateChain of the pieces, and a second scan of those that others follow.
+template <class T>
+class SINEW_API StateScan {
+ public:
+  StateScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
+
+  std::int64_t kept_elements() const noexcept { return chain_.pieces() * sizes_.state(); }
+
+  void forward(const ScanInputs<T>& in, T* y, T* kept);
+  /// What is added to the gradients of a and skip is this rank's share: they are Partial over the group, and whoever
+  /// sums them over data-parallel ranks includes it.
+  void backward(const ScanInputs<T>& in, const T* kept, const T* dy, const ScanGradients<T>& to);
+
+  /// Since it was made, by this rank.
+  std::size_t sent_bytes() const noexcept { return chain_.sent_bytes(); }
+  /// Held between calls.
+  std::size_t held_bytes() const noexcept {
+    return scan_.held_bytes() + chain_.held_bytes() + (summaries_.size() + leaving_.size()) * sizeof(T);
+  }
+
+ private:
+  using Way = typename StateChain<T>::Way;
+
+  const Rows& run(std::int64_t piece) const noexcept { return runs_[static_cast<std::size_t>(piece)]; }
+
+  ScanSizes sizes_;
+  std::vector<Rows> runs_;  // pieces as they lie among this rank's tokens
+  SelectiveScan<T> scan_;
+  StateChain<T> chain_;
+  std::vector<T> summaries_, leaving_;  // by piece; the latter of gradients: what enters from behind
+};
+
+extern template class StateScan<float>;
+extern template class StateScan<double>;
+
+}  // namespace sinew::parallel
