@@ -34,25 +34,24 @@ double value_of(const ParameterInfo& info, const sinew::parallel::KeyedRandom& r
   return 0;
 }
 
-/// The number in the whole of element k of a box.
-std::int64_t whole_number(const ParameterInfo& info, std::int64_t k) {
-  std::int64_t number = 0, stride = 1;
-  for (std::size_t d = info.shape.size(); d-- > 0;) {
-    number += (info.box.first[d] + k % info.box.extent(d)) * stride;
-    k /= info.box.extent(d);
-    stride *= info.shape[d];
-  }
-  return number;
-}
-
 template <class T, class Round>
 void fill(const ParameterInfo& info, const sinew::parallel::KeyedRandom& random, std::int64_t first, std::int64_t last,
           sinew::Buffer into, Round round) {
   auto* out = reinterpret_cast<T*>(into.data);
-  for (std::int64_t k = first; k < last; ++k) out[k - first] = round(value_of(info, random, whole_number(info, k)));
+  for (std::int64_t k = first; k < last; ++k) out[k - first] = round(value_of(info, random, info.whole_number(k)));
 }
 
 }  // namespace
+
+std::int64_t ParameterInfo::whole_number(std::int64_t k) const noexcept {
+  std::int64_t number = 0, stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    number += (box.first[d] + k % box.extent(d)) * stride;
+    k /= box.extent(d);
+    stride *= shape[d];
+  }
+  return number;
+}
 
 bool ParameterInfo::is_cut() const noexcept {
   for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -34,6 +34,8 @@ struct ParameterInfo {
   /// Of this rank.
   std::int64_t elements() const noexcept { return box.elements(); }
   bool is_cut() const noexcept;
+  /// The number in the whole of element k of what this rank has.
+  std::int64_t whole_number(std::int64_t k) const noexcept;
 };
 
 /// Where a parameter is in the list that parameters() gives.

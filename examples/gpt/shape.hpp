@@ -24,6 +24,8 @@ struct Shape {
   std::int64_t channels() const noexcept { return 2 * std::int64_t{width}; }
   std::int64_t step_rank() const noexcept { return (width + 15) / 16; }
   bool has_scan(int block) const noexcept { return mamba_every > 0 && block % mamba_every == mamba_every - 1; }
+  bool has_scans() const noexcept { return mamba_every > 0 && mamba_every <= layers; }
+  bool has_attention() const noexcept { return mamba_every != 1; }
 };
 
 inline constexpr int kVocabulary = 256;

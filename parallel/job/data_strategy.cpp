@@ -19,7 +19,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
   std::vector<std::string> groups = axes;
   groups.emplace_back("tp");
   const std::string sharers = two_levels ? "cp0" : "", ring = two_levels ? "cp1" : "cp";
-  for (const std::string& group : {sharers, ring}) {
+  for (const std::string& group : {sharers, ring, two_levels ? context : ""}) {
     if (!group.empty()) groups.push_back(group);
   }
   if (axes.size() > 1) groups.push_back(all);

@@ -39,6 +39,8 @@ class SINEW_API Job {
   /// The ranks that share samples: those that share heads of them (Ulysses), and the ring of their like.
   Communicator& head_sharers() { return head_sharers_.empty() ? alone_ : mesh_->along(head_sharers_); }
   Communicator& ring() { return mesh_->along(ring_); }
+  /// Both together.
+  Communicator& context() { return mesh_->along(context_axes_); }
   /// This rank's place among those that share layers and samples.
   RankPlace place() const { return {mesh_->index("tp"), mesh_->index(context_axes_)}; }
   /// This rank's place among those that see different samples, and their number.

@@ -29,7 +29,20 @@ CausalConvolution<T>::CausalConvolution(Communicator& group, const ConvolutionSi
       pieces_(runs_of(cut_of_group(kName, group, cut), GroupPlace(group).rank)),
       tokens_(cut.tokens(GroupPlace(group).rank)),
       halo_(group, sizes.sequences, sizes.channels, sizes.width - 1, cut),
-      taps_(static_cast<std::size_t>(sizes.width * sizes.channels)) {}
+      taps_(static_cast<std::size_t>(sizes.width * sizes.channels)),
+      dtaps_(taps_.size()),
+      dkept_(static_cast<std::size_t>(kept_elements())) {}
+
+template <class T>
+std::int64_t CausalConvolution<T>::kept_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank) {
+  return std::ssize(cut.pieces(rank)) * sizes.sequences * (sizes.width - 1) * sizes.channels;
+}
+
+template <class T>
+std::int64_t CausalConvolution<T>::room_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank) {
+  return HaloExchange<T>::room_for(sizes.sequences, sizes.channels, sizes.width - 1, cut, rank) +
+         2 * sizes.width * sizes.channels + kept_for(sizes, cut, rank);
+}
 
 template <class T>
 template <class F>
@@ -82,8 +95,8 @@ void CausalConvolution<T>::backward(const T* x, const T* kept, const T* weight, 
                                     T* dbias) {
   turn(weight);
   const std::int64_t channels = sizes_.channels, tokens = sizes_.sequences * tokens_;
-  dtaps_.assign(taps_.size(), T{0});
-  dkept_.assign(static_cast<std::size_t>(kept_elements()), T{0});
+  std::ranges::fill(dtaps_, T{0});
+  std::ranges::fill(dkept_, T{0});
   std::fill_n(dx, tokens * channels, T{0});
   for_each_tap([&](std::int64_t token, std::int64_t k, std::int64_t seen, bool in_halo) {
     const T *from = (in_halo ? kept : x) + seen * channels, *tap = taps_.data() + k * channels;
@@ -97,7 +110,7 @@ void CausalConvolution<T>::backward(const T* x, const T* kept, const T* weight, 
     for (std::int64_t k = 0; k < sizes_.width; ++k)
       dweight[d * sizes_.width + k] += dtaps_[static_cast<std::size_t>(k * channels + d)];
   }
-  if (dbias != nullptr) sum_rows(dy, tokens, channels, T{1}, dbias);
+  if (dbias != nullptr) sum_rows(dy, tokens, channels, channels, T{1}, dbias);
 }
 
 template class CausalConvolution<float>;

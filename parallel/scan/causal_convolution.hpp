@@ -30,6 +30,9 @@ class SINEW_API CausalConvolution {
   CausalConvolution(Communicator& group, const ConvolutionSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return halo_.elements(); }
+  /// Elements that are kept, and that are held between calls, on that rank.
+  static std::int64_t kept_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
+  static std::int64_t room_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
 
   void forward(const T* x, const T* weight, const T* bias, T* y, T* kept);
   /// dx is written. What is added to dweight and dbias (null: there is none) is this rank's share, Partial over the

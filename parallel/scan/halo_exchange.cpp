@@ -28,9 +28,9 @@ HaloExchange<T>::HaloExchange(Communicator& group, std::int64_t sequences, std::
       sequences_(sequences),
       channels_(channels),
       reach_(reach),
-      pieces_(std::ssize(cut.pieces(rank_))) {
-  find_gives(cut);
-  find_takes(cut);
+      pieces_(std::ssize(cut.pieces(rank_))),
+      gives_(gives_of(cut, rank_, reach)),
+      takes_(takes_of(cut, rank_, reach, sequences)) {
   given_counts_ = counts_of(gives_, cut.ranks());
   taken_counts_ = counts_of(takes_, cut.ranks());
   given_.resize(total(given_counts_));
@@ -38,34 +38,49 @@ HaloExchange<T>::HaloExchange(Communicator& group, std::int64_t sequences, std::
 }
 
 template <class T>
-void HaloExchange<T>::find_gives(const SequenceCut& cut) {
+std::int64_t HaloExchange<T>::room_for(std::int64_t sequences, std::int64_t channels, std::int64_t reach,
+                                       const SequenceCut& cut, int rank) {
+  std::int64_t tokens = 0;
+  for (const Stretch& stretch : gives_of(cut, rank, reach)) tokens += stretch.count;
+  for (const Stretch& stretch : takes_of(cut, rank, reach, sequences)) tokens += stretch.count;
+  return tokens * sequences * channels;
+}
+
+template <class T>
+std::vector<typename HaloExchange<T>::Stretch> HaloExchange<T>::gives_of(const SequenceCut& cut, int rank,
+                                                                         std::int64_t reach) {
+  std::vector<Stretch> gives;
   for (int peer = 0; peer < cut.ranks(); ++peer) {
     for (const Rows& piece : cut.pieces(peer)) {
       std::int64_t own = 0;
-      for (const Rows& mine : cut.pieces(rank_)) {
-        const Rows wanted = common(mine, {piece.first - reach_, piece.first});
+      for (const Rows& mine : cut.pieces(rank)) {
+        const Rows wanted = common(mine, {piece.first - reach, piece.first});
         if (wanted.count() > 0)
-          gives_.push_back({peer, own + wanted.first - mine.first, cut.tokens(rank_), wanted.count()});
+          gives.push_back({peer, own + wanted.first - mine.first, cut.tokens(rank), wanted.count()});
         own += mine.count();
       }
     }
   }
+  return gives;
 }
 
 /// In the order of the other side's gives: by this rank's piece, then by the peer's.
 template <class T>
-void HaloExchange<T>::find_takes(const SequenceCut& cut) {
+std::vector<typename HaloExchange<T>::Stretch> HaloExchange<T>::takes_of(const SequenceCut& cut, int rank,
+                                                                         std::int64_t reach, std::int64_t sequences) {
+  std::vector<Stretch> takes;
   for (int peer = 0; peer < cut.ranks(); ++peer) {
     std::int64_t halo = 0;
-    for (const Rows& piece : cut.pieces(rank_)) {
+    for (const Rows& piece : cut.pieces(rank)) {
       for (const Rows& theirs : cut.pieces(peer)) {
-        const Rows wanted = common(theirs, {piece.first - reach_, piece.first});
+        const Rows wanted = common(theirs, {piece.first - reach, piece.first});
         if (wanted.count() > 0)
-          takes_.push_back({peer, halo + wanted.first - (piece.first - reach_), reach_, wanted.count()});
+          takes.push_back({peer, halo + wanted.first - (piece.first - reach), reach, wanted.count()});
       }
-      halo += sequences_ * reach_;
+      halo += sequences * reach;
     }
   }
+  return takes;
 }
 
 template <class T>

@@ -25,6 +25,9 @@ class SINEW_API HaloExchange {
                const SequenceCut& cut);
 
   std::int64_t elements() const noexcept { return pieces_ * sequences_ * reach_ * channels_; }
+  /// Elements that an exchange of that rank holds.
+  static std::int64_t room_for(std::int64_t sequences, std::int64_t channels, std::int64_t reach,
+                               const SequenceCut& cut, int rank);
 
   void forward(const T* tokens, T* halo);
   /// Added to the gradients of the tokens.
@@ -41,8 +44,8 @@ class SINEW_API HaloExchange {
     std::int64_t first, stride, count;
   };
 
-  void find_gives(const SequenceCut& cut);
-  void find_takes(const SequenceCut& cut);
+  static std::vector<Stretch> gives_of(const SequenceCut& cut, int rank, std::int64_t reach);
+  static std::vector<Stretch> takes_of(const SequenceCut& cut, int rank, std::int64_t reach, std::int64_t sequences);
   std::vector<std::uint64_t> counts_of(const std::vector<Stretch>& stretches, int ranks) const;
   /// f(elements in tokens or halo, elements in a message, how many) of each stretch and sequence.
   template <class F>

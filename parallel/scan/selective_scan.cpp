@@ -20,7 +20,15 @@ SelectiveScan<T>::SelectiveScan(const ScanSizes& sizes, std::int64_t tokens) : s
   now_.resize(block);
   next_.resize(block);
   slopes_.resize(block);
-  decays_.resize(block);
+  starts_.resize(static_cast<std::size_t>((tokens + kChunk - 1) / kChunk) * block);
+  inside_.resize(static_cast<std::size_t>(kChunk + 1) * block);
+  decays_.resize(static_cast<std::size_t>(kChunk) * block);
+}
+
+template <class T>
+std::int64_t SelectiveScan<T>::room_for(const ScanSizes& sizes, std::int64_t tokens) noexcept {
+  const std::int64_t block = std::min(kBlock, sizes.channels) * sizes.states;
+  return (3 + (tokens + kChunk - 1) / kChunk + kChunk + 1 + kChunk) * block;
 }
 
 template <class T>
@@ -185,10 +193,6 @@ void SelectiveScan<T>::step_back(const ScanInputs<T>& in, std::int64_t token, st
 template <class T>
 void SelectiveScan<T>::backward(const ScanInputs<T>& in, const Rows& run, const T* before, const T* dy, const T* dafter,
                                 const ScanGradients<T>& to, T* dbefore) {
-  const auto most = static_cast<std::size_t>(std::min(kBlock, sizes_.channels) * sizes_.states);
-  starts_.resize(std::max(starts_.size(), static_cast<std::size_t>((run.count() + kChunk - 1) / kChunk) * most));
-  inside_.resize(static_cast<std::size_t>(kChunk + 1) * most);
-  decays_.resize(static_cast<std::size_t>(kChunk) * most);
   for (std::int64_t s = 0; s < sizes_.sequences; ++s) {
     const std::int64_t at = (s * tokens_ + run.first) * sizes_.states;
     std::fill_n(to.b + at, run.count() * sizes_.states, T{0});

@@ -38,6 +38,8 @@ class SINEW_API SelectiveScan {
   /// The same of gradients, which enter a run behind its last token: times exp(a * dt_sum), plus those that dy leaves.
   void gradient_summary(const ScanInputs<T>& in, const Rows& run, const T* dy, T* dt_sum, T* dbefore);
 
+  /// Elements that are held between calls.
+  static std::int64_t room_for(const ScanSizes& sizes, std::int64_t tokens) noexcept;
   /// Held between calls.
   std::size_t held_bytes() const noexcept {
     return (now_.size() + next_.size() + slopes_.size() + starts_.size() + inside_.size() + decays_.size()) * sizeof(T);

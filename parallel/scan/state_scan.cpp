@@ -14,7 +14,19 @@ StateScan<T>::StateScan(Communicator& group, const ScanSizes& sizes, const Seque
       runs_(runs_of(cut_of_group(kName, group, cut), GroupPlace(group).rank)),
       scan_(sizes, cut.tokens(GroupPlace(group).rank)),
       chain_(group, sizes, cut),
-      summaries_(static_cast<std::size_t>(chain_.pieces() * chain_.summary())) {}
+      summaries_(static_cast<std::size_t>(chain_.pieces() * chain_.summary())),
+      leaving_(static_cast<std::size_t>(kept_elements())) {}
+
+template <class T>
+std::int64_t StateScan<T>::kept_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept {
+  return std::ssize(cut.pieces(rank)) * sizes.state();
+}
+
+template <class T>
+std::int64_t StateScan<T>::room_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept {
+  const std::int64_t summaries = std::ssize(cut.pieces(rank)) * (sizes.sequences * sizes.channels + sizes.state());
+  return SelectiveScan<T>::room_for(sizes, cut.tokens(rank)) + 4 * summaries + kept_for(sizes, cut, rank);
+}
 
 template <class T>
 void StateScan<T>::forward(const ScanInputs<T>& in, T* y, T* kept) {
@@ -28,7 +40,6 @@ void StateScan<T>::forward(const ScanInputs<T>& in, T* y, T* kept) {
 
 template <class T>
 void StateScan<T>::backward(const ScanInputs<T>& in, const T* kept, const T* dy, const ScanGradients<T>& to) {
-  leaving_.resize(static_cast<std::size_t>(kept_elements()));
   for (std::int64_t p = 0; p < chain_.pieces(); ++p) {
     T* summary = summaries_.data() + p * chain_.summary();
     if (chain_.is_followed(p, Way::LastToFirst))

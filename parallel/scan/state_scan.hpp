@@ -27,6 +27,9 @@ class SINEW_API StateScan {
   StateScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return chain_.pieces() * sizes_.state(); }
+  /// Elements that are kept, and that are held between calls, on that rank.
+  static std::int64_t kept_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
+  static std::int64_t room_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
 
   void forward(const ScanInputs<T>& in, T* y, T* kept);
   /// What is added to the gradients of a and skip is this rank's share: they are Partial over the group, and whoever

@@ -25,7 +25,9 @@ LayerNorm<T> norm_of(const BlockShape& shape, sinew::Communicator& group, int we
 
 template <class T>
 std::unique_ptr<Mixer<T>> mixer_of(const BlockShape& shape, int number, const BlockSurroundings<T>& all) {
-  return std::make_unique<AttentionMixer<T>>(shape, number, all.group, all.blas, all.attention, all.masks);
+  if (shape.whole.has_scan(number))
+    return std::make_unique<ScanMixer<T>>(shape, number, all.group, all.blas, *all.scan);
+  return std::make_unique<AttentionMixer<T>>(shape, number, all.group, all.blas, *all.attention, all.masks);
 }
 
 }  // namespace
@@ -51,13 +53,16 @@ Block<T>::Block(const BlockShape& shape, int number, Recompute recompute, const 
             replicated<T>(shape, all.group)) {}
 
 template <class T>
-std::size_t Block<T>::mixer_elements(const BlockShape& shape, int /*number*/) {
-  return AttentionMixer<T>::kept_for(shape);
+std::size_t Block<T>::mixer_elements(const BlockShape& shape, int number) {
+  return shape.whole.has_scan(number) ? ScanMixer<T>::kept_for(shape) : AttentionMixer<T>::kept_for(shape);
 }
 
 template <class T>
 std::int64_t Block<T>::widest_row(const BlockShape& shape) {
-  return std::max(shape.part.bent(shape.whole).count(), AttentionMixer<T>::row_of(shape));
+  std::int64_t widest = shape.part.bent(shape.whole).count();
+  if (shape.whole.has_attention()) widest = std::max(widest, AttentionMixer<T>::row_of(shape));
+  if (shape.whole.has_scans()) widest = std::max(widest, ScanMixer<T>::row_of(shape));
+  return widest;
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 
 #include "../layers/layer_norm.hpp"
 #include "../layers/linear.hpp"
+#include "../layers/scan.hpp"
 #include "activations.hpp"
 #include "mixer.hpp"
 #include "token_places.hpp"
@@ -29,7 +30,8 @@ template <class T>
 struct BlockSurroundings {
   sinew::Communicator& group;  ///< tensor-parallel
   Blas& blas;
-  sinew::parallel::ContextAttention<T>& attention;
+  sinew::parallel::ContextAttention<T>* attention;  ///< null: no block has it
+  ScanParts<T>* scan;                               ///< likewise
   const std::vector<sinew::parallel::AttentionMask>& masks;
   const TokenPlaces& places;
   const Pass& pass;  ///< the one under way

@@ -53,6 +53,7 @@ class NetworkOf final : public Network {
         group_(ranks.tensor != nullptr ? ranks.tensor : &alone),
         head_sharers_(ranks.head_sharers != nullptr ? ranks.head_sharers : &alone),
         ring_(ranks.ring != nullptr ? ranks.ring : &alone),
+        context_(ranks.context != nullptr ? ranks.context : &alone),
         replicated_(part_.sequence_parallel ? group_ : nullptr),
         final_norm_{kFinalWeight, kFinalBias, shape.width, replicated_} {}
 
@@ -93,7 +94,10 @@ class NetworkOf final : public Network {
     store.after_backward(kRoot);
   }
 
-  std::size_t held_bytes() const noexcept override { return memory_ ? memory_->bytes() + attention_->held_bytes() : 0; }
+  std::size_t held_bytes() const noexcept override {
+    if (!memory_) return 0;
+    return memory_->bytes() + (attention_ ? attention_->held_bytes() : 0) + (scan_ ? scan_->held_bytes() : 0);
+  }
 
  private:
   static std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
@@ -103,15 +107,17 @@ class NetworkOf final : public Network {
   void lay_out(int count) {
     weights_.reset();
     kept_.clear();
-    blocks_.clear();
+    blocks_.clear();  // they use what follows
     count_ = count;
     const BlockShape shape = block_shape();
     places_.emplace(shape);
-    attention_.emplace(*head_sharers_, *ring_, *blas_, attention_shape(shape));
+    if (shape_.has_attention()) attention_.emplace(*head_sharers_, *ring_, *blas_, attention_shape(shape));
+    if (shape_.has_scans()) scan_.emplace(shape, *context_);
     for (int i = 0; i < shape_.layers; ++i)
       blocks_.push_back(std::make_unique<Block<T>>(
           shape, i, options_.recompute,
-          BlockSurroundings<T>{*group_, *blas_, *attention_, masks_, *places_, pass_, options_.seed}));
+          BlockSurroundings<T>{*group_, *blas_, attention_ ? &*attention_ : nullptr, scan_ ? &*scan_ : nullptr, masks_,
+                               *places_, pass_, options_.seed}));
     head_.emplace(*group_, *blas_, shape.linear("head", shape_.width, kVocabulary), kTokens, -1);
     loss_.emplace(*group_, "tp",
                   sinew::parallel::CrossEntropyShape{"head", shape.rows(), kVocabulary, {}, 0, kIgnored});
@@ -217,7 +223,7 @@ class NetworkOf final : public Network {
   Part part_;
   ModelOptions options_;
   Blas* blas_;
-  sinew::Communicator *group_, *head_sharers_, *ring_;
+  sinew::Communicator *group_, *head_sharers_, *ring_, *context_;
   Replicated<T> replicated_;
   LayerNorm<T> final_norm_;
   int count_ = 0;
@@ -225,6 +231,7 @@ class NetworkOf final : public Network {
   std::vector<sinew::parallel::AttentionMask> masks_;
   std::optional<TokenPlaces> places_;
   std::optional<sinew::parallel::ContextAttention<T>> attention_;
+  std::optional<ScanParts<T>> scan_;
   std::vector<std::unique_ptr<Block<T>>> blocks_;
   std::optional<Columns<T>> head_;
   std::optional<sinew::parallel::VocabularyCrossEntropy<T>> loss_;
@@ -237,7 +244,7 @@ class NetworkOf final : public Network {
   std::vector<std::int64_t> seen_, targets_;
 };
 
-/// Elements of T of all activations but those that attention holds itself.
+/// Elements of T of all activations.
 template <class T>
 std::size_t activation_elements(const BlockShape& block, const ModelOptions& options) {
   const auto size = [](std::int64_t i) { return static_cast<std::size_t>(i); };
@@ -261,10 +268,11 @@ std::size_t activation_elements(const BlockShape& block, const ModelOptions& opt
   elements += own * 2 * width + rows * size(Block<T>::widest_row(block));            // the backward pass
   if (shape.dropout > 0) elements += own * width;
   if (block.part.sequence_parallel) elements += (rows + size(block.partial_rows())) * width;  // what is gathered
+  if (shape.has_attention())
+    elements += sinew::parallel::ContextAttention<T>::room_for(attention_shape(block), block.part.context_rank);
+  if (shape.has_scans()) elements += size(ScanParts<T>::room_for(block));
   const Precision& precision = options.precision;
-  return elements +
-         Weights<T>::room_for(precision.parameter, precision.gradient, largest_parameter(shape, block.part)) +
-         sinew::parallel::ContextAttention<T>::room_for(attention_shape(block), block.part.context_rank);
+  return elements + Weights<T>::room_for(precision.parameter, precision.gradient, largest_parameter(shape, block.part));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct ModelRanks {
   bool decomposed = false;                      ///< LinearShape::decomposed
   sinew::Communicator* head_sharers = nullptr;  ///< its sequences: ContextShape
   sinew::Communicator* ring = nullptr;
+  sinew::Communicator* context = nullptr;  ///< head_sharers and ring together
 
   Part part() const;
 };

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpt {
@@ -13,6 +14,8 @@ class Text {
   explicit Text(const std::string& file) : Text(std::vector<std::string>{file}) {}
   /// One after the other.
   explicit Text(const std::vector<std::string>& files);
+  /// These bytes; `name` is for errors.
+  Text(std::string name, std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)), name_(std::move(name)) {}
 
   /// Which sequences: those of a step, each of context + 1 bytes from anywhere in the text.
   struct Which {

@@ -74,9 +74,9 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
       infos_(parameters(options.shape, part_of(options.job, job_.place()))),
       optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
       blas_(make_blas(options.blas, options.blas_threads)),
-      model_(
-          options.shape, model_options(options.job), *blas_,
-          {&job_.tensor(), options.job.sequence_parallel, options.job.decomposed, &job_.head_sharers(), &job_.ring()}),
+      model_(options.shape, model_options(options.job), *blas_,
+             {&job_.tensor(), options.job.sequence_parallel, options.job.decomposed, &job_.head_sharers(), &job_.ring(),
+              &job_.context()}),
       store_(job_.data()),
       spread_(infos_.size()) {
   for (std::size_t p = 0; p < infos_.size(); ++p) spread_[p] = infos_[p].is_cut() ? "tp" : "";
@@ -111,7 +111,7 @@ std::size_t Trainer::most_held() noexcept {
   return bytes;
 }
 
-StepReport Trainer::step(std::int64_t number) {
+StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   sp::DataParallel& data = job_.data();
@@ -132,6 +132,7 @@ StepReport Trainer::step(std::int64_t number) {
                                    "another --dtype may do",
                                    number, report.loss, report.norm));
   optimizer_.set_rate(report.rate);
+  if (watch) watch(owned, loss.scale());
   const double clip = options_->clip > 0 ? sp::clip_scale(report.norm, options_->clip) : 1;
   optimizer_.update(owned, loss.scale() * clip);
   store_.timed([&] { data.updated(); });

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
@@ -31,9 +34,13 @@ class Trainer {
   /// Errors: as Job.
   Trainer(sinew::World& world, const Options& options, const Text& text);
 
+  /// Sees what this rank owns, with the gradients of the sum of the losses, before it is updated; scale makes them
+  /// those of the mean.
+  using Watcher = std::function<void(std::span<const sinew::parallel::OwnedPart>, double scale)>;
+
   /// One step, of this number: which sequences it reads and its learning rate follow from that.
   /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
-  StepReport step(std::int64_t number);
+  StepReport step(std::int64_t number, const Watcher& watch = {});
 
   /// That this rank has held at most: parameters, gradients, optimizer, what was under way, activations.
   std::size_t most_held() noexcept;

@@ -26,6 +26,7 @@ constexpr Precision kF32{};
 constexpr Precision kBf16{DType::BF16, DType::F32, DType::F32};
 constexpr Precision kNaive{DType::BF16, DType::BF16, DType::BF16};
 constexpr Shape kSmall{.layers = 2, .heads = 3, .width = 12, .context = 7};
+constexpr Shape kScans{.layers = 2, .heads = 3, .width = 12, .context = 7, .mamba_every = 2, .dropout = 0.1};
 constexpr int kCount = 3;
 
 std::vector<std::uint8_t> some_bytes(const Shape& shape, int count, const char* name = "text") {
@@ -43,12 +44,13 @@ struct Case {
         store(of, precision.parameter, precision.gradient, 5),
         model(of, {recompute, precision}, *blas),
         bytes(some_bytes(of, kCount)) {
-    // Vectors start as zeros and ones, which hides mistakes in what multiplies them.
+    // Vectors start as zeros and ones, which hides mistakes in what multiplies them, as small weights of scans do.
     const sinew::parallel::KeyedRandom random(9, "off");
     std::uint64_t number = 0;
     for (std::size_t p = 0; p < store.infos().size(); ++p) {
       const std::string& path = store.infos()[p].path;
-      if (path.ends_with("weight") && path.find("norm") == std::string::npos) continue;
+      const bool is_small = path.find("norm") != std::string::npos || path.find("scan") != std::string::npos;
+      if (path.ends_with("weight") && !is_small) continue;
       for (std::size_t k = 0; k < static_cast<std::size_t>(store.infos()[p].elements()); ++k) {
         const double off = 0.1 * random.normal(number++);
         if (precision.parameter == DType::F64) store.value<double>(p, k) += off;
@@ -76,9 +78,11 @@ struct Case {
   std::vector<std::uint8_t> bytes;
 };
 
+class Gradients : public ::testing::TestWithParam<Shape> {};
+
 /// Central differences of the loss, element by element, of every parameter.
-TEST(Gpt, HasTheGradientsOfFiniteDifferences) {
-  Case c(kF64);
+TEST_P(Gradients, AreThoseOfFiniteDifferences) {
+  Case c(kF64, Recompute::None, GetParam());
   c.step();
   StrictStore& store = c.store;
   const auto gradients = store.gradients();
@@ -104,11 +108,19 @@ TEST(Gpt, HasTheGradientsOfFiniteDifferences) {
   }
 }
 
-class Recomputation : public ::testing::TestWithParam<std::tuple<Recompute, Precision>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Gpt, Gradients,
+    ::testing::Values(kSmall,
+                      Shape{.layers = 2, .heads = 4, .width = 12, .context = 7, .key_value_heads = 2, .dropout = 0.2},
+                      Shape{
+                          .layers = 1, .heads = 2, .width = 8, .context = 9, .document_end = some_bytes(kSmall, 1)[4]},
+                      Shape{.layers = 2, .heads = 2, .width = 8, .context = 9, .mamba_every = 2}));
+
+class Recomputation : public ::testing::TestWithParam<std::tuple<Recompute, Precision, Shape>> {};
 
 TEST_P(Recomputation, ChangesNoBit) {
-  const auto& [recompute, precision] = GetParam();
-  Case kept(precision), again(precision, recompute);
+  const auto& [recompute, precision, shape] = GetParam();
+  Case kept(precision, Recompute::None, shape), again(precision, recompute, shape);
   for (int step = 0; step < 2; ++step) {
     EXPECT_EQ(kept.step(0.01), again.step(0.01));
     for (std::size_t p = 0; p < kept.store.infos().size(); ++p)
@@ -118,7 +130,8 @@ TEST_P(Recomputation, ChangesNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Gpt, Recomputation,
                          ::testing::Combine(::testing::Values(Recompute::Selective, Recompute::Full),
-                                            ::testing::Values(kF64, kF32, kBf16, kNaive)));
+                                            ::testing::Values(kF64, kF32, kBf16, kNaive),
+                                            ::testing::Values(kSmall, kScans)));
 
 class ActivationMemory : public ::testing::TestWithParam<std::tuple<Recompute, Precision, Shape>> {};
 
@@ -136,7 +149,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Recompute::None, Recompute::Selective, Recompute::Full),
                        ::testing::Values(kF64, kF32, kBf16, kNaive),
                        ::testing::Values(Shape{.layers = 3, .heads = 2, .width = 32, .context = 40},
-                                         Shape{.layers = 1, .heads = 4, .width = 64, .context = 16})));
+                                         Shape{.layers = 1, .heads = 4, .width = 64, .context = 16},
+                                         Shape{
+                                             .layers = 3, .heads = 4, .width = 32, .context = 40, .mamba_every = 2})));
 
 TEST(Gpt, KeepsLess_TheMoreItComputesAgain) {
   const Shape shape{};

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <gpt/train/options.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpt::test {
+
+/// What a training run came to: its losses, and the gradients of its first step by path, whole.
+struct Training {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<double>> gradients;
+};
+
+/// Of one process.
+Training train_alone(const Options& options);
+
+/// How far runs were from one process at most.
+struct Deviation {
+  int runs = 0;
+  double gradient = 0;               ///< of an element, as part of the largest of its parameter
+  double loss = 0;                   ///< as part of it
+  std::string of_gradient, of_loss;  ///< in which layout
+
+  void add(const Deviation& other);
+};
+
+/// One run of that layout, ranks as threads. changed: the rank whose text has other bytes than everybody's; -1: none.
+Deviation train_together(int ranks, const Options& options, const Training& alone, int changed = -1);
+
+/// Every layout of so many ranks over dp, cp and tp that the rules admit: rows cut between layers, taken apart or not;
+/// every number of ranks that share heads; ZeRO 0 to 3.
+std::vector<sinew::parallel::JobConfig> layouts_of(int ranks, const Options& options);
+
+/// Models of few parameters that do not divide: plain; with shared heads, dropout, documents of unequal lengths and
+/// several passes; with scans in some blocks.
+std::vector<std::pair<std::string, Options>> models();
+
+}  // namespace gpt::test
