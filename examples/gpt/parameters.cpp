@@ -60,10 +60,19 @@ bool ParameterInfo::is_cut() const noexcept {
   return false;
 }
 
+namespace {
+
+std::int32_t mixer_parameters(const Shape& shape, int block) noexcept {
+  if (shape.has_scan(block)) return kScanParameters;
+  return kAttentionParameters + (shape.sinks ? 1 : 0);
+}
+
+}  // namespace
+
 BlockParameters block_parameters(const Shape& shape, int block) noexcept {
   std::int32_t at = kRootParameters;
   for (int i = 0;; ++i) {
-    const std::int32_t mixer = at + 2, norm2 = mixer + (shape.has_scan(i) ? kScanParameters : kAttentionParameters);
+    const std::int32_t mixer = at + 2, norm2 = mixer + mixer_parameters(shape, i);
     const BlockParameters here{at, mixer, norm2, norm2 + 2, norm2 + 4, norm2 + 6};
     if (i == block) return here;
     at = here.end;
@@ -140,6 +149,7 @@ class Listing {
     add(in + "keys_values.bias", {2, shared}, key_values);
     add(in + "out.weight", {w, w}, {1, mixed}, Start::Normal, narrow());
     add(in + "out.bias", {w});
+    if (shape_.sinks) add(in + "sinks", {shape_.heads}, {0, heads.queries});
   }
 
   void scan(const std::string& in) {

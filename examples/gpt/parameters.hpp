@@ -48,7 +48,8 @@ enum AttentionParameter : std::int32_t {
   kKeysValuesBias,
   kOutWeight,
   kOutBias,
-  kAttentionParameters
+  kAttentionParameters,
+  kSinks = kAttentionParameters  ///< where the shape has them
 };
 /// Of a selective scan, in a mixer's place.
 enum ScanParameter : std::int32_t {

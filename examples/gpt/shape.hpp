@@ -13,6 +13,7 @@ struct Shape {
   int context = 64;         ///< bytes of a sequence
   int key_value_heads = 0;  ///< that query heads share; 0: each has its own
   int mamba_every = 0;      ///< 2: every second block has a scan, 1: all, 0: none
+  bool sinks = false;       ///< attention heads have a learnt score that every query sees, without a value
   double dropout = 0;       ///< of what a block adds to the residual stream
   /// A byte that ends a document: attention does not look across it, and what follows it is not predicted. -1: a
   /// sequence is one document.

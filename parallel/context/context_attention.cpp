@@ -57,6 +57,7 @@ template <class T>
 ContextAttention<T>::ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape)
     : shape_(checked(shape, GroupPlace(sharing).ranks, GroupPlace(ring).ranks)),
       mine_(shape.heads_of(GroupPlace(sharing).rank)),
+      first_head_(query_rows(shape, GroupPlace(sharing).rank).first),
       ring_(ring, blas, mine_, shape.cut.joined(shape.sharing), shape.sequences) {
   const int rank = GroupPlace(ring).rank * shape.sharing + GroupPlace(sharing).rank;
   plan_ = plan_of(shape, rank);
@@ -112,27 +113,33 @@ std::size_t ContextAttention<T>::sent_bytes() const noexcept {
 }
 
 template <class T>
-void ContextAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out,
-                                  T* kept) {
-  if (shape_.sharing == 1) return ring_.forward(masks, in, out, kept);
+void ContextAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept,
+                                  const T* sinks) {
+  if (shape_.sharing == 1) return ring_.forward(masks, in, out, kept, sinks);
   const Projections<T> by_heads = projections<T>(kept, plan_, mine_);
   queries_->to_heads(in.queries, in.query_stride, by_heads.queries);
   key_values_->to_heads(in.keys, in.key_value_stride, by_heads.keys);
   key_values_->to_heads(in.values, in.key_value_stride, by_heads.values);
   T* of_heads = by_heads.values + plan_.key_values;
-  ring_.forward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries);
+  ring_.forward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries,
+                sinks != nullptr ? sinks + first_head_ : nullptr);
   queries_->to_tokens(of_heads, out, shape_.heads.width());
 }
 
 template <class T>
 void ContextAttention<T>::backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out,
-                                   const T* kept, const T* dout, const Projections<T>& to) {
-  if (shape_.sharing == 1) return ring_.backward(masks, in, out, kept, dout, to);
+                                   const T* kept, const T* dout, const Projections<T>& to, const T* sinks, T* dsinks) {
+  if (shape_.sharing == 1) return ring_.backward(masks, in, out, kept, dout, to, sinks, dsinks);
+  if (sinks != nullptr) {  // of other heads others have them
+    std::fill_n(dsinks, shape_.heads.heads, T{0});
+    sinks += first_head_, dsinks += first_head_;
+  }
   const Projections<T> back = projections<T>(back_.data(), plan_, mine_);
   T* slope = back.values + plan_.key_values;
   queries_->to_heads(dout, shape_.heads.width(), slope);
   const T* of_heads = kept + plan_.queries + 2 * plan_.key_values;
-  ring_.backward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries, slope, back);
+  ring_.backward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries, slope, back,
+                 sinks, dsinks);
   queries_->to_tokens(back.queries, to.queries, to.query_stride);
   key_values_->to_tokens(back.keys, to.keys, to.key_value_stride);
   key_values_->to_tokens(back.values, to.values, to.key_value_stride);

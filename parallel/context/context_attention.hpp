@@ -37,10 +37,12 @@ class SINEW_API ContextAttention {
  public:
   ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape);
 
-  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept);
+  /// sinks [heads]: as RingAttention.
+  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept,
+               const T* sinks = nullptr);
   /// in and out: as forward had them; where heads are shared they are not looked at. All of `to` is written.
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* kept,
-                const T* dout, const Projections<T>& to);
+                const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 
   /// Elements of what is kept, and of what the object holds itself, on a rank of the whole group.
   static std::size_t kept_for(const ContextShape& shape, int rank);
@@ -61,6 +63,7 @@ class SINEW_API ContextAttention {
 
   ContextShape shape_;
   AttentionHeads mine_;
+  std::int64_t first_head_;  // of mine_
   RingAttention<T> ring_;
   std::optional<HeadExchange<T>> queries_, key_values_;  // none where no heads are shared
   Plan plan_;

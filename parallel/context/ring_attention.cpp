@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -109,7 +110,8 @@ void RingAttention<T>::for_each_meeting(std::span<const AttentionMask> masks, co
 }
 
 template <class T>
-void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse) {
+void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse,
+                               const T* sinks) {
   require(masks);
   const std::int64_t width = block_.heads().width();
   const int heads = block_.heads().heads;
@@ -125,6 +127,27 @@ void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Proje
     coming.get();
     if (step + 1 < ranks_) std::swap(now_, next_);
   }
+  if (sinks != nullptr) take_in(sinks, out, lse);
+}
+
+/// What a sink takes of the weights is nobody's.
+template <class T>
+void RingAttention<T>::take_in(const T* sinks, T* out, T* lse) const {
+  const int heads = block_.heads().heads, width = block_.heads().head_width;
+  for (std::int64_t i = 0; i < tokens() * heads; ++i) {
+    const T before = lse[i], sink = sinks[i % heads], most = std::max(before, sink);
+    lse[i] = std::isnan(before) ? before : most + std::log(std::exp(before - most) + std::exp(sink - most));
+    const T left = std::exp(before - lse[i]);
+    for (std::int64_t d = i * width; d < (i + 1) * width; ++d) out[d] *= left;
+  }
+}
+
+template <class T>
+void RingAttention<T>::sink_gradients(const T* sinks, const T* lse, T* dsinks) const {
+  const int heads = block_.heads().heads;
+  std::fill_n(dsinks, heads, T{0});
+  for (std::int64_t i = 0; i < tokens() * heads; ++i)
+    dsinks[i % heads] -= std::exp(sinks[i % heads] - lse[i]) * along_[static_cast<std::size_t>(i)];
 }
 
 template <class T>
@@ -139,11 +162,12 @@ void RingAttention<T>::sum_along(const T* out, const T* dout) {
 
 template <class T>
 void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out,
-                                const T* lse, const T* dout, const Projections<T>& to) {
+                                const T* lse, const T* dout, const Projections<T>& to, const T* sinks, T* dsinks) {
   require(masks);
   const std::int64_t width = block_.heads().width(), shared = block_.heads().key_value_width();
   const int heads = block_.heads().heads;
   sum_along(out, dout);
+  if (sinks != nullptr) sink_gradients(sinks, lse, dsinks);
   zero_rows(to.queries, to.query_stride, tokens(), width);
   if (ranks_ == 1) {
     zero_rows(to.keys, to.key_value_stride, tokens(), shared);

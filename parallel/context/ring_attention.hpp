@@ -24,18 +24,20 @@ namespace sinew::parallel {
 /// Cost:     room for the keys and values of two ranks and for their gradients, none in a group of one; a rank sends
 ///           P - 1 times the keys and values of one, backward P - 1 times these and P times their gradients. Work:
 ///           SequenceCut::pairs, in tiles.
-/// Source:   Liu et al., arXiv 2310.01889.
+/// Source:   Liu et al., arXiv 2310.01889; sinks: Xiao et al., arXiv 2309.17453, as learnt scores in gpt-oss.
 template <class T>
 class SINEW_API RingAttention {
  public:
   RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
                 std::int64_t sequences = 1);
 
-  /// masks: of each sequence, or one for all.
-  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse);
-  /// Adds to nothing: all of `to` is written.
+  /// masks: of each sequence, or one for all. sinks [heads]: a score of each head that every query sees and that has
+  /// no value; null: none.
+  void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse,
+               const T* sinks = nullptr);
+  /// Adds to nothing: all of `to` is written. dsinks: of this rank's tokens, Partial over the group.
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
-                const T* dout, const Projections<T>& to);
+                const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 
   /// Since it was made, of this rank.
   std::int64_t computed_pairs() const noexcept { return block_.computed_pairs(); }
@@ -67,6 +69,8 @@ class SINEW_API RingAttention {
   template <class U>
   Projections<U> travelling(U* all, int owner, const Projections<U>& own) const noexcept;
   void sum_along(const T* out, const T* dout);
+  void take_in(const T* sinks, T* out, T* lse) const;
+  void sink_gradients(const T* sinks, const T* lse, T* dsinks) const;
   /// Sends `from`, of `owner(step)`, on and takes that of owner(step + 1) into `to`.
   Work pass_on(int step, std::vector<T>& from, std::vector<T>& to);
   /// f(Meeting) of each piece of this rank and each of the owner.

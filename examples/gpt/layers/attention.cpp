@@ -62,15 +62,14 @@ template <class T>
 AttentionMixer<T>::AttentionMixer(const BlockShape& shape, int number, sinew::Communicator& group, Blas& blas,
                                   sp::ContextAttention<T>& attention, const std::vector<sp::AttentionMask>& masks)
     : shape_(shape),
+      first_(block_parameters(shape.whole, number).mixer),
       heads_(heads_of(shape)),
       attention_(&attention),
       masks_(&masks),
-      qkv_(group, blas, qkv_shape(shape, fmt::format("blocks.{}.attention.qkv", number)),
-           qkv_parts(shape, block_parameters(shape.whole, number).mixer), Replicated<T>(&group)),
-      out_(group, blas, out_shape(shape, fmt::format("blocks.{}.attention.out", number)),
-           block_parameters(shape.whole, number).mixer + kOutWeight,
-           block_parameters(shape.whole, number).mixer + kOutBias,
-           Replicated<T>(shape.part.sequence_parallel ? &group : nullptr)) {}
+      qkv_(group, blas, qkv_shape(shape, fmt::format("blocks.{}.attention.qkv", number)), qkv_parts(shape, first_),
+           Replicated<T>(&group)),
+      out_(group, blas, out_shape(shape, fmt::format("blocks.{}.attention.out", number)), first_ + kOutWeight,
+           first_ + kOutBias, Replicated<T>(shape.part.sequence_parallel ? &group : nullptr)) {}
 
 template <class T>
 std::int64_t AttentionMixer<T>::row_of(const BlockShape& shape) {
@@ -103,7 +102,9 @@ void AttentionMixer<T>::forward(Store& store, Weights<T>& weights, const T* x, s
                                 const BlockScratch<T>& scratch, T* out) {
   const Kept k = of(kept);
   qkv_.forward(store, weights, x, scratch.gathered.data(), k.qkv);
-  attention_->forward(*masks_, projections<const T>(k.qkv), k.mixed, k.inside);
+  std::vector<T> sinks(shape_.whole.sinks ? static_cast<std::size_t>(heads_.heads) : 0);
+  attention_->forward(*masks_, projections<const T>(k.qkv), k.mixed, k.inside,
+                      shape_.whole.sinks ? weights.vector(store, first_ + kSinks, sinks) : nullptr);
   out_.forward(store, weights, k.mixed, scratch.other.data(), out);
 }
 
@@ -115,8 +116,11 @@ void AttentionMixer<T>::backward(Store& store, Weights<T>& weights, const T* x, 
   // What its heads made has no more elements than the input where rows are whole between layers.
   T* mixed = shape_.part.sequence_parallel ? other : dx;
   out_.backward(store, weights, k.mixed, d, gathered, mixed);
+  std::vector<T> sinks(shape_.whole.sinks ? static_cast<std::size_t>(heads_.heads) : 0), dsinks(sinks.size());
   attention_->backward(*masks_, projections<const T>(k.qkv), k.mixed, k.inside, mixed,
-                       projections<T>(scratch.wide.data()));
+                       projections<T>(scratch.wide.data()),
+                       shape_.whole.sinks ? weights.vector(store, first_ + kSinks, sinks) : nullptr, dsinks.data());
+  if (shape_.whole.sinks) Replicated<T>::report(store, weights, first_ + kSinks, dsinks);
   qkv_.backward(store, weights, x, scratch.wide.data(), gathered, other, dx);
 }
 

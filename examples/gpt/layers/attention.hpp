@@ -44,6 +44,7 @@ class AttentionMixer final : public Mixer<T> {
   sinew::parallel::Projections<U> projections(U* qkv) const noexcept;
 
   BlockShape shape_;
+  int first_;  // parameter
   sinew::parallel::AttentionHeads heads_;
   sinew::parallel::ContextAttention<T>* attention_;
   const std::vector<sinew::parallel::AttentionMask>* masks_;

@@ -104,6 +104,7 @@ void add_model(CLI::App& app, Options& o, Types& types) {
   app.add_option("--mamba", o.shape.mamba_every,
                  "Every so many blocks one with a selective scan in the place of attention; 0: none")
       ->group(kGroup);
+  app.add_flag("--sinks", o.shape.sinks, "Attention heads have a learnt score that every query sees")->group(kGroup);
   app.add_option("--dropout", o.shape.dropout, "Share of what a block adds that is dropped")->group(kGroup);
   app.add_option("--document-end", o.shape.document_end,
                  "The byte after which another document begins: 10 for lines; -1: none")

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <gpt/text/text.hpp>
 #include <gpt/train/trainer.hpp>
 #include <mutex>
 #include <utility>
@@ -19,20 +18,6 @@ namespace {
 namespace sp = sinew::parallel;
 
 constexpr int kSpace = 32;
-
-/// Words of unequal lengths and runs of spaces, so that some positions of some sequences have nothing to predict.
-Text words(bool changed) {
-  const sp::KeyedRandom random(3, changed ? "other words" : "words");
-  std::vector<std::uint8_t> bytes;
-  for (std::uint64_t word = 0; bytes.size() < 4000; ++word) {
-    const auto spaces = static_cast<std::ptrdiff_t>(random.below(4 * word, 8));
-    const std::uint64_t letters = 1 + random.below(4 * word + 1, 6);
-    for (std::uint64_t i = 0; i < letters; ++i)
-      bytes.push_back(static_cast<std::uint8_t>('a' + random.below(4 * word + 2, 26 + i) % 26));
-    bytes.insert(bytes.end(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(spaces - 2, 1)), kSpace);
-  }
-  return {"words", std::move(bytes)};
-}
 
 double largest(const std::vector<double>& of) {
   double most = 0;
@@ -62,15 +47,27 @@ sinew::WorldOptions threads() { return sinew::test::only("inproc"); }
 
 }  // namespace
 
+Text words(bool others) {
+  const sp::KeyedRandom random(3, others ? "other words" : "words");
+  std::vector<std::uint8_t> bytes;
+  for (std::uint64_t word = 0; bytes.size() < 4000; ++word) {
+    const auto spaces = static_cast<std::ptrdiff_t>(random.below(4 * word, 8));
+    const std::uint64_t letters = 1 + random.below(4 * word + 1, 6);
+    for (std::uint64_t i = 0; i < letters; ++i)
+      bytes.push_back(static_cast<std::uint8_t>('a' + random.below(4 * word + 2, 26 + i) % 26));
+    bytes.insert(bytes.end(), static_cast<std::size_t>(std::max<std::ptrdiff_t>(spaces - 2, 1)), kSpace);
+  }
+  return {"words", std::move(bytes)};
+}
+
 void Deviation::add(const Deviation& other) {
   runs += other.runs;
   if (other.gradient > gradient || of_gradient.empty()) gradient = other.gradient, of_gradient = other.of_gradient;
   if (other.loss > loss || of_loss.empty()) loss = other.loss, of_loss = other.of_loss;
 }
 
-Training train_alone(const Options& options) {
+Training train_alone(const Options& options, const Text& text) {
   Training all;
-  const Text text = words(false);
   sinew::test::on_threads(1, threads(), [&](sinew::World& world) {
     Trainer trainer(world, options, text);
     const auto watch = [&](std::span<const sp::OwnedPart> owned, double scale) {
@@ -86,14 +83,14 @@ Training train_alone(const Options& options) {
   return all;
 }
 
-Deviation train_together(int ranks, const Options& options, const Training& alone, int changed) {
+Deviation train_together(int ranks, const Options& options, const Training& alone, const Text& text, int changed) {
   Deviation worst{.runs = 1, .of_gradient = name_of(ranks, options.job), .of_loss = name_of(ranks, options.job)};
   std::map<std::string, double> scales;
   for (const auto& [path, gradient] : alone.gradients) scales[path] = largest(gradient);
-  const Text same = words(false), other = words(true);
+  const Text other = words(true);
   std::mutex mutex;
   sinew::test::on_threads(ranks, threads(), [&](sinew::World& world) {
-    Trainer trainer(world, options, world.rank() == changed ? other : same);
+    Trainer trainer(world, options, world.rank() == changed ? other : text);
     Deviation mine;
     const auto note = [](double& most, double now) { most = std::isfinite(now) ? std::max(most, now) : 1e300; };
     const auto watch = [&](std::span<const sp::OwnedPart> owned, double scale) {
@@ -147,6 +144,7 @@ std::vector<std::pair<std::string, Options>> models() {
   Options much = plain;
   much.shape.heads = 10;
   much.shape.key_value_heads = 2;
+  much.shape.sinks = true;
   much.shape.dropout = 0.1;
   much.shape.document_end = kSpace;
   much.job.micro_batches = 3;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <gpt/text/text.hpp>
 #include <gpt/train/options.hpp>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpt::test {
@@ -14,8 +16,12 @@ struct Training {
   std::map<std::string, std::vector<double>> gradients;
 };
 
+/// Words of unequal lengths and runs of spaces, so that some positions of some sequences have nothing to predict; or
+/// other ones.
+Text words(bool others = false);
+
 /// Of one process.
-Training train_alone(const Options& options);
+Training train_alone(const Options& options, const Text& text = words());
 
 /// How far runs were from one process at most.
 struct Deviation {
@@ -27,8 +33,9 @@ struct Deviation {
   void add(const Deviation& other);
 };
 
-/// One run of that layout, ranks as threads. changed: the rank whose text has other bytes than everybody's; -1: none.
-Deviation train_together(int ranks, const Options& options, const Training& alone, int changed = -1);
+/// One run of that layout, ranks as threads. changed: the rank whose text has other words than everybody's; -1: none.
+Deviation train_together(int ranks, const Options& options, const Training& alone, const Text& text = words(),
+                         int changed = -1);
 
 /// Every layout of so many ranks over dp, cp and tp that the rules admit: rows cut between layers, taken apart or not;
 /// every number of ranks that share heads; ZeRO 0 to 3.

@@ -110,11 +110,11 @@ TEST_P(Gradients, AreThoseOfFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpt, Gradients,
-    ::testing::Values(kSmall,
-                      Shape{.layers = 2, .heads = 4, .width = 12, .context = 7, .key_value_heads = 2, .dropout = 0.2},
-                      Shape{
-                          .layers = 1, .heads = 2, .width = 8, .context = 9, .document_end = some_bytes(kSmall, 1)[4]},
-                      Shape{.layers = 2, .heads = 2, .width = 8, .context = 9, .mamba_every = 2}));
+    ::testing::Values(
+        kSmall,
+        Shape{.layers = 2, .heads = 4, .width = 12, .context = 7, .key_value_heads = 2, .sinks = true, .dropout = 0.2},
+        Shape{.layers = 1, .heads = 2, .width = 8, .context = 9, .document_end = some_bytes(kSmall, 1)[4]},
+        Shape{.layers = 2, .heads = 2, .width = 8, .context = 9, .mamba_every = 2}));
 
 class Recomputation : public ::testing::TestWithParam<std::tuple<Recompute, Precision, Shape>> {};
 

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,7 +27,7 @@ using test::WholeAttention;
 using test::worst;
 
 struct Part {
-  Values out, dq, dk, dv;
+  Values out, dq, dk, dv, dsinks;
   std::size_t sent = 0;
 };
 
@@ -47,10 +50,11 @@ Part run(ContextAttention<double>& attention, const WholeAttention& whole, const
     return Projections<std::remove_reference_t<decltype(*data)>>{data, data + width, data + width + shared, row, row};
   };
   Values kept(ContextAttention<double>::kept_for(shape, rank));
-  Part p{Values(q.size()), Values(q.size()), Values(k.size()), Values(k.size())};
-  attention.forward(masks, at(static_cast<const double*>(in.data())), p.out.data(), kept.data());
+  Part p{Values(q.size()), Values(q.size()), Values(k.size()), Values(k.size()), Values(whole.sinks.size())};
+  const double* sinks = whole.sinks.empty() ? nullptr : whole.sinks.data();
+  attention.forward(masks, at(static_cast<const double*>(in.data())), p.out.data(), kept.data(), sinks);
   attention.backward(masks, at(static_cast<const double*>(in.data())), p.out.data(), kept.data(), dout.data(),
-                     at(to.data()));
+                     at(to.data()), sinks, p.dsinks.data());
   for (std::int64_t t = 0; t < tokens; ++t) {
     std::copy_n(to.begin() + t * row, width, p.dq.begin() + t * width);
     std::copy_n(to.begin() + t * row + width, shared, p.dk.begin() + t * shared);
@@ -83,6 +87,9 @@ void compare(World& world, const WholeAttention& whole, const SequenceCut& cut, 
   same(p.dq, whole.dq, whole.h.width(), "queries");
   same(p.dk, whole.dk, whole.h.key_value_width(), "keys");
   same(p.dv, whole.dv, whole.h.key_value_width(), "values");
+  Values dsinks = p.dsinks;
+  world.communicator().all_reduce(dsinks).get();
+  require(worst(dsinks, whole.dsinks) < 1e-12, which + "sinks");
   require(attention.held_bytes() == ContextAttention<double>::room_for(shape, world.rank()) * sizeof(double),
           which + "room");
 }
@@ -93,7 +100,8 @@ TEST(ContextAttention, IsThatOfTheWholeSequence_HoweverRanksShareHeads) {
     for (const std::int64_t length : {1, 5, 37, 150}) {
       for (const bool causal : {false, true}) {
         if (length == 150 && heads.heads == 5) continue;
-        const WholeAttention whole(heads, length, sights(length, causal));
+        const WholeAttention whole(heads, length, sights(length, causal),
+                                   causal ? test::wave(heads.heads, 7) : Values{});
         for (int ranks = 1; ranks <= 8; ++ranks) {
           on_threads(ranks, only("inproc"), [&](World& world) {
             for (int sharing = 1; sharing <= ranks; ++sharing) {
@@ -156,6 +164,36 @@ TEST(ContextAttention, SendsWhatIsPredicted_WhereHeadsAreShared) {
     const std::size_t each = kLength / kRanks * kWidth * sizeof(double) * (kRanks - 1) / kRanks;
     require(attention.sent_bytes() == 8 * each, fmt::format("{} of {}", attention.sent_bytes(), 8 * each));
   });
+}
+
+/// <f(x), y> = <x, f'(y)>, some heads being wanted by several ranks and some ranks having no token.
+TEST(HeadExchange, IsTheTransposeOfItsWayBack) {
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    on_threads(ranks, only("inproc"), [&](World& world) {
+      constexpr std::int64_t kHeads = 5, kWidth = 2, kSequences = 2;
+      for (const std::int64_t length : {3, 20}) {
+        const SequenceCut cut = SequenceCut::zig_zag(length, ranks);
+        HeadExchangeShape shape{{}, {}, kHeads, kWidth, kSequences};
+        for (int r = 0; r < ranks; ++r) {
+          shape.pieces.push_back(cut.pieces(r));
+          const Rows some = rows_of({}, r, ranks, kHeads);
+          shape.heads.push_back({std::max<std::int64_t>(some.first - 1, 0), some.last});
+        }
+        HeadExchange<double> exchange(world.communicator(), shape);
+        const std::int64_t own = kSequences * cut.tokens(world.rank()) * kHeads * kWidth;
+        const Values x = test::wave(own, world.rank()), y = test::wave(exchange.elements_by_heads(), world.rank() + 9);
+        Values fx(y.size()), fy(x.size());
+        exchange.to_heads(x.data(), kHeads * kWidth, fx.data());
+        exchange.to_tokens(y.data(), fy.data(), kHeads * kWidth);
+        Values sums(2);
+        for (std::size_t i = 0; i < y.size(); ++i) sums[0] += fx[i] * y[i];
+        for (std::size_t i = 0; i < x.size(); ++i) sums[1] += x[i] * fy[i];
+        world.communicator().all_reduce(sums).get();
+        require(std::abs(sums[0] - sums[1]) < 1e-12 * std::max(1.0, std::abs(sums[0])),
+                fmt::format("{} and {}", sums[0], sums[1]));
+      }
+    });
+  }
 }
 
 TEST(ContextAttention, SaysWhatDoesNotFit) {

@@ -42,10 +42,11 @@ struct WholeAttention {
   AttentionHeads h;
   std::int64_t length;
   std::vector<Sight> sight;  // of each sequence
-  Values q, k, v, dout, out, dq, dk, dv;
+  Values sinks;              // of each head, or none
+  Values q, k, v, dout, out, dq, dk, dv, dsinks;
 
-  WholeAttention(const AttentionHeads& heads, std::int64_t of, std::vector<Sight> sights)
-      : h(heads), length(of), sight(std::move(sights)) {
+  WholeAttention(const AttentionHeads& heads, std::int64_t of, std::vector<Sight> sights, Values scores = {})
+      : h(heads), length(of), sight(std::move(sights)), sinks(std::move(scores)) {
     const std::int64_t tokens = length * std::ssize(sight);
     q = wave(tokens * h.width(), 1), k = wave(tokens * h.key_value_width(), 2);
     v = wave(tokens * h.key_value_width(), 3), dout = wave(tokens * h.width(), 4);
@@ -54,6 +55,7 @@ struct WholeAttention {
 
   void compute() {
     out.assign(q.size(), 0), dq.assign(q.size(), 0), dk.assign(k.size(), 0), dv.assign(k.size(), 0);
+    dsinks.assign(sinks.size(), 0);
     for (std::int64_t s = 0; s < std::ssize(sight); ++s) {
       for (std::int64_t i = 0; i < length; ++i) {
         for (int head = 0; head < h.heads; ++head) one(s, i, head);
@@ -70,7 +72,8 @@ struct WholeAttention {
       return (s * length + j) * h.key_value_width() + std::int64_t{h.key_value_of(head)} * w;
     };
     Values p(static_cast<std::size_t>(length)), slope(p.size());
-    double total = 0, along = 0;
+    const double sink = sinks.empty() ? 0 : std::exp(at(sinks, head));
+    double total = sink, along = 0;
     for (std::int64_t j = 0; j < length; ++j) {
       if (!sight[static_cast<std::size_t>(s)].sees(i, j)) continue;
       double score = 0;
@@ -87,6 +90,7 @@ struct WholeAttention {
       }
       along += at(p, j) * at(slope, j);
     }
+    if (!sinks.empty()) at(dsinks, head) -= sink / total * along;
     for (std::int64_t j = 0; j < length; ++j) {
       const double ds = at(p, j) * (at(slope, j) - along) * scale;
       if (at(p, j) == 0) continue;
