@@ -40,4 +40,13 @@ struct Part {
   }
 };
 
+/// A stage of a pipeline: blocks that follow each other, with what is before the first and behind the last one.
+struct StagePart {
+  int first_block = 0, last_block = 0;
+  bool embeds = true, predicts = true;
+  int micro_batches = 1;  ///< under way at once
+};
+
+inline StagePart whole_model(const Shape& shape) noexcept { return {0, shape.layers, true, true, 1}; }
+
 }  // namespace gpt

@@ -18,6 +18,10 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
   }
   std::vector<std::string> groups = axes;
   groups.emplace_back("tp");
+  if (config.layout.pp > 1) {
+    groups.emplace_back("pp");
+    groups.emplace_back("tp-pp");
+  }
   const std::string sharers = two_levels ? "cp0" : "", ring = two_levels ? "cp1" : "cp";
   for (const std::string& group : {sharers, ring, two_levels ? context : ""}) {
     if (!group.empty()) groups.push_back(group);

@@ -20,7 +20,9 @@ std::string describe(int ranks, const JobConfig& config, const EngineFacts& engi
   std::int64_t elements = 0;
   JobConfig uncut = config;
   uncut.layout.tp = 1;
-  for (const DataParameter& p : engine.parameters(uncut, 0)) elements += p.elements;
+  uncut.layout.pp = 1;
+  uncut.virtual_stages = 1;
+  for (const DataParameter& p : engine.parameters(uncut, {})) elements += p.elements;
   return fmt::format(
       "layout     {} rank{}: {}, parameters by {}\n"
       "batch      {} samples a step: {} rank{} x {} pass{} of {}\n"

@@ -11,20 +11,22 @@
 
 namespace sinew::parallel {
 
-/// Where a rank is among those that share layers and sequences.
+/// Where a rank is among those that share layers, sequences and a model's depth.
 struct RankPlace {
   int tp = 0;  ///< tensor-parallel index
   int cp = 0;  ///< context-parallel index, all levels together
+  int pp = 0;  ///< pipeline index
 };
 
 /// What the engine that computes says of itself, before anything is made.
 struct EngineFacts {
   std::vector<std::string> axes{"dp"};  ///< that it can be cut along: of tp, cp, dp, pp, ep, etp
   int most_tp = 1;                      ///< parts that layers can be cut into: attention heads
+  int most_pp = 1;                      ///< stages that it can be cut into: blocks
   std::int64_t most_cp = 1;             ///< parts that a sample can be cut into: positions of a sequence
   bool sequence_parallel = false;       ///< it can have its rows cut between layers
-  /// What the tensor-parallel rank of this index has: elements of its own.
-  std::function<std::vector<DataParameter>(const JobConfig&, int tp_index)> parameters;
+  /// What the ranks of a place have: elements of their own.
+  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters;
   /// Of a pass over so many samples: activations and scratch at most. Empty: not known, counts as nothing.
   std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
   std::string outer_unit;  ///< DataOptions::outer_unit

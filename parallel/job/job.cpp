@@ -22,7 +22,7 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   ring_ = strategy.ring;
   mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
   data_ = std::make_unique<DataParallel>(
-      *mesh_, engine.parameters(config, mesh_->index("tp")), initial, strategy.row,
+      *mesh_, engine.parameters(config, place()), initial, strategy.row,
       [&world](std::size_t bytes) { return world.allocate(bytes); }, strategy.options);
 }
 

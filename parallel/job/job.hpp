@@ -41,8 +41,10 @@ class SINEW_API Job {
   Communicator& ring() { return mesh_->along(ring_); }
   /// Both together.
   Communicator& context() { return mesh_->along(context_axes_); }
-  /// This rank's place among those that share layers and samples.
-  RankPlace place() const { return {mesh_->index("tp"), mesh_->index(context_axes_)}; }
+  /// The stages of this rank's pipeline; empty where there is one.
+  Communicator& pipeline() { return config_.layout.pp > 1 ? mesh_->along("pp") : alone_; }
+  /// This rank's place among those that share layers, samples and depth.
+  RankPlace place() const { return {mesh_->index("tp"), mesh_->index(context_axes_), mesh_->index("pp")}; }
   /// This rank's place among those that see different samples, and their number.
   int sample_index() const { return mesh_->index(sample_axes_); }
   int sample_ranks() const { return mesh_->size(sample_axes_); }

@@ -37,6 +37,8 @@ struct JobConfig {
   int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
   bool sequence_parallel = false;  ///< tensor-parallel ranks share rows between layers, too
   bool decomposed = false;         ///< those rows travel while others are multiplied (LinearShape::decomposed)
+  std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/schedules.hpp)
+  int virtual_stages = 1;          ///< of each of its ranks
   int replicas = 1;                ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
   Precision precision;
   std::int64_t global_batch = 16;  ///< of one step, all ranks together
@@ -57,6 +59,8 @@ SINEW_API int data_ranks(int ranks, const JobConfig& config) noexcept;
 SINEW_API std::string row_name(const JobConfig& config);
 /// Context-parallel ranks that share heads (Ulysses), the first of two levels of cp; the others make a ring.
 SINEW_API int head_sharers(const JobConfig& config) noexcept;
+/// Stages of its pipeline.
+SINEW_API int stages(const JobConfig& config) noexcept;
 /// Samples of one rank in a pass; 0 where the layout leaves that open.
 SINEW_API std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept;
 /// A line per setting, equal where configurations are.

@@ -14,6 +14,7 @@ namespace sinew::parallel {
 ///   engine_parts         no more tensor-parallel ranks than the engine has parts: attention heads
 ///   engine_context       no more context-parallel ranks than a sample has parts: positions of a sequence
 ///   context_levels       cp has two levels at most, and no more ranks share heads than a tensor-parallel rank has
+///   pipeline             no more stages than the engine has blocks; virtual stages only in a pipeline that has them
 ///   sequence_parallel    where the engine can, and with two tensor-parallel ranks or more
 ///   decomposed           with sequence parallelism
 ///   zero                 0, 1, 2 or 3

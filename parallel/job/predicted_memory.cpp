@@ -18,9 +18,8 @@ std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& e
 
 PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
   const DataStrategy strategy = data_strategy(ranks, config, engine);
-  return {
-      plan_memory(engine.parameters(config, place.tp), strategy.row, strategy.options, strategy.shape, use_of(config)),
-      activations(ranks, config, engine, place)};
+  return {plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, use_of(config)),
+          activations(ranks, config, engine, place)};
 }
 
 }  // namespace
@@ -29,11 +28,13 @@ PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineF
                                std::optional<RankPlace> place) {
   if (place) return predict_one(ranks, config, engine, *place);
   PredictedMemory most{};
-  for (int tp = 0; tp < config.layout.tp; ++tp) {
-    PredictedMemory one = predict_one(ranks, config, engine, {tp, 0});
-    for (int cp = 1; cp < config.layout.cp; ++cp)
-      one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, {tp, cp}));
-    if (one.total() > most.total()) most = one;
+  for (int pp = 0; pp < config.layout.pp; ++pp) {
+    for (int tp = 0; tp < config.layout.tp; ++tp) {
+      PredictedMemory one = predict_one(ranks, config, engine, {tp, 0, pp});
+      for (int cp = 1; cp < config.layout.cp; ++cp)
+        one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, {tp, cp, pp}));
+      if (one.total() > most.total()) most = one;
+    }
   }
   return most;
 }
@@ -44,8 +45,8 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
   whole.prefetch_bytes = 0;
   const int data = data_ranks(ranks, config);
   const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
-  const std::string table = memory_table(engine.parameters(whole, 0), data_strategy(ranks, whole, engine).options, data,
-                                         data / copies, use_of(whole));
+  const std::string table = memory_table(engine.parameters(whole, {}), data_strategy(ranks, whole, engine).options,
+                                         data, data / copies, use_of(whole));
   return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} GiB\n", table, copies,
                      copies == 1 ? "copy" : "copies", data / copies,
                      static_cast<double>(activations(ranks, config, engine, {})) / (1 << 30));

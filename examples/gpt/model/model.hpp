@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/core/buffer.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
@@ -32,6 +34,12 @@ struct ModelRanks {
   Part part() const;
 };
 
+/// Which of a model's stages, and in which of its places for micro-batches that are under way.
+struct StageCall {
+  int stage = 0;
+  int slot = 0;
+};
+
 struct ModelOptions {
   sinew::parallel::Recompute recompute = sinew::parallel::Recompute::None;
   sinew::parallel::Precision precision{};
@@ -44,8 +52,10 @@ struct ModelOptions {
 ///         2205.05198.
 class Model {
  public:
+  /// stages: those of a pipeline that this rank has; none: the whole model is one.
   /// Lifetime: blas and ranks outlive it. Errors: InvalidArgument as require_shape.
-  Model(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks = {});
+  Model(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks = {},
+        std::vector<StagePart> stages = {});
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -58,10 +68,19 @@ class Model {
   /// Adds `scale` times the gradient of that sum to what the store's gradients hold. Once after each forward.
   void backward(Store& store, double scale);
 
+  /// The same of one stage. in, out: boundary_bytes() of the stage before, and for the one behind; empty where there is
+  /// none. What it predicts is nothing where another stage has the head.
+  sinew::parallel::TokenLoss forward(Store& store, const StageCall& call, std::span<const std::uint8_t> sequences,
+                                     int count, const Pass& pass, sinew::ConstBuffer in, sinew::Buffer out);
+  void backward(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din);
+
   /// Held for activations now.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
-  static std::size_t activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences);
+  static std::size_t activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences,
+                                      std::vector<StagePart> stages = {});
+  /// Of what goes from stage to stage.
+  static std::size_t boundary_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences);
 
  private:
   sinew::Communicator alone_;

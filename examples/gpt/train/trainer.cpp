@@ -24,9 +24,10 @@ Part part_of(const sp::JobConfig& config, const sp::RankPlace& place) {
 
 ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
 
-std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config, int tp_index) {
+std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config,
+                                               const sp::RankPlace& place) {
   std::vector<sp::DataParameter> all;
-  for (const ParameterInfo& info : parameters(shape, part_of(config, {tp_index, 0}))) {
+  for (const ParameterInfo& info : parameters(shape, part_of(config, place))) {
     all.push_back({.path = info.path,
                    .dtype = config.precision.parameter,
                    .elements = info.elements(),
@@ -58,7 +59,7 @@ sp::EngineFacts engine_facts(const Shape& shape) {
           .most_cp = shape.context,
           .sequence_parallel = true,
           .parameters = [shape](const sp::JobConfig& config,
-                                int tp_index) { return data_parameters(shape, config, tp_index); },
+                                const sp::RankPlace& place) { return data_parameters(shape, config, place); },
           .activation_bytes =
               [shape](const sp::JobConfig& config, std::int64_t samples, const sp::RankPlace& place) {
                 return Model::activation_bytes(shape, part_of(config, place), model_options(config),

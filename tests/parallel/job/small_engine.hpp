@@ -13,7 +13,7 @@ namespace sinew::parallel::test {
 inline EngineFacts small_engine() {
   return {.axes = {"dp"},
           .parameters =
-              [](const JobConfig& config, int /*tp_index*/) {
+              [](const JobConfig& config, const RankPlace& /*place*/) {
                 std::vector<DataParameter> all;
                 for (const auto& [unit, elements] : {std::pair("a", 1000), {"b", 100}, {"c", 1000}})
                   all.push_back({.path = std::string(unit) + ".weight",
