@@ -207,10 +207,10 @@ TEST_F(Program, GoesOnWithoutACheckpointThatCannotBeWritten) {
 }
 
 TEST_F(Program, SaysAllRulesThatAreBroken_Once) {
-  const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--cp", "3"});
+  const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--ep", "3"});
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_THAT(o.err,
-              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: cp 3"), HasSubstr("zero: zero 7; expected zero 3")));
+              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: ep 3"), HasSubstr("zero: zero 7; expected zero 3")));
   EXPECT_EQ(o.err.find("engine_axes"), o.err.rfind("engine_axes")) << o.err;
 }
 
