@@ -45,8 +45,9 @@ struct StagePart {
   int first_block = 0, last_block = 0;
   bool embeds = true, predicts = true;
   int micro_batches = 1;  ///< under way at once
+  bool defers = false;    ///< gradients of matrices are made apart from those of inputs
 };
 
-inline StagePart whole_model(const Shape& shape) noexcept { return {0, shape.layers, true, true, 1}; }
+inline StagePart whole_model(const Shape& shape) noexcept { return {0, shape.layers}; }
 
 }  // namespace gpt

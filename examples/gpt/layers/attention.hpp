@@ -34,6 +34,10 @@ class AttentionMixer final : public Mixer<T> {
   static std::size_t kept_for(const BlockShape& shape);
   /// Elements of a row of queries, keys and values.
   static std::int64_t row_of(const BlockShape& shape);
+  /// Elements of what gradients are made of that are deferred.
+  static std::int64_t deferred_for(const BlockShape& shape) {
+    return shape.rows() * (row_of(shape) + shape.whole.width);
+  }
 
  private:
   struct Kept {

@@ -77,9 +77,19 @@ std::size_t Columns<T>::report(Store& store, Weights<T>& weights, const T* x, co
 }
 
 template <class T>
+void Columns<T>::report(Store& store, Weights<T>& weights, const T* x, const T* dout) {
+  std::int64_t first = 0;
+  for (std::size_t at = 0; at < parts_.size();) {
+    const std::size_t count = report(store, weights, x, dout, at, first);
+    for (std::size_t i = 0; i < count; ++i) first += parts_[at++].outputs;
+  }
+}
+
+template <class T>
 void Columns<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx) {
+  const bool gathers = shape_.sequence_parallel;
   std::optional<Exchange::Underway> rows_coming;
-  if (shape_.sequence_parallel) rows_coming.emplace(layer_.begin_gather(x, whole));
+  if (gathers && weights.later == nullptr) rows_coming.emplace(layer_.begin_gather(x, whole));
   auto sum_coming = layer_.sum(
       [&](const Rows& rows, T* to) {
         T beta{0};
@@ -89,14 +99,15 @@ void Columns<T>::backward(Store& store, Weights<T>& weights, const T* x, const T
         });
       },
       partial, dx);
-  if (rows_coming) {
-    rows_coming->get();
-    x = whole;
-  }
-  std::int64_t first = 0;
-  for (std::size_t at = 0; at < parts_.size();) {
-    const std::size_t count = report(store, weights, x, dout, at, first);
-    for (std::size_t i = 0; i < count; ++i) first += parts_[at++].outputs;
+  if (weights.later != nullptr) {
+    const T* kept = weights.later->keep(dout, shape_.rows * layer_.outputs());
+    weights.later->add([this, &store, &weights, x, kept, whole, gathers] {
+      if (gathers) layer_.begin_gather(x, whole).get();
+      report(store, weights, gathers ? whole : x, kept);
+    });
+  } else {
+    if (rows_coming) rows_coming->get();
+    report(store, weights, gathers ? whole : x, dout);
   }
   sum_coming.get();
 }
@@ -117,8 +128,17 @@ void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T*
     replicated_.sum(for_bias);
     replicated_.report(store, weights, bias_, for_bias);
   }
+  if (weights.later == nullptr) return report(store, weights, x, all);
+  const T* kept = weights.later->keep(all, shape_.rows * shape_.outputs);
+  if (!x_stays_) x = weights.later->keep(x, shape_.rows * layer_.inputs());
+  weights.later->add([this, &store, &weights, x, kept] { report(store, weights, x, kept); });
+}
+
+/// dout: of all rows.
+template <class T>
+void RowsOf<T>::report(Store& store, Weights<T>& weights, const T* x, const T* dout) {
   const auto elements = static_cast<std::size_t>(shape_.outputs * layer_.inputs());
-  weights.add_gradient(store, weight_, elements, [&](T* to, T beta) { layer_.weight_gradient(all, x, beta, to); });
+  weights.add_gradient(store, weight_, elements, [&](T* to, T beta) { layer_.weight_gradient(dout, x, beta, to); });
   store.gradient_ready(weight_);
 }
 

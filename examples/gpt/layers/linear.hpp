@@ -38,6 +38,8 @@ class Columns {
   void backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx);
 
  private:
+  /// Gradients of all parameters. x: as backward, dout of all rows.
+  void report(Store& store, Weights<T>& weights, const T* x, const T* dout);
   /// f(part, its outputs).
   template <class F>
   void for_each_part(const F& f) const;
@@ -55,20 +57,28 @@ class Columns {
 template <class T>
 class RowsOf {
  public:
-  /// bias: a parameter, or none: -1.
+  /// bias: a parameter, or none: -1. x_stays: what it is given is there until gradients that are deferred are made.
   RowsOf(sinew::Communicator& group, Blas& blas, const sinew::parallel::LinearShape& shape, int weight, int bias,
-         Replicated<T> replicated)
-      : layer_(group, "tp", blas, shape), shape_(shape), weight_(weight), bias_(bias), replicated_(replicated) {}
+         Replicated<T> replicated, bool x_stays = true)
+      : layer_(group, "tp", blas, shape),
+        shape_(shape),
+        weight_(weight),
+        bias_(bias),
+        replicated_(replicated),
+        x_stays_(x_stays) {}
 
   std::int64_t inputs() const noexcept { return layer_.inputs(); }
   void forward(Store& store, Weights<T>& weights, const T* x, T* partial, T* out);
   void backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* dx);
 
  private:
+  void report(Store& store, Weights<T>& weights, const T* x, const T* dout);
+
   sinew::parallel::RowLinear<T> layer_;
   sinew::parallel::LinearShape shape_;
   int weight_, bias_;
   Replicated<T> replicated_;
+  bool x_stays_;
 };
 
 extern template class Columns<float>;

@@ -139,10 +139,10 @@ ScanMixer<T>::ScanMixer(const BlockShape& shape, int number, sinew::Communicator
       in_(group, blas, in_shape(shape, fmt::format("blocks.{}.scan.in", number)),
           in_parts(shape, first_ + kScanInWeight)),
       dynamics_(group, blas, dynamics_shape(shape, fmt::format("blocks.{}.scan.dynamics", number)),
-                first_ + kScanDynamicsWeight, -1, Replicated<T>{}),
+                first_ + kScanDynamicsWeight, -1, Replicated<T>{}, false),
       out_(group, blas,
            shape.linear(fmt::format("blocks.{}.scan.out", number), shape.whole.channels(), shape.whole.width),
-           first_ + kScanOutWeight, -1, Replicated<T>{}),
+           first_ + kScanOutWeight, -1, Replicated<T>{}, false),
       sum_dynamics_(sum_of_gradients<T>(shape, group, fmt::format("blocks.{}.scan.dynamics", number))) {}
 
 template <class T>
@@ -157,6 +157,12 @@ std::size_t ScanMixer<T>::kept_for(const BlockShape& shape) {
   const std::int64_t own = shape.rows() * (8 * shape.part.channels(shape.whole).count() + dynamics_width(shape.whole));
   return static_cast<std::size_t>(own + sp::CausalConvolution<T>::kept_for(taps_sizes(shape), cut, rank) +
                                   sp::StateScan<T>::kept_for(scan_sizes(shape), cut, rank));
+}
+
+template <class T>
+std::int64_t ScanMixer<T>::deferred_for(const BlockShape& shape) {
+  const std::int64_t channels = shape.part.channels(shape.whole).count();
+  return shape.rows() * (4 * channels + shape.whole.width + dynamics_width(shape.whole));
 }
 
 template <class T>

@@ -50,6 +50,8 @@ class ScanMixer final : public Mixer<T> {
   static std::size_t kept_for(const BlockShape& shape);
   /// Elements of a row of scratch.wide.
   static std::int64_t row_of(const BlockShape& shape);
+  /// Elements of what gradients are made of that are deferred.
+  static std::int64_t deferred_for(const BlockShape& shape);
 
  private:
   /// [rows, channels], but for low [rows, step rank], b and c [rows, states].

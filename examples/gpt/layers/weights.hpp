@@ -6,6 +6,7 @@
 #include <sinew/core/dtype.hpp>
 
 #include "../model/store.hpp"
+#include "deferral.hpp"
 
 namespace gpt {
 
@@ -17,6 +18,9 @@ class Weights {
   /// `room`: for the largest parameter twice, where the store's are not T.
   Weights(sinew::DType parameter, sinew::DType gradient, std::span<T> room) noexcept
       : parameter_(parameter), gradient_(gradient), room_(room) {}
+
+  /// Where gradients of matrices wait to be made; null: they are made at once.
+  Deferral<T>* later = nullptr;
 
   /// Elements that are held in `room` for a largest parameter of so many.
   static std::size_t room_for(sinew::DType parameter, sinew::DType gradient, std::size_t largest) noexcept {

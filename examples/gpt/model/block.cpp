@@ -58,6 +58,13 @@ std::size_t Block<T>::mixer_elements(const BlockShape& shape, int number) {
 }
 
 template <class T>
+std::int64_t Block<T>::deferred_elements(const BlockShape& shape, int number) {
+  const std::int64_t mlp = shape.rows() * (shape.part.bent(shape.whole).count() + shape.whole.width);
+  return mlp +
+         (shape.whole.has_scan(number) ? ScanMixer<T>::deferred_for(shape) : AttentionMixer<T>::deferred_for(shape));
+}
+
+template <class T>
 std::int64_t Block<T>::widest_row(const BlockShape& shape) {
   std::int64_t widest = shape.part.bent(shape.whole).count();
   if (shape.whole.has_attention()) widest = std::max(widest, AttentionMixer<T>::row_of(shape));

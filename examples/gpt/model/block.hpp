@@ -51,6 +51,8 @@ class Block {
   static BlockActivations<T> all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements);
   /// Elements that the mixer of this block keeps.
   static std::size_t mixer_elements(const BlockShape& shape, int number);
+  /// Elements of what its gradients of matrices are made of, where they are deferred.
+  static std::int64_t deferred_elements(const BlockShape& shape, int number);
   /// Elements of the widest row inside a layer.
   static std::int64_t widest_row(const BlockShape& shape);
 

@@ -15,6 +15,9 @@ class Network {
                             const Pass& pass, sinew::ConstBuffer in, sinew::Buffer out) = 0;
   virtual void backward(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout,
                         sinew::Buffer din) = 0;
+  virtual void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout,
+                              sinew::Buffer din) = 0;
+  virtual void backward_weights(const StageCall& call) = 0;
   virtual std::size_t held_bytes() const noexcept = 0;
 };
 
@@ -39,6 +42,12 @@ class NetworkOf final : public Network {
     stage(call).backward(store, call.slot, scale, reinterpret_cast<const T*>(dout.data),
                          reinterpret_cast<T*>(din.data));
   }
+  void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout,
+                      sinew::Buffer din) override {
+    stage(call).backward_input(store, call.slot, scale, reinterpret_cast<const T*>(dout.data),
+                               reinterpret_cast<T*>(din.data));
+  }
+  void backward_weights(const StageCall& call) override { stage(call).backward_weights(call.slot); }
   std::size_t held_bytes() const noexcept override {
     std::size_t held = 0;
     for (const auto& stage : stages_) held += stage->held_bytes();
@@ -91,6 +100,11 @@ TokenLoss Model::forward(Store& store, const StageCall& call, std::span<const st
 void Model::backward(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din) {
   network_->backward(store, call, scale, dout, din);
 }
+void Model::backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout,
+                           sinew::Buffer din) {
+  network_->backward_input(store, call, scale, dout, din);
+}
+void Model::backward_weights(const StageCall& call) { network_->backward_weights(call); }
 std::size_t Model::held_bytes() const noexcept { return network_->held_bytes(); }
 
 std::size_t Model::activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences,

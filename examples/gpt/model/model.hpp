@@ -74,6 +74,10 @@ class Model {
                                      int count, const Pass& pass, sinew::ConstBuffer in, sinew::Buffer out);
   void backward(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din);
 
+  /// backward() in two parts, of stages that defer: gradients of inputs and vectors first, those of matrices later.
+  void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din);
+  void backward_weights(const StageCall& call);
+
   /// Held for activations now.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.

@@ -103,6 +103,22 @@ void Stage<T>::backward(Store& store, int slot, double scale, const T* dout, T* 
 }
 
 template <class T>
+void Stage<T>::backward_input(Store& store, int slot, double scale, const T* dout, T* din) {
+  weights_->later = &slots_[at(slot)].later;
+  backward(store, slot, scale, dout, din);
+  weights_->later = nullptr;
+}
+
+/// Elements of what a micro-batch's gradients are made of that are deferred.
+template <class T>
+std::int64_t Stage<T>::deferred_for(const BlockShape& shape, const StagePart& blocks) {
+  if (!blocks.defers) return 0;
+  std::int64_t elements = blocks.predicts ? shape.rows() * shape.part.vocabulary().count() : 0;
+  for (int i = blocks.first_block; i < blocks.last_block; ++i) elements += Block<T>::deferred_elements(shape, i);
+  return elements;
+}
+
+template <class T>
 TokenLoss Stage<T>::predict(Store& store, StageSlot<T>& s) {
   final_norm_.forward(store, *weights_, own_rows(), s.last.data(), s.mean.data(), s.factor.data(), s.normed.data());
   head_->forward(store, *weights_, s.normed.data(), scratch_.gathered.data(), s.logits.data());
@@ -162,6 +178,7 @@ void Stage<T>::take_memory(const BlockShape& shape) {
   for (int i = 0; i < blocks_of_.micro_batches; ++i) {
     StageSlot<T>& slot = slots_.emplace_back();
     for (const auto& block : blocks_) slot.kept.push_back(block->kept(*memory_, shared));
+    slot.later = Deferral<T>(memory_->take<T>(at(deferred_for(shape, blocks_of_))));
     if (!blocks_of_.predicts) continue;
     slot.last = memory_->take<T>(own * width);
     slot.normed = memory_->take<T>(own * width);
@@ -189,7 +206,7 @@ std::size_t Stage<T>::held_for(const BlockShape& block, const StagePart& blocks,
   const std::size_t bent = at(block.part.bent(shape).count());
   // Of a row between layers: input, two norms, the middle, four figures of the norms. Of one inside: the MLP's twice.
   const std::size_t row = own * (4 * width + 4) + rows * 2 * bent;
-  std::size_t slot = 0;
+  std::size_t slot = at(deferred_for(block, blocks));
   for (int i = blocks.first_block; i < blocks.last_block; ++i) {
     switch (options.recompute) {
       case Recompute::None: slot += row + Block<T>::mixer_elements(block, i); break;

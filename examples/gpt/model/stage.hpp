@@ -24,6 +24,7 @@ struct StageSlot {
   std::vector<std::int64_t> seen, targets;
   std::vector<sinew::parallel::AttentionMask> masks;
   Pass pass;
+  Deferral<T> later{{}};
 };
 
 /// Some blocks of a model that follow each other, on this rank, with embeddings before the first and the head behind
@@ -39,6 +40,9 @@ class Stage {
   sinew::parallel::TokenLoss forward(Store& store, int slot, std::span<const std::uint8_t> sequences, int count,
                                      const Pass& pass, const T* in, T* out);
   void backward(Store& store, int slot, double scale, const T* dout, T* din);
+  /// The same without gradients of matrices, and these.
+  void backward_input(Store& store, int slot, double scale, const T* dout, T* din);
+  void backward_weights(int slot) { slots_[at(slot)].later.run(); }
 
   std::size_t held_bytes() const noexcept;
   /// Elements of T that it holds for so many sequences at once.
@@ -49,6 +53,7 @@ class Stage {
   BlockShape block_shape() const noexcept { return {shape_, part_, count_}; }
   int own_rows() const { return static_cast<int>(block_shape().own_rows()); }
 
+  static std::int64_t deferred_for(const BlockShape& shape, const StagePart& blocks);
   void lay_out(int count);
   void take_memory(const BlockShape& shape);
   StageSlot<T>& open(int slot);
