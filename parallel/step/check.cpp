@@ -39,10 +39,14 @@ class Checker {
   }
 
   std::string look_at(const Node& node) {
-    for (const TensorId t : node.tensors) {
-      if (t < 0 || static_cast<std::size_t>(t) >= graph_.tensors.size())
-        return fmt::format("{}: there is no tensor {}, only {}", text(node), t, graph_.tensors.size());
+    for (const auto* tensors : {&node.tensors, &node.operands}) {
+      for (const TensorId t : *tensors) {
+        if (t < 0 || static_cast<std::size_t>(t) >= graph_.tensors.size())
+          return fmt::format("{}: there is no tensor {}, only {}", text(node), t, graph_.tensors.size());
+      }
     }
+    if (node.kind == NodeKind::Compute || node.kind == NodeKind::Split)
+      return fmt::format("{}: nothing runs it; expected a graph that is lowered", text(node));
     if (node.room_of >= static_cast<TensorId>(graph_.tensors.size()))
       return fmt::format("{}: there is no tensor {} whose room it could have", text(node), node.room_of);
     if (is_exchange(node.kind)) return start(node);
@@ -68,6 +72,11 @@ class Checker {
     if (known != nullptr)
       return fmt::format("{}: its number is that of a {} under way", text(node), name_of(known->kind));
     known = &node;
+    for (const TensorId t : node.operands) {
+      const TensorState state = states_[static_cast<std::size_t>(t)];
+      if (is_underway(state)) return about(node, t, "is under way");
+      if (state == TensorState::Freed) return about(node, t, "was freed");
+    }
     const DType dtype = graph_.tensors[static_cast<std::size_t>(node.tensors.front())].dtype;
     for (const TensorId t : node.tensors) {
       TensorState& state = states_[static_cast<std::size_t>(t)];

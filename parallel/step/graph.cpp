@@ -14,18 +14,29 @@ std::string size_text(const StepGraph& graph, const Node& node) {
   return format_bytes(static_cast<std::uint64_t>(graph.bytes(node)));
 }
 
-std::string line_of(const StepGraph& graph, const Node& node) {
+std::string names_of(const StepGraph& graph, const std::vector<TensorId>& tensors) {
   std::vector<std::string_view> names;
-  for (const TensorId t : node.tensors) names.push_back(graph.tensors[static_cast<std::size_t>(t)].name);
-  const std::string tensors = fmt::format("{}", fmt::join(names, ", "));
+  for (const TensorId t : tensors) names.push_back(graph.tensors[static_cast<std::size_t>(t)].name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "x -> y"
+std::string way_of(const StepGraph& graph, const Node& node) {
+  const std::string tensors = names_of(graph, node.tensors);
+  return node.operands.empty() ? tensors : fmt::format("{} -> {}", names_of(graph, node.operands), tensors);
+}
+
+std::string line_of(const StepGraph& graph, const Node& node) {
+  const std::string tensors = way_of(graph, node);
   switch (node.kind) {
-    case NodeKind::Gate: return fmt::format("gate {}: reads {}", node.name, names.empty() ? "nothing" : tensors);
+    case NodeKind::Gate: return fmt::format("gate {}: reads {}", node.name, tensors);
     case NodeKind::Signal:
       return fmt::format("signal {}{}: {}", node.name, node.times > 1 ? fmt::format(" ({} times)", node.times) : "",
-                         names.empty() ? "nothing" : tensors);
+                         tensors);
     case NodeKind::AllGather:
     case NodeKind::ReduceScatter:
     case NodeKind::AllReduce:
+    case NodeKind::AllToAll:
       return fmt::format("{} {} over {}: {} ({})", name_of(node.kind), node.exchange, node.axes, tensors,
                          size_text(graph, node));
     case NodeKind::Wait: return fmt::format("wait {}", node.exchange);
@@ -33,6 +44,8 @@ std::string line_of(const StepGraph& graph, const Node& node) {
       return fmt::format("free {}{} ({})",
                          node.axes.empty() ? "" : fmt::format("all but a part over {} of ", node.axes), tensors,
                          size_text(graph, node));
+    case NodeKind::Split: return fmt::format("split over {}: {}", node.axes, tensors);
+    case NodeKind::Compute: return fmt::format("compute {} ({}): {}", node.name, node.rule.labels, tensors);
   }
   return {};
 }
@@ -40,8 +53,8 @@ std::string line_of(const StepGraph& graph, const Node& node) {
 }  // namespace
 
 std::string_view name_of(NodeKind kind) noexcept {
-  constexpr std::array<std::string_view, 7> kNames = {"gate",       "signal", "all_gather", "reduce_scatter",
-                                                      "all_reduce", "wait",   "free"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "gate", "signal", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "wait", "free", "split", "compute"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

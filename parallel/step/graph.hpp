@@ -7,6 +7,8 @@
 
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/placement/placement.hpp>
+#include <sinew/parallel/step/rule.hpp>
 
 namespace sinew::parallel {
 
@@ -18,8 +20,10 @@ struct StepTensor {
   std::string name;
   std::string path;
   DType dtype = DType::F32;
-  std::int64_t elements = 0;  ///< of the whole tensor
-  DType beside = DType::F32;  ///< a gradient's: its parameter's dtype; what travels together lies beside its like
+  std::int64_t elements = 0;        ///< of the whole tensor
+  DType beside = DType::F32;        ///< a gradient's: its parameter's dtype; what travels together lies beside its like
+  std::vector<std::int64_t> shape;  ///< of the whole tensor, where computes read or write it
+  Placements placements;            ///< how ranks hold it, likewise
 
   std::int64_t bytes() const noexcept { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };
@@ -30,30 +34,39 @@ enum class NodeKind : std::uint8_t {
   AllGather,
   ReduceScatter,
   AllReduce,
-  Wait,  ///< the exchange of that number is over
-  Free,  ///< the whole of `tensors` is not needed any more, only this rank's part, along `axes` where they are named
+  AllToAll,
+  Wait,     ///< the exchange of that number is over
+  Free,     ///< the whole of `tensors` is not needed any more, only this rank's part, along `axes` where they are named
+  Split,    ///< this rank keeps its part of `operands` along `axes`, and nothing is sent
+  Compute,  ///< the engine makes `tensors` of `operands` by `rule`
 };
 
 SINEW_API std::string_view name_of(NodeKind kind) noexcept;
 constexpr bool is_exchange(NodeKind kind) noexcept {
-  return kind == NodeKind::AllGather || kind == NodeKind::ReduceScatter || kind == NodeKind::AllReduce;
+  return kind == NodeKind::AllGather || kind == NodeKind::ReduceScatter || kind == NodeKind::AllReduce ||
+         kind == NodeKind::AllToAll;
 }
 
 struct Node {
   NodeKind kind = NodeKind::Gate;
-  std::string name;               ///< of gates and signals: what the engine calls it by
-  std::vector<TensorId> tensors;  ///< of exchanges: those that travel together; of a Wait those of its exchange
-  std::string axes;               ///< of exchanges: the group of the mesh; of a Free: that has a whole between them
-  std::int32_t exchange = -1;     ///< of exchanges and waits: which, unique in the graph
-  std::int32_t times = 1;         ///< of signals: reports that make it one; a parameter that is used twice has two
-  bool parts = false;             ///< of gates and all-reduces: this rank's parts will do, the whole may be freed
-  TensorId room_of = -1;          ///< of exchanges: starts when the last node before it that named this tensor is over
+  std::string name;                ///< of gates, signals and computes: what the engine calls it by
+  std::vector<TensorId> tensors;   ///< of exchanges: those that travel together; of a Wait those of its exchange
+  std::string axes;                ///< of exchanges: the group of the mesh; of a Free: that has a whole between them
+  std::int32_t exchange = -1;      ///< of exchanges and waits: which, unique in the graph
+  std::int32_t times = 1;          ///< of signals: reports that make it one; a parameter that is used twice has two
+  bool parts = false;              ///< of gates and all-reduces: this rank's parts will do, the whole may be freed
+  TensorId room_of = -1;           ///< of exchanges: starts when the last node before it that named this tensor is over
+  std::vector<TensorId> operands;  ///< what computes, splits, and exchanges that make one tensor of another, read
+  ComputeRule rule;                ///< of computes
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work shows as
 /// gates and signals. What depends on what follows from the tensors: a node comes after all earlier nodes that name one
 /// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does. An exchange may wait
 /// for the room of another tensor, too.
+/// A graph of computes says how tensors follow from each other: each is made once, by a signal, a compute, a split or an
+/// exchange of another one, in the placement that it has from then on (step/placed_graph.hpp). Such a graph is lowered
+/// before it runs.
 /// Passes (step/passes.hpp) turn graphs into better ones; StepRunner runs them.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {

@@ -37,6 +37,11 @@ std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph) {
       if (l.other >= 0) needs[i].push_back(l.other);
       l = {{}, self};
     }
+    for (const TensorId t : node.operands) {
+      const Last& l = last[static_cast<std::size_t>(t)];
+      needs[i].insert(needs[i].end(), l.signals.begin(), l.signals.end());
+      if (l.other >= 0) needs[i].push_back(l.other);
+    }
     std::ranges::sort(needs[i]);
     const auto twice = std::ranges::unique(needs[i]);
     needs[i].erase(twice.begin(), twice.end());

@@ -76,6 +76,7 @@ class Bucketing {
   StepGraph run() && {
     for (const Span& span : spans_) {
       const Node& node = graph_.nodes[span.node];
+      if (!node.operands.empty()) continue;  // what makes a tensor of another travels alone
       const StepTensor& tensor = graph_.tensors[static_cast<std::size_t>(node.tensors.front())];
       Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside}];
       if (!open.members.empty() && !fits(open, span)) close(open);

@@ -12,7 +12,8 @@ StepGraph issue_early(StepGraph graph) {
   for (std::size_t i = 0; i < rebuilt.nodes().size(); ++i) {
     const Node& node = rebuilt.nodes()[i];
     if (is_exchange(node.kind)) {
-      for (const TensorId t : node.tensors) earliest = std::max(earliest, after[static_cast<std::size_t>(t)]);
+      for (const auto* tensors : {&node.tensors, &node.operands})
+        for (const TensorId t : *tensors) earliest = std::max(earliest, after[static_cast<std::size_t>(t)]);
       if (node.room_of >= 0) earliest = std::max(earliest, after[static_cast<std::size_t>(node.room_of)]);
       rebuilt.move(i, earliest);
     }
@@ -35,7 +36,8 @@ StepGraph wait_late(StepGraph graph) {
       moves.emplace_back(i, place);
       continue;
     }
-    for (const TensorId t : node.tensors) next[static_cast<std::size_t>(t)] = i;
+    for (const auto* tensors : {&node.tensors, &node.operands})
+      for (const TensorId t : *tensors) next[static_cast<std::size_t>(t)] = i;
   }
   std::ranges::reverse(moves);  // waits for the same node keep their order
   for (const auto& [from, to] : moves) rebuilt.move(from, to);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <sinew/parallel/mesh/factorisation.hpp>
+#include <sinew/parallel/step/graph.hpp>
+#include <sinew/parallel/step/passes/least_cost.hpp>
+
+namespace sinew::parallel {
+
+/// A way of a tensor along an axis.
+struct Move {
+  Placement from, to;
+};
+
+/// How a tensor that is made in one placement gets into others; each move starts where the tensor is made or one before
+/// it has led.
+struct Supply {
+  std::vector<Move> moves;
+  Cost cost;
+};
+
+/// The cheapest: what is whole is split for nothing, and one that is needed whole and in parts is made whole first.
+/// Shape: placements are plain().
+Supply supply(const StepTensor& tensor, const Axis& axis, const Factorisation& mesh, const Placement& made,
+              const std::vector<Placement>& needed);
+
+}  // namespace sinew::parallel
