@@ -68,13 +68,25 @@ void StateChain<T>::pass(Way way, const T* a, const T* own, T* entering) {
   std::ranges::fill(before_, T{0});
   for (std::int64_t span = 1; span < links(); span *= 2) {
     for (std::int64_t p = 0; p < pieces(); ++p) {
-      const std::int64_t at = p * summary();
-      if (place(p, way) + span < links()) join(a, before_.data() + at, own + at, going_.data() + at);
+      const T* mine = own + p * summary();
+      T* going = going_.data() + p * summary();
+      if (place(p, way) + span >= links()) continue;
+      if (span == 1 || place(p, way) == 0) {  // nothing before it is known, or there is nothing
+        std::copy_n(mine, summary(), going);
+      } else {
+        join(a, before_.data() + p * summary(), mine, going);
+      }
     }
     exchange(way, span);
     for (std::int64_t p = 0; p < pieces(); ++p) {
+      const T* coming = coming_.data() + p * summary();
       T* before = before_.data() + p * summary();
-      if (place(p, way) >= span) join(a, coming_.data() + p * summary(), before, before);
+      if (place(p, way) < span) continue;
+      if (span == 1) {
+        std::copy_n(coming, summary(), before);
+      } else {
+        join(a, coming, before, before);
+      }
     }
   }
   for (std::int64_t p = 0; p < pieces(); ++p)
