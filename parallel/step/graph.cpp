@@ -39,6 +39,10 @@ std::string line_of(const StepGraph& graph, const Node& node) {
     case NodeKind::AllToAll:
       return fmt::format("{} {} over {}: {} ({})", name_of(node.kind), node.exchange, node.axes, tensors,
                          size_text(graph, node));
+    case NodeKind::Send:
+    case NodeKind::Receive:
+      return fmt::format("{} {} {} {}: {} ({})", name_of(node.kind), node.exchange,
+                         node.kind == NodeKind::Send ? "to" : "from", node.peer, tensors, size_text(graph, node));
     case NodeKind::Wait: return fmt::format("wait {}", node.exchange);
     case NodeKind::Free:
       return fmt::format("free {}{} ({})",
@@ -53,8 +57,9 @@ std::string line_of(const StepGraph& graph, const Node& node) {
 }  // namespace
 
 std::string_view name_of(NodeKind kind) noexcept {
-  constexpr std::array<std::string_view, 10> kNames = {
-      "gate", "signal", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "wait", "free", "split", "compute"};
+  constexpr std::array<std::string_view, 12> kNames = {"gate",       "signal",     "all_gather", "reduce_scatter",
+                                                       "all_reduce", "all_to_all", "send",       "receive",
+                                                       "wait",       "free",       "split",      "compute"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

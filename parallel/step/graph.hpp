@@ -35,6 +35,8 @@ enum class NodeKind : std::uint8_t {
   ReduceScatter,
   AllReduce,
   AllToAll,
+  Send,     ///< to `peer`
+  Receive,  ///< from `peer`
   Wait,     ///< the exchange of that number is over
   Free,     ///< the whole of `tensors` is not needed any more, only this rank's part, along `axes` where they are named
   Split,    ///< this rank keeps its part of `operands` along `axes`, and nothing is sent
@@ -42,9 +44,10 @@ enum class NodeKind : std::uint8_t {
 };
 
 SINEW_API std::string_view name_of(NodeKind kind) noexcept;
+constexpr bool is_message(NodeKind kind) noexcept { return kind == NodeKind::Send || kind == NodeKind::Receive; }
 constexpr bool is_exchange(NodeKind kind) noexcept {
   return kind == NodeKind::AllGather || kind == NodeKind::ReduceScatter || kind == NodeKind::AllReduce ||
-         kind == NodeKind::AllToAll;
+         kind == NodeKind::AllToAll || is_message(kind);
 }
 
 struct Node {
@@ -58,6 +61,8 @@ struct Node {
   TensorId room_of = -1;           ///< of exchanges: starts when the last node before it that named this tensor is over
   std::vector<TensorId> operands;  ///< what computes, splits, and exchanges that make one tensor of another, read
   ComputeRule rule;                ///< of computes
+  std::int32_t peer = -1;          ///< of messages: a rank of the group
+  std::int32_t match = 0;          ///< of messages: equal at both ends
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work shows as

@@ -89,7 +89,7 @@ void StepRunner::done(std::int32_t node) {
 
 void StepRunner::start_ready() {
   for (;;) {
-    while (!underway_.empty() && underway_.front().work.test()) finish_first();
+    while (!underway_.empty() && underway_.front().work.test()) finish_at(0);
     if (next_ == exchanges_.size() || states_[at(exchanges_[next_])].unmet > 0) return;
     start_next();
   }
@@ -102,22 +102,34 @@ void StepRunner::start_next() {
   done(node);
 }
 
-void StepRunner::finish_first() {
-  Underway first = std::move(underway_.front());
-  underway_.pop_front();
+void StepRunner::finish_at(std::size_t place) {
+  Underway one = std::move(underway_[place]);
+  underway_.erase(underway_.begin() + static_cast<std::ptrdiff_t>(place));
   try {
-    first.work.get();
+    one.work.get();
   } catch (const Error& e) {
     failed_ = e;
     throw;
   }
-  done(wait_of_[at(graph_.nodes[at(first.node)].exchange)]);
+  done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
+}
+
+/// Of what is under way that which a wait, or what follows from one, is about: a message. Else the oldest: collectives
+/// end in their order, and what they hold is given back in it.
+std::size_t StepRunner::place_for(std::int32_t node) const {
+  for (std::size_t place = 0; place < underway_.size(); ++place) {
+    const Node& exchange = graph_.nodes[at(underway_[place].node)];
+    if (!is_message(exchange.kind)) continue;
+    const std::int32_t wait = wait_of_[at(exchange.exchange)];
+    if (wait == node || std::ranges::find(needs_[at(node)], wait) != needs_[at(node)].end()) return place;
+  }
+  return 0;
 }
 
 bool StepRunner::finish_one() {
   require_sound();
   if (underway_.empty()) return false;
-  finish_first();
+  finish_at(0);
   start_ready();
   return true;
 }
@@ -125,11 +137,11 @@ bool StepRunner::finish_one() {
 void StepRunner::abandon() {
   std::optional<Error> failed;
   try {
-    while (!underway_.empty()) finish_first();
+    while (!underway_.empty()) finish_at(0);
     while (next_ < exchanges_.size()) {
       const Node& exchange = graph_.nodes[at(exchanges_[next_])];
       start_next();
-      finish_first();
+      finish_at(0);
       actions_->free({.kind = NodeKind::Free, .tensors = exchange.tensors});
     }
   } catch (const Error& e) {
@@ -153,7 +165,7 @@ void StepRunner::gate(std::int32_t node) {
   for (const std::int32_t wait : needs_[at(node)]) {
     while (!states_[at(wait)].done) {
       if (underway_.empty()) complain({wait}, fmt::format("'{}' cannot begin", graph_.nodes[at(node)].name));
-      finish_first();
+      finish_at(place_for(wait));
       start_ready();
     }
   }
@@ -165,7 +177,7 @@ void StepRunner::finish() {
     require_sound();
     start_ready();
     while (!underway_.empty()) {
-      finish_first();
+      finish_at(0);
       start_ready();
     }
     std::vector<std::int32_t> open;

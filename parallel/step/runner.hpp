@@ -78,7 +78,8 @@ class SINEW_API StepRunner {
   void wait_for_underway() noexcept;
   void done(std::int32_t node);
   void start_ready();
-  void finish_first();
+  void finish_at(std::size_t place);
+  std::size_t place_for(std::int32_t node) const;
   void start_next();
   void require_sound() const;
   [[noreturn]] void complain(std::vector<std::int32_t> open, std::string_view doing) const;

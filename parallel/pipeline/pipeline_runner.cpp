@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/pipeline/action_text.hpp>
+#include <sinew/parallel/pipeline/pipeline_runner.hpp>
+#include <sinew/parallel/pipeline/prove.hpp>
+#include <sinew/parallel/tensor/exchange.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+PipelineSchedule proved(PipelineSchedule schedule, int ranks) {
+  if (schedule.ranks() != ranks)
+    throw Error(Code::InvalidArgument,
+                fmt::format("pipeline: schedule '{}' is of {} ranks, expected {}, those of the group", schedule.name,
+                            schedule.ranks(), ranks));
+  const PipelineVerdict verdict = prove(schedule, {.most_under_way = kMessagePlaces});
+  if (!verdict)
+    throw Error(Code::InvalidArgument,
+                fmt::format("pipeline: schedule '{}' is not proved: {}", schedule.name, verdict.reason));
+  return schedule;
+}
+
+/// Of each kind of message how many a rank has room for: kMessagePlaces, or where both stages are its own as many as
+/// are made and not yet read.
+std::map<MessageKind, std::int32_t> places_of(const PipelineSchedule& schedule, std::int32_t rank) {
+  std::map<MessageKind, std::int32_t> live, most;
+  const auto rank_of = [&](std::int32_t stage) { return schedule.rank_of[static_cast<std::size_t>(stage)]; };
+  const auto add = [&](std::int32_t stage, bool gradient, std::int32_t change) {
+    if (stage < 1 || stage >= schedule.stages()) return;
+    const MessageKind kind{stage, gradient};
+    live[kind] += change;
+    const bool is_own = rank_of(stage) == rank_of(stage - 1);
+    most[kind] = std::max(most[kind], is_own ? live[kind] : std::min(kMessagePlaces, schedule.micro_batches));
+  };
+  for (const Action& action : schedule.actions[static_cast<std::size_t>(rank)]) {
+    if (action.kind == ActionKind::Forward) {
+      add(action.stage + 1, false, 1);
+      add(action.stage, false, -1);
+    } else if (action.kind == ActionKind::Backward || action.kind == ActionKind::InputGradient) {
+      add(action.stage, true, 1);
+      add(action.stage + 1, true, -1);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine)
+    : ranks_(&ranks),
+      schedule_(proved(std::move(schedule), GroupPlace(ranks).ranks)),
+      engine_(&engine),
+      bytes_(agree_on_bytes()),
+      step_(step_of(schedule_, rank(), bytes_)),
+      taken_(step_.tensors.size()),
+      held_(held_for(schedule_, rank(), bytes_)),
+      runner_(std::make_unique<StepRunner>(step_.graph, *this)) {
+  for (const auto& [kind, count] : places_of(schedule_, rank()))
+    idle_[kind].resize(static_cast<std::size_t>(count),
+                       std::vector<std::byte>(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(kind.stage)])));
+  for (const Action& action : schedule_.actions[static_cast<std::size_t>(rank())]) {
+    const bool is_in_graph = action.kind == ActionKind::Forward || action.kind == ActionKind::Backward ||
+                             action.kind == ActionKind::InputGradient;
+    const std::string name = is_in_graph ? to_string(action) : "";
+    numbers_.push_back(is_in_graph ? Numbers{runner_->find(NodeKind::Gate, name), runner_->find(NodeKind::Signal, name)}
+                                   : Numbers{});
+  }
+}
+
+std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,
+                                     const std::vector<std::int64_t>& bytes) {
+  std::size_t held = 0;
+  for (const auto& [kind, count] : places_of(schedule, rank))
+    held += static_cast<std::size_t>(count * bytes[static_cast<std::size_t>(kind.stage)]);
+  return held;
+}
+
+PipelineRunner::~PipelineRunner() = default;
+
+std::int32_t PipelineRunner::rank() const noexcept { return GroupPlace(*ranks_).rank; }
+
+/// By stage the bytes of its input, as the rank of the stage before has them.
+std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(schedule_.stages()));
+  for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
+    if (schedule_.rank_of[static_cast<std::size_t>(s)] == rank())
+      bytes[static_cast<std::size_t>(s) + 1] = static_cast<std::int64_t>(engine_->output_bytes(s));
+  }
+  if (schedule_.ranks() > 1) ranks_->all_reduce(bytes, ReduceOp::Max).get();
+  return bytes;
+}
+
+Buffer PipelineRunner::place(std::int32_t stage, std::int32_t micro_batch, bool gradient) {
+  if (stage < 1 || stage >= schedule_.stages()) return {};
+  std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(step_.find({stage, micro_batch, gradient}))];
+  if (buffer.empty()) {
+    auto& idle = idle_[{stage, gradient}];
+    if (idle.empty()) {  // a schedule that receives far ahead
+      idle.emplace_back(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(stage)]));
+      held_ += idle.back().size();
+    }
+    buffer = std::move(idle.back());
+    idle.pop_back();
+  }
+  return {buffer.data(), buffer.size()};
+}
+
+Work PipelineRunner::start(const Node& exchange) {
+  const BoundaryTensor& t = step_.tensors[static_cast<std::size_t>(exchange.tensors.front())];
+  const Buffer buffer = place(t.stage, t.micro_batch, t.gradient);
+  const auto tag = static_cast<std::uint32_t>(exchange.match);
+  if (exchange.kind == NodeKind::Send) return ranks_->send(ConstBuffer(buffer), exchange.peer, tag);
+  return ranks_->recv(buffer, exchange.peer, tag);
+}
+
+void PipelineRunner::free(const Node& node) {
+  for (const TensorId t : node.tensors) {
+    const BoundaryTensor& tensor = step_.tensors[static_cast<std::size_t>(t)];
+    std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(t)];
+    if (!buffer.empty()) idle_[{tensor.stage, tensor.gradient}].push_back(std::exchange(buffer, {}));
+  }
+}
+
+std::size_t PipelineRunner::call(const Action& action, ConstBuffer in, Buffer out) {
+  switch (action.kind) {
+    case ActionKind::Forward: return engine_->forward(action.stage, action.micro_batch, in, out);
+    case ActionKind::Backward: return engine_->backward(action.stage, action.micro_batch, in, out);
+    default: return engine_->input_gradient(action.stage, action.micro_batch, in, out);
+  }
+}
+
+void PipelineRunner::compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient) {
+  const Action& action = schedule_.actions[static_cast<std::size_t>(rank())][number];
+  auto begin = Clock::now();
+  runner_->gate(numbers_[number].gate);
+  waited_s_ += seconds_since(begin);
+  const ConstBuffer in(place(read_stage, action.micro_batch, gradient));
+  const Buffer out = place(made_stage, action.micro_batch, gradient);
+  begin = Clock::now();
+  const std::size_t made = call(action, in, out);
+  computed_s_ += seconds_since(begin);
+  if (made != out.bytes)
+    throw Error(Code::InvalidArgument,
+                fmt::format("pipeline: {} of stage {} for micro-batch {} on rank {} has made {} bytes, expected {}",
+                            gradient ? "the gradient" : "the output", action.stage, action.micro_batch, rank(), made,
+                            out.bytes));
+  runner_->signal(numbers_[number].signal);
+}
+
+void PipelineRunner::take(std::size_t number) {
+  const Action& action = schedule_.actions[static_cast<std::size_t>(rank())][number];
+  const auto begin = Clock::now();
+  switch (action.kind) {
+    case ActionKind::Forward: return compute(number, action.stage, action.stage + 1, false);
+    case ActionKind::Backward:
+    case ActionKind::InputGradient: return compute(number, action.stage + 1, action.stage, true);
+    case ActionKind::WeightGradient: engine_->weight_gradient(action.stage, action.micro_batch); break;
+    case ActionKind::Recompute: engine_->recompute(action.stage, action.micro_batch); break;
+    case ActionKind::Unshard: return engine_->unshard(action.stage);
+    case ActionKind::Reshard: return engine_->reshard(action.stage);
+    case ActionKind::Reduce: return engine_->reduce(action.stage);
+    case ActionKind::SendActivation:
+    case ActionKind::ReceiveActivation:
+    case ActionKind::SendGradient:
+    case ActionKind::ReceiveGradient: return;  // the graph's
+  }
+  computed_s_ += seconds_since(begin);
+}
+
+void PipelineRunner::run() {
+  const std::size_t count = schedule_.actions[static_cast<std::size_t>(rank())].size();
+  for (std::size_t number = 0; number < count; ++number) take(number);
+  const auto begin = Clock::now();
+  runner_->finish();
+  waited_s_ += seconds_since(begin);
+}
+
+}  // namespace sinew::parallel

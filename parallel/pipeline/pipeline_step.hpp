@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/step/graph.hpp>
+
+namespace sinew::parallel {
+
+/// What goes between two stages for one micro-batch.
+struct BoundaryTensor {
+  std::int32_t stage = 0;  ///< behind the boundary: this one's input, or the gradient of that
+  std::int32_t micro_batch = 0;
+  bool gradient = false;
+  friend bool operator==(const BoundaryTensor&, const BoundaryTensor&) = default;
+};
+
+/// What one rank does in a step of a pipeline, as a step graph: before each computation a gate for what it reads and
+/// for a place for what it makes, after it a signal; messages are exchanges along "pp".
+/// Gates and signals are named as actions are written: "2F0", "2B0", "2I0".
+struct PipelineStep {
+  StepGraph graph;
+  std::vector<BoundaryTensor> tensors;  ///< of the graph
+  std::vector<bool> hand_over;          ///< by tensor: both stages are on this rank
+  /// Number of a tensor. Errors: std::out_of_range for one that this rank has nothing to do with.
+  SINEW_API TensorId find(const BoundaryTensor& tensor) const;
+};
+
+/// How many messages of a kind may be received and not yet read, or sent and not yet taken: prove() with as many.
+inline constexpr int kMessagePlaces = 2;
+
+/// bytes: of the input of each stage, by stage; the first has none.
+/// The schedule has its messages (with_messages).
+SINEW_API PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank,
+                               const std::vector<std::int64_t>& bytes);
+
+}  // namespace sinew::parallel
