@@ -99,7 +99,7 @@ class Rewiring {
     for (const Made& made : made_[at(root)]) {
       if (made.placement == placement) return made.tensor;
     }
-    const auto move = std::ranges::find(*moves_[at(root)], placement, &Move::to);
+    const auto move = std::ranges::find(*moves_[at(root)], placement, &SupplyStep::to);
     const TensorId from = provide(root, move->from), to = tensor_for(root, placement);
     result_.nodes.push_back(move_of(*kind_of_move(move->from, move->to), axis_.name, from, to));
     made_[at(root)].push_back({placement, to});
@@ -121,9 +121,9 @@ class Rewiring {
   const Axis& axis_;
   const std::vector<Strategy>& strategies_;
   std::vector<TensorId> roots_;
-  std::vector<const std::vector<Move>*> moves_;  // by root
-  std::vector<std::vector<Made>> made_;          // by root
-  std::vector<std::vector<TensorId>> known_;     // by root: those of the graph
+  std::vector<const std::vector<SupplyStep>*> moves_;  // by root
+  std::vector<std::vector<Made>> made_;                // by root
+  std::vector<std::vector<TensorId>> known_;           // by root: those of the graph
   StepGraph result_;
 };
 
