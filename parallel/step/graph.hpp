@@ -69,9 +69,9 @@ struct Node {
 /// gates and signals. What depends on what follows from the tensors: a node comes after all earlier nodes that name one
 /// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does. An exchange may wait
 /// for the room of another tensor, too.
-/// A graph of computes says how tensors follow from each other: each is made once, by a signal, a compute, a split or an
-/// exchange of another one, in the placement that it has from then on (step/placed_graph.hpp). Such a graph is lowered
-/// before it runs.
+/// A graph of computes says how tensors follow from each other: each is made once, by a signal, a compute, a split or
+/// an exchange of another one, in the placement that it has from then on (step/placed_graph.hpp). Such a graph is
+/// lowered before it runs.
 /// Passes (step/passes.hpp) turn graphs into better ones; StepRunner runs them.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {

@@ -45,16 +45,17 @@ SINEW_API StepGraph limit_in_flight(StepGraph graph, std::int64_t bytes);
 /// Without the exchanges, waits and frees of these tensors, such as gradients while they are accumulated (no_sync).
 SINEW_API StepGraph drop_sync(StepGraph graph, const std::vector<TensorId>& tensors);
 
-/// A graph of computes with the exchanges that cost the least bytes, then the fewest (step/placed_graph.hpp, traffic_of):
-/// what is gathered and split again stays in parts, whatever lies between that goes on in parts as well; sums that are
-/// added are added first and summed once; what is exchanged twice is exchanged once; what is summed and split is
-/// reduce-scattered; and so on, as all of that follows from placements.
-/// Along each axis every compute has the placements that its rule allows, and every tensor the cheapest way from where it
-/// is made to where it is read. Of all these the best is found together, forward and backward.
-/// What stays: gates and signals, their tensors and placements; computes. Ranks that share a compute's work go on to do
-/// so. Parameters, and whatever else the engine gives, travel only if they did.
-/// A result is taken only if check_placements() and same_values() prove it.
+/// A graph of computes with the exchanges that send the least bytes, then the fewest (step/placed_graph.hpp): what is
+/// gathered and split again stays in parts, where all that lies between can go on in parts; what is exchanged twice is
+/// exchanged once; sums that are missing in several tensors are made once where these are added; what is summed and
+/// split is reduce-scattered; and whatever else follows from placements.
+///   Along each axis a compute may have any placements that its rule allows, and a tensor takes the cheapest way from
+///   where it is made to where it is read. The best of all is found for all together, forward and backward.
+///   Gates, signals, and the placements of their tensors stay. Ranks that share a compute's work go on to do so.
+///   Parameters, and whatever else the engine gives, travel only if they did.
+///   A result is taken only if check_placements() and same_values() prove it.
 /// Errors: InvalidArgument for a graph that check_placements() refuses.
+/// Cost:   grows as the graph does: 24 layers, forward and backward, are 2,200 nodes and take a second.
 SINEW_API StepGraph remove_redundant_exchanges(StepGraph graph, const Factorisation& mesh);
 
 }  // namespace sinew::parallel

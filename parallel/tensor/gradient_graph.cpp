@@ -33,7 +33,7 @@ class Backward {
     }
     for (auto node = forward.rbegin(); node != forward.rend(); ++node) {
       if (node->kind == NodeKind::Gate || node->kind == NodeKind::Signal) continue;
-      if (gradients_[at(node->tensors.front())] >= 0) go_back(*node);
+      if (std::ranges::any_of(node->tensors, [&](TensorId t) { return gradients_[at(t)] >= 0; })) go_back(*node);
     }
     for (const Node& node : forward) {
       if (node.kind == NodeKind::Signal) read(node);
@@ -102,7 +102,7 @@ class Backward {
       throw Error(Code::InvalidArgument, fmt::format("backward pass: compute {} makes {} tensors, expected one",
                                                      node.name, node.tensors.size()));
     const TensorId gradient = gradients_[at(node.tensors.front())];
-    if (node.kind != NodeKind::Compute) return add(node.operands.front(), gradient);
+    if (node.kind != NodeKind::Compute) return go_back_along(node, gradient);
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       Node back = backward_of(node, i, gradient);
       add(node.operands[i], back.rule.labels.empty()
@@ -111,12 +111,21 @@ class Backward {
     }
   }
 
+  void go_back_along(const Node& exchange, TensorId gradient) {
+    const TensorId from = exchange.operands.front();
+    const auto* partial = std::get_if<Partial>(&tensor(from).placements.along(exchange.axes));
+    if (partial != nullptr && partial->op != ReduceOp::Sum)
+      throw Error(Code::InvalidArgument, fmt::format("backward pass: '{}' is {} along {}, expected Partial(sum)",
+                                                     tensor(from).name, to_string(*partial), exchange.axes));
+    add(from, gradient);
+  }
+
   /// Without labels: it is the gradient itself.
   static Node backward_of(const Node& node, std::size_t operand, TensorId gradient) {
     const Labels labels = split_labels(node.rule.labels);
     const std::string &result = labels.results.front(), &mine = labels.operands[operand];
     Node back{.name = fmt::format("{} backward {}", node.name, operand), .operands = {gradient}, .rule = node.rule};
-    back.rule.linear = {0};
+    back.rule.linear = {0};  // and in what the forward pass is linear in, too
     if (labels.adds) {
       back.rule.labels = mine == result ? "" : fmt::format("{}->{}", result, mine);
       return back;
@@ -124,10 +133,11 @@ class Backward {
     std::string operands = result;
     const bool is_product = node.rule.function.empty();
     for (std::size_t i = 0; i < labels.operands.size(); ++i) {
-      if (is_product && i == operand) continue;
+      const bool is_linear = is_product || std::ranges::count(node.rule.linear, i) > 0;
+      if (is_linear && i == operand) continue;
       operands += "," + labels.operands[i];
       back.operands.push_back(node.operands[i]);
-      if (is_product) back.rule.linear.push_back(back.operands.size() - 1);
+      if (is_linear) back.rule.linear.push_back(back.operands.size() - 1);
     }
     back.rule.labels = fmt::format("{}->{}", operands, mine);
     if (!is_product) back.rule.function = fmt::format("{} backward {}", node.rule.function, operand);

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <iterator>
 #include <set>
+#include <utility>
 
 #include <sinew/parallel/step/passes/least_cost.hpp>
 
@@ -12,15 +12,23 @@ using Choices = std::vector<std::size_t>;
 class Elimination {
  public:
   Elimination(const Choices& counts, std::vector<Factor> factors)
-      : counts_(counts), factors_(std::move(factors)), values_(counts.size(), 0) {}
+      : counts_(counts), near_(counts.size()), factors_of_(counts.size()), values_(counts.size(), 0) {
+    for (Factor& f : factors) add(std::move(f));
+  }
 
   Choices run() && {
-    std::set<std::size_t> open;
-    for (std::size_t c = 0; c < counts_.size(); ++c) open.insert(c);
+    std::set<std::pair<std::size_t, std::size_t>> open;  // by the entries of what comes of eliminating it
+    Choices size(counts_.size());
+    for (std::size_t c = 0; c < counts_.size(); ++c) open.emplace(size[c] = entries(near_[c]), c);
     while (!open.empty()) {
-      const auto next = std::ranges::min_element(open, {}, [&](std::size_t c) { return entries(neighbours(c)); });
-      eliminate(*next);
-      open.erase(next);
+      const std::size_t next = open.begin()->second;
+      open.erase(open.begin());
+      const std::set<std::size_t> changed = near_[next];
+      eliminate(next);
+      for (const std::size_t c : changed) {
+        open.erase({size[c], c});
+        open.emplace(size[c] = entries(near_[c]), c);
+      }
     }
     for (auto done = done_.rbegin(); done != done_.rend(); ++done)
       values_[done->choice] = done->best[place_in(done->among)];
@@ -33,20 +41,10 @@ class Elimination {
     Choices among, best;  // its best value for all values of the others
   };
 
-  std::size_t entries(const Choices& choices) const {
+  std::size_t entries(const std::set<std::size_t>& choices) const {
     std::size_t product = 1;
     for (const std::size_t c : choices) product = std::min(product * counts_[c], 2 * kLargestTable);
     return product;
-  }
-
-  /// The choices that some factor has together with this one.
-  Choices neighbours(std::size_t choice) const {
-    std::set<std::size_t> all;
-    for (const Factor& f : factors_) {
-      if (std::ranges::binary_search(f.choices, choice)) all.insert(f.choices.begin(), f.choices.end());
-    }
-    all.erase(choice);
-    return {all.begin(), all.end()};
   }
 
   /// Of values_ in a table of these choices.
@@ -65,17 +63,31 @@ class Elimination {
     return false;
   }
 
-  void eliminate(std::size_t choice) {
-    const Choices among = neighbours(choice);
+  void add(Factor factor) {
+    for (const std::size_t c : factor.choices) {
+      near_[c].insert(factor.choices.begin(), factor.choices.end());
+      near_[c].erase(c);
+      factors_of_[c].push_back(factors_.size());
+    }
+    factors_.push_back(std::move(factor));
+  }
+
+  /// The factors that depend on it, which are none any more.
+  std::vector<Factor> take(std::size_t choice) {
     std::vector<Factor> mine;
-    const auto lacks = [&](const Factor& f) { return !std::ranges::binary_search(f.choices, choice); };
-    const auto from = std::ranges::stable_partition(factors_, lacks).begin();
-    std::move(from, factors_.end(), std::back_inserter(mine));
-    factors_.erase(from, factors_.end());
-    // Too much to go through: it stays 0, and its factors go on without it.
-    const bool stays = entries(among) > kLargestTable;
-    if (stays) {
-      for (const Factor& f : mine) factors_.push_back(without(f, choice));
+    for (const std::size_t f : factors_of_[choice]) {
+      if (std::ranges::binary_search(factors_[f].choices, choice)) mine.push_back(std::exchange(factors_[f], {}));
+    }
+    for (const std::size_t c : near_[choice]) near_[c].erase(choice);
+    return mine;
+  }
+
+  void eliminate(std::size_t choice) {
+    const Choices among(near_[choice].begin(), near_[choice].end());
+    const bool stays = entries(near_[choice]) > kLargestTable;
+    const std::vector<Factor> mine = take(choice);
+    if (stays) {  // too much to go through: it is 0, and its factors go on without it
+      for (const Factor& f : mine) add(without(f, choice));
       return;
     }
     Factor rest{among, {}};
@@ -92,7 +104,7 @@ class Elimination {
       done.best.push_back(best);
     } while (advance(among));
     values_[choice] = 0;
-    factors_.push_back(std::move(rest));
+    add(std::move(rest));
     done_.push_back(std::move(done));
   }
 
@@ -105,6 +117,8 @@ class Elimination {
   }
 
   const Choices& counts_;
+  std::vector<std::set<std::size_t>> near_;  // by choice: those that some factor has together with it
+  std::vector<Choices> factors_of_;          // by choice
   std::vector<Factor> factors_;
   Choices values_;
   std::vector<Done> done_;

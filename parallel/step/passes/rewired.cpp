@@ -37,7 +37,8 @@ class Rewiring {
         strategies_(strategies),
         roots_(roots_along(graph, axis)),
         moves_(graph.tensors.size()),
-        made_(graph.tensors.size()) {
+        made_(graph.tensors.size()),
+        known_(graph.tensors.size()) {
     for (std::size_t v = 0; v < values.size(); ++v) moves_[at(values[v].root)] = &supplies[v].moves;
     result_.tensors = graph.tensors;
     prefer_tensors_of_gates();
@@ -74,8 +75,8 @@ class Rewiring {
   void prefer_tensors_of_gates() {
     for (const bool of_gates : {true, false}) {
       for (const Node& node : graph_.nodes) {
-        if ((node.kind == NodeKind::Gate) == of_gates)
-          known_.insert(known_.end(), node.tensors.begin(), node.tensors.end());
+        if ((node.kind == NodeKind::Gate) != of_gates) continue;
+        for (const TensorId t : node.tensors) known_[at(roots_[at(t)])].push_back(t);
       }
     }
   }
@@ -98,7 +99,7 @@ class Rewiring {
     for (const Made& made : made_[at(root)]) {
       if (made.placement == placement) return made.tensor;
     }
-    const auto move = std::ranges::find(*moves_[at(root)], placement, &Move::to);
+    const auto move = std::ranges::find(*moves_[at(root)], placement, &SupplyStep::to);
     const TensorId from = provide(root, move->from), to = tensor_for(root, placement);
     result_.nodes.push_back(move_of(*kind_of_move(move->from, move->to), axis_.name, from, to));
     made_[at(root)].push_back({placement, to});
@@ -106,10 +107,9 @@ class Rewiring {
   }
 
   TensorId tensor_for(TensorId root, const Placement& placement) {
-    const auto found = std::ranges::find_if(known_, [&](TensorId t) {
-      return roots_[at(t)] == root && placement_of(graph_.tensors[at(t)], axis_) == placement;
-    });
-    if (found != known_.end()) return *found;
+    const auto is_it = [&](TensorId t) { return placement_of(graph_.tensors[at(t)], axis_) == placement; };
+    const auto found = std::ranges::find_if(known_[at(root)], is_it);
+    if (found != known_[at(root)].end()) return *found;
     StepTensor tensor = graph_.tensors[at(root)];
     tensor.name += fmt::format(" {} along {}", to_string(placement), axis_.name);
     tensor.placements = tensor.placements.with(axis_.name, placement);
@@ -121,9 +121,9 @@ class Rewiring {
   const Axis& axis_;
   const std::vector<Strategy>& strategies_;
   std::vector<TensorId> roots_;
-  std::vector<const std::vector<Move>*> moves_;  // by root
-  std::vector<std::vector<Made>> made_;          // by root
-  std::vector<TensorId> known_;
+  std::vector<const std::vector<SupplyStep>*> moves_;  // by root
+  std::vector<std::vector<Made>> made_;                // by root
+  std::vector<std::vector<TensorId>> known_;           // by root: those of the graph
   StepGraph result_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace sinew::parallel {
 
-/// A tensor of a compute: the how-manieth compute of the graph, and which of its operands and results, in that order.
+/// A tensor of a compute: which compute of the graph, and which of its operands and results, in that order.
 struct PlacedSlot {
   std::size_t compute = 0, place = 0;
 };

@@ -13,7 +13,7 @@ class Supplier {
 
   /// Once whole, everything else is a part of that.
   void go(const Placement& to) {
-    if (to == at_ || std::ranges::any_of(supply_.moves, [&](const Move& m) { return m.to == to; })) return;
+    if (to == at_ || std::ranges::any_of(supply_.moves, [&](const SupplyStep& m) { return m.to == to; })) return;
     const auto kind = kind_of_move(at_, to);
     if (!kind) {
       ++supply_.cost.impossible;

@@ -9,15 +9,15 @@
 
 namespace sinew::parallel {
 
-/// A way of a tensor along an axis.
-struct Move {
+/// From one placement of a tensor along an axis to another.
+struct SupplyStep {
   Placement from, to;
 };
 
 /// How a tensor that is made in one placement gets into others; each move starts where the tensor is made or one before
 /// it has led.
 struct Supply {
-  std::vector<Move> moves;
+  std::vector<SupplyStep> moves;
   Cost cost;
 };
 

@@ -174,5 +174,22 @@ TEST(WithBackward, MakesTheTransposesOfPairs) {
   }
 }
 
+TEST(WithBackward, NamesWhatHasNone) {
+  const auto refusal = [](const Placement& placement, const ComputeRule& rule) {
+    LayerGraph g(kMesh, {});
+    const TensorId x = g.moved(g.input("x", {4, 4}, placement), Replicate{});
+    g.output("out", g.compute("y", rule, {x}, {4, 4}));
+    try {
+      with_backward(g.graph(), kMesh);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal(Partial{}, {.labels = "ro->ro", .function = "tanh"}), "");
+  EXPECT_EQ(refusal(Partial{ReduceOp::Max}, {.labels = "ro->ro", .function = "tanh"}),
+            "backward pass: 'x' is Partial(max) along tp, expected Partial(sum)");
+}
+
 }  // namespace
 }  // namespace sinew::parallel

@@ -136,17 +136,19 @@ void norm(const Array& x, const Array& gain, Array& y) {
   });
 }
 
-void norm_backward(const Array& dy, const Array& x, const Array& gain, bool of_gain, Array& out) {
+/// gain: null, it is the gradient of the gain.
+void norm_backward(const Array& dy, const Array& x, const Array* gain, Array& out) {
   for_rows(x, [&](std::int64_t first, std::int64_t width) {
     const double r = root_mean_square(x, first, width);
     double dot = 0;
-    for (std::int64_t i = 0; i < width; ++i) dot += at(dy, first + i) * at(gain, i) * at(x, first + i);
+    for (std::int64_t i = 0; i < width && gain != nullptr; ++i)
+      dot += at(dy, first + i) * at(*gain, i) * at(x, first + i);
     for (std::int64_t i = 0; i < width; ++i) {
-      if (of_gain) {
+      if (gain == nullptr) {
         at(out, i) += at(dy, first + i) * at(x, first + i) / r;
       } else {
         at(out, first + i) =
-            at(dy, first + i) * at(gain, i) / r - at(x, first + i) * dot / (static_cast<double>(width) * r * r * r);
+            at(dy, first + i) * at(*gain, i) / r - at(x, first + i) * dot / (static_cast<double>(width) * r * r * r);
       }
     }
   });
@@ -173,7 +175,7 @@ Array computed(const ComputeRule& rule, const std::vector<const Array*>& operand
   } else if (name == "norm") {
     norm(*operands[0], *operands[1], result);
   } else if (name.starts_with("norm backward")) {
-    norm_backward(*operands[0], *operands[1], *operands[2], name.ends_with("1"), result);
+    norm_backward(*operands[0], *operands[1], operands.size() > 2 ? operands[2] : nullptr, result);
   } else if (name.ends_with(" backward 0")) {
     const std::string of = name.substr(0, name.find(' '));
     for (std::int64_t i = 0; i < elements; ++i) at(result, i) = at(*operands[0], i) * slope_of(of, at(*operands[1], i));

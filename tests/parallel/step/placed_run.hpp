@@ -22,14 +22,14 @@ struct Array {
 Array computed(const ComputeRule& rule, const std::vector<const Array*>& operands,
                const std::vector<std::int64_t>& shape);
 
-/// What the engine gives to the signals of a graph, no two alike: as a whole, by tensor. Those that have none are empty.
+/// What the engine gives to the signals of a graph, no two alike, as wholes by tensor; other tensors are empty.
 std::vector<Array> given(const StepGraph& graph, int seed);
 
 /// All tensors as wholes, by one process without any exchange.
 std::vector<Array> run_whole(const StepGraph& graph, std::vector<Array> values);
 
-/// The tensors that this rank's gates read, gate by gate, as StepRunner runs the lowered graph on all ranks of the world
-/// along the mesh's only axis. `given` are wholes, of which each rank takes its part.
+/// The tensors that this rank's gates read, gate by gate, as StepRunner runs the lowered graph on all ranks of the
+/// world along the mesh's only axis. `given` are wholes, of which each rank takes its part.
 std::map<std::string, std::vector<Array>> run_on_ranks(World& world, const StepGraph& graph, const Factorisation& mesh,
                                                        const std::vector<Array>& given);
 
