@@ -22,6 +22,12 @@ enum class ActionKind : std::uint8_t {
   Reduce,  ///< of their gradients
 };
 
+constexpr bool is_compute(ActionKind kind) noexcept { return kind <= ActionKind::Recompute; }
+constexpr bool is_message(ActionKind kind) noexcept {
+  return kind >= ActionKind::SendActivation && kind <= ActionKind::ReceiveGradient;
+}
+constexpr bool has_micro_batch(ActionKind kind) noexcept { return kind < ActionKind::Unshard; }
+
 /// One thing that a rank does in a pipeline. Sends do not block the rank's compute; a receive blocks what needs it.
 /// Source: the actions of PyTorch's torch.distributed.pipelining.
 struct Action {
