@@ -34,7 +34,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
   options.wire = {.codec = config.codec, .error_feedback = config.error_feedback};
   options.step.reshard = config.reshard;
   options.step.gathered_bytes = config.prefetch_bytes;
-  options.step.outer_unit = engine.outer_unit;
+  if (stages(config) == 1) options.step.outer_unit = engine.outer_unit;
 
   std::vector<int> sizes;
   for (const std::string& axis : axes) sizes.push_back(shape.size(axis));

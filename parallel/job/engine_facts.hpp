@@ -29,7 +29,7 @@ struct EngineFacts {
   std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters;
   /// Of a pass over so many samples: activations and scratch at most. Empty: not known, counts as nothing.
   std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
-  std::string outer_unit;  ///< DataOptions::outer_unit
+  std::string outer_unit;  ///< DataOptions::outer_unit, of a model that no pipeline cuts
 };
 
 }  // namespace sinew::parallel

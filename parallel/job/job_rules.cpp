@@ -11,9 +11,11 @@
 #include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/job/job_changes.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/mesh/layout_rules.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
+#include <sinew/parallel/pipeline/generators.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -135,6 +137,50 @@ JobChanges context_levels_changes(const JobRequest& asked) {
     all.push_back(std::move(change));
   }
   return all;
+}
+
+Finding judge_pipeline(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const int virtual_stages = asked.config.virtual_stages;
+  if (virtual_stages < 1) return fmt::format("{} virtual stages", virtual_stages);
+  if (asked.config.layout.pp < 1) return std::nullopt;
+  const std::int64_t all = std::int64_t{asked.config.layout.pp} * virtual_stages;
+  const int most = asked.engine->most_pp;
+  return all <= most || all <= 1
+             ? ""
+             : fmt::format("{} stages, and this engine has {} block{}", all, most, most == 1 ? "" : "s");
+}
+
+AllChanges pipeline_changes(const JobRequest& asked) {
+  JobChanges pp;
+  for (const std::int64_t of : divisors_of(std::max(asked.ranks, 1))) {
+    JobChange change{fmt::format("pp {}", of), asked};
+    change.to.config.layout.pp = static_cast<int>(of);
+    pp.push_back(std::move(change));
+  }
+  std::ranges::reverse(pp);
+  const int most = std::max(asked.engine->most_pp / std::max(asked.config.layout.pp, 1), 1);
+  return {to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {most, 1}), std::move(pp)};
+}
+
+Finding judge_schedule(const JobRequest& asked) {
+  if (judge_pipeline(asked) != "" || asked.config.micro_batches < 1) return std::nullopt;
+  if (stages(asked.config) <= 1) return "";
+  try {
+    if (asked.config.recompute == Recompute::None || !has_late_weights(schedule_of(asked.config))) return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return fmt::format("schedule {} makes gradients of weights later, of activations that recompute {} does not keep",
+                     asked.config.schedule, name_of(asked.config.recompute));
+}
+
+AllChanges schedule_changes(const JobRequest& asked) {
+  JobChanges all;
+  for (const NamedGenerator& generator : generators())
+    all.push_back(
+        changed(asked, &JobConfig::schedule, std::string(generator.name), fmt::format("schedule {}", generator.name)));
+  return {std::move(all), JobChanges{changed(asked, &JobConfig::recompute, Recompute::None, "recompute none")}};
 }
 
 Finding judge_decomposed(const JobRequest& asked) {
@@ -282,9 +328,9 @@ JobChanges micro_batches_changes(const JobRequest& asked) {
 
 bool can_be_predicted(const JobRequest& asked) {
   for (const auto& judge :
-       {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_context_levels, judge_zero, judge_replicas,
-        judge_replicas_shard, judge_reshard, judge_prefetch, judge_parameter, judge_gradient, judge_codec,
-        judge_feedback, judge_global_batch, judge_micro_batches}) {
+       {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_context_levels, judge_pipeline,
+        judge_schedule, judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch,
+        judge_parameter, judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -341,6 +387,8 @@ std::vector<JobRule> rules_of_jobs() {
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
       {"engine_context", judge_engine_context, any_of(cp_changes)},
       {"context_levels", judge_context_levels, any_of(context_levels_changes)},
+      {"pipeline", judge_pipeline, pipeline_changes},
+      {"schedule", judge_schedule, schedule_changes},
       {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
       {"decomposed", judge_decomposed, any_of(together)},
       {"zero", judge_zero, any_of(zero_changes)},

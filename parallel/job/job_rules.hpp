@@ -14,7 +14,9 @@ namespace sinew::parallel {
 ///   engine_parts         no more tensor-parallel ranks than the engine has parts: attention heads
 ///   engine_context       no more context-parallel ranks than a sample has parts: positions of a sequence
 ///   context_levels       cp has two levels at most, and no more ranks share heads than a tensor-parallel rank has
-///   pipeline             no more stages than the engine has blocks; virtual stages only in a pipeline that has them
+///   pipeline             no more stages than the engine has blocks
+///   schedule             is known, or a file of this pipeline, has virtual stages only where it can, and is proved;
+///                        one that makes gradients of weights later goes with recompute none
 ///   sequence_parallel    where the engine can, and with two tensor-parallel ranks or more
 ///   decomposed           with sequence parallelism
 ///   zero                 0, 1, 2 or 3

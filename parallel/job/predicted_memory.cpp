@@ -9,7 +9,7 @@ namespace sinew::parallel {
 namespace {
 
 MemoryUse use_of(const JobConfig& config) {
-  return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1};
+  return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1 && stages(config) == 1};
 }
 
 std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {

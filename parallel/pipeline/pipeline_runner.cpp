@@ -29,28 +29,10 @@ PipelineSchedule proved(PipelineSchedule schedule, int ranks) {
   return schedule;
 }
 
-/// Of each kind of message how many a rank has room for: kMessagePlaces, or where both stages are its own as many as
-/// are made and not yet read.
-std::map<MessageKind, std::int32_t> places_of(const PipelineSchedule& schedule, std::int32_t rank) {
-  std::map<MessageKind, std::int32_t> live, most;
-  const auto rank_of = [&](std::int32_t stage) { return schedule.rank_of[static_cast<std::size_t>(stage)]; };
-  const auto add = [&](std::int32_t stage, bool gradient, std::int32_t change) {
-    if (stage < 1 || stage >= schedule.stages()) return;
-    const MessageKind kind{stage, gradient};
-    live[kind] += change;
-    const bool is_own = rank_of(stage) == rank_of(stage - 1);
-    most[kind] = std::max(most[kind], is_own ? live[kind] : std::min(kMessagePlaces, schedule.micro_batches));
-  };
-  for (const Action& action : schedule.actions[static_cast<std::size_t>(rank)]) {
-    if (action.kind == ActionKind::Forward) {
-      add(action.stage + 1, false, 1);
-      add(action.stage, false, -1);
-    } else if (action.kind == ActionKind::Backward || action.kind == ActionKind::InputGradient) {
-      add(action.stage, true, 1);
-      add(action.stage + 1, true, -1);
-    }
-  }
-  return most;
+std::size_t held_by(const PipelineStep& step, const std::vector<std::int64_t>& bytes) {
+  std::int64_t held = 0;
+  for (const auto& [kind, count] : step.places) held += count * bytes[static_cast<std::size_t>(kind.stage)];
+  return static_cast<std::size_t>(held);
 }
 
 }  // namespace
@@ -62,9 +44,9 @@ PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, S
       bytes_(agree_on_bytes()),
       step_(step_of(schedule_, rank(), bytes_)),
       taken_(step_.tensors.size()),
-      held_(held_for(schedule_, rank(), bytes_)),
-      runner_(std::make_unique<StepRunner>(step_.graph, *this)) {
-  for (const auto& [kind, count] : places_of(schedule_, rank()))
+      held_(held_by(step_, bytes_)),
+      runner_(std::make_unique<StepRunner>(step_.graph, static_cast<StepActions&>(*this))) {
+  for (const auto& [kind, count] : step_.places)
     idle_[kind].resize(static_cast<std::size_t>(count),
                        std::vector<std::byte>(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(kind.stage)])));
   for (const Action& action : schedule_.actions[static_cast<std::size_t>(rank())]) {
@@ -78,10 +60,7 @@ PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, S
 
 std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,
                                      const std::vector<std::int64_t>& bytes) {
-  std::size_t held = 0;
-  for (const auto& [kind, count] : places_of(schedule, rank))
-    held += static_cast<std::size_t>(count * bytes[static_cast<std::size_t>(kind.stage)]);
-  return held;
+  return held_by(step_of(schedule, rank, bytes), bytes);
 }
 
 PipelineRunner::~PipelineRunner() = default;
@@ -101,13 +80,9 @@ std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
 
 Buffer PipelineRunner::place(std::int32_t stage, std::int32_t micro_batch, bool gradient) {
   if (stage < 1 || stage >= schedule_.stages()) return {};
-  std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(step_.find({stage, micro_batch, gradient}))];
+  std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(step_.numbers.at({stage, micro_batch, gradient}))];
   if (buffer.empty()) {
     auto& idle = idle_[{stage, gradient}];
-    if (idle.empty()) {  // a schedule that receives far ahead
-      idle.emplace_back(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(stage)]));
-      held_ += idle.back().size();
-    }
     buffer = std::move(idle.back());
     idle.pop_back();
   }

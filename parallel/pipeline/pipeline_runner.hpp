@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,15 +40,8 @@ class StageEngine {
   virtual void reduce(std::int32_t /*stage*/) {}
 };
 
-/// Messages of one boundary and one way, which take their places in turn.
-struct MessageKind {
-  std::int32_t stage = 0;
-  bool gradient = false;
-  friend auto operator<=>(const MessageKind&, const MessageKind&) = default;
-};
-
 /// A pipeline over the ranks of a communicator: each takes its actions of a schedule that was proved, step by step.
-/// Messages are on their way while the engine computes, kMessagePlaces of a kind at most.
+/// Messages are on their way while the engine computes.
 /// Thread:   the World's. With Drive::Thread messages go on between calls.
 /// Lifetime: ends before ranks and engine.
 /// Errors:   InvalidArgument for a schedule that does not pass prove(), with its reason or cycle, for one of another

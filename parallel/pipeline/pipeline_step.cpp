@@ -1,6 +1,7 @@
+#include <algorithm>
+#include <deque>
 #include <map>
-#include <stdexcept>
-#include <tuple>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,11 +45,9 @@ class Lowering {
   bool is_handed_over(std::int32_t stage) const noexcept { return rank_of(stage) == rank_of(stage - 1); }
 
   TensorId tensor(const BoundaryTensor& t) {
-    const auto [place, is_new] =
-        numbers_.emplace(std::tuple(t.stage, t.micro_batch, t.gradient), static_cast<TensorId>(step_.tensors.size()));
+    const auto [place, is_new] = step_.numbers.emplace(t, static_cast<TensorId>(step_.tensors.size()));
     if (is_new) {
       step_.tensors.push_back(t);
-      step_.hand_over.push_back(is_handed_over(t.stage));
       const std::string name = fmt::format("{} of stage {}, micro-batch {}",
                                            t.gradient ? "gradient of the input" : "input", t.stage, t.micro_batch);
       step_.graph.tensors.push_back({name, name, DType::U8, bytes_[static_cast<std::size_t>(t.stage)]});
@@ -57,10 +56,25 @@ class Lowering {
   }
   void add(Node node) { step_.graph.nodes.push_back(std::move(node)); }
 
-  /// The tensor whose place this one takes: of the same kind, so many before it on this rank.
+  /// The tensor that was kMessagePlaces before, whose place this one takes; none: -1.
   TensorId before(std::vector<TensorId>& row, TensorId now) {
     row.push_back(now);
     return std::ssize(row) > kMessagePlaces ? row[row.size() - 1 - kMessagePlaces] : -1;
+  }
+  /// The tensor that has been read longest ago, whose place is free; none: -1, it is a new place.
+  TensorId place_for_received(const MessageKind& kind) {
+    std::deque<TensorId>& idle = read_[kind];
+    if (idle.empty()) {
+      ++step_.places[kind];
+      return -1;
+    }
+    const TensorId place = idle.front();
+    idle.pop_front();
+    return place;
+  }
+  void count_handed_over(const MessageKind& kind, std::int32_t change) {
+    live_[kind] += change;
+    step_.places[kind] = std::max(step_.places[kind], live_[kind]);
   }
 
   /// reads, makes: boundaries that there are, or none.
@@ -72,18 +86,29 @@ class Lowering {
     if (reads) {
       read = tensor({read_stage, action.micro_batch, gradient});
       gate.tensors.push_back(read);
+      signal.tensors.push_back(read);  // it is not read any more
     }
     if (makes) {
       const TensorId made = tensor({made_stage, action.micro_batch, gradient});
       signal.tensors.push_back(made);
-      if (!is_handed_over(made_stage)) {
-        const TensorId gone = before(made_[{made_stage, gradient}], made);
+      const MessageKind kind{made_stage, gradient};
+      if (is_handed_over(made_stage)) {
+        count_handed_over(kind, 1);
+      } else {
+        const TensorId gone = before(made_[kind], made);
         if (gone >= 0) gate.tensors.push_back(gone);
+        step_.places[kind] = std::min(kMessagePlaces, schedule_.micro_batches);
       }
     }
     add(std::move(gate));
     add(std::move(signal));
-    if (reads) add({.kind = NodeKind::Free, .name = fmt::format("{} read", to_string(action)), .tensors = {read}});
+    if (!reads) return;
+    if (is_handed_over(read_stage)) {
+      count_handed_over({read_stage, gradient}, -1);
+    } else {
+      read_[{read_stage, gradient}].push_back(read);
+    }
+    add({.kind = NodeKind::Free, .name = fmt::format("{} read", to_string(action)), .tensors = {read}});
   }
   void forward(const Action& action) { compute(action, action.stage, action.stage + 1, false); }
   void backward(const Action& action) { compute(action, action.stage + 1, action.stage, true); }
@@ -111,7 +136,7 @@ class Lowering {
     const TensorId t = tensor({stage, action.micro_batch, gradient});
     message({.kind = NodeKind::Receive,
              .tensors = {t},
-             .room_of = before(received_[{stage, gradient}], t),
+             .room_of = place_for_received({stage, gradient}),
              .peer = rank_of(gradient ? stage : stage - 1),
              .match = match(stage, action.micro_batch, gradient)});
   }
@@ -120,18 +145,12 @@ class Lowering {
   std::int32_t rank_, next_ = 0;
   const std::vector<std::int64_t>& bytes_;
   PipelineStep step_;
-  std::map<std::tuple<std::int32_t, std::int32_t, bool>, TensorId> numbers_;
-  std::map<std::pair<std::int32_t, bool>, std::vector<TensorId>> made_, received_;  // by boundary, in order
+  std::map<MessageKind, std::vector<TensorId>> made_;  // in order
+  std::map<MessageKind, std::deque<TensorId>> read_;   // whose places are free
+  std::map<MessageKind, std::int32_t> live_;           // handed over and not yet read
 };
 
 }  // namespace
-
-TensorId PipelineStep::find(const BoundaryTensor& tensor) const {
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    if (tensors[t] == tensor) return static_cast<TensorId>(t);
-  }
-  throw std::out_of_range("pipeline: no such tensor");
-}
 
 PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank, const std::vector<std::int64_t>& bytes) {
   return Lowering(schedule, rank, bytes).run();

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <string>
+#include <map>
 #include <vector>
 
 #include <sinew/core/export.hpp>
@@ -15,7 +16,14 @@ struct BoundaryTensor {
   std::int32_t stage = 0;  ///< behind the boundary: this one's input, or the gradient of that
   std::int32_t micro_batch = 0;
   bool gradient = false;
-  friend bool operator==(const BoundaryTensor&, const BoundaryTensor&) = default;
+  friend auto operator<=>(const BoundaryTensor&, const BoundaryTensor&) = default;
+};
+
+/// Boundary tensors of one boundary and one way, which take their places in turn.
+struct MessageKind {
+  std::int32_t stage = 0;
+  bool gradient = false;
+  friend auto operator<=>(const MessageKind&, const MessageKind&) = default;
 };
 
 /// What one rank does in a step of a pipeline, as a step graph: before each computation a gate for what it reads and
@@ -24,12 +32,12 @@ struct BoundaryTensor {
 struct PipelineStep {
   StepGraph graph;
   std::vector<BoundaryTensor> tensors;  ///< of the graph
-  std::vector<bool> hand_over;          ///< by tensor: both stages are on this rank
-  /// Number of a tensor. Errors: std::out_of_range for one that this rank has nothing to do with.
-  SINEW_API TensorId find(const BoundaryTensor& tensor) const;
+  std::map<BoundaryTensor, TensorId> numbers;
+  std::map<MessageKind, std::int32_t> places;  ///< that are taken at once, at most
 };
 
-/// How many messages of a kind may be received and not yet read, or sent and not yet taken: prove() with as many.
+/// How many messages of a kind may be made and not yet taken: prove() with as many. Of those that are received there
+/// are as many places as the schedule posts ahead of what reads them.
 inline constexpr int kMessagePlaces = 2;
 
 /// bytes: of the input of each stage, by stage; the first has none.

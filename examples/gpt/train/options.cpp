@@ -70,7 +70,11 @@ void add_layout(CLI::App& app, Options& o) {
   app.add_option("--dp", job.layout.dp, "Data-parallel ranks; 0: what the others leave")->group(kGroup);
   app.add_option("--tp", job.layout.tp, "Tensor-parallel ranks")->group(kGroup);
   app.add_flag("--sp", job.sequence_parallel, "Tensor-parallel ranks share rows between layers, too")->group(kGroup);
-  app.add_option("--pp", job.layout.pp, "Pipeline stages")->group(kGroup);
+  app.add_option("--pp", job.layout.pp, "Ranks of a pipeline")->group(kGroup);
+  app.add_option("--schedule", job.schedule,
+                 "Of the pipeline: gpipe, 1f1b, interleaved, looped-bfs, zb-h1, or a file that ends with .csv")
+      ->group(kGroup);
+  app.add_option("--virtual-stages", job.virtual_stages, "Of each of its ranks")->group(kGroup);
   app.add_flag("--tp-overlap", job.decomposed, "With --sp: rows travel while others are multiplied")->group(kGroup);
   app.add_option("--cp", job.layout.cp, "Context-parallel ranks")->group(kGroup);
   app.add_option("--ulysses", o.ulysses, "Of these, ranks that share attention heads; the others make a ring")

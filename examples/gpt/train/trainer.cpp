@@ -11,23 +11,17 @@
 #include <sinew/parallel/job/data_strategy.hpp>
 
 #include "../parameters.hpp"
+#include "stages.hpp"
 
 namespace gpt {
 namespace {
 
 namespace sp = sinew::parallel;
 
-Part part_of(const sp::JobConfig& config, const sp::RankPlace& place) {
-  return {place.tp, config.layout.tp, config.sequence_parallel, config.decomposed,
-          place.cp, config.layout.cp, sp::head_sharers(config)};
-}
-
-ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
-
 std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config,
                                                const sp::RankPlace& place) {
   std::vector<sp::DataParameter> all;
-  for (const ParameterInfo& info : parameters(shape, part_of(config, place))) {
+  for (const ParameterInfo& info : parameters_of(shape, config, place)) {
     all.push_back({.path = info.path,
                    .dtype = config.precision.parameter,
                    .elements = info.elements(),
@@ -44,7 +38,8 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
                                                                   sinew::Buffer into) mutable {
     if (infos.empty()) {
       const sp::DataStrategy strategy = sp::data_strategy(world.size(), options.job, engine_facts(options.shape));
-      infos = parameters(options.shape, part_of(options.job, {strategy.shape.index(world.rank(), "tp"), 0}));
+      infos = parameters_of(options.shape, options.job,
+                            {strategy.shape.index(world.rank(), "tp"), 0, strategy.shape.index(world.rank(), "pp")});
     }
     initialise(infos[static_cast<std::size_t>(p)], options.job.seed, first, last, options.job.precision.parameter,
                into);
@@ -53,18 +48,18 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
 
 }  // namespace
 
+ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
+
 sp::EngineFacts engine_facts(const Shape& shape) {
-  return {.axes = {"dp", "tp", "cp"},
+  return {.axes = {"dp", "tp", "cp", "pp"},
           .most_tp = shape.heads,
+          .most_pp = shape.layers,
           .most_cp = shape.context,
           .sequence_parallel = true,
           .parameters = [shape](const sp::JobConfig& config,
                                 const sp::RankPlace& place) { return data_parameters(shape, config, place); },
-          .activation_bytes =
-              [shape](const sp::JobConfig& config, std::int64_t samples, const sp::RankPlace& place) {
-                return Model::activation_bytes(shape, part_of(config, place), model_options(config),
-                                               static_cast<int>(samples));
-              },
+          .activation_bytes = [shape](const sp::JobConfig& config, std::int64_t samples,
+                                      const sp::RankPlace& place) { return pass_bytes(shape, config, samples, place); },
           .outer_unit = parameters(shape).front().unit};
 }
 
@@ -72,15 +67,22 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
     : options_(&options),
       text_(&text),
       job_(world, options.job, engine_facts(options.shape), initial_values(world, options)),
-      infos_(parameters(options.shape, part_of(options.job, job_.place()))),
+      infos_(parameters_of(options.shape, options.job, job_.place())),
       optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
       blas_(make_blas(options.blas, options.blas_threads)),
       model_(options.shape, model_options(options.job), *blas_,
              {&job_.tensor(), options.job.sequence_parallel, options.job.decomposed, &job_.head_sharers(), &job_.ring(),
-              &job_.context()}),
+              &job_.context()},
+             stages_of(options.shape, options.job, job_.place().pp).parts),
       store_(job_.data()),
       spread_(infos_.size()) {
-  for (std::size_t p = 0; p < infos_.size(); ++p) spread_[p] = infos_[p].is_cut() ? "tp" : "";
+  const bool is_pipeline = options.job.layout.pp > 1;
+  for (std::size_t p = 0; p < infos_.size(); ++p)
+    spread_[p] = infos_[p].is_cut() ? is_pipeline ? "tp-pp" : "tp" : is_pipeline ? "pp" : "";
+  if (sp::stages(options.job) > 1)
+    pipelined_ =
+        std::make_unique<Pipelined>(job_, options, stages_of(options.shape, options.job, job_.place().pp), model_,
+                                    parameters(options.shape, part_of(options.job, job_.place()))[kTokens]);
 }
 
 sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
@@ -107,7 +109,7 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
 }
 
 std::size_t Trainer::most_held() noexcept {
-  std::size_t bytes = model_.held_bytes();
+  std::size_t bytes = model_.held_bytes() + (pipelined_ ? pipelined_->held_bytes() : 0);
   for (const std::size_t of_purpose : job_.data().held().most) bytes += of_purpose;
   return bytes;
 }
@@ -121,8 +123,9 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
       text_->sequences({options_->job.seed, number, options_->shape.context}, first, mine);
 
   static_cast<void>(store_.waited());
-  const sp::WeightedLoss part = passes(sequences, number, first);
+  sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
   const auto owned = store_.timed([&] { return data.finish_backward(); });
+  if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
   const sp::WeightedLoss loss = store_.timed([&] { return sp::total(job_.summing(), part); });
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
   // Gradients are those of the sum; computing: all ranks have come already.

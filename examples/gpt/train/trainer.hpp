@@ -19,9 +19,12 @@
 #include "../text/text.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
+#include "pipelined.hpp"
 #include "waiting_store.hpp"
 
 namespace gpt {
+
+ModelOptions model_options(const sinew::parallel::JobConfig& config);
 
 /// What this model says of itself to whoever plans it.
 sinew::parallel::EngineFacts engine_facts(const Shape& shape);
@@ -46,6 +49,8 @@ class Trainer {
   std::size_t most_held() noexcept;
 
   sinew::parallel::Job& job() noexcept { return job_; }
+  /// Null where there is one stage.
+  const Pipelined* pipelined() const noexcept { return pipelined_.get(); }
   /// What this rank has of the model.
   const std::vector<ParameterInfo>& infos() const noexcept { return infos_; }
   sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
@@ -63,6 +68,7 @@ class Trainer {
   std::unique_ptr<Blas> blas_;
   Model model_;
   WaitingStore store_;
+  std::unique_ptr<Pipelined> pipelined_;  // null: there is one stage
   std::vector<std::string> spread_;
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/random/keyed.hpp>
 #include <support/worlds.hpp>
 
@@ -38,9 +39,10 @@ void for_each_gradient(const std::vector<ParameterInfo>& infos, std::span<const 
 
 std::string name_of(int ranks, const sp::JobConfig& job) {
   const sp::LayoutSizes& l = job.layout;
-  return fmt::format("{} ranks: dp {} cp {} ({} share heads) tp {}{}{}, zero {}", ranks, ranks / l.cp / l.tp, l.cp,
-                     sp::head_sharers(job), l.tp, job.sequence_parallel ? " with rows cut" : "",
-                     job.decomposed ? " and on their way" : "", job.zero);
+  return fmt::format("{} ranks: dp {} cp {} ({} share heads) tp {}{}{}, zero {}", ranks, ranks / l.cp / l.tp / l.pp,
+                     l.cp, sp::head_sharers(job), l.tp, job.sequence_parallel ? " with rows cut" : "",
+                     job.decomposed ? " and on their way" : "", job.zero) +
+         (sp::stages(job) > 1 ? fmt::format(", pp {}, {} stages of {}", l.pp, sp::stages(job), job.schedule) : "");
 }
 
 sinew::WorldOptions threads() { return sinew::test::only("inproc"); }
@@ -132,6 +134,45 @@ std::vector<sp::JobConfig> layouts_of(int ranks, const Options& options) {
     }
   }
   return all;
+}
+
+std::vector<sp::JobConfig> pipelines_of(int ranks, const Options& options) {
+  std::vector<sp::JobConfig> all;
+  const sp::EngineFacts engine = engine_facts(options.shape);
+  for (int pp = 1; pp <= ranks; ++pp) {
+    for (int tp = 1; tp <= ranks / pp; ++tp) {
+      for (int cp = 1; cp <= ranks / pp / tp; ++cp) {
+        if (ranks % (pp * tp * cp) != 0) continue;
+        for (const sp::NamedGenerator& generator : sp::generators()) {
+          for (int zero = 0; zero <= 3; ++zero) {
+            sp::JobConfig job = options.job;
+            job.layout.pp = pp;
+            job.layout.tp = tp;
+            job.layout.cp = cp;
+            job.sequence_parallel = tp > 1 && zero % 2 == 1;
+            job.schedule = generator.name;
+            job.virtual_stages = generator.has_virtual_stages ? 2 : 1;
+            job.zero = zero;
+            if (sp::stages(job) > 1 && sp::violations(ranks, job, engine).empty()) all.push_back(job);
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, Options>> models_of_pipelines() {
+  Options plain = models().front().second;
+  plain.shape.layers = 5;
+  plain.job.micro_batches = 4;
+  Options much = plain;
+  much.shape.mamba_every = 3;
+  much.shape.key_value_heads = 2;
+  much.shape.sinks = true;
+  much.shape.dropout = 0.1;
+  much.job.micro_batches = 3;
+  return {{"pipelines: plain", plain}, {"pipelines: scans, shared heads, sinks, dropout", much}};
 }
 
 std::vector<std::pair<std::string, Options>> models() {

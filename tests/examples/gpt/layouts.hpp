@@ -41,6 +41,13 @@ Deviation train_together(int ranks, const Options& options, const Training& alon
 /// every number of ranks that share heads; ZeRO 0 to 3.
 std::vector<sinew::parallel::JobConfig> layouts_of(int ranks, const Options& options);
 
+/// Every pipeline of so many ranks beside dp, cp and tp that the rules admit: every schedule, several stages on each
+/// rank where it has such, ZeRO 0 to 3.
+std::vector<sinew::parallel::JobConfig> pipelines_of(int ranks, const Options& options);
+
+/// The same for pipelines: five blocks, so that stages are unequal; several micro-batches.
+std::vector<std::pair<std::string, Options>> models_of_pipelines();
+
 /// Models of few parameters that do not divide: plain; with shared heads, dropout, documents of unequal lengths and
 /// several passes; with scans in some blocks.
 std::vector<std::pair<std::string, Options>> models();

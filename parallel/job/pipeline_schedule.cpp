@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/parallel/pipeline/csv.hpp>
+#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/pipeline_step.hpp>
+#include <sinew/parallel/pipeline/prove.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+template <class Is>
+bool has_any(const PipelineSchedule& schedule, const Is& is) {
+  return std::ranges::any_of(schedule.actions,
+                             [&](const std::vector<Action>& of_rank) { return std::ranges::any_of(of_rank, is); });
+}
+
+bool has_messages(const PipelineSchedule& schedule) {
+  return has_any(schedule, [](const Action& action) { return is_message(action.kind); });
+}
+
+PipelineSchedule from_file(const JobConfig& config) {
+  errno = 0;
+  std::ifstream in(config.schedule);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad())
+    throw Error(Code::InvalidArgument,
+                fmt::format("schedule '{}' cannot be read: {}", config.schedule, std::strerror(errno)));
+  PipelineSchedule schedule = from_csv(text, config.schedule);
+  if (schedule.ranks() != config.layout.pp || schedule.stages() != stages(config) ||
+      schedule.micro_batches != config.micro_batches)
+    throw Error(Code::InvalidArgument,
+                fmt::format("schedule '{}' is of {} ranks, {} stages and {} micro-batches, expected {}, {} and {}",
+                            config.schedule, schedule.ranks(), schedule.stages(), schedule.micro_batches,
+                            config.layout.pp, stages(config), config.micro_batches));
+  return schedule;
+}
+
+}  // namespace
+
+PipelineSchedule schedule_of(const JobConfig& config) {
+  PipelineSchedule schedule =
+      config.schedule.ends_with(".csv")
+          ? from_file(config)
+          : make_schedule(config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches),
+                          config.virtual_stages);
+  if (!has_messages(schedule)) schedule = with_messages(std::move(schedule));
+  const PipelineVerdict verdict = prove(schedule, {.most_under_way = kMessagePlaces});
+  if (!verdict) throw Error(Code::InvalidArgument, fmt::format("schedule '{}': {}", config.schedule, verdict.reason));
+  return schedule;
+}
+
+bool has_late_weights(const PipelineSchedule& schedule) noexcept {
+  return has_any(schedule, [](const Action& action) { return action.kind == ActionKind::WeightGradient; });
+}
+
+std::vector<std::int32_t> most_live(const PipelineSchedule& schedule) {
+  std::vector<std::int32_t> now(schedule.rank_of.size()), most(now);
+  for (const std::vector<Action>& of_rank : schedule.actions) {
+    for (const Action& action : of_rank) {
+      const auto s = static_cast<std::size_t>(action.stage);
+      if (action.kind == ActionKind::Forward) most[s] = std::max(most[s], ++now[s]);
+      if (action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient) --now[s];
+    }
+  }
+  return most;
+}
+
+}  // namespace sinew::parallel
