@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <sinew/parallel/pipeline/inventory.hpp>
 #include <sinew/parallel/pipeline/live_activations.hpp>
 
 namespace sinew::parallel {

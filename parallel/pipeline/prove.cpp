@@ -8,6 +8,7 @@
 #include <sinew/parallel/pipeline/channels.hpp>
 #include <sinew/parallel/pipeline/dependencies.hpp>
 #include <sinew/parallel/pipeline/inventory.hpp>
+#include <sinew/parallel/pipeline/live_activations.hpp>
 #include <sinew/parallel/pipeline/parameter_use.hpp>
 #include <sinew/parallel/pipeline/prove.hpp>
 #include <sinew/parallel/pipeline/shortest_cycle.hpp>

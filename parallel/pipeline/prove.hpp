@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <sinew/core/export.hpp>
-#include <sinew/parallel/pipeline/live_activations.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 
 namespace sinew::parallel {
@@ -25,6 +24,15 @@ struct PlacedAction {
   Action action;
 
   friend bool operator==(const PlacedAction&, const PlacedAction&) = default;
+};
+
+/// The most that is kept at a time between forward and backward passes, in micro-batches of one stage.
+/// An activation lives from Forward, or Recompute where there is one, to Backward or WeightGradient. An input alone
+/// lives from a Forward to its Recompute.
+/// Source: counted as in Qi et al., arXiv 2401.10241: what InputGradient has left for WeightGradient is an activation.
+struct LiveActivations {
+  std::vector<std::int32_t> by_rank, by_stage;
+  std::vector<std::int32_t> inputs_by_rank, inputs_by_stage;
 };
 
 /// Whether a schedule is right, or the first thing found that is not.

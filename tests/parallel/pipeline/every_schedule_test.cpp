@@ -45,13 +45,14 @@ TEST(EverySchedule, Runs_EvenWhereEachSendWaits) {
 }
 
 TEST(EverySchedule, RunsWithAnyRoomForMessages_AndAllPasses) {
-  for_every_schedule(16, 64, 4, 7, [](const PipelineSchedule& schedule, const std::string& text) {
-    const PipelineSchedule all = with_sharding(with_messages(with_recompute(schedule)), 2);
-    for (const std::optional<std::int32_t> most : {std::optional<std::int32_t>(), {0}, {1}, {2}, {5}}) {
-      const PipelineVerdict verdict = prove(all, {.most_under_way = most});
-      ASSERT_TRUE(verdict) << text << ": " << verdict.reason;
-    }
-  });
+  for_every_schedule(
+      16, 64, 4, sinew::testing::kSanitized ? 31 : 7, [](const PipelineSchedule& schedule, const std::string& text) {
+        const PipelineSchedule all = with_sharding(with_messages(with_recompute(schedule)), 2);
+        for (const std::optional<std::int32_t> most : {std::optional<std::int32_t>(), {0}, {1}, {2}, {5}}) {
+          const PipelineVerdict verdict = prove(all, {.most_under_way = most});
+          ASSERT_TRUE(verdict) << text << ": " << verdict.reason;
+        }
+      });
 }
 
 TEST(EverySchedule, ComputesWhatOneProcessDoes) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,43 @@ TEST(Interleaved, RunsWithEveryGroup) {
       }
     }
   }
+}
+
+/// Interleaved with groups of any size, one after the other, and the lead of groups of `group`.
+PipelineSchedule in_groups(std::int32_t p, std::int32_t v, const std::vector<std::int32_t>& groups,
+                           std::int32_t group) {
+  PipelineSchedule schedule = interleaved(p, std::accumulate(groups.begin(), groups.end(), 0), v);
+  for (std::int32_t r = 0; r < p; ++r) {
+    std::vector<Action> forward, backward;
+    std::int32_t first = 0;
+    for (const std::int32_t members : groups) {
+      for (std::int32_t i = 0; i < members * v; ++i) {
+        const std::int32_t chunk = i / members, m = first + i % members;
+        forward.push_back({ActionKind::Forward, chunk * p + r, m});
+        backward.push_back({ActionKind::Backward, (v - 1 - chunk) * p + r, m});
+      }
+      first += members;
+    }
+    std::vector<Action>& actions = schedule.actions[std::size_t(r)];
+    actions.clear();
+    const std::size_t lead = std::min(std::size_t(2 * (p - 1 - r) + (v - 1) * group + 1), forward.size());
+    for (std::size_t i = 0; i < lead; ++i) actions.push_back(forward[i]);
+    for (std::size_t i = 0; i < backward.size(); ++i) {
+      actions.push_back(backward[i]);
+      if (lead + i < forward.size()) actions.push_back(forward[lead + i]);
+    }
+  }
+  return schedule;
+}
+
+TEST(Interleaved, WouldDeadlockWithGroupsSmallerThanTheRanks) {
+  EXPECT_EQ(in_groups(5, 2, {5, 5, 5}, 5).actions, interleaved(5, 15, 2).actions);
+  for (const auto& groups : {std::vector<std::int32_t>{5, 5, 2}, {3, 3, 3, 3}}) {
+    const PipelineVerdict verdict = prove(in_groups(5, 2, groups, groups[0]), {.messages = false});
+    EXPECT_FALSE(verdict);
+    EXPECT_THAT(verdict.reason, HasSubstr("deadlock: "));
+  }
+  EXPECT_EQ(in_groups(5, 2, {6, 6}, 6).actions, interleaved(5, 12, 2).actions) << "so the two join the others";
 }
 
 TEST(Generators, RefuseWhatCannotBe) {
