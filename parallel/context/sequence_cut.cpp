@@ -36,7 +36,7 @@ class Dealer {
 
   /// Lengths of the 2 P pieces of a document.
   std::vector<std::int64_t> zig_zag(std::int64_t length) {
-    const auto pieces = static_cast<std::size_t>(2 * ranks_);
+    const auto pieces = 2 * static_cast<std::size_t>(ranks_);
     std::vector<std::int64_t> lengths(pieces, length / (2 * ranks_));
     std::vector<bool> has_one(static_cast<std::size_t>(ranks_), false);
     for (std::int64_t rest = length % (2 * ranks_); rest > 0; --rest) {

@@ -47,6 +47,20 @@ JobChanges to_each(const JobRequest& asked, T JobConfig::*field, std::string_vie
   return changes;
 }
 
+/// Of each of several settings.
+using AllChanges = std::vector<JobChanges>;
+
+/// Changes of each of these settings.
+template <class... Of>
+auto any_of(Of... of) {
+  return [of...](const JobRequest& asked) { return AllChanges{of(asked)...}; };
+}
+
+template <class T>
+auto set_to(T JobConfig::*field, T value, const char* text) {
+  return [=](const JobRequest& asked) { return JobChanges{changed(asked, field, value, text)}; };
+}
+
 /// A rule of layouts as one of jobs.
 JobRule of_layout(const RuleOf<LayoutRequest>& rule);
 

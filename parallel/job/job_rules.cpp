@@ -9,18 +9,15 @@
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
+#include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/job_changes.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
-#include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/mesh/layout_rules.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-using AllChanges = std::vector<JobChanges>;  // of each setting
 
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
 
@@ -35,157 +32,6 @@ JobChange to_dtype(const JobRequest& asked, DType Precision::*of, std::string_vi
   JobChange change{fmt::format("{} {}", name, name_of(dtype)), asked};
   change.to.config.precision.*of = dtype;
   return change;
-}
-
-// --- the engine -------------------------------------------------------------------------------------------------
-
-Finding judge_engine_axes(const JobRequest& asked) {
-  std::vector<std::string> over;
-  for (const SizeField& f : kSizeFields) {
-    const int size = asked.config.layout.*f.value;
-    if (size > 1 && std::ranges::find(asked.engine->axes, f.name) == asked.engine->axes.end())
-      over.push_back(fmt::format("{} {}", f.name, size));
-  }
-  if (over.empty()) return "";
-  return fmt::format("{}, and this engine is cut along {} only", fmt::join(over, ", "),
-                     fmt::join(asked.engine->axes, ", "));
-}
-
-AllChanges engine_axes_changes(const JobRequest& asked) {
-  JobChange change{"", asked};
-  std::vector<std::string> ones;
-  for (const SizeField& f : kSizeFields) {
-    int& size = change.to.config.layout.*f.value;
-    if (size <= 1 || std::ranges::find(asked.engine->axes, f.name) != asked.engine->axes.end()) continue;
-    size = 1;
-    ones.push_back(fmt::format("{} 1", f.name));
-  }
-  change.text = fmt::format("{}", fmt::join(ones, ", "));
-  return {{change}};
-}
-
-Finding judge_engine_parts(const JobRequest& asked) {
-  if (judge_engine_axes(asked) != "") return std::nullopt;
-  const int tp = asked.config.layout.tp, most = asked.engine->most_tp;
-  return tp <= most || tp <= 1 ? ""
-                               : fmt::format("tp {}, and this engine has {} part{}", tp, most, most == 1 ? "" : "s");
-}
-
-JobChanges tp_changes(const JobRequest& asked) {
-  JobChanges all;
-  std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
-  std::ranges::sort(sizes, std::greater{});
-  for (const std::int64_t tp : sizes) {
-    if (tp > asked.engine->most_tp) continue;
-    JobChange change{fmt::format("tp {}", tp), asked};
-    change.to.config.layout.tp = static_cast<int>(tp);
-    all.push_back(std::move(change));
-  }
-  return all;
-}
-
-Finding judge_sequence_parallel(const JobRequest& asked) {
-  if (!asked.config.sequence_parallel) return "";
-  if (!asked.engine->sequence_parallel) return "sequence-parallel, and this engine cannot cut its rows";
-  return asked.config.layout.tp > 1 ? "" : fmt::format("sequence-parallel with tp {}", asked.config.layout.tp);
-}
-
-Finding judge_engine_context(const JobRequest& asked) {
-  if (judge_engine_axes(asked) != "") return std::nullopt;
-  const std::int64_t cp = asked.config.layout.cp, most = asked.engine->most_cp;
-  return cp <= most || cp <= 1 ? "" : fmt::format("cp {}, and a sample has {} part{}", cp, most, most == 1 ? "" : "s");
-}
-
-JobChanges cp_changes(const JobRequest& asked) {
-  JobChanges all;
-  std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
-  std::ranges::sort(sizes, std::greater{});
-  for (const std::int64_t cp : sizes) {
-    if (cp > asked.engine->most_cp) continue;
-    JobChange change{fmt::format("cp {}", cp), asked};
-    change.to.config.layout.cp = static_cast<int>(cp);
-    change.to.config.layout.cp_levels.clear();
-    all.push_back(std::move(change));
-  }
-  return all;
-}
-
-/// Heads that each tensor-parallel rank has at least.
-int least_heads(const JobRequest& asked) {
-  return std::max(asked.engine->most_tp / std::max(asked.config.layout.tp, 1), 1);
-}
-
-Finding judge_context_levels(const JobRequest& asked) {
-  const std::vector<int>& levels = asked.config.layout.cp_levels;
-  if (levels.size() > 2)
-    return fmt::format("cp has {} levels: ranks that share heads, and rings of these", levels.size());
-  if (judge_engine_axes(asked) != "") return std::nullopt;
-  const int sharers = head_sharers(asked.config), heads = least_heads(asked);
-  return sharers <= heads ? ""
-                          : fmt::format("{} ranks share the {} head{} of each", sharers, heads, heads == 1 ? "" : "s");
-}
-
-JobChanges context_levels_changes(const JobRequest& asked) {
-  JobChanges all;
-  const int cp = std::max(asked.config.layout.cp, 1);
-  std::vector<std::int64_t> sharers = divisors_of(cp);
-  std::ranges::sort(sharers, std::greater{});
-  for (const std::int64_t of : sharers) {
-    if (of > least_heads(asked)) continue;
-    JobChange change{fmt::format("cp_levels {}, {}", of, cp / of), asked};
-    change.to.config.layout.cp_levels = {static_cast<int>(of), static_cast<int>(cp / of)};
-    all.push_back(std::move(change));
-  }
-  return all;
-}
-
-Finding judge_pipeline(const JobRequest& asked) {
-  if (judge_engine_axes(asked) != "") return std::nullopt;
-  const int virtual_stages = asked.config.virtual_stages;
-  if (virtual_stages < 1) return fmt::format("{} virtual stages", virtual_stages);
-  if (asked.config.layout.pp < 1) return std::nullopt;
-  const std::int64_t all = std::int64_t{asked.config.layout.pp} * virtual_stages;
-  const int most = asked.engine->most_pp;
-  return all <= most || all <= 1
-             ? ""
-             : fmt::format("{} stages, and this engine has {} block{}", all, most, most == 1 ? "" : "s");
-}
-
-AllChanges pipeline_changes(const JobRequest& asked) {
-  JobChanges pp;
-  for (const std::int64_t of : divisors_of(std::max(asked.ranks, 1))) {
-    JobChange change{fmt::format("pp {}", of), asked};
-    change.to.config.layout.pp = static_cast<int>(of);
-    pp.push_back(std::move(change));
-  }
-  std::ranges::reverse(pp);
-  const int most = std::max(asked.engine->most_pp / std::max(asked.config.layout.pp, 1), 1);
-  return {to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {most, 1}), std::move(pp)};
-}
-
-Finding judge_schedule(const JobRequest& asked) {
-  if (judge_pipeline(asked) != "" || asked.config.micro_batches < 1) return std::nullopt;
-  if (stages(asked.config) <= 1) return "";
-  try {
-    if (asked.config.recompute == Recompute::None || !has_late_weights(schedule_of(asked.config))) return "";
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return fmt::format("schedule {} makes gradients of weights later, of activations that recompute {} does not keep",
-                     asked.config.schedule, name_of(asked.config.recompute));
-}
-
-AllChanges schedule_changes(const JobRequest& asked) {
-  JobChanges all;
-  for (const NamedGenerator& generator : generators())
-    all.push_back(
-        changed(asked, &JobConfig::schedule, std::string(generator.name), fmt::format("schedule {}", generator.name)));
-  return {std::move(all), JobChanges{changed(asked, &JobConfig::recompute, Recompute::None, "recompute none")}};
-}
-
-Finding judge_decomposed(const JobRequest& asked) {
-  return asked.config.decomposed && !asked.config.sequence_parallel ? "decomposed, and rows are not cut between layers"
-                                                                    : "";
 }
 
 // --- what is sharded --------------------------------------------------------------------------------------------
@@ -327,10 +173,10 @@ JobChanges micro_batches_changes(const JobRequest& asked) {
 // --- memory -----------------------------------------------------------------------------------------------------
 
 bool can_be_predicted(const JobRequest& asked) {
+  if (!fits_engine(asked)) return false;
   for (const auto& judge :
-       {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_context_levels, judge_pipeline,
-        judge_schedule, judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch,
-        judge_parameter, judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
+       {judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch, judge_parameter,
+        judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -363,34 +209,13 @@ AllChanges memory_changes(const JobRequest& asked) {
 
 // --- the table --------------------------------------------------------------------------------------------------
 
-/// Changes of each of these settings.
-template <class... Of>
-auto any_of(Of... of) {
-  return [of...](const JobRequest& asked) { return AllChanges{of(asked)...}; };
-}
-
-template <class T>
-auto set(T JobConfig::*field, T value, const char* text) {
-  return [=](const JobRequest& asked) { return JobChanges{changed(asked, field, value, text)}; };
-}
-
 std::vector<JobRule> rules_of_jobs() {
-  const auto one_replica = set(&JobConfig::replicas, 1, "replicas 1");
-  const auto plain = set(&JobConfig::sequence_parallel, false, "not sequence-parallel");
-  const auto together = set(&JobConfig::decomposed, false, "not decomposed");
-  const auto reshards = set(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
-  const auto unlimited = set(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
-  const auto forgets = set(&JobConfig::error_feedback, false, "no error feedback");
-  const auto reproducible = set(&JobConfig::determinism, Determinism::Reproducible, "determinism reproducible");
+  const auto one_replica = set_to(&JobConfig::replicas, 1, "replicas 1");
+  const auto reshards = set_to(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
+  const auto unlimited = set_to(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
+  const auto forgets = set_to(&JobConfig::error_feedback, false, "no error feedback");
+  const auto reproducible = set_to(&JobConfig::determinism, Determinism::Reproducible, "determinism reproducible");
   return {
-      {"engine_axes", judge_engine_axes, engine_axes_changes},
-      {"engine_parts", judge_engine_parts, any_of(tp_changes)},
-      {"engine_context", judge_engine_context, any_of(cp_changes)},
-      {"context_levels", judge_context_levels, any_of(context_levels_changes)},
-      {"pipeline", judge_pipeline, pipeline_changes},
-      {"schedule", judge_schedule, schedule_changes},
-      {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
-      {"decomposed", judge_decomposed, any_of(together)},
       {"zero", judge_zero, any_of(zero_changes)},
       {"replicas", judge_replicas, any_of(replicas_changes)},
       {"replicas_shard", judge_replicas_shard, any_of(zero_changes, one_replica)},
@@ -414,6 +239,7 @@ std::vector<Violation> violations(int ranks, const JobConfig& config, const Engi
   static const RuleTable<JobRequest> table = [] {
     std::vector<JobRule> rules;
     for (const LayoutRule& rule : layout_rules().rules()) rules.push_back(of_layout(rule));
+    for (JobRule& rule : engine_rules()) rules.push_back(std::move(rule));
     for (JobRule& rule : rules_of_jobs()) rules.push_back(std::move(rule));
     return RuleTable(std::move(rules));
   }();
