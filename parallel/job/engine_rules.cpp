@@ -143,7 +143,8 @@ Finding judge_schedule(const JobRequest& asked) {
   if (judge_pipeline(asked) != "" || asked.config.micro_batches < 1) return std::nullopt;
   if (stages(asked.config) <= 1) return "";
   try {
-    if (asked.config.recompute == Recompute::None || !has_late_weights(schedule_of(asked.config))) return "";
+    const bool is_late = has_late_weights(schedule_of(asked.config));
+    if (!is_late || asked.config.recompute == Recompute::None) return "";
   } catch (const Error& e) {
     return e.what();
   }
@@ -177,6 +178,7 @@ bool fits_engine(const JobRequest& asked) {
 std::vector<JobRule> engine_rules() {
   const auto plain = set_to(&JobConfig::sequence_parallel, false, "not sequence-parallel");
   const auto together = set_to(&JobConfig::decomposed, false, "not decomposed");
+  const auto cut = set_to(&JobConfig::sequence_parallel, true, "sequence-parallel");
   return {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
@@ -185,7 +187,7 @@ std::vector<JobRule> engine_rules() {
       {"pipeline", judge_pipeline, pipeline_changes},
       {"schedule", judge_schedule, schedule_changes},
       {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
-      {"decomposed", judge_decomposed, any_of(together)},
+      {"decomposed", judge_decomposed, any_of(together, cut)},
   };
 }
 

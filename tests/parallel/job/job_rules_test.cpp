@@ -130,12 +130,66 @@ std::vector<Broken> broken() {
 INSTANTIATE_TEST_SUITE_P(All, JobRule, ::testing::ValuesIn(broken()));
 
 TEST(JobRules, AreEachBrokenByATest) {
-  std::set<std::string> tested{"memory", "engine_parts"};
+  std::set<std::string> tested{"memory",     "engine_parts", "engine_context", "context_levels",
+                               "decomposed", "pipeline",     "schedule"};
   for (const Broken& b : broken()) tested.insert(b.rule);
   for (const char* rule : {"engine_axes", "engine_parts", "sequence_parallel", "zero", "replicas", "replicas_shard",
                            "precision_parameter", "precision_gradient", "precision_output", "global_batch",
                            "micro_batches", "reshard", "prefetch", "codec", "error_feedback", "determinism", "memory"})
     EXPECT_TRUE(tested.contains(rule)) << rule;
+}
+
+/// An engine that can be cut along all but experts.
+EngineFacts cut_engine() {
+  EngineFacts engine = test::small_engine();
+  engine.axes = {"dp", "tp", "cp", "pp"};
+  engine.most_tp = engine.most_pp = 4;
+  engine.most_cp = 8;
+  engine.sequence_parallel = true;
+  return engine;
+}
+
+TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
+  const auto found = [](int ranks, void (*change)(JobConfig&)) {
+    JobConfig config;
+    config.global_batch = 48;
+    change(config);
+    return to_string(violations(ranks, config, cut_engine()));
+  };
+  EXPECT_EQ(found(16, [](JobConfig& c) { c.layout.cp = 16; }),
+            "  engine_context: cp 16, and a sample has 8 parts; expected cp 8");
+  EXPECT_EQ(found(8,
+                  [](JobConfig& c) {
+                    c.layout.cp = 8, c.layout.cp_levels = {2, 2, 2};
+                  }),
+            "  context_levels: cp has 3 levels: ranks that share heads, and rings of these; expected cp_levels 4, 2");
+  EXPECT_EQ(found(8,
+                  [](JobConfig& c) {
+                    c.layout.cp = 4, c.layout.tp = 2, c.layout.cp_levels = {4, 1};
+                  }),
+            "  context_levels: 4 ranks share the 2 heads of each; expected cp_levels 2, 2");
+  EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.tp = 2, c.decomposed = true; }),
+            "  decomposed: decomposed, and rows are not cut between layers; expected not decomposed or "
+            "sequence-parallel");
+  EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 3, c.schedule = "interleaved"; }),
+            "  pipeline: 6 stages, and this engine has 4 blocks; expected virtual_stages 2 or pp 1");
+  EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.pp = 8; }),
+            "  pipeline: 8 stages, and this engine has 4 blocks; expected pp 4");
+  EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "2f2b"; }),
+              HasSubstr("schedule: schedule '2f2b': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1"));
+  EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "none.csv"; }),
+              HasSubstr("schedule 'none.csv' cannot be read: No such file"));
+  EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 2; }),
+              HasSubstr("schedule: 1f1b: 2 virtual stages: expected 1"));
+  EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "zb-h1", c.recompute = Recompute::Full; }),
+              HasSubstr("does not keep; expected schedule gpipe or recompute none"));
+  EXPECT_EQ(found(8,
+                  [](JobConfig& c) {
+                    c.layout.pp = c.layout.tp = c.layout.cp = 2;
+                    c.sequence_parallel = c.decomposed = true;
+                    c.schedule = "interleaved", c.virtual_stages = 2, c.micro_batches = 3;
+                  }),
+            "");
 }
 
 TEST(JobRules, AreAllKept_WhereNothingIsWrong) {
