@@ -8,6 +8,9 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/prove.hpp>
 #include <support/worlds.hpp>
 
 #include "small_engine.hpp"
@@ -88,6 +91,24 @@ TEST(Job, NamesTheRankWhoseConfigurationIsAnother) {
     require(what.find("configuration of the job: rank 0 has") != std::string::npos, what);
     require(what.find("rank 1 ") != std::string::npos && what.find("seed 7") != std::string::npos, what);
   });
+}
+
+/// Room for activations is what the proof counts.
+TEST(PipelineSchedule, HasPlacesForWhatIsLive) {
+  for (const NamedGenerator& generator : generators()) {
+    for (const int pp : {1, 2, 3, 4}) {
+      for (const int micro_batches : {1, 3, 8}) {
+        JobConfig config;
+        config.layout.pp = pp;
+        config.schedule = generator.name;
+        config.virtual_stages = generator.has_virtual_stages ? 2 : 1;
+        config.micro_batches = micro_batches;
+        const PipelineSchedule schedule = schedule_of(config);
+        EXPECT_EQ(most_live(schedule), prove(schedule).live.by_stage) << generator.name << ' ' << pp;
+        EXPECT_EQ(has_late_weights(schedule), generator.name == "zb-h1");
+      }
+    }
+  }
 }
 
 }  // namespace
