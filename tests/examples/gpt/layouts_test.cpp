@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -11,45 +12,36 @@
 namespace gpt::test {
 namespace {
 
+using Layouts = std::vector<sinew::parallel::JobConfig>;
+
+/// Every so many of all layouts of these ranks.
+void expect_one_process(const std::string& name, const Options& options, Layouts (*layouts)(int, const Options&),
+                        const std::vector<int>& all_ranks, std::size_t every) {
+  Options few = options;
+  few.steps = 3;
+  const Training alone = train_alone(few);
+  Deviation worst;
+  for (const int ranks : all_ranks) {
+    const Layouts all = layouts(ranks, few);
+    ASSERT_GE(all.size(), 4U);
+    for (std::size_t i = 0; i < all.size(); i += every) {
+      few.job = all[i];
+      worst.add(train_together(ranks, few, alone));
+    }
+  }
+  EXPECT_GT(worst.runs, 10) << name;
+  EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
+  EXPECT_LT(worst.loss, 1e-12) << name << ", " << worst.of_loss;
+}
+
 /// Some of what every layout is asked by whole_gpt_layouts.
 TEST(Layouts, TrainAsOneProcess) {
-  for (const auto& [name, options] : models()) {
-    Options few = options;
-    few.steps = 3;
-    const Training alone = train_alone(few);
-    Deviation worst;
-    for (const int ranks : {2, 4, 6}) {
-      const auto layouts = layouts_of(ranks, few);
-      ASSERT_GE(layouts.size(), 4U);
-      for (std::size_t i = 0; i < layouts.size(); i += 11) {
-        few.job = layouts[i];
-        worst.add(train_together(ranks, few, alone));
-      }
-    }
-    EXPECT_GT(worst.runs, 10) << name;
-    EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
-    EXPECT_LT(worst.loss, 1e-12) << name << ", " << worst.of_loss;
-  }
+  for (const auto& [name, options] : models()) expect_one_process(name, options, &layouts_of, {2, 4, 6}, 11);
 }
 
 TEST(Layouts, TrainAsOneProcess_InPipelines) {
-  for (const auto& [name, options] : models_of_pipelines()) {
-    Options few = options;
-    few.steps = 3;
-    const Training alone = train_alone(few);
-    Deviation worst;
-    for (const int ranks : {1, 2, 4}) {
-      const auto layouts = pipelines_of(ranks, few);
-      ASSERT_GE(layouts.size(), 4U);
-      for (std::size_t i = 0; i < layouts.size(); i += 7) {
-        few.job = layouts[i];
-        worst.add(train_together(ranks, few, alone));
-      }
-    }
-    EXPECT_GT(worst.runs, 10) << name;
-    EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
-    EXPECT_LT(worst.loss, 1e-12) << name << ", " << worst.of_loss;
-  }
+  for (const auto& [name, options] : models_of_pipelines())
+    expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 7);
 }
 
 /// Whichever axis a rank belongs to, what it does otherwise shows.
