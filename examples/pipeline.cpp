@@ -27,7 +27,10 @@ int main(int argc, char** argv) {
     for (std::int32_t r = 0; r < schedule.ranks(); ++r)
       std::printf("rank %2d  idle %5.1f %%  live activations %d\n", r, 100 * line.idle_share(r),
                   verdict.live.by_rank[static_cast<std::size_t>(r)]);
-    if (argc > 5) std::ofstream(argv[5]) << sp::svg_of(schedule, line);
+    if (argc > 5 && !(std::ofstream(argv[5]) << sp::svg_of(schedule, line))) {
+      std::fprintf(stderr, "pipeline_example: cannot write '%s'\n", argv[5]);
+      return 1;
+    }
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "pipeline_example: %s\n", e.what());

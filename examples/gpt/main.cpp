@@ -1,11 +1,14 @@
 // A GPT that trains on several ranks under one configuration.
 // Try: gpt --steps 50, then sinew-run -n 4 gpt --zero 3 --steps 50
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,12 +43,51 @@ void say_for_all(sinew::World& world, const std::string& text, std::FILE* to) {
   }
 }
 
-int run(sinew::World& world, const Asked& asked) {
-  if (const auto* none = std::get_if<gpt::NoRun>(&asked)) {
-    say_for_all(world, none->text, none->code == 0 ? stdout : stderr);
-    return none->code;
+/// What each rank has to complain of before anything is made; empty: nothing.
+std::vector<std::string> complaints_of_all(sinew::World& world, const std::string& mine) {
+  constexpr std::size_t kMost = 400;
+  const auto ranks = static_cast<std::size_t>(world.size());
+  std::vector<std::uint8_t> own(kMost), all(kMost * ranks);
+  std::copy_n(mine.begin(), std::min(mine.size(), kMost - 1), own.begin());
+  world.communicator().all_gather(own, all).get();
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < ranks; ++r) texts.emplace_back(reinterpret_cast<const char*>(all.data() + r * kMost));
+  return texts;
+}
+
+/// What only some ranks complain of is said with their numbers.
+std::string joined(const std::vector<std::string>& complaints, const std::string& mine) {
+  const bool are_equal = std::ranges::all_of(complaints, [&](const std::string& c) { return c == complaints.front(); });
+  if (are_equal) return mine;
+  std::string all;
+  for (std::size_t r = 0; r < complaints.size(); ++r) {
+    if (!complaints[r].empty()) all += fmt::format("rank {}: {}", r, complaints[r]);
   }
-  return gpt::run(world, std::get<gpt::Options>(asked));
+  return all;
+}
+
+int run(sinew::World& world, const Asked& asked) {
+  const auto* none = std::get_if<gpt::NoRun>(&asked);
+  if (none != nullptr && none->code == 0) {
+    say_for_all(world, none->text, stdout);
+    return 0;
+  }
+  std::string complaint = none != nullptr ? none->text : "";
+  std::optional<gpt::Text> text;
+  if (const auto* options = std::get_if<gpt::Options>(&asked)) {
+    try {
+      gpt::require_shape(options->shape);
+      text = gpt::text_of(*options);
+    } catch (const sinew::Error& e) {
+      complaint = fmt::format("gpt: {}\n", e.what());
+    }
+  }
+  const std::vector<std::string> complaints = complaints_of_all(world, complaint);
+  if (std::ranges::any_of(complaints, [](const std::string& c) { return !c.empty(); })) {
+    say_for_all(world, joined(complaints, complaint), stderr);
+    return 2;
+  }
+  return gpt::run(world, std::get<gpt::Options>(asked), *text);
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ int nearest_divisor(int of, int to) {
 
 }  // namespace
 
+std::string to_string(const Shape& shape) {
+  return fmt::format(
+      "layers {}, heads {}, width {}, context {}, key-value heads {}, mamba {}, sinks {}, dropout {}, document end {}",
+      shape.layers, shape.heads, shape.width, shape.context, shape.shared_heads(), shape.mamba_every, shape.sinks,
+      shape.dropout, shape.document_end);
+}
+
 void require_shape(const Shape& shape) {
   std::vector<std::string> wrong;
   const auto expect = [&](const char* name, int value, int most) {
@@ -38,13 +45,15 @@ void require_shape(const Shape& shape) {
                                 nearest_divisor(shape.width, shape.heads)));
   if (wrong.empty() &&
       (shape.shared_heads() < 1 || shape.key_value_heads < 0 || shape.heads % shape.shared_heads() != 0))
-    wrong.push_back(fmt::format("key-value heads {} do not divide heads {}, expected {}", shape.key_value_heads,
-                                shape.heads, nearest_divisor(shape.heads, shape.key_value_heads)));
+    wrong.push_back(fmt::format("key-value heads {} do not divide heads {}, expected {}, or 0: as many",
+                                shape.key_value_heads, shape.heads,
+                                nearest_divisor(shape.heads, shape.key_value_heads)));
   if (shape.mamba_every < 0) wrong.push_back(fmt::format("mamba {}, expected 0 or more", shape.mamba_every));
   if (!(shape.dropout >= 0 && shape.dropout < 1))
     wrong.push_back(fmt::format("dropout {}, expected 0 to below 1", shape.dropout));
   if (shape.document_end < -1 || shape.document_end >= kVocabulary)
-    wrong.push_back(fmt::format("document end {}, expected a byte, 0 to {}", shape.document_end, kVocabulary - 1));
+    wrong.push_back(
+        fmt::format("document end {}, expected a byte, 0 to {}, or -1: none", shape.document_end, kVocabulary - 1));
   if (shape.document_end >= 0 && shape.mamba_every > 0)
     wrong.push_back("documents that end, and blocks whose scan goes on over their ends: expected one of them");
   if (!wrong.empty())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace gpt {
 
@@ -28,6 +29,9 @@ struct Shape {
   bool has_scans() const noexcept { return mamba_every > 0 && mamba_every <= layers; }
   bool has_attention() const noexcept { return mamba_every != 1; }
 };
+
+/// A line, equal where shapes are: "layers 4, heads 4, width 128, ...".
+std::string to_string(const Shape& shape);
 
 inline constexpr int kVocabulary = 256;
 inline constexpr std::int64_t kScanStates = 16, kScanTaps = 4;  // as Mamba has them

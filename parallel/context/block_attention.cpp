@@ -11,7 +11,9 @@
 namespace sinew::parallel {
 
 void require_heads(const AttentionHeads& h) {
-  const bool counts = h.heads >= 0 && h.key_value_heads >= 0 && h.head_width >= 1 && h.each >= 0 && h.first >= 0;
+  constexpr int kMost = 1 << 24;
+  const bool counts = h.heads >= 0 && h.heads <= kMost && h.key_value_heads >= 0 && h.key_value_heads <= kMost &&
+                      h.head_width >= 1 && h.head_width <= kMost && h.each >= 0 && h.first >= 0 && h.first <= kMost;
   const bool even = counts && (h.heads == 0 || (h.key_value_heads > 0 && h.heads % h.key_value_heads == 0));
   const bool fits =
       h.each == 0 ? even && h.first == 0 : counts && (h.heads == 0 || h.key_value_of(h.heads - 1) < h.key_value_heads);

@@ -9,6 +9,8 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 32;
+
 /// Heads that number `index` of those that share them is to have: of queries, or of keys and values.
 Rows query_rows(const ContextShape& shape, int index) noexcept {
   return rows_of({}, index, shape.sharing, shape.heads.heads);
@@ -34,7 +36,7 @@ HeadExchangeShape exchange_of(const ContextShape& shape, int rank, bool queries)
 std::size_t as_size(std::int64_t n) noexcept { return static_cast<std::size_t>(n); }
 
 const ContextShape& checked(const ContextShape& shape, int sharing, int ring) {
-  require_heads(shape.heads);
+  shape.require(0);
   if (shape.sharing != sharing || shape.cut.ranks() != sharing * ring)
     throw Error(Code::InvalidArgument,
                 fmt::format("context attention: a sequence cut for {} ranks, {} of which share heads; expected {} and "
@@ -44,6 +46,17 @@ const ContextShape& checked(const ContextShape& shape, int sharing, int ring) {
 }
 
 }  // namespace
+
+void ContextShape::require(int rank) const {
+  require_heads(heads);
+  const bool divides = sharing >= 1 && cut.ranks() % sharing == 0;
+  const bool exists = rank >= 0 && rank < cut.ranks();
+  if (divides && exists && sequences >= 1 && sequences <= kMostSequences) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("context attention: {} sequences cut for {} ranks, {} of which share heads, on rank {}: "
+                          "expected 1 to {} sequences, a divisor of the ranks, and a rank among them",
+                          sequences, cut.ranks(), sharing, rank, kMostSequences));
+}
 
 AttentionHeads ContextShape::heads_of(int index) const noexcept {
   if (sharing == 1) return heads;
@@ -82,12 +95,14 @@ Projections<U> ContextAttention<T>::projections(U* at, const Plan& plan, const A
 
 template <class T>
 std::size_t ContextAttention<T>::kept_for(const ContextShape& shape, int rank) {
+  shape.require(rank);
   const Plan plan = plan_of(shape, rank);
   return as_size(plan.lse + (shape.sharing == 1 ? 0 : 2 * (plan.queries + plan.key_values)));
 }
 
 template <class T>
 std::size_t ContextAttention<T>::room_for(const ContextShape& shape, int rank) {
+  shape.require(rank);
   const int index = rank % shape.sharing;
   const std::size_t ring = RingAttention<T>::room_for(shape.heads_of(index), shape.cut.joined(shape.sharing),
                                                       rank / shape.sharing, shape.sequences);

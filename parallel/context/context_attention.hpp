@@ -21,6 +21,9 @@ struct ContextShape {
   int sharing = 1;       ///< ranks that share heads; divides those of the cut
   std::int64_t sequences = 1;
 
+  /// Errors: InvalidArgument for heads that do not fit, for less than one sequence or sharer, for sharers that do not
+  ///         divide the ranks of the cut, and for a rank that there is not.
+  SINEW_API void require(int rank) const;
   /// What number `index` of those that share heads has of them. None at all where there are more ranks than heads.
   SINEW_API AttentionHeads heads_of(int index) const noexcept;
 };
@@ -45,6 +48,7 @@ class SINEW_API ContextAttention {
                 const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 
   /// Elements of what is kept, and of what the object holds itself, on a rank of the whole group.
+  /// Errors: as ContextShape::require.
   static std::size_t kept_for(const ContextShape& shape, int rank);
   static std::size_t room_for(const ContextShape& shape, int rank);
   std::size_t held_bytes() const noexcept;

@@ -40,6 +40,16 @@ HeadExchange<T>::HeadExchange(Communicator& group, HeadExchangeShape shape)
     throw Error(Code::InvalidArgument,
                 fmt::format("exchange of heads: tokens of {} ranks and heads of {}, expected {}, those of the group",
                             shape_.pieces.size(), shape_.heads.size(), ranks));
+  const bool counts = shape_.head_width >= 1 && shape_.sequences >= 1 && shape_.all_heads >= 0;
+  const auto is_part = [&](const Rows& rows) { return 0 <= rows.first && rows.first <= rows.last; };
+  const auto are_heads = [&](const Rows& rows) { return is_part(rows) && rows.last <= shape_.all_heads; };
+  const auto are_pieces = [&](const std::vector<Rows>& pieces) { return std::ranges::all_of(pieces, is_part); };
+  if (!counts || !std::ranges::all_of(shape_.heads, are_heads) || !std::ranges::all_of(shape_.pieces, are_pieces))
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("exchange of heads: {} sequences, {} heads of {} elements: expected 1 or more sequences and "
+                    "elements, and parts of these heads and of positions from 0 on",
+                    shape_.sequences, shape_.all_heads, shape_.head_width));
   struct Piece {
     Rows rows;
     std::size_t member;

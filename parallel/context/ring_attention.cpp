@@ -39,6 +39,8 @@ RingAttention<T>::RingAttention(Communicator& group, Blas& blas, const Attention
     throw Error(Code::InvalidArgument,
                 fmt::format("ring attention: a sequence cut for {} ranks, expected {}, those of the group",
                             cut_.ranks(), ranks_));
+  if (sequences < 1)
+    throw Error(Code::InvalidArgument, fmt::format("ring attention: {} sequences, expected 1 or more", sequences));
   along_.resize(static_cast<std::size_t>(tokens() * heads.heads));
   const std::size_t travels = (room_for(heads, cut_, rank_, sequences) - along_.size()) / 4;
   for (std::vector<T>* of : {&now_, &next_, &gradients_, &next_gradients_}) of->resize(travels);

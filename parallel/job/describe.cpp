@@ -24,11 +24,12 @@ std::string describe(int ranks, const JobConfig& config, const EngineFacts& engi
   uncut.virtual_stages = 1;
   for (const DataParameter& p : engine.parameters(uncut, {})) elements += p.elements;
   return fmt::format(
-      "layout     {} rank{}: {}, parameters by {}\n"
+      "layout     {} rank{}: {}, parameters by {}{}\n"
       "batch      {} samples a step: {} rank{} x {} pass{} of {}\n"
       "precision  {} parameters of {}, gradients {}, outputs {}; recompute {}, {}, seed {}\n"
       "memory     {} MiB a rank: parameters {}, gradients {}, optimizer {}, under way {}, residuals {}, activations {}",
-      ranks, ranks == 1 ? "" : "s", strategy.shape.to_string(), strategy.row.name, config.global_batch,
+      ranks, ranks == 1 ? "" : "s", strategy.shape.to_string(), strategy.row.name,
+      stages(config) > 1 ? fmt::format(", {} stages by {}", stages(config), config.schedule) : "", config.global_batch,
       data_ranks(ranks, config), data_ranks(ranks, config) == 1 ? "" : "s", config.micro_batches,
       config.micro_batches == 1 ? "" : "es", samples_of_pass(ranks, config), elements,
       name_of(config.precision.parameter), name_of(config.precision.gradient), name_of(config.precision.output),

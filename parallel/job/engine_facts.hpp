@@ -29,6 +29,8 @@ struct EngineFacts {
   std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters;
   /// Of a pass over so many samples: activations and scratch at most. Empty: not known, counts as nothing.
   std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
+  /// What else has to be the same on all ranks: the model's shape, the data. Compared before anything is made.
+  std::string identity;
   std::string outer_unit;  ///< DataOptions::outer_unit, of a model that no pipeline cuts
 };
 

@@ -154,6 +154,7 @@ Finding judge_schedule(const JobRequest& asked) {
 
 AllChanges schedule_changes(const JobRequest& asked) {
   JobChanges all;
+  all.push_back(changed(asked, &JobConfig::schedule, std::string("1f1b"), "schedule 1f1b"));
   for (const NamedGenerator& generator : generators())
     all.push_back(
         changed(asked, &JobConfig::schedule, std::string(generator.name), fmt::format("schedule {}", generator.name)));

@@ -6,13 +6,31 @@
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
+#include <sinew/parallel/pipeline/csv.hpp>
 
 namespace sinew::parallel {
+
+namespace {
+
+/// What is in a file, too, which each rank reads for itself.
+std::string schedule_text(const JobConfig& config) {
+  if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
+  try {
+    return to_csv(schedule_of(config));
+  } catch (const Error& e) {  // a rule says so
+    return e.what();
+  }
+}
+
+}  // namespace
 
 Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial)
     : config_(config), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
   require_equal_on_all(world.communicator(), "configuration of the job", to_string(config), {});
+  require_equal_on_all(world.communicator(), "engine of the job", engine.identity, {});
+  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config), {});
   require_no_violations(world.size(), config, engine);
   DataStrategy strategy = data_strategy(world.size(), config, engine);
   sum_axes_ = strategy.ranks;

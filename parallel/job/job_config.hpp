@@ -37,7 +37,7 @@ struct JobConfig {
   int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
   bool sequence_parallel = false;  ///< tensor-parallel ranks share rows between layers, too
   bool decomposed = false;         ///< those rows travel while others are multiplied (LinearShape::decomposed)
-  std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/schedules.hpp)
+  std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators.hpp)
   int virtual_stages = 1;          ///< of each of its ranks
   int replicas = 1;                ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
   Precision precision;

@@ -62,14 +62,19 @@ Finding judge_replicas_shard(const JobRequest& asked) {
 }
 
 Finding judge_reshard(const JobRequest& asked) {
-  if (asked.config.reshard == Reshard::AfterForward || asked.config.zero == 3) return "";
+  if (asked.config.reshard == Reshard::AfterForward) return "";
+  if (stages(asked.config) > 1) return "parameters stay until the backward pass, as a pipeline's always do";
+  if (asked.config.zero == 3) return "";
   return fmt::format("parameters stay until the backward pass, and zero {} does not gather any", asked.config.zero);
 }
 
 Finding judge_prefetch(const JobRequest& asked) {
   const std::int64_t bytes = asked.config.prefetch_bytes;
   if (bytes < 0) return fmt::format("{} bytes", bytes);
-  if (bytes == 0 || asked.config.zero >= 2) return "";
+  if (bytes == 0) return "";
+  if (stages(asked.config) > 1)
+    return fmt::format("a limit of {} bytes, and all stages of a pipeline's rank are gathered at once", bytes);
+  if (asked.config.zero >= 2) return "";
   return fmt::format("a limit of {} bytes, and with zero {} nothing is gathered or scattered ahead", bytes,
                      asked.config.zero);
 }

@@ -27,8 +27,9 @@ namespace sinew::parallel {
 ///   precision_output     the type that is computed in (f64; f32 for all others), or bf16
 ///   global_batch         1 or more, a multiple of the data-parallel ranks
 ///   micro_batches        1 or more, divide a rank's part of the global batch
-///   reshard              after the backward pass only where parameters are sharded: zero 3
-///   prefetch             bytes are 0 or more, and a limit only where something is gathered or scattered: zero 2, 3
+///   reshard              after the backward pass only where parameters are sharded: zero 3, and there is one stage
+///   prefetch             bytes are 0 or more, and a limit only where something is gathered or scattered: zero 2, 3;
+///                        with one stage
 ///   codec                what travels coded is f32, and not reproducible to the bit
 ///   error_feedback       goes with a codec
 ///   determinism          fast or reproducible: a sum over samples shows how many a rank has

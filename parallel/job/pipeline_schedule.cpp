@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -28,6 +29,10 @@ bool has_messages(const PipelineSchedule& schedule) {
 }
 
 PipelineSchedule from_file(const JobConfig& config) {
+  std::error_code none;
+  if (std::filesystem::is_directory(config.schedule, none))
+    throw Error(Code::InvalidArgument,
+                fmt::format("schedule '{}' cannot be read: it is a directory, expected a file", config.schedule));
   errno = 0;
   std::ifstream in(config.schedule);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -52,9 +57,19 @@ PipelineSchedule schedule_of(const JobConfig& config) {
           ? from_file(config)
           : make_schedule(config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches),
                           config.virtual_stages);
-  if (!has_messages(schedule)) schedule = with_messages(std::move(schedule));
+  const auto require = [&](bool holds, const std::string& why) {
+    if (!holds) throw Error(Code::InvalidArgument, fmt::format("schedule '{}': {}", config.schedule, why));
+  };
+  for (std::int32_t r = 0; r < schedule.ranks(); ++r)
+    require(std::ranges::find(schedule.rank_of, r) != schedule.rank_of.end(),
+            fmt::format("rank {} has no stage, expected one at least", r));
+  if (!has_messages(schedule)) {
+    const PipelineVerdict alone = prove(schedule, {.messages = false});
+    require(alone.ok, alone.reason);
+    schedule = with_messages(std::move(schedule));
+  }
   const PipelineVerdict verdict = prove(schedule, {.most_under_way = kMessagePlaces});
-  if (!verdict) throw Error(Code::InvalidArgument, fmt::format("schedule '{}': {}", config.schedule, verdict.reason));
+  require(verdict.ok, verdict.reason);
   return schedule;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +19,15 @@ std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlanks);
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
+/// Of what may be anything, what fits a line.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string some(text.substr(0, kMost));
+  std::ranges::replace_if(
+      some, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+  return text.size() > kMost ? some + "..." : some;
 }
 
 /// Takes what stands before `mark`, and the mark, from the front of a text.
@@ -81,8 +91,8 @@ class Reader {
     const auto action = parse_action(text);
     if (!action)
       refuse_cell(rank, cell,
-                  fmt::format("'{}': expected a stage, one of {}, and a micro-batch, such as 2F0 or 2UNSHARD", text,
-                              kActionWords));
+                  fmt::format("'{}': expected a stage, one of {}, and a micro-batch, such as 2F0 or 2UNSHARD",
+                              shown(text), kActionWords));
     schedule_.actions[rank].push_back(*action);
     cells_[rank].push_back(cell);
   }

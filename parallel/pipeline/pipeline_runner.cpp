@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +16,8 @@ namespace sinew::parallel {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -49,12 +53,16 @@ PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, S
   for (const auto& [kind, count] : step_.places)
     idle_[kind].resize(static_cast<std::size_t>(count),
                        std::vector<std::byte>(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(kind.stage)])));
+  std::unordered_map<std::string_view, Numbers> by_name;
+  for (std::size_t i = 0; i < runner_->graph().nodes.size(); ++i) {
+    const Node& node = runner_->graph().nodes[i];
+    if (node.kind == NodeKind::Gate) by_name[node.name].gate = static_cast<std::int32_t>(i);
+    if (node.kind == NodeKind::Signal) by_name[node.name].signal = static_cast<std::int32_t>(i);
+  }
   for (const Action& action : schedule_.actions[static_cast<std::size_t>(rank())]) {
     const bool is_in_graph = action.kind == ActionKind::Forward || action.kind == ActionKind::Backward ||
                              action.kind == ActionKind::InputGradient;
-    const std::string name = is_in_graph ? to_string(action) : "";
-    numbers_.push_back(is_in_graph ? Numbers{runner_->find(NodeKind::Gate, name), runner_->find(NodeKind::Signal, name)}
-                                   : Numbers{});
+    numbers_.push_back(is_in_graph ? by_name.at(to_string(action)) : Numbers{});
   }
 }
 
@@ -75,6 +83,11 @@ std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
       bytes[static_cast<std::size_t>(s) + 1] = static_cast<std::int64_t>(engine_->output_bytes(s));
   }
   if (schedule_.ranks() > 1) ranks_->all_reduce(bytes, ReduceOp::Max).get();
+  for (const std::int64_t of : bytes) {
+    if (of < 0 || of > kMostBytes)
+      throw Error(Code::InvalidArgument,
+                  fmt::format("pipeline: {} bytes between two stages, expected 0 to {}", of, kMostBytes));
+  }
   return bytes;
 }
 

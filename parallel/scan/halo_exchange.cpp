@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
@@ -11,6 +14,15 @@ namespace {
 using Counts = std::vector<std::uint64_t>;
 
 std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
+
+const SequenceCut& checked(const SequenceCut& cut, int ranks, std::int64_t sequences, std::int64_t channels,
+                           std::int64_t reach) {
+  if (cut.ranks() == ranks && sequences >= 1 && channels >= 1 && reach >= 0) return cut;
+  throw Error(Code::InvalidArgument,
+              fmt::format("halo exchange: {} tokens before pieces of {} sequences of {} channels, cut for {} ranks: "
+                          "expected 0 or more, 1 or more of each, and {} ranks",
+                          reach, sequences, channels, cut.ranks(), ranks));
+}
 
 /// Without rows where they have none in common.
 Rows common(const Rows& a, const Rows& b) noexcept {
@@ -29,7 +41,7 @@ HaloExchange<T>::HaloExchange(Communicator& group, std::int64_t sequences, std::
       channels_(channels),
       reach_(reach),
       pieces_(std::ssize(cut.pieces(rank_))),
-      gives_(gives_of(cut, rank_, reach)),
+      gives_(gives_of(checked(cut, GroupPlace(group).ranks, sequences, channels, reach), rank_, reach)),
       takes_(takes_of(cut, rank_, reach, sequences)) {
   given_counts_ = counts_of(gives_, cut.ranks());
   taken_counts_ = counts_of(takes_, cut.ranks());

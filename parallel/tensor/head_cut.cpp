@@ -8,6 +8,8 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr std::int64_t kMostHeads = std::int64_t{1} << 24;
+
 std::int64_t nearest_divisor(std::int64_t of, std::int64_t to) {
   std::int64_t best = 1;
   for (std::int64_t d = 1; d <= of; ++d) {
@@ -19,12 +21,11 @@ std::int64_t nearest_divisor(std::int64_t of, std::int64_t to) {
 }  // namespace
 
 HeadCut cut_heads(std::int64_t heads, std::int64_t key_value_heads, int rank, int ranks) {
-  if (heads < 1 || key_value_heads < 1 || ranks < 1 || rank < 0 || rank >= ranks)
-    throw Error(
-        Code::InvalidArgument,
-        fmt::format("attention: {} heads, {} of keys and values, rank {} of {}: expected 1 or more of each, and "
-                    "a rank among them",
-                    heads, key_value_heads, rank, ranks));
+  if (heads < 1 || heads > kMostHeads || key_value_heads < 1 || ranks < 1 || rank < 0 || rank >= ranks)
+    throw Error(Code::InvalidArgument,
+                fmt::format("attention: {} heads, {} of keys and values, rank {} of {}: expected 1 to {} of each, and "
+                            "a rank among them",
+                            heads, key_value_heads, rank, ranks, kMostHeads));
   if (heads % key_value_heads != 0)
     throw Error(Code::InvalidArgument,
                 fmt::format("attention: {} heads of keys and values do not divide {} heads, expected {}",

@@ -1,6 +1,10 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 #include <sinew/parallel/tensor/ring_rows.hpp>
 
@@ -12,7 +16,9 @@ RingRows<T>::RingRows(Communicator& group, const Shard& cut, std::int64_t rows, 
       rank_(GroupPlace(group).rank),
       ranks_(GroupPlace(group).ranks),
       columns_(columns),
-      most_(room_rows(cut, ranks_, rows) / 3) {
+      most_(room_rows(checked_cut(cut, ranks_, rows, "rows", "the ring"), ranks_, rows) / 3) {
+  if (columns < 0)
+    throw Error(Code::InvalidArgument, fmt::format("ring of rows: {} columns, expected 0 or more", columns));
   for (int r = 0; r < ranks_; ++r) rows_.push_back(rows_of(cut, r, ranks_, rows));
 }
 

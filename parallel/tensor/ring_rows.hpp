@@ -20,7 +20,8 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API RingRows {
  public:
-  /// cut: of `rows` over the ranks, any lengths.
+  /// cut: of `rows` over the ranks, any lengths. Errors: InvalidArgument for one that does not cut them, and for a
+  /// negative number of columns.
   RingRows(Communicator& group, const Shard& cut, std::int64_t rows, std::int64_t columns);
 
   const Rows& own() const noexcept { return rows_[static_cast<std::size_t>(rank_)]; }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,10 @@ class Text {
   std::vector<std::uint8_t> sequences(const Which& which, std::int64_t first, std::int64_t count) const;
 
   std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(bytes_.size()); }
+  /// Of all bytes: the same on ranks that have the same.
+  std::size_t hash() const noexcept {
+    return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+  }
 
  private:
   std::vector<std::uint8_t> bytes_;

@@ -41,6 +41,12 @@ std::int64_t Checkpoints::resume() {
         sinew::Code::InvalidArgument,
         fmt::format("resume: '{}' is of seed {}, asked for is {}: other data would follow; expected --seed {}", of_step,
                     loaded.metadata.seed, options_->job.seed, loaded.metadata.seed));
+  const std::string& configuration = loaded.metadata.configuration;
+  const std::string shape = configuration.substr(0, configuration.find('\n'));
+  if (shape != to_string(options_->shape))
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       fmt::format("resume: '{}' is of a model of {}; asked for is one of {}", of_step, shape,
+                                   to_string(options_->shape)));
   trainer_->optimizer().restore_steps(loaded.metadata.optimizer_steps);
   return loaded.metadata.step;
 }
@@ -67,7 +73,7 @@ void Checkpoints::begin(std::int64_t steps_done) {
       .seed = config.seed,
       .data_position = steps_done * config.global_batch,
       .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
-      .configuration = sp::to_string(config)};
+      .configuration = to_string(options_->shape) + "\n" + sp::to_string(config)};
   saving_ = steps_done;
   try {
     save_.emplace(world_->communicator(), options_->save,

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -214,8 +216,15 @@ Options read_options(int argc, char** argv) {
     throw NoRun{code == 0 ? 0 : 2, code == 0 ? out.str() : err.str()};
   }
   o.job.precision = types.precision();
+  const auto refuse = [](const std::string& why) { throw NoRun{2, why + "\nRun with --help for more information.\n"}; };
   const int cp = o.job.layout.cp;
-  if (o.ulysses > 1) o.job.layout.cp_levels = {o.ulysses, cp % o.ulysses == 0 ? cp / o.ulysses : 1};
+  if (o.ulysses > 1 && (cp < 1 || cp % o.ulysses != 0))
+    refuse("--ulysses " + std::to_string(o.ulysses) + ": expected a divisor of --cp " + std::to_string(cp));
+  if (o.ulysses > 1) o.job.layout.cp_levels = {o.ulysses, cp / o.ulysses};
+  for (const auto& [name, value] :
+       {std::pair("--rate", o.rate), {"--weight-decay", o.weight_decay}, {"--clip", o.clip}}) {
+    if (!std::isfinite(value)) refuse(std::string(name) + ": expected a number");
+  }
   return o;
 }
 

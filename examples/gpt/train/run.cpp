@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -45,10 +46,13 @@ bool is_shown(const Options& options, std::int64_t step) {
 
 }  // namespace
 
-int run(sinew::World& world, const Options& options) {
-  require_shape(options.shape);
+Text text_of(const Options& options) {
+  if (options.plan) return {"", {}};
+  return options.data.empty() ? licence_texts() : Text(options.data);
+}
+
+int run(sinew::World& world, const Options& options, const Text& text) {
   if (options.plan) return plan(world, options);
-  const Text text = options.data.empty() ? licence_texts() : Text(options.data);
   Trainer trainer(world, options, text);
   say(world, sp::describe(world.size(), options.job, engine_facts(options.shape)));
   Checkpoints checkpoints(world, options, trainer);
@@ -69,8 +73,10 @@ int run(sinew::World& world, const Options& options) {
     const auto held = static_cast<double>(trainer.most_held());
     const auto predicted = static_cast<double>(
         sp::predict_memory(world.size(), options.job, engine_facts(options.shape), trainer.job().place()).total());
-    say(world, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", held / (1 << 20),
-                           100 * held / predicted));
+    std::array<double, 2> most{held, held / predicted};  // of all ranks
+    world.communicator().all_reduce(most, sinew::ReduceOp::Max).get();
+    say(world, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", most[0] / (1 << 20),
+                           100 * most[1]));
   }
   if (!options.plot.empty() && world.rank() == 0 && !reports.empty())
     write_file(options.plot, loss_plot(reports, fmt::format("loss of {} steps", options.steps)));

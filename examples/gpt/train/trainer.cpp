@@ -46,6 +46,16 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
   };
 }
 
+/// What ranks must have in common beside the configuration of the job.
+sp::EngineFacts engine_of(const Options& o, const Text& text) {
+  sp::EngineFacts engine = engine_facts(o.shape);
+  engine.identity = fmt::format(
+      "{}\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps\ntext of {} bytes, {:x}",
+      to_string(o.shape), o.steps, o.rate, o.warmup, o.weight_decay, o.clip, !o.save.empty(), o.save_every,
+      text.bytes(), text.hash());
+  return engine;
+}
+
 }  // namespace
 
 ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
@@ -66,7 +76,7 @@ sp::EngineFacts engine_facts(const Shape& shape) {
 Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
     : options_(&options),
       text_(&text),
-      job_(world, options.job, engine_facts(options.shape), initial_values(world, options)),
+      job_(world, options.job, engine_of(options, text), initial_values(world, options)),
       infos_(parameters_of(options.shape, options.job, job_.place())),
       optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
       blas_(make_blas(options.blas, options.blas_threads)),
@@ -130,6 +140,11 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
   // Gradients are those of the sum; computing: all ranks have come already.
   report.norm = loss.scale() * sp::gradient_norm(data, job_.mesh(), owned, spread_);
+  if (loss.weight == 0)
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       fmt::format("step {}: none of its bytes is predicted: each is followed by the beginning of a "
+                                   "document; expected a text that is not all document ends ({})",
+                                   number, options_->shape.document_end));
   if (!std::isfinite(report.loss) || !std::isfinite(report.norm))
     throw sinew::Error(sinew::Code::System,
                        fmt::format("step {}: loss {} and norm of the gradients {}: expected numbers; a lower --rate or "

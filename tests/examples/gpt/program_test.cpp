@@ -255,5 +255,53 @@ TEST_F(Program, PlansForRanksThatAreNotThere) {
   EXPECT_THAT(o.out, AllOf(HasSubstr("7460499456 parameters of bf16"), HasSubstr("zero3"), HasSubstr("hsdp")));
 }
 
+/// One rank of two gets another option.
+Outcome with_other(const Strings& options, const std::string& other) {
+  std::string command = "extra=; [ \"$RANK\" = 1 ] && extra='" + other + "'; exec " GPT;
+  for (const Strings& all : {kTiny, options}) {
+    for (const std::string& word : all) command += " " + word;
+  }
+  return run_program({SINEW_RUN, "-n", "2", "sh", "-c", command + " $extra"});
+}
+
+TEST_F(Program, SaysWhatOneRankIsAskedOtherwise) {
+  const Strings pipeline{"--layers", "2", "--pp", "2", "--micro-batches", "2", "--steps", "2"};
+  for (const char* other : {"--context 4", "--sinks", "--rate 0.5", "--clip 0.1", "--dropout 0.5"}) {
+    const Outcome o = with_other(pipeline, other);
+    EXPECT_EQ(o.exit_code, 2) << other << o.err;
+    EXPECT_THAT(o.err, HasSubstr("engine of the job: rank 0 has ")) << other;
+  }
+  EXPECT_THAT(with_other(pipeline, "--bogus").err, HasSubstr("rank 1: ")) << "only that rank's complaint";
+  EXPECT_THAT(with_other(pipeline, "--data " + in("nothing")).err,
+              HasSubstr("rank 1: gpt: text: cannot read '" + in("nothing") + "': No such file"));
+}
+
+TEST_F(Program, RefusesATextThatPredictsNothing) {
+  std::ofstream(in("ends")) << std::string(200, '\n');
+  const Outcome o = gpt(1, {"--document-end", "10", "--data", in("ends"), "--steps", "2"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("step 0: none of its bytes is predicted"));
+}
+
+TEST_F(Program, GoesOnWithTheSameModelOnly) {
+  ASSERT_EQ(gpt(1, {"--layers", "3", "--steps", "2", "--save", in("saved")}).exit_code, 0);
+  const Outcome o = gpt(1, {"--layers", "2", "--steps", "4", "--resume", in("saved")});
+  EXPECT_EQ(o.exit_code, 2) << o.out;
+  EXPECT_THAT(o.err, AllOf(HasSubstr("is of a model of layers 3"), HasSubstr("asked for is one of layers 2")));
+}
+
+TEST_F(Program, TakesScheduleFiles_AndSaysWhatIsWrongWithThem) {
+  const auto run = [&](const std::string& rows) {
+    std::ofstream(in("s.csv")) << rows;
+    return gpt(2, {"--layers", "2", "--pp", "2", "--micro-batches", "2", "--steps", "2", "--schedule", in("s.csv")});
+  };
+  EXPECT_EQ(run("0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n").exit_code, 0);
+  EXPECT_THAT(run("0F0,0F1,0B0,0B1\n1F0,1F1,1B0\n").err, HasSubstr("1B1"));
+  EXPECT_THAT(run("0F0,0F0,0B0,0B1\n1F0,1F1,1B0,1B1\n").err, HasSubstr("line 1, cell 2: 0F0 a second time"));
+  EXPECT_THAT(run("0B0,0F0,0F1,0B1\n1F0,1F1,1B0,1B1\n").err, HasSubstr("deadlock"));
+  EXPECT_THAT(run(",\n0F0,0F1,1F0,1F1,1B1,0B1,1B0,0B0\n").err, HasSubstr("rank 0 has no stage"));
+  EXPECT_LT(run(std::string(100000, 'Q')).err.size(), 2000U);
+}
+
 }  // namespace
 }  // namespace gpt

@@ -207,6 +207,20 @@ TEST(ContextAttention, SaysWhatDoesNotFit) {
                 "context attention: a sequence cut for 4 ranks, 2 of which share heads; expected 2 and 2, those of "
                 "the groups",
             said);
+    const auto refused = [&](const ContextShape& shape, int rank) {
+      const std::string why = complaint([&] { ContextAttention<float>::kept_for(shape, rank); });
+      require(why.find("context attention: ") == 0 || why.find("attention: ") == 0, why);
+    };
+    refused({{2, 2, 4}, SequenceCut::zig_zag(8, 4), 0, 1}, 0);
+    refused({{2, 2, 4}, SequenceCut::zig_zag(8, 4), 3, 1}, 0);
+    refused({{2, 2, 4}, SequenceCut::zig_zag(8, 4), 2, 0}, 0);
+    refused({{2, 2, 4}, SequenceCut::zig_zag(8, 4), 2, 1}, 4);
+    refused({{2, 0, 4}, SequenceCut::zig_zag(8, 4), 2, 1}, 0);
+    const std::string heads = complaint([&] {
+      HeadExchange<float>(world.communicator(), {{{{0, 4}}, {{4, 8}}}, {{0, 1}, {1, 400000}}, 4, 2, 1});
+    });
+    require(heads.find("expected 1 or more sequences and elements, and parts of these heads") != std::string::npos,
+            heads);
   });
 }
 

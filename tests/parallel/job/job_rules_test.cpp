@@ -182,7 +182,7 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 2; }),
               HasSubstr("schedule: 1f1b: 2 virtual stages: expected 1"));
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "zb-h1", c.recompute = Recompute::Full; }),
-              HasSubstr("does not keep; expected schedule gpipe or recompute none"));
+              HasSubstr("does not keep; expected schedule 1f1b or recompute none"));
   EXPECT_EQ(found(8,
                   [](JobConfig& c) {
                     c.layout.pp = c.layout.tp = c.layout.cp = 2;

@@ -44,6 +44,7 @@ class NumberEngine final : public StageEngine {
       : stages_(stages), last_(static_cast<std::size_t>(micro_batches)), first_(last_), weights_(last_.size()) {}
 
   std::size_t output_bytes(std::int32_t stage) const override {
+    if (too_long) return std::size_t{1} << 50;
     return stage + 1 == stages_ ? 0 : sizeof(std::int64_t) * static_cast<std::size_t>(stage % 3 + 1);
   }
   std::size_t forward(std::int32_t stage, std::int32_t m, ConstBuffer in, Buffer out) override {
@@ -76,6 +77,7 @@ class NumberEngine final : public StageEngine {
   }
 
   std::int32_t short_stage = -1;  // writes too little
+  bool too_long = false;          // what goes between stages
 
  private:
   /// All numbers of a boundary are the same.
@@ -141,6 +143,12 @@ TEST(PipelineRunner, RefusesWhatIsNotProved) {
       return complaint([&] { PipelineRunner(world.communicator(), schedule, engine); });
     };
     require(said(with_messages(gpipe(3, 2))).find("is of 3 ranks, expected 2") != std::string::npos, "ranks");
+    NumberEngine huge(2, 2);
+    huge.too_long = true;
+    require(complaint([&] {
+              PipelineRunner(world.communicator(), with_messages(gpipe(2, 2)), huge);
+            }).find("bytes between two stages, expected 0 to") != std::string::npos,
+            "bytes");
     PipelineSchedule schedule = with_messages(gpipe(2, 2));
     schedule.actions[0].pop_back();
     require(said(schedule).find("is not proved: ") != std::string::npos, said(schedule));

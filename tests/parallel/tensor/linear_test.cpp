@@ -228,6 +228,8 @@ TEST(Linear, SaysWhatCannotBeCut) {
             offsets);
     const std::string last = made({"up", 4, 4, 8, Shard{0, {0, 4, 7}}});
     require(last.find("expected 8 as the last offset") != std::string::npos, last);
+    const std::string ring = complaint([&] { RingRows<float>(world.communicator(), Shard{0, {0, 4, 1000}}, 16, 2); });
+    require(ring.find("'rows weight'") != std::string::npos && ring.find("expected 16") != std::string::npos, ring);
     const std::string rows = made({"up", 4, 4, 8, {}, true, Shard{0, {0, 5, 4}}});
     require(rows.find("'up input'") != std::string::npos, rows);
   });
