@@ -21,10 +21,11 @@ namespace sp = sinew::parallel;
 using Clock = std::chrono::steady_clock;
 
 struct Asked {
-  std::int64_t unit_us = 4000;  ///< of a forward pass of a rank; a backward pass takes two
+  std::int64_t unit_us = 30000;  ///< of a forward pass of a rank; a backward pass takes two
   std::int32_t micro_batches = 8, virtual_stages = 2;
-  std::int64_t bytes = 1 << 16;
+  std::int64_t bytes = 1 << 12;  // not a page
   int steps = 7;
+  bool thread = false;  ///< messages go on in a thread of their own
 };
 
 /// Stages that take their time and make nothing.
@@ -98,9 +99,10 @@ int main(int argc, char** argv) {
   app.add_option("--virtual-stages", asked.virtual_stages)->check(CLI::Range(1, 64));
   app.add_option("--bytes", asked.bytes, "Of a message")->check(CLI::Range(1, 1 << 30));
   app.add_option("--steps", asked.steps)->check(CLI::Range(1, 1000));
+  app.add_flag("--thread", asked.thread, "Messages go on in a thread of their own");
   CLI11_PARSE(app, argc, argv);
   sinew::WorldOptions options{};
-  options.drive = sinew::Drive::Thread;
+  if (asked.thread) options.drive = sinew::Drive::Thread;
   sinew::World world = sinew::World::from_environment(options);
   for (const sp::NamedGenerator& generator : sp::generators()) {
     const std::int32_t v = generator.has_virtual_stages ? asked.virtual_stages : 1;

@@ -2,7 +2,7 @@
 # one process.
 source bench/scorecard/lib/row.sh
 
-"$bin/sinew-run" -n 2 "$bin/pipeline_idle" --unit-us 8000 --steps 5 | sed 's/^\[[0-9]*\] //' >"$scratch/idle"
+"$bin/sinew-run" -n 2 "$bin/pipeline_idle" --unit-us 30000 --bytes 4096 --steps 5 | sed 's/^\[[0-9]*\] //' >"$scratch/idle"
 worst=$(jq -s '[.[] | (.measured / .simulated - 1) | fabs] | max' "$scratch/idle")
 each=$(jq -rs '[.[] | "\(.schedule) \(.measured * 1000 | round / 10) of \(.simulated * 1000 | round / 10) %"] | join(", ")' "$scratch/idle")
 row pipeline_idle "2 ranks, stages that compute: largest relative difference of a measured idle share from the simulated one" \
