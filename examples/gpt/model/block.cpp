@@ -93,13 +93,14 @@ BlockActivations<T> Block<T>::all(Activations& memory, const BlockShape& shape, 
 }
 
 template <class T>
-BlockActivations<T> Block<T>::kept(Activations& memory, const BlockActivations<T>& shared) const {
-  if (recompute_ == Recompute::None) return all(memory, shape_, mixer_->kept_elements());
+BlockActivations<T> Block<T>::kept(Activations& memory, const BlockShape& shape, int number, Recompute recompute,
+                                   const BlockActivations<T>& shared) {
+  if (recompute == Recompute::None) return all(memory, shape, mixer_elements(shape, number));
   BlockActivations<T> a = shared;
   const auto own = [&](std::span<T>& of) { of = memory.take<T>(of.size()); };
   own(a.in);
-  if (recompute_ == Recompute::Full) return a;
-  a.mixer = memory.take<T>(mixer_->kept_elements());
+  if (recompute == Recompute::Full) return a;
+  a.mixer = memory.take<T>(mixer_elements(shape, number));
   for (std::span<T>* of : {&a.middle, &a.up, &a.mean1, &a.factor1, &a.mean2, &a.factor2}) own(*of);
   return a;
 }

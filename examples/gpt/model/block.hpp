@@ -46,8 +46,9 @@ class Block {
   Block(const BlockShape& shape, int number, sinew::parallel::Recompute recompute,
         const BlockSurroundings<T>& surroundings);
 
-  /// Activations of its own; what is computed again, or shares memory, comes from `shared`.
-  BlockActivations<T> kept(Activations& memory, const BlockActivations<T>& shared) const;
+  /// Activations of a block's own; what is computed again, or shares memory, comes from `shared`.
+  static BlockActivations<T> kept(Activations& memory, const BlockShape& shape, int number,
+                                  sinew::parallel::Recompute recompute, const BlockActivations<T>& shared);
   static BlockActivations<T> all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements);
   /// Elements that the mixer of this block keeps.
   static std::size_t mixer_elements(const BlockShape& shape, int number);

@@ -113,8 +113,8 @@ std::size_t Model::activation_bytes(const Shape& shape, const Part& part, const 
   const BlockShape block{shape, part, sequences};
   std::size_t bytes = 0;
   for (const StagePart& stage : stages)
-    bytes += options.precision.parameter == DType::F64 ? Stage<double>::held_for(block, stage, options) * sizeof(double)
-                                                       : Stage<float>::held_for(block, stage, options) * sizeof(float);
+    bytes += options.precision.parameter == DType::F64 ? Stage<double>::held_for(block, stage, options)
+                                                       : Stage<float>::held_for(block, stage, options);
   return bytes;
 }
 

@@ -56,7 +56,7 @@ template <class T>
 TokenLoss Stage<T>::forward(Store& store, int slot, std::span<const std::uint8_t> sequences, int count,
                             const Pass& pass, const T* in, T* out) {
   if (count != count_) lay_out(count);
-  StageSlot<T>& s = slots_[at(slot)];
+  StageSlot<T>& s = at_.slots[at(slot)];
   s.pass = pass;
   split(s, sequences);
   open(slot);
@@ -64,14 +64,14 @@ TokenLoss Stage<T>::forward(Store& store, int slot, std::span<const std::uint8_t
   if (blocks_of_.embeds) {
     embed(store, s);
   } else {
-    std::copy_n(in, d_.size(), s.kept.front().in.data());
+    std::copy_n(in, at_.d.size(), s.kept.front().in.data());
   }
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const int unit = blocks_of_.first_block + static_cast<int>(i) + 1;
     store.before_forward(unit);
     T* to = i + 1 < blocks_.size() ? s.kept[i + 1].in.data() : blocks_of_.predicts ? s.last.data() : out;
-    blocks_[i]->forward(store, *weights_, s.kept[i], scratch_, to);
-    hand_on({to, d_.size()});
+    blocks_[i]->forward(store, *weights_, s.kept[i], at_.scratch, to);
+    hand_on({to, at_.d.size()});
     store.after_forward(unit);
   }
   const TokenLoss loss = blocks_of_.predicts ? predict(store, s) : TokenLoss{};
@@ -86,25 +86,25 @@ void Stage<T>::backward(Store& store, int slot, double scale, const T* dout, T* 
   if (blocks_of_.predicts) {
     predict_backward(store, s, scale);
   } else {
-    std::copy_n(dout, d_.size(), d_.data());
+    std::copy_n(dout, at_.d.size(), at_.d.data());
   }
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     const int unit = blocks_of_.first_block + static_cast<int>(i) + 1;
     store.before_backward(unit);
-    blocks_[i]->backward(store, *weights_, s.kept[i], scratch_, d_.data());
+    blocks_[i]->backward(store, *weights_, s.kept[i], at_.scratch, at_.d.data());
     store.after_backward(unit);
   }
   if (blocks_of_.embeds) {
     embed_backward(store, s);
   } else {
-    std::copy_n(d_.data(), d_.size(), din);
+    std::copy_n(at_.d.data(), at_.d.size(), din);
   }
   store.after_backward(kRoot);
 }
 
 template <class T>
 void Stage<T>::backward_input(Store& store, int slot, double scale, const T* dout, T* din) {
-  weights_->later = &slots_[at(slot)].later;
+  weights_->later = &at_.slots[at(slot)].later;
   backward(store, slot, scale, dout, din);
   weights_->later = nullptr;
 }
@@ -121,18 +121,18 @@ std::int64_t Stage<T>::deferred_for(const BlockShape& shape, const StagePart& bl
 template <class T>
 TokenLoss Stage<T>::predict(Store& store, StageSlot<T>& s) {
   final_norm_.forward(store, *weights_, own_rows(), s.last.data(), s.mean.data(), s.factor.data(), s.normed.data());
-  head_->forward(store, *weights_, s.normed.data(), scratch_.gathered.data(), s.logits.data());
+  head_->forward(store, *weights_, s.normed.data(), at_.scratch.gathered.data(), s.logits.data());
   return loss_->forward(s.logits.data(), s.targets);
 }
 
 template <class T>
 void Stage<T>::predict_backward(Store& store, StageSlot<T>& s, double scale) {
   loss_->backward(s.logits.data(), s.targets, scale);
-  head_->backward(store, *weights_, s.normed.data(), s.logits.data(), scratch_.gathered.data(), scratch_.other.data(),
-                  scratch_.rows.data());
-  std::ranges::fill(d_, T{0});
+  head_->backward(store, *weights_, s.normed.data(), s.logits.data(), at_.scratch.gathered.data(),
+                  at_.scratch.other.data(), at_.scratch.rows.data());
+  std::ranges::fill(at_.d, T{0});
   final_norm_.backward(store, *weights_, own_rows(), s.last.data(), s.mean.data(), s.factor.data(),
-                       scratch_.rows.data(), d_.data());
+                       at_.scratch.rows.data(), at_.d.data());
 }
 
 template <class T>
@@ -144,7 +144,7 @@ std::size_t Stage<T>::held_bytes() const noexcept {
 template <class T>
 void Stage<T>::lay_out(int count) {
   weights_.reset();
-  slots_.clear();
+  at_ = {};
   blocks_.clear();  // they use what follows
   count_ = count;
   const BlockShape shape = block_shape();
@@ -165,74 +165,59 @@ void Stage<T>::lay_out(int count) {
     tokens_.emplace(*group_, "tp",
                     sinew::parallel::EmbeddingShape{
                         "tokens", shape.rows(), kVocabulary, shape_.width, {}, part_.sequence_parallel, {}});
-  take_memory(shape);
-}
-
-template <class T>
-void Stage<T>::take_memory(const BlockShape& shape) {
   memory_ = std::make_unique<Activations>();
-  const std::size_t n = at(shape.rows()), own = at(shape.own_rows()), width = at(shape_.width);
-  const BlockActivations<T> shared = options_.recompute == Recompute::None
-                                         ? BlockActivations<T>{}
-                                         : Block<T>::all(*memory_, shape, largest_mixer<T>(shape, blocks_of_));
-  for (int i = 0; i < blocks_of_.micro_batches; ++i) {
-    StageSlot<T>& slot = slots_.emplace_back();
-    for (const auto& block : blocks_) slot.kept.push_back(block->kept(*memory_, shared));
-    slot.later = Deferral<T>(memory_->take<T>(at(deferred_for(shape, blocks_of_))));
-    if (!blocks_of_.predicts) continue;
-    slot.last = memory_->take<T>(own * width);
-    slot.normed = memory_->take<T>(own * width);
-    slot.mean = memory_->take<T>(own);
-    slot.factor = memory_->take<T>(own);
-    slot.logits = memory_->take<T>(n * at(part_.vocabulary().count()));
-  }
-  d_ = memory_->take<T>(own * width);
-  scratch_ = {.rows = memory_->take<T>(own * width), .wide = memory_->take<T>(n * at(Block<T>::widest_row(shape)))};
-  if (shape_.dropout > 0) scratch_.dropped = memory_->take<T>(own * width);
-  if (part_.sequence_parallel) {
-    scratch_.gathered = memory_->take<T>(n * width);
-    scratch_.other = memory_->take<T>(at(shape.partial_rows()) * width);
-  }
-  const Precision& precision = options_.precision;
-  const std::size_t room =
-      Weights<T>::room_for(precision.parameter, precision.gradient, largest_parameter(shape_, part_));
-  weights_.emplace(precision.parameter, precision.gradient, memory_->take<T>(room));
+  at_ = take(*memory_, shape, blocks_of_, options_);
+  weights_.emplace(options_.precision.parameter, options_.precision.gradient, at_.room);
 }
 
 template <class T>
-std::size_t Stage<T>::held_for(const BlockShape& block, const StagePart& blocks, const ModelOptions& options) {
-  const Shape& shape = block.whole;
-  const std::size_t rows = at(block.rows()), own = at(block.own_rows()), width = at(shape.width);
-  const std::size_t bent = at(block.part.bent(shape).count());
-  // Of a row between layers: input, two norms, the middle, four figures of the norms. Of one inside: the MLP's twice.
-  const std::size_t row = own * (4 * width + 4) + rows * 2 * bent;
-  std::size_t slot = at(deferred_for(block, blocks));
-  for (int i = blocks.first_block; i < blocks.last_block; ++i) {
-    switch (options.recompute) {
-      case Recompute::None: slot += row + Block<T>::mixer_elements(block, i); break;
-      case Recompute::Selective:
-        slot += own * (2 * width + 4) + rows * bent + Block<T>::mixer_elements(block, i);
-        break;
-      case Recompute::Full: slot += own * width; break;
-    }
+StageMemory<T> Stage<T>::take(Activations& memory, const BlockShape& shape, const StagePart& blocks,
+                              const ModelOptions& options) {
+  StageMemory<T> m;
+  const std::size_t n = at(shape.rows()), own = at(shape.own_rows()), width = at(shape.whole.width);
+  const BlockActivations<T> shared = options.recompute == Recompute::None
+                                         ? BlockActivations<T>{}
+                                         : Block<T>::all(memory, shape, largest_mixer<T>(shape, blocks));
+  for (int i = 0; i < blocks.micro_batches; ++i) {
+    StageSlot<T>& slot = m.slots.emplace_back();
+    for (int block = blocks.first_block; block < blocks.last_block; ++block)
+      slot.kept.push_back(Block<T>::kept(memory, shape, block, options.recompute, shared));
+    slot.later = Deferral<T>(memory.take<T>(at(deferred_for(shape, blocks))));
+    if (!blocks.predicts) continue;
+    slot.last = memory.take<T>(own * width);
+    slot.normed = memory.take<T>(own * width);
+    slot.mean = memory.take<T>(own);
+    slot.factor = memory.take<T>(own);
+    slot.logits = memory.take<T>(n * at(shape.part.vocabulary().count()));
   }
-  if (blocks.predicts) slot += own * (2 * width + 2) + rows * at(block.part.vocabulary().count());
-  std::size_t elements = at(blocks.micro_batches) * slot;
-  if (options.recompute != Recompute::None) elements += row + largest_mixer<T>(block, blocks);  // what blocks share
-  elements += own * 2 * width + rows * at(Block<T>::widest_row(block));                         // the backward pass
-  if (shape.dropout > 0) elements += own * width;
-  if (block.part.sequence_parallel) elements += (rows + at(block.partial_rows())) * width;  // what is gathered
-  if (shape.has_attention())
-    elements += sinew::parallel::ContextAttention<T>::room_for(attention_shape(block), block.part.context_rank);
-  if (shape.has_scans()) elements += at(ScanParts<T>::room_for(block));
+  m.d = memory.take<T>(own * width);
+  m.scratch = {.rows = memory.take<T>(own * width), .wide = memory.take<T>(n * at(Block<T>::widest_row(shape)))};
+  if (shape.whole.dropout > 0) m.scratch.dropped = memory.take<T>(own * width);
+  if (shape.part.sequence_parallel) {
+    m.scratch.gathered = memory.take<T>(n * width);
+    m.scratch.other = memory.take<T>(at(shape.partial_rows()) * width);
+  }
   const Precision& precision = options.precision;
-  return elements + Weights<T>::room_for(precision.parameter, precision.gradient, largest_parameter(shape, block.part));
+  m.room = memory.take<T>(
+      Weights<T>::room_for(precision.parameter, precision.gradient, largest_parameter(shape.whole, shape.part)));
+  return m;
+}
+
+template <class T>
+std::size_t Stage<T>::held_for(const BlockShape& shape, const StagePart& blocks, const ModelOptions& options) {
+  Activations account(Activations::Kind::AccountOnly);
+  static_cast<void>(take(account, shape, blocks, options));
+  std::size_t elements = 0;
+  if (shape.whole.has_attention())
+    elements += sinew::parallel::ContextAttention<T>::room_for(attention_shape(shape), shape.part.context_rank);
+  if (shape.whole.has_scans()) elements += at(ScanParts<T>::room_for(shape));
+  return account.bytes() + elements * sizeof(T);
 }
 
 /// What blocks look at is that of this slot.
 template <class T>
 StageSlot<T>& Stage<T>::open(int slot) {
-  StageSlot<T>& s = slots_[at(slot)];
+  StageSlot<T>& s = at_.slots[at(slot)];
   pass_ = s.pass;
   masks_ = s.masks;
   return s;
@@ -285,7 +270,7 @@ template <class T>
 void Stage<T>::embed(Store& store, StageSlot<T>& slot) {
   const std::size_t width = at(shape_.width);
   T* out = slot.kept.front().in.data();
-  T* whole = part_.sequence_parallel ? scratch_.other.data() : out;
+  T* whole = part_.sequence_parallel ? at_.scratch.other.data() : out;
   tokens_->forward(slot.seen, weights_->matrix(store, kTokens), whole, out);
   const T* positions = weights_->matrix(store, kPositions);
   for_each_position(
@@ -298,12 +283,12 @@ void Stage<T>::embed_backward(Store& store, StageSlot<T>& slot) {
   const std::size_t width = at(shape_.width);
   std::vector<T> of_positions(at(shape_.context) * width);
   for_each_position([&](std::size_t row, std::size_t position) {
-    add(of_positions.data() + position * width, d_.data() + row * width, width);
+    add(of_positions.data() + position * width, at_.d.data() + row * width, width);
   });
   replicated_.sum(of_positions);
   replicated_.report(store, *weights_, kPositions, of_positions);
   weights_->add_gradient(store, kTokens, at(part_.vocabulary().count()) * width, [&](T* to, T beta) {
-    tokens_->backward(slot.seen, d_.data(), scratch_.gathered.data(), beta, to);
+    tokens_->backward(slot.seen, at_.d.data(), at_.scratch.gathered.data(), beta, to);
   });
   store.gradient_ready(kTokens);
 }

@@ -27,6 +27,15 @@ struct StageSlot {
   Deferral<T> later{{}};
 };
 
+/// Where all that a stage computes with lies.
+template <class T>
+struct StageMemory {
+  std::vector<StageSlot<T>> slots;
+  std::span<T> d;  // the gradient on its way
+  BlockScratch<T> scratch;
+  std::span<T> room;  // of weights that are held in another type
+};
+
 /// Some blocks of a model that follow each other, on this rank, with embeddings before the first and the head behind
 /// the last one.
 template <class T>
@@ -42,10 +51,10 @@ class Stage {
   void backward(Store& store, int slot, double scale, const T* dout, T* din);
   /// The same without gradients of matrices, and these.
   void backward_input(Store& store, int slot, double scale, const T* dout, T* din);
-  void backward_weights(int slot) { slots_[at(slot)].later.run(); }
+  void backward_weights(int slot) { at_.slots[at(slot)].later.run(); }
 
   std::size_t held_bytes() const noexcept;
-  /// Elements of T that it holds for so many sequences at once.
+  /// What that will be for so many sequences at once.
   static std::size_t held_for(const BlockShape& shape, const StagePart& blocks, const ModelOptions& options);
 
  private:
@@ -55,7 +64,8 @@ class Stage {
 
   static std::int64_t deferred_for(const BlockShape& shape, const StagePart& blocks);
   void lay_out(int count);
-  void take_memory(const BlockShape& shape);
+  static StageMemory<T> take(Activations& memory, const BlockShape& shape, const StagePart& blocks,
+                             const ModelOptions& options);
   StageSlot<T>& open(int slot);
   void split(StageSlot<T>& slot, std::span<const std::uint8_t> sequences) const;
   void hand_on(std::span<T> values) const;
@@ -86,9 +96,7 @@ class Stage {
   std::optional<sinew::parallel::VocabularyEmbedding<T>> tokens_;
   std::unique_ptr<Activations> memory_;
   std::optional<Weights<T>> weights_;
-  std::vector<StageSlot<T>> slots_;
-  std::span<T> d_;  // the gradient on its way
-  BlockScratch<T> scratch_;
+  StageMemory<T> at_;
 };
 
 extern template class Stage<float>;

@@ -13,7 +13,7 @@ struct StepReport {
   double norm = 0;  ///< of the gradients, before clipping
   double rate = 0;
   double seconds = 0;
-  double exposed_s = 0;  ///< of these spent waiting for data-parallel communication
+  double exposed_s = 0;  ///< of these spent waiting for data-parallel ranks and other stages
   double tokens_per_s = 0;
 };
 

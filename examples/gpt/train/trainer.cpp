@@ -133,6 +133,7 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
       text_->sequences({options_->job.seed, number, options_->shape.context}, first, mine);
 
   static_cast<void>(store_.waited());
+  const double waited_before = pipelined_ ? pipelined_->runner().waited_s() : 0;
   sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
   const auto owned = store_.timed([&] { return data.finish_backward(); });
   if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
@@ -158,6 +159,7 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
 
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   report.exposed_s = std::chrono::duration<double>(store_.waited()).count();
+  if (pipelined_) report.exposed_s += pipelined_->runner().waited_s() - waited_before;
   report.tokens_per_s = loss.weight / report.seconds;
   return report;
 }
