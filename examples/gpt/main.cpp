@@ -43,13 +43,14 @@ void say_for_all(sinew::World& world, const std::string& text, std::FILE* to) {
   }
 }
 
-/// What each rank has to complain of before anything is made; empty: nothing.
-std::vector<std::string> complaints_of_all(sinew::World& world, const std::string& mine) {
+/// What each rank has to complain of; empty: nothing.
+std::vector<std::string> complaints_of_all(sinew::World& world, const std::string& mine,
+                                           const sinew::CallOptions& options = {}) {
   constexpr std::size_t kMost = 400;
   const auto ranks = static_cast<std::size_t>(world.size());
   std::vector<std::uint8_t> own(kMost), all(kMost * ranks);
   std::copy_n(mine.begin(), std::min(mine.size(), kMost - 1), own.begin());
-  world.communicator().all_gather(own, all).get();
+  world.communicator().all_gather(own, all, options).get();
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < ranks; ++r) texts.emplace_back(reinterpret_cast<const char*>(all.data() + r * kMost));
   return texts;
@@ -64,6 +65,17 @@ std::string joined(const std::vector<std::string>& complaints, const std::string
     if (!complaints[r].empty()) all += fmt::format("rank {}: {}", r, complaints[r]);
   }
   return all;
+}
+
+/// An error that may be everybody's, which is said once, or this rank's alone.
+void say_error(sinew::World& world, const std::string& text) {
+  constexpr std::chrono::seconds kPatience{5};
+  try {
+    const auto all = complaints_of_all(world, text, {.deadline = sinew::Deadline::after(kPatience)});
+    say_for_all(world, joined(all, text), stderr);
+  } catch (const sinew::Error&) {  // the others are about something else
+    std::fputs(text.c_str(), stderr);
+  }
 }
 
 int run(sinew::World& world, const Asked& asked) {
@@ -103,7 +115,7 @@ int main(int argc, char** argv) {
   } catch (const sinew::Error& e) {
     const std::string text = fmt::format("gpt: {}\n", e.what());
     if (e.code() == sinew::Code::InvalidArgument && world) {
-      say_for_all(*world, text, stderr);  // what they were asked for is wrong on all of them alike
+      say_error(*world, text);
     } else {
       std::fputs(text.c_str(), stderr);
     }

@@ -276,6 +276,16 @@ TEST_F(Program, SaysWhatOneRankIsAskedOtherwise) {
               HasSubstr("rank 1: gpt: text: cannot read '" + in("nothing") + "': No such file"));
 }
 
+TEST_F(Program, NamesWhatIsNoNumber_WhicheverRankSeesIt) {
+  for (const Strings& layout : {Strings{"--tp", "2"}, {"--cp", "2"}, {"--layers", "2", "--pp", "2"}}) {
+    Strings options{"--steps", "5", "--rate", "1e30", "--clip", "0", "--warmup", "0"};
+    options.insert(options.end(), layout.begin(), layout.end());
+    const Outcome o = gpt(2, options);
+    EXPECT_NE(o.exit_code, 0) << o.out;
+    EXPECT_THAT(o.err, HasSubstr("a logit that is not a number")) << layout[0];
+  }
+}
+
 TEST_F(Program, RefusesATextThatPredictsNothing) {
   std::ofstream(in("ends")) << std::string(200, '\n');
   const Outcome o = gpt(1, {"--document-end", "10", "--data", in("ends"), "--steps", "2"});
