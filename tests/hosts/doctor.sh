@@ -83,7 +83,7 @@ into it no answer; other networks join the hosts" "leave link1 out with SINEW_IN
     black_out 1 1
     program=(env SINEW_INTERFACE=link1 "${program[@]}")
     examine 1,1,1 1 "fails  link: $name-1: none of its 4 ways to and from other hosts carries"
-    once
+    once "$name-1:" # as above
     if SINEW_TIMEOUT=5s on_all "$run" 1,1,1 env SINEW_INTERFACE=link1 "${job[@]}"; then
       wrong "a job runs all the same"
     fi
