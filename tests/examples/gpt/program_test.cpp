@@ -22,6 +22,7 @@ namespace {
 using sinew::test::Outcome;
 using sinew::test::run_program;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Strings = std::vector<std::string>;
 
@@ -127,7 +128,8 @@ TEST_F(Program, KeepsTheCheckpointBefore_WhenOneOfFourIsKilledWhileTheySave) {
                              "/step-000005 ] && ls -a " + in("c") +
                              " | grep -q partial; do :; done; kill -9 $!; wait $!; exit 137; fi; " + run;
   const Outcome killed = run_program({SINEW_RUN, "-n", "4", "sh", "-c", script});
-  EXPECT_EQ(killed.exit_code, 137) << killed.err;
+  // 137, or 1 where a survivor that lost it ends before the shell around it does.
+  EXPECT_THAT(killed.exit_code, AnyOf(137, 1)) << killed.err;
   EXPECT_THAT(killed.err, HasSubstr("rank 2"));
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(in("c"))) {
