@@ -119,7 +119,7 @@ class MemoryPlanner {
     std::vector<std::size_t> all;
     for (const FlatGroup& g : gradients_) all.push_back(bytes(g.bytes()));
     std::ranges::sort(all, std::greater());
-    if (use_.accumulates) {
+    if (use_.accumulates || all.empty()) {
       plan_.underway = std::move(all);
       return;
     }

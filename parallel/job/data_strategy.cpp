@@ -3,6 +3,26 @@
 
 namespace sinew::parallel {
 
+namespace {
+
+DataParallelOptions options_of(const JobConfig& config) {
+  DataParallelOptions options{};
+  options.gradients = ReduceOp::Sum;
+  options.determinism = config.determinism;
+  options.wire = {.codec = config.codec, .error_feedback = config.error_feedback};
+  options.step.reshard = config.reshard;
+  options.step.gathered_bytes = config.prefetch_bytes;
+  return options;
+}
+
+std::vector<int> sizes_of(const Factorisation& shape, const std::vector<std::string>& axes) {
+  std::vector<int> sizes;
+  for (const std::string& axis : axes) sizes.push_back(shape.size(axis));
+  return sizes;
+}
+
+}  // namespace
+
 DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine) {
   const Layout layout(ranks, config.layout);
   const bool two_levels = layout.levels() > 1;
@@ -27,19 +47,32 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
     if (!group.empty()) groups.push_back(group);
   }
   if (axes.size() > 1) groups.push_back(all);
+  if (engine.experts > 0 && config.layout.tp > 1) groups.push_back("tp-" + context);  // who share sequences
 
-  DataParallelOptions options{};
-  options.gradients = ReduceOp::Sum;
-  options.determinism = config.determinism;
-  options.wire = {.codec = config.codec, .error_feedback = config.error_feedback};
-  options.step.reshard = config.reshard;
-  options.step.gathered_bytes = config.prefetch_bytes;
+  DataParallelOptions options = options_of(config);
   if (stages(config) == 1) options.step.outer_unit = engine.outer_unit;
-
-  std::vector<int> sizes;
-  for (const std::string& axis : axes) sizes.push_back(shape.size(axis));
+  std::vector<int> sizes = sizes_of(shape, axes);
   return {std::move(shape),    std::move(groups), std::move(all),  std::move(samples), context, sharers, ring,
           data_row(row, axes), options,           std::move(sizes)};
+}
+
+DataStrategy expert_strategy(int ranks, const JobConfig& config) {
+  Factorisation shape = Layout(ranks, config.layout).expert();
+  const std::string row = row_name(config);
+  std::vector<std::string> axes{"edp"};
+  std::string all = "edp";
+  if (row == "hsdp") {
+    shape = shape.split("edp", {{"shard", shape.size("edp") / config.replicas}, {"replica", config.replicas}});
+    axes = {"shard", "replica"};
+    all = "shard-replica";
+  }
+  std::vector<std::string> groups = axes;
+  if (axes.size() > 1) groups.push_back(all);
+  // Where elements differ: of what etp cuts, and of what its ranks have copies of.
+  for (const char* group : {"ep", "etp", "ep-pp", "etp-ep-pp"}) groups.emplace_back(group);
+  std::vector<int> sizes = sizes_of(shape, axes);
+  return {std::move(shape),    std::move(groups),  std::move(all),  all, "", "", "",
+          data_row(row, axes), options_of(config), std::move(sizes)};
 }
 
 }  // namespace sinew::parallel

@@ -27,4 +27,7 @@ struct DataStrategy {
 
 SINEW_API DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine);
 
+/// The same for experts: gradients are summed over edp, which with replicas is cut as dp is.
+SINEW_API DataStrategy expert_strategy(int ranks, const JobConfig& config);
+
 }  // namespace sinew::parallel

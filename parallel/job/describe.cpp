@@ -11,6 +11,11 @@ namespace {
 
 std::string mib(std::size_t bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20)); }
 
+std::string experts_of(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  if (engine.experts == 0) return "";
+  return fmt::format("; {} experts: {}", engine.experts, expert_strategy(ranks, config).shape.to_string());
+}
+
 }  // namespace
 
 std::string describe(int ranks, const JobConfig& config, const EngineFacts& engine) {
@@ -22,13 +27,17 @@ std::string describe(int ranks, const JobConfig& config, const EngineFacts& engi
   uncut.layout.tp = 1;
   uncut.layout.pp = 1;
   uncut.virtual_stages = 1;
+  uncut.layout.ep = 1;
+  uncut.layout.etp = 1;
   for (const DataParameter& p : engine.parameters(uncut, {})) elements += p.elements;
+  if (engine.experts > 0)
+    for (const DataParameter& p : engine.expert_parameters(uncut, {})) elements += p.elements;
   return fmt::format(
       "layout     {} rank{}: {}, parameters by {}{}\n"
       "batch      {} samples a step: {} rank{} x {} pass{} of {}\n"
       "precision  {} parameters of {}, gradients {}, outputs {}; recompute {}, {}, seed {}\n"
       "memory     {} MiB a rank: parameters {}, gradients {}, optimizer {}, under way {}, residuals {}, activations {}",
-      ranks, ranks == 1 ? "" : "s", strategy.shape.to_string(), strategy.row.name,
+      ranks, ranks == 1 ? "" : "s", strategy.shape.to_string() + experts_of(ranks, config, engine), strategy.row.name,
       stages(config) > 1 ? fmt::format(", {} stages by {}", stages(config), config.schedule) : "", config.global_batch,
       data_ranks(ranks, config), data_ranks(ranks, config) == 1 ? "" : "s", config.micro_batches,
       config.micro_batches == 1 ? "" : "es", samples_of_pass(ranks, config), elements,

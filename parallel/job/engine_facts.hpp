@@ -11,11 +11,13 @@
 
 namespace sinew::parallel {
 
-/// Where a rank is among those that share layers, sequences and a model's depth.
+/// Where a rank is among those that share layers, sequences and a model's depth, and among those that share experts.
 struct RankPlace {
-  int tp = 0;  ///< tensor-parallel index
-  int cp = 0;  ///< context-parallel index, all levels together
-  int pp = 0;  ///< pipeline index
+  int tp = 0;   ///< tensor-parallel index
+  int cp = 0;   ///< context-parallel index, all levels together
+  int pp = 0;   ///< pipeline index
+  int ep = 0;   ///< expert-parallel index
+  int etp = 0;  ///< index inside an expert
 };
 
 /// What the engine that computes says of itself, before anything is made.
@@ -31,7 +33,11 @@ struct EngineFacts {
   std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
   /// What else has to be the same on all ranks: the model's shape, the data. Compared before anything is made.
   std::string identity;
-  std::string outer_unit;  ///< DataOptions::outer_unit, of a model that no pipeline cuts
+  std::string outer_unit;     ///< DataOptions::outer_unit, of a model that no pipeline cuts
+  std::int64_t experts = 0;   ///< of a layer that has such; 0: none has
+  std::int64_t most_etp = 1;  ///< parts that each of them can be cut into
+  /// As `parameters`, of experts: what ep spreads, etp cuts, and edp has copies of. The other ones are dense.
+  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> expert_parameters;
 };
 
 }  // namespace sinew::parallel

@@ -91,6 +91,36 @@ int least_heads(const JobRequest& asked) {
   return std::max(asked.engine->most_tp / std::max(asked.config.layout.tp, 1), 1);
 }
 
+Finding judge_experts(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const LayoutSizes& l = asked.config.layout;
+  const EngineFacts& engine = *asked.engine;
+  if (engine.experts == 0) return "";
+  if (l.ep > engine.experts) return fmt::format("ep {}, and a layer has {} experts", l.ep, engine.experts);
+  if (l.etp > engine.most_etp) return fmt::format("etp {}, and an expert has {} parts", l.etp, engine.most_etp);
+  if (l.tp > 1 && !asked.config.sequence_parallel)
+    return fmt::format("tp {} without sequence parallelism: its ranks would route the same tokens", l.tp);
+  const std::int64_t shared = std::int64_t{l.ep} * l.etp * l.pp,
+                     copies = asked.ranks / std::max<std::int64_t>(shared, 1);
+  if (asked.config.zero == 3 && asked.config.replicas > 1 && copies % asked.config.replicas != 0)
+    return fmt::format("{} replicas of what {} ranks with copies of an expert shard", asked.config.replicas, copies);
+  return "";
+}
+
+AllChanges experts_changes(const JobRequest& asked) {
+  JobChanges ep;
+  for (const std::int64_t of : divisors_of(std::max(asked.ranks, 1))) {
+    JobChange change{fmt::format("ep {}", of), asked};
+    change.to.config.layout.ep = static_cast<int>(of);
+    ep.push_back(std::move(change));
+  }
+  std::ranges::reverse(ep);
+  JobChange whole{"etp 1", asked};
+  whole.to.config.layout.etp = 1;
+  return {JobChanges{changed(asked, &JobConfig::sequence_parallel, true, "sequence-parallel")}, std::move(ep),
+          JobChanges{std::move(whole)}, JobChanges{changed(asked, &JobConfig::replicas, 1, "replicas 1")}};
+}
+
 Finding judge_context_levels(const JobRequest& asked) {
   const std::vector<int>& levels = asked.config.layout.cp_levels;
   if (levels.size() > 2)
@@ -169,8 +199,8 @@ Finding judge_decomposed(const JobRequest& asked) {
 }  // namespace
 
 bool fits_engine(const JobRequest& asked) {
-  for (const auto& judge : {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_context_levels,
-                            judge_pipeline, judge_schedule}) {
+  for (const auto& judge : {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_experts,
+                            judge_context_levels, judge_pipeline, judge_schedule}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -184,6 +214,7 @@ std::vector<JobRule> engine_rules() {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
       {"engine_context", judge_engine_context, any_of(context_changes)},
+      {"experts", judge_experts, experts_changes},
       {"context_levels", judge_context_levels, any_of(context_levels_changes)},
       {"pipeline", judge_pipeline, pipeline_changes},
       {"schedule", judge_schedule, schedule_changes},

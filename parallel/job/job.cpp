@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,7 +27,8 @@ std::string schedule_text(const JobConfig& config) {
 
 }  // namespace
 
-Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial)
+Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
+         const InitialValues& of_experts)
     : config_(config), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
   require_equal_on_all(world.communicator(), "configuration of the job", to_string(config), {});
   require_equal_on_all(world.communicator(), "engine of the job", engine.identity, {});
@@ -39,9 +41,26 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   head_sharers_ = strategy.head_sharers;
   ring_ = strategy.ring;
   mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
-  data_ = std::make_unique<DataParallel>(
-      *mesh_, engine.parameters(config, place()), initial, strategy.row,
-      [&world](std::size_t bytes) { return world.allocate(bytes); }, strategy.options);
+  const bool has_experts = engine.experts > 0;
+  std::optional<DataStrategy> of_them;
+  if (has_experts) {
+    of_them.emplace(expert_strategy(world.size(), config));
+    expert_mesh_ = std::make_unique<Mesh>(world.communicator(), of_them->shape, of_them->groups);
+  }
+  const auto allocate = [&world](std::size_t bytes) { return world.allocate(bytes); };
+  data_ = std::make_unique<DataParallel>(*mesh_, engine.parameters(config, place()), initial, strategy.row, allocate,
+                                         strategy.options);
+  if (!has_experts) return;
+  experts_ = std::make_unique<DataParallel>(*expert_mesh_, engine.expert_parameters(config, place()), of_experts,
+                                            of_them->row, allocate, of_them->options);
+  const std::vector<int> ep = of_them->shape.group_of(world.rank(), "ep");
+  for (const int rank : ep) expert_hosts_.push_back(world.cluster().ranks[static_cast<std::size_t>(rank)].host);
+}
+
+RankPlace Job::place() const {
+  RankPlace place{mesh_->index("tp"), mesh_->index(context_axes_), mesh_->index("pp")};
+  if (expert_mesh_) place.ep = expert_mesh_->index("ep"), place.etp = expert_mesh_->index("etp");
+  return place;
 }
 
 Communicator& Job::summing() { return mesh_->along(sum_axes_); }

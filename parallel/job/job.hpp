@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/export.hpp>
@@ -17,7 +18,7 @@ namespace sinew::parallel {
 ///   1. agreement   all ranks have the same configuration
 ///   2. rules       those of job_rules.hpp, before anything is made
 ///   3. mesh        the communicators of the layout
-///   4. strategy    data parallelism: its step graph and memory, and
+///   4. strategy    data parallelism, of dense parameters and of experts: step graph and memory, and
 ///   5. values      parameters, of which each rank asks for what it holds
 /// Random numbers are for the engine to key by names and element numbers (random/keyed.hpp), not by ranks: then initial
 /// values do not depend on the layout.
@@ -27,7 +28,9 @@ namespace sinew::parallel {
 ///           broken, with their nearest fixes. As the parts.
 class SINEW_API Job {
  public:
-  Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial);
+  /// of_experts: initial values of EngineFacts::expert_parameters, where there are experts.
+  Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
+      const InitialValues& of_experts = {});
 
   const JobConfig& config() const noexcept { return config_; }
   Mesh& mesh() noexcept { return *mesh_; }
@@ -43,8 +46,21 @@ class SINEW_API Job {
   Communicator& context() { return mesh_->along(context_axes_); }
   /// The stages of this rank's pipeline; empty where there is one.
   Communicator& pipeline() { return config_.layout.pp > 1 ? mesh_->along("pp") : alone_; }
-  /// This rank's place among those that share layers, samples and depth.
-  RankPlace place() const { return {mesh_->index("tp"), mesh_->index(context_axes_), mesh_->index("pp")}; }
+  /// This rank's place among those that share layers, samples and depth, and experts.
+  RankPlace place() const;
+  /// Whether the engine has experts; what follows is there only then.
+  bool has_experts() const noexcept { return experts_ != nullptr; }
+  /// Data parallelism of experts: a step of its own, beside that of data().
+  DataParallel& experts() { return *experts_; }
+  /// The same ranks arranged for experts: etp, ep, edp, pp.
+  Mesh& expert_mesh() { return *expert_mesh_; }
+  /// The ranks that experts are spread over, and those that share each of them.
+  Communicator& expert_ranks() { return expert_mesh_->along("ep"); }
+  Communicator& expert_tensor() { return expert_mesh_->along("etp"); }
+  /// The hosts of expert_ranks(), by rank there.
+  const std::vector<int>& expert_hosts() const noexcept { return expert_hosts_; }
+  /// The ranks that have tokens of the same sequences, no two of them the same token.
+  Communicator& sequence_ranks() { return config_.layout.tp > 1 ? mesh_->along("tp-" + context_axes_) : context(); }
   /// This rank's place among those that see different samples, and their number.
   int sample_index() const { return mesh_->index(sample_axes_); }
   int sample_ranks() const { return mesh_->size(sample_axes_); }
@@ -55,6 +71,9 @@ class SINEW_API Job {
   JobConfig config_;
   std::unique_ptr<Mesh> mesh_;  // data_ keeps its address
   std::unique_ptr<DataParallel> data_;
+  std::unique_ptr<Mesh> expert_mesh_;
+  std::unique_ptr<DataParallel> experts_;
+  std::vector<int> expert_hosts_;
   Communicator alone_;
   std::string sum_axes_, sample_axes_, context_axes_, head_sharers_, ring_;
   std::int64_t samples_of_pass_ = 0;

@@ -18,8 +18,15 @@ std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& e
 
 PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
   const DataStrategy strategy = data_strategy(ranks, config, engine);
-  return {plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, use_of(config)),
-          activations(ranks, config, engine, place)};
+  PredictedMemory all{
+      plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, use_of(config)),
+      activations(ranks, config, engine, place)};
+  if (engine.experts == 0) return all;
+  const DataStrategy of_experts = expert_strategy(ranks, config);
+  const MemoryPlan experts = plan_memory(engine.expert_parameters(config, place), of_experts.row, of_experts.options,
+                                         of_experts.shape, use_of(config));
+  for (std::size_t p = 0; p < all.held.bytes.size(); ++p) all.held.bytes[p] += experts.bytes[p];
+  return all;
 }
 
 }  // namespace

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <sinew/parallel/expert/all_gather_dispatcher.hpp>
+#include <sinew/parallel/expert/announce.hpp>
+#include <sinew/parallel/expert/routed_tokens.hpp>
+#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/tensor/matrix.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+template <class T>
+class AllGatherDispatcher<T>::Handle final : public Dispatch<T> {
+ public:
+  Handle(AllGatherDispatcher& of, const Routing<T>& routing);
+
+  void start(const T* x) override;
+  void receive(std::size_t chunk, T* rows) override;
+  void give_back(std::size_t chunk, const T* rows) override;
+  void collect(T* out) override;
+  void return_gates(const T* of_rows, T* to) override;
+
+ private:
+  std::size_t ranks() const noexcept { return tokens_.size(); }
+  std::size_t me() const noexcept { return at(GroupPlace(*of_.group_).rank); }
+  std::vector<std::uint64_t> elements(std::int64_t of_token) const;
+  /// What all ranks have, of so many elements a token; own: this rank's.
+  template <class E>
+  std::vector<E> gather(const E* own, std::int64_t of_token) const;
+  void sum(const T* all, std::int64_t of_token, T* own);
+
+  AllGatherDispatcher& of_;
+  std::int64_t top_k_;
+  std::vector<std::int64_t> tokens_;        // by rank
+  std::vector<std::int64_t> place_of_row_;  // in [tokens of all ranks, top_k]
+};
+
+template <class T>
+AllGatherDispatcher<T>::AllGatherDispatcher(Communicator& group, Rows experts, std::vector<int> hosts,
+                                            DispatchShape shape)
+    : group_(&group), experts_(experts), hosts_(std::move(hosts)), shape_(std::move(shape)) {}
+
+template <class T>
+std::unique_ptr<Dispatch<T>> AllGatherDispatcher<T>::plan(const Routing<T>& routing) {
+  require_routing(routing, shape_.name, shape_.experts, shape_.top_k);
+  return std::make_unique<Handle>(*this, routing);
+}
+
+template <class T>
+AllGatherDispatcher<T>::Handle::Handle(AllGatherDispatcher& of, const Routing<T>& routing)
+    : of_(of), top_k_(routing.top_k) {
+  const auto all = static_cast<std::size_t>(GroupPlace(*of_.group_).ranks);
+  const std::vector<std::size_t> one(all, 1);
+  for (const auto& tokens : announce(*of_.group_, of_.shape_.name, {all, {routing.tokens}}, one, routing.fault))
+    tokens_.push_back(tokens[0]);
+  const std::vector<std::int32_t> experts = gather(routing.experts.data(), top_k_);
+  const std::vector<T> gates = gather(routing.gates.data(), top_k_);
+  for (std::int64_t e = of_.experts_.first; e < of_.experts_.last; ++e) {
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+      if (experts[i] != e) continue;
+      place_of_row_.push_back(static_cast<std::int64_t>(i));
+      this->gates_.push_back(gates[i]);
+    }
+    this->offsets_.push_back(static_cast<std::int64_t>(place_of_row_.size()));
+  }
+  this->chunks_.push_back({0, of_.experts_.count()});
+}
+
+template <class T>
+std::vector<std::uint64_t> AllGatherDispatcher<T>::Handle::elements(std::int64_t of_token) const {
+  std::vector<std::uint64_t> counts;
+  for (const std::int64_t tokens : tokens_) counts.push_back(static_cast<std::uint64_t>(tokens * of_token));
+  return counts;
+}
+
+template <class T>
+template <class E>
+std::vector<E> AllGatherDispatcher<T>::Handle::gather(const E* own, std::int64_t of_token) const {
+  const std::vector<std::uint64_t> counts = elements(of_token);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : counts) sum += count;
+  std::vector<E> all(sum);
+  if (ranks() > 1) {
+    of_.group_->all_gather_v(std::span<const E>(own, counts[me()]), all, {counts}).get();
+  } else {
+    std::copy_n(own, sum, all.begin());
+  }
+  return all;
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::sum(const T* all, std::int64_t of_token, T* own) {
+  const std::vector<std::uint64_t> counts = elements(of_token);
+  if (ranks() == 1) {
+    std::copy_n(all, counts[0], own);
+    return;
+  }
+  std::int64_t sum = 0;
+  for (const std::uint64_t count : counts) sum += static_cast<std::int64_t>(count);
+  const CallOptions options{.determinism = of_.shape_.determinism};
+  of_.group_
+      ->reduce_scatter_v(elements_of(all, sum), elements_of(own, static_cast<std::int64_t>(counts[me()])),
+                         dtype_of_layer<T>(), {counts}, ReduceOp::Sum, options)
+      .get();
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::start(const T* x) {
+  of_.tokens_ = gather(x, of_.shape_.width);
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    const std::size_t to = at(tokens_[me()] * of_.shape_.width) * sizeof(T);  // to each, and sums of it back
+    if (r != me()) of_.sent_ += to;
+    if (!of_.hosts_.empty() && of_.hosts_[r] != of_.hosts_[me()]) of_.sent_between_hosts_ += to;
+  }
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::receive(std::size_t, T* rows) {
+  const std::int64_t width = of_.shape_.width;
+  for (const std::int64_t place : place_of_row_)
+    rows = std::copy_n(of_.tokens_.data() + place / top_k_ * width, width, rows);
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::give_back(std::size_t, const T* rows) {
+  const std::int64_t width = of_.shape_.width;
+  std::int64_t all = 0;
+  for (const std::int64_t tokens : tokens_) all += tokens;
+  of_.tokens_.assign(at(all * width), T{0});
+  for (const std::int64_t place : place_of_row_) {
+    T* to = of_.tokens_.data() + place / top_k_ * width;
+    for (std::int64_t c = 0; c < width; ++c) to[c] += *rows++;
+  }
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::collect(T* out) {
+  sum(of_.tokens_.data(), of_.shape_.width, out);
+  for (std::size_t r = 0; r < ranks(); ++r) {
+    const std::size_t to = at(tokens_[r] * of_.shape_.width) * sizeof(T);
+    if (r != me()) of_.sent_ += to;
+    if (!of_.hosts_.empty() && of_.hosts_[r] != of_.hosts_[me()]) of_.sent_between_hosts_ += to;
+  }
+}
+
+template <class T>
+void AllGatherDispatcher<T>::Handle::return_gates(const T* of_rows, T* to) {
+  std::int64_t all = 0;
+  for (const std::int64_t tokens : tokens_) all += tokens;
+  std::vector<T> by_place(at(all * top_k_));
+  for (const std::int64_t place : place_of_row_) by_place[at(place)] = *of_rows++;
+  sum(by_place.data(), top_k_, to);
+}
+
+template class AllGatherDispatcher<float>;
+template class AllGatherDispatcher<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,47 @@
+#include <cmath>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/expert/balance_loss.hpp>
+
+namespace sinew::parallel {
+
+template <class T>
+BalanceLoss<T>::BalanceLoss(Communicator& group, const RouterShape& shape, double coefficient)
+    : group_(&group), experts_(shape.experts), top_k_(shape.top_k), coefficient_(coefficient) {
+  if (!(coefficient >= 0) || !std::isfinite(coefficient))
+    throw Error(Code::InvalidArgument,
+                fmt::format("balance loss of '{}': coefficient {}, expected 0 or more", shape.name, coefficient));
+}
+
+template <class T>
+typename BalanceLoss<T>::Result BalanceLoss<T>::of(const Routed<T>& routed, const TokenPositions& where) {
+  const auto experts = static_cast<std::size_t>(experts_), k = static_cast<std::size_t>(top_k_);
+  const std::size_t all = static_cast<std::size_t>(where.sequences) * experts;
+  std::vector<double> sums(2 * all);  // assignments, then probabilities
+  for (std::size_t t = 0; t < static_cast<std::size_t>(routed.routing.tokens) && !routed.routing.fault; ++t) {
+    const std::size_t row = static_cast<std::size_t>(where.sequence[t]) * experts;
+    const T* scores = routed.scores.data() + t * experts;
+    double total = 0;
+    for (std::size_t e = 0; e < experts; ++e) total += static_cast<double>(scores[e]);
+    for (std::size_t e = 0; e < experts; ++e) sums[all + row + e] += static_cast<double>(scores[e]) / total;
+    for (std::size_t i = 0; i < k; ++i) sums[row + static_cast<std::size_t>(routed.chosen[t * k + i])] += 1;
+  }
+  if (group_->size() > 1) group_->all_reduce(sums).get();
+  Result result;
+  result.pull.resize(all);
+  const double factor =
+      coefficient_ * static_cast<double>(experts_) / static_cast<double>(top_k_) / static_cast<double>(where.length);
+  for (std::size_t i = 0; i < all; ++i) {
+    result.pull[i] = factor * sums[i];
+    result.loss += result.pull[i] * sums[all + i];
+  }
+  return result;
+}
+
+template class BalanceLoss<float>;
+template class BalanceLoss<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/expert/router.hpp>
+#include <sinew/parallel/expert/routing.hpp>
+
+namespace sinew::parallel {
+
+/// The auxiliary loss that keeps experts equally loaded, of each sequence for itself: with T tokens, E experts, c_e
+/// assignments to expert e and p_te the probability of token t (its scores, made to add up to 1)
+///
+///     coefficient * T * E / (top_k T^2) * sum_e c_e sum_t p_te
+///
+/// which is the coefficient for each token where all experts are equally loaded. It is that of whole sequences, so it
+/// is the same however these are cut over ranks, and over passes. Assignments count before any is dropped.
+/// Thread: the World's. Lifetime: ends before the communicator.
+/// Cost:   an all_reduce of 2 * experts f64 for each sequence over the ranks that share sequences; nothing backward.
+/// Source: Fedus et al., Switch Transformers, arXiv 2101.03961; by sequence: DeepSeek-V3, arXiv 2412.19437.
+template <class T>
+class SINEW_API BalanceLoss {
+ public:
+  /// group: the ranks that share sequences; empty: this one alone.
+  /// Errors: InvalidArgument for a coefficient below 0.
+  BalanceLoss(Communicator& group, const RouterShape& shape, double coefficient);
+
+  struct Result {
+    double loss = 0;           ///< of all sequences, the same on all ranks of the group
+    std::vector<double> pull;  ///< [sequences, experts]: its gradient with regard to each token's probabilities
+  };
+  Result of(const Routed<T>& routed, const TokenPositions& where);
+
+ private:
+  Communicator* group_;
+  std::int64_t experts_, top_k_;
+  double coefficient_;
+};
+
+extern template class BalanceLoss<float>;
+extern template class BalanceLoss<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/expert/router.hpp>
+#include <sinew/parallel/expert/routing.hpp>
+
+namespace sinew::parallel {
+
+/// Which assignments an expert keeps that gets more than it takes.
+enum class DropPolicy : std::uint8_t {
+  Position,     ///< those of the first positions
+  Probability,  ///< those with the largest gates; of equals the first positions
+};
+
+struct CapacityShape {
+  double factor = 0;  ///< an expert takes ceil(tokens of a sequence * top_k / experts * factor); 0: all there are
+  DropPolicy policy = DropPolicy::Probability;
+};
+
+/// Drops what is more than experts take of a sequence. Counted over all ranks that share it: which tokens are dropped
+/// does not depend on how sequences are cut, nor on how they are spread over ranks and passes.
+/// Thread: the World's. Lifetime: ends before the communicator.
+/// Cost:   an all_gather of 1 + top_k (with Probability 1 + 2 top_k) f64 for each token over the ranks that share
+///         sequences, and a sort of them.
+/// Source: capacity: Lepikhin et al., GShard, arXiv 2006.16668, whose groups are sequences here.
+template <class T>
+class SINEW_API CapacityLimit {
+ public:
+  /// group: the ranks that share sequences; tokens: of this rank, in each call.
+  /// Errors: InvalidArgument for a factor below 0. Collective over the group.
+  CapacityLimit(Communicator& group, const RouterShape& router, const CapacityShape& shape, std::int64_t tokens);
+
+  /// Of a sequence of so many tokens.
+  std::int64_t capacity(std::int64_t length) const noexcept;
+  /// Dropped ones become kNoExpert. Returns how many of this rank's were.
+  std::int64_t apply(Routing<T>& routing, const TokenPositions& where);
+
+ private:
+  std::size_t record() const noexcept;
+
+  Communicator* group_;
+  std::int64_t experts_, top_k_;
+  CapacityShape shape_;
+  std::vector<std::uint64_t> counts_;  // elements of each rank
+  std::size_t mine_ = 0;               // the first of this rank's
+};
+
+extern template class CapacityLimit<float>;
+extern template class CapacityLimit<double>;
+
+}  // namespace sinew::parallel

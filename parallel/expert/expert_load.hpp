@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/expert/router.hpp>
+
+namespace sinew::parallel {
+
+/// How many assignments each expert of one layer had, before any was dropped: added up over passes, summed over ranks
+/// once in a step, as integers in f64, so the same under any layout.
+class SINEW_API ExpertLoad {
+ public:
+  explicit ExpertLoad(std::int64_t experts) : counts_(static_cast<std::size_t>(experts)) {}
+
+  template <class T>
+  void add(const Routed<T>& routed) {
+    for (const std::int32_t e : routed.chosen) {
+      if (e != kNoExpert) counts_[static_cast<std::size_t>(e)] += 1;
+    }
+  }
+  void clear() { counts_.assign(counts_.size(), 0); }
+
+  std::span<double> counts() noexcept { return counts_; }
+  std::span<const double> counts() const noexcept { return counts_; }
+  /// The most loaded expert's by the mean; 0 where there is none.
+  double imbalance() const noexcept;
+  /// The most loaded one; of equals the first.
+  std::int64_t busiest() const noexcept;
+
+ private:
+  std::vector<double> counts_;
+};
+
+/// Adds to each expert's bias `rate` where it had less than the mean, and takes as much where it had more.
+/// Errors: InvalidArgument where there is not one bias for each expert.
+/// Source: auxiliary-loss-free balancing, Wang et al., arXiv 2408.15664; DeepSeek-V3.
+SINEW_API void balance_by_bias(const ExpertLoad& load, double rate, std::span<double> bias);
+
+}  // namespace sinew::parallel

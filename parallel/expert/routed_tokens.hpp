@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/expert/routing.hpp>
+
+namespace sinew::parallel {
+
+/// Errors: InvalidArgument where a routing is not of so many experts of so many.
+template <class T>
+void require_routing(const Routing<T>& routing, const std::string& name, std::int64_t experts, std::int64_t top_k) {
+  const auto places = static_cast<std::size_t>(routing.tokens * top_k);
+  if (routing.tokens < 0 || routing.top_k != top_k || routing.experts.size() != places ||
+      routing.gates.size() != places)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': a routing of {} tokens to {} experts each with {} places and {} gates, expected {} "
+                            "experts each",
+                            name, routing.tokens, routing.top_k, routing.experts.size(), routing.gates.size(), top_k));
+  for (std::size_t i = 0; i < places; ++i) {
+    const std::int32_t expert = routing.experts[i];
+    if (expert != kNoExpert && (expert < 0 || expert >= experts))
+      throw Error(Code::InvalidArgument, fmt::format("'{}': token {} goes to expert {}, expected 0 to {}", name,
+                                                     static_cast<std::int64_t>(i) / top_k, expert, experts - 1));
+  }
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sinew/core/export.hpp>
+#include <sinew/parallel/expert/routing.hpp>
+
+namespace sinew::parallel {
+
+/// What makes a probability of a logit.
+enum class RouterScore : std::uint8_t { Softmax, Sigmoid };
+
+/// "softmax", "sigmoid".
+SINEW_API std::string_view name_of(RouterScore score) noexcept;
+
+struct RouterShape {
+  std::string name;  ///< as errors show it: "blocks.3.router"
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;
+  RouterScore score = RouterScore::Softmax;
+  bool normalised = true;          ///< the gates of a token add up to `scale`
+  double scale = 1;                ///< of all gates
+  std::int64_t groups = 1;         ///< into which experts are divided, evenly; a token goes to some of these only
+  std::int64_t chosen_groups = 1;  ///< how many: those whose top_k / chosen_groups best experts have the largest sum
+  double z = 0;                    ///< of log(sum(exp(logits)))^2, that is added to the loss of each token
+
+  /// Errors: InvalidArgument naming all that does not fit.
+  SINEW_API void require() const;
+};
+
+/// What a router keeps of its forward pass.
+template <class T>
+struct Routed {
+  Routing<T> routing;
+  std::vector<std::int32_t> chosen;  ///< [tokens, top_k], before any is dropped
+  std::vector<T> logits, scores;     ///< [tokens, experts]
+  double z_loss = 0;                 ///< of all tokens, with its coefficient
+};
+
+/// Chooses the top_k experts of each token by its scores, of equals the one with the lower number. A bias may be added
+/// for the choice; the gates are those of the scores alone.
+/// Shape:  logits [tokens, experts]; bias [experts], or empty: none.
+/// Thread: any. Nothing is communicated: a token's choice depends on its own logits only.
+/// Errors: none are thrown for logits that are no numbers: Routing::fault says which, and a dispatcher tells everybody.
+/// Source: Shazeer et al., arXiv 1701.06538; groups and bias: DeepSeek-V3, arXiv 2412.19437; z: Zoph et al., ST-MoE,
+///         arXiv 2202.08906.
+template <class T>
+class SINEW_API Router {
+ public:
+  explicit Router(RouterShape shape);
+
+  const RouterShape& shape() const noexcept { return shape_; }
+
+  Routed<T> route(std::span<const T> logits, std::int64_t tokens, std::span<const double> bias = {}) const;
+
+  /// dlogits [tokens, experts] is written: scale times the gradient of the z loss, with dgates [tokens, top_k] what
+  /// comes from the gates. pull [sequences, experts], or empty: the gradient of a balance loss with regard to the
+  /// probabilities of each token of a sequence (BalanceLoss); sequence: of each token.
+  void backward(const Routed<T>& routed, std::span<const T> dgates, double scale, std::span<const double> pull,
+                std::span<const std::int32_t> sequence, std::span<T> dlogits) const;
+
+ private:
+  struct Choice;
+  void choose(std::span<const double> scores, std::span<const double> bias, Choice& room, std::int32_t* to) const;
+
+  RouterShape shape_;
+};
+
+extern template class Router<float>;
+extern template class Router<double>;
+
+}  // namespace sinew::parallel
