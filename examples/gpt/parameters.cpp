@@ -60,6 +60,13 @@ bool ParameterInfo::is_cut() const noexcept {
   return false;
 }
 
+bool ParameterInfo::is_cut_in_experts() const noexcept {
+  for (std::size_t d = 1; d < shape.size(); ++d) {
+    if (box.extent(d) != shape[d]) return true;
+  }
+  return false;
+}
+
 namespace {
 
 std::int32_t mixer_parameters(const Shape& shape, int block) noexcept {
@@ -73,7 +80,8 @@ BlockParameters block_parameters(const Shape& shape, int block) noexcept {
   std::int32_t at = kRootParameters;
   for (int i = 0;; ++i) {
     const std::int32_t mixer = at + 2, norm2 = mixer + mixer_parameters(shape, i);
-    const BlockParameters here{at, mixer, norm2, norm2 + 2, norm2 + 4, norm2 + 6};
+    const std::int32_t end = norm2 + (shape.has_experts(i) ? 2 + kExpertParameters : 6);
+    const BlockParameters here{at, mixer, norm2, norm2 + 2, norm2 + 4, end};
     if (i == block) return here;
     at = here.end;
   }
@@ -109,6 +117,10 @@ class Listing {
         attention(in + "attention.");
       }
       norm(in + "mlp_norm");
+      if (shape_.has_experts(i)) {
+        experts(in);
+        continue;
+      }
       add(in + "mlp.up.weight", {4 * w, w}, {0, bent}, Start::Normal, kDeviation);
       add(in + "mlp.up.bias", {4 * w}, {0, bent});
       add(in + "mlp.down.weight", {w, 4 * w}, {1, bent}, Start::Normal, narrow());
@@ -150,6 +162,26 @@ class Listing {
     add(in + "out.weight", {w, w}, {1, mixed}, Start::Normal, narrow());
     add(in + "out.bias", {w});
     if (shape_.sinks) add(in + "sinks", {shape_.heads}, {0, heads.queries});
+  }
+
+  /// `cut`: beside experts, the first dimension, themselves.
+  void add_of_experts(const std::string& name, std::vector<std::int64_t> of, const Cut& cut, Start start = Start::Zeros,
+                      double deviation = 0) {
+    const Rows mine = part_.experts(shape_);
+    add(name, std::move(of), cut, start, deviation);
+    all_.back().box.first[0] = mine.first;
+    all_.back().box.last[0] = mine.last;
+    all_.back().of_experts = true;
+  }
+
+  void experts(const std::string& in) {
+    const std::int64_t w = shape_.width, all = shape_.experts.count, inner = shape_.inner();
+    const Rows mine = part_.of_expert(shape_);
+    add(in + "router.weight", {all, w}, {}, Start::Normal, kDeviation);
+    add_of_experts(in + "experts.up.weight", {all, inner, w}, {1, mine}, Start::Normal, kDeviation);
+    add_of_experts(in + "experts.up.bias", {all, inner}, {1, mine});
+    add_of_experts(in + "experts.down.weight", {all, w, inner}, {2, mine}, Start::Normal, narrow());
+    add_of_experts(in + "experts.down.bias", {all, w}, {});
   }
 
   void scan(const std::string& in) {

@@ -29,11 +29,14 @@ struct ParameterInfo {
   std::string unit;                 ///< "root": what the first and the last layer share; "blocks.3"
   std::int32_t uses = 1;            ///< how often a backward pass reports its gradient
   Start start = Start::Zeros;
-  double deviation = 0;  ///< of Start::Normal
+  double deviation = 0;     ///< of Start::Normal
+  bool of_experts = false;  ///< ep spreads it, etp may cut it; the others are dense
 
   /// Of this rank.
   std::int64_t elements() const noexcept { return box.elements(); }
   bool is_cut() const noexcept;
+  /// Has part of what it has of each expert.
+  bool is_cut_in_experts() const noexcept;
   /// The number in the whole of element k of what this rank has.
   std::int64_t whole_number(std::int64_t k) const noexcept;
 };
@@ -64,7 +67,16 @@ enum ScanParameter : std::int32_t {
   kScanOutWeight,
   kScanParameters
 };
-/// Of a block: of pairs the first, which is the weight; the bias follows.
+/// Of experts, in an MLP's place; those of all experts are one parameter, experts its first dimension.
+enum ExpertParameter : std::int32_t {
+  kRouterWeight,  ///< dense
+  kExpertUpWeight,
+  kExpertUpBias,
+  kExpertDownWeight,
+  kExpertDownBias,
+  kExpertParameters
+};
+/// Of a block: of pairs the first, which is the weight; the bias follows. With experts `up` is the first of theirs.
 struct BlockParameters {
   std::int32_t norm1, mixer, norm2, up, down, end;
 };

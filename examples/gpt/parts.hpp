@@ -15,7 +15,9 @@ struct Part {
   bool sequence_parallel = false;  ///< between layers it has a part of the rows, too
   bool decomposed = false;         ///< sinew::parallel::LinearShape::decomposed
   int context_rank = 0, context_ranks = 1;
-  int head_sharers = 1;  ///< of the latter
+  int head_sharers = 1;                                 ///< of the latter
+  int expert_rank = 0, expert_ranks = 1;                ///< of those that experts are spread over
+  int expert_tensor_rank = 0, expert_tensor_ranks = 1;  ///< of those that share each of them
 
   sinew::parallel::Rows of(std::int64_t extent) const noexcept {
     return sinew::parallel::rows_of({}, rank, ranks, extent);
@@ -29,6 +31,13 @@ struct Part {
     return {heads.first * shape.head_width(), heads.last * shape.head_width()};
   }
   sinew::parallel::Rows bent(const Shape& shape) const noexcept { return of(4 * std::int64_t{shape.width}); }
+  sinew::parallel::Rows experts(const Shape& shape) const noexcept {
+    return sinew::parallel::rows_of({}, expert_rank, expert_ranks, shape.experts.count);
+  }
+  /// Of an expert's inner elements.
+  sinew::parallel::Rows of_expert(const Shape& shape) const noexcept {
+    return sinew::parallel::rows_of({}, expert_tensor_rank, expert_tensor_ranks, shape.inner());
+  }
   sinew::parallel::Rows channels(const Shape& shape) const noexcept { return of(shape.channels()); }
   sinew::parallel::Rows vocabulary() const noexcept { return of(kVocabulary); }
   /// Rows that it has between layers, of so many.

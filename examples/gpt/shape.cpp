@@ -1,7 +1,9 @@
 #include "shape.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,13 +24,42 @@ int nearest_divisor(int of, int to) {
   return best;
 }
 
+std::string to_string(const ExpertsShape& e) {
+  if (e.count == 0) return "";
+  return fmt::format(
+      ", experts {} in every {} block(s), top {}, {}, groups {} of {}, capacity {}{}, balance {}, z {}, bias {}",
+      e.count, e.every, e.top_k, e.sigmoid ? "sigmoid" : "softmax", e.chosen, e.groups, e.capacity,
+      e.drop_by_position ? " by position" : "", e.auxiliary, e.z, e.bias_rate);
+}
+
+/// What is wrong with them.
+void judge(const ExpertsShape& e, std::vector<std::string>& wrong) {
+  const auto whole = [&](const char* name, int value, int most) {
+    if (value < 1 || value > most) wrong.push_back(fmt::format("{} {}, expected 1 to {}", name, value, most));
+  };
+  whole("experts of a block", e.count, kMost);
+  whole("experts in every so many blocks", e.every, kMostLayers);
+  whole("groups of experts", e.groups, e.count);
+  whole("groups chosen", e.chosen, e.groups);
+  if (e.groups > 0 && e.count % e.groups != 0)
+    wrong.push_back(fmt::format("groups {} do not divide experts {}, expected {}", e.groups, e.count,
+                                nearest_divisor(e.count, e.groups)));
+  if (e.groups > 0) whole("experts for each token", e.top_k, e.count / e.groups * e.chosen);
+  for (const auto& [name, value] :
+       {std::pair("capacity", e.capacity), {"balance", e.auxiliary}, {"z", e.z}, {"bias rate", e.bias_rate}}) {
+    if (!(value >= 0) || !std::isfinite(value)) wrong.push_back(fmt::format("{} {}, expected 0 or more", name, value));
+  }
+}
+
 }  // namespace
 
 std::string to_string(const Shape& shape) {
   return fmt::format(
-      "layers {}, heads {}, width {}, context {}, key-value heads {}, mamba {}, sinks {}, dropout {}, document end {}",
-      shape.layers, shape.heads, shape.width, shape.context, shape.shared_heads(), shape.mamba_every, shape.sinks,
-      shape.dropout, shape.document_end);
+             "layers {}, heads {}, width {}, context {}, key-value heads {}, mamba {}, sinks {}, dropout {}, document "
+             "end {}",
+             shape.layers, shape.heads, shape.width, shape.context, shape.shared_heads(), shape.mamba_every,
+             shape.sinks, shape.dropout, shape.document_end) +
+         to_string(shape.experts);
 }
 
 void require_shape(const Shape& shape) {
@@ -56,6 +87,8 @@ void require_shape(const Shape& shape) {
         fmt::format("document end {}, expected a byte, 0 to {}, or -1: none", shape.document_end, kVocabulary - 1));
   if (shape.document_end >= 0 && shape.mamba_every > 0)
     wrong.push_back("documents that end, and blocks whose scan goes on over their ends: expected one of them");
+  if (shape.experts.count < 0) wrong.push_back(fmt::format("experts {}, expected 0 or more", shape.experts.count));
+  if (shape.experts.count > 0) judge(shape.experts, wrong);
   if (!wrong.empty())
     throw sinew::Error(sinew::Code::InvalidArgument, fmt::format("model: {}", fmt::join(wrong, "; ")));
 }

@@ -5,6 +5,20 @@
 
 namespace gpt {
 
+/// Experts in the place of a block's MLP. What it says changes what is computed, by no layout.
+struct ExpertsShape {
+  int count = 0;                  ///< of a block; 0: no block has experts
+  int every = 1;                  ///< 2: every second block has them, 1: all
+  int top_k = 2;                  ///< of them for each token
+  bool sigmoid = false;           ///< scores; else softmax
+  int groups = 1, chosen = 1;     ///< sinew::parallel::RouterShape
+  double capacity = 0;            ///< sinew::parallel::CapacityShape::factor; 0: nothing is dropped
+  bool drop_by_position = false;  ///< the last ones, else those with the smallest gates
+  double auxiliary = 0;           ///< coefficient of the balance loss of each sequence
+  double z = 0;                   ///< of the z loss
+  double bias_rate = 0;           ///< by which biases follow the load in each step; 0: there are none
+};
+
 /// What a model is: a GPT-2 over bytes, whose tokens are the 256 values of a byte; some of its blocks may have a
 /// selective scan (Mamba) in the place of attention.
 struct Shape {
@@ -19,6 +33,7 @@ struct Shape {
   /// A byte that ends a document: attention does not look across it, and what follows it is not predicted. -1: a
   /// sequence is one document.
   int document_end = -1;
+  ExpertsShape experts{};
 
   int head_width() const noexcept { return width / heads; }
   int shared_heads() const noexcept { return key_value_heads > 0 ? key_value_heads : heads; }
@@ -27,6 +42,12 @@ struct Shape {
   std::int64_t step_rank() const noexcept { return (width + 15) / 16; }
   bool has_scan(int block) const noexcept { return mamba_every > 0 && block % mamba_every == mamba_every - 1; }
   bool has_scans() const noexcept { return mamba_every > 0 && mamba_every <= layers; }
+  bool has_experts(int block) const noexcept {
+    return experts.count > 0 && experts.every > 0 && block % experts.every == experts.every - 1;
+  }
+  bool has_experts() const noexcept { return experts.count > 0 && experts.every > 0 && experts.every <= layers; }
+  /// Elements inside an MLP, or an expert.
+  std::int64_t inner() const noexcept { return 4 * std::int64_t{width}; }
   bool has_attention() const noexcept { return mamba_every != 1; }
 };
 

@@ -22,6 +22,11 @@ class Activations {
     pieces_.emplace_back(new (std::align_val_t{kLine}) std::byte[bytes]());
     return {reinterpret_cast<T*>(pieces_.back().get()), count};
   }
+  /// Counts in an account what somebody else will hold.
+  template <class T>
+  void reckon(std::size_t count) {
+    if (kind_ == Kind::AccountOnly) bytes_ += count * sizeof(T);
+  }
   std::size_t bytes() const noexcept { return bytes_; }
 
  private:

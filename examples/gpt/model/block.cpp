@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "../layers/attention.hpp"
+#include "../layers/mlp.hpp"
 #include "../math/vector_math.hpp"
 #include "../parameters.hpp"
 
@@ -30,6 +31,38 @@ std::unique_ptr<Mixer<T>> mixer_of(const BlockShape& shape, int number, const Bl
   return std::make_unique<AttentionMixer<T>>(shape, number, all.group, all.blas, *all.attention, all.masks);
 }
 
+/// A block's experts, as one sees them from outside.
+template <class T>
+class ExpertsFeedforward final : public Feedforward<T> {
+ public:
+  ExpertsFeedforward(const BlockShape& shape, int number, Recompute recompute, const BlockSurroundings<T>& all)
+      : experts_(shape, number, recompute, all.blas, *all.experts, replicated<T>(shape, all.group)),
+        loss_scale_(&all.loss_scale) {}
+
+  void forward(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>&,
+               T* out) override {
+    experts_.forward(store, weights, a.normed2.data(), *a.experts, out);
+  }
+  void again(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>&) override {
+    experts_.again(store, weights, a.normed2.data(), *a.experts);
+  }
+  void backward(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch,
+                const T* d) override {
+    experts_.backward(store, weights, a.normed2.data(), *a.experts, d, *loss_scale_, scratch.rows.data());
+  }
+
+ private:
+  Experts<T> experts_;
+  const double* loss_scale_;
+};
+
+template <class T>
+std::unique_ptr<Feedforward<T>> feedforward_of(const BlockShape& shape, int number, Recompute recompute,
+                                               const BlockSurroundings<T>& all) {
+  if (shape.whole.has_experts(number)) return std::make_unique<ExpertsFeedforward<T>>(shape, number, recompute, all);
+  return std::make_unique<Mlp<T>>(shape, number, recompute, all.group, all.blas, replicated<T>(shape, all.group));
+}
+
 }  // namespace
 
 template <class T>
@@ -43,14 +76,7 @@ Block<T>::Block(const BlockShape& shape, int number, Recompute recompute, const 
       norm1_(norm_of<T>(shape, all.group, block_parameters(shape.whole, number).norm1)),
       norm2_(norm_of<T>(shape, all.group, block_parameters(shape.whole, number).norm2)),
       mixer_(mixer_of(shape, number, all)),
-      up_(all.group, all.blas,
-          shape.linear(fmt::format("blocks.{}.mlp.up", number), shape.whole.width, 4 * std::int64_t{shape.whole.width}),
-          block_parameters(shape.whole, number).up, block_parameters(shape.whole, number).up + 1),
-      down_(all.group, all.blas,
-            shape.linear(fmt::format("blocks.{}.mlp.down", number), 4 * std::int64_t{shape.whole.width},
-                         shape.whole.width),
-            block_parameters(shape.whole, number).down, block_parameters(shape.whole, number).down + 1,
-            replicated<T>(shape, all.group)) {}
+      feedforward_(feedforward_of(shape, number, recompute, all)) {}
 
 template <class T>
 std::size_t Block<T>::mixer_elements(const BlockShape& shape, int number) {
@@ -59,26 +85,30 @@ std::size_t Block<T>::mixer_elements(const BlockShape& shape, int number) {
 
 template <class T>
 std::int64_t Block<T>::deferred_elements(const BlockShape& shape, int number) {
-  const std::int64_t mlp = shape.rows() * (shape.part.bent(shape.whole).count() + shape.whole.width);
-  return mlp +
+  const std::int64_t row =
+      shape.whole.has_experts(number) ? 0 : shape.part.bent(shape.whole).count() + shape.whole.width;
+  return shape.rows() * row +
          (shape.whole.has_scan(number) ? ScanMixer<T>::deferred_for(shape) : AttentionMixer<T>::deferred_for(shape));
 }
 
 template <class T>
 std::int64_t Block<T>::widest_row(const BlockShape& shape) {
-  std::int64_t widest = shape.part.bent(shape.whole).count();
+  std::int64_t widest =
+      shape.whole.experts.count > 0 && shape.whole.experts.every == 1 ? 0 : shape.part.bent(shape.whole).count();
   if (shape.whole.has_attention()) widest = std::max(widest, AttentionMixer<T>::row_of(shape));
   if (shape.whole.has_scans()) widest = std::max(widest, ScanMixer<T>::row_of(shape));
   return widest;
 }
 
 template <class T>
-BlockActivations<T> Block<T>::all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements) {
+BlockActivations<T> Block<T>::all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements,
+                                  bool has_mlp, bool has_experts) {
   const auto take = [&](std::int64_t rows, std::int64_t columns) {
     return memory.take<T>(static_cast<std::size_t>(rows * columns));
   };
   const std::int64_t rows = shape.rows(), own = shape.own_rows(), width = shape.whole.width;
-  const std::int64_t bent = shape.part.bent(shape.whole).count();
+  const std::int64_t bent = has_mlp ? shape.part.bent(shape.whole).count() : 0;
+  if (has_experts) memory.reckon<T>(Experts<T>::rows_for(shape));
   return {.in = take(own, width),
           .normed1 = take(own, width),
           .mixer = memory.take<T>(mixer_elements),
@@ -89,19 +119,28 @@ BlockActivations<T> Block<T>::all(Activations& memory, const BlockShape& shape, 
           .mean1 = take(own, 1),
           .factor1 = take(own, 1),
           .mean2 = take(own, 1),
-          .factor2 = take(own, 1)};
+          .factor2 = take(own, 1),
+          .experts = has_experts ? std::make_shared<ExpertsKept<T>>() : nullptr};
 }
 
 template <class T>
 BlockActivations<T> Block<T>::kept(Activations& memory, const BlockShape& shape, int number, Recompute recompute,
                                    const BlockActivations<T>& shared) {
-  if (recompute == Recompute::None) return all(memory, shape, mixer_elements(shape, number));
+  const bool has_experts = shape.whole.has_experts(number);
+  if (recompute == Recompute::None) return all(memory, shape, mixer_elements(shape, number), !has_experts, has_experts);
   BlockActivations<T> a = shared;
+  if (has_experts) {
+    a.up = a.bent = {};
+    a.experts = std::make_shared<ExpertsKept<T>>();
+    if (recompute == Recompute::Full) a.experts->rows = shared.experts->rows;
+    if (recompute == Recompute::Selective) memory.reckon<T>(Experts<T>::rows_for(shape));
+  }
   const auto own = [&](std::span<T>& of) { of = memory.take<T>(of.size()); };
   own(a.in);
   if (recompute == Recompute::Full) return a;
   a.mixer = memory.take<T>(mixer_elements(shape, number));
-  for (std::span<T>* of : {&a.middle, &a.up, &a.mean1, &a.factor1, &a.mean2, &a.factor2}) own(*of);
+  for (std::span<T>* of : {&a.middle, &a.mean1, &a.factor1, &a.mean2, &a.factor2}) own(*of);
+  if (!has_experts) own(a.up);
   return a;
 }
 
@@ -112,15 +151,13 @@ void Block<T>::inner(Store& store, Weights<T>& weights, const BlockActivations<T
   places_->drop(drop1_, *pass_, a.middle.data());
   add(a.middle.data(), a.in.data(), a.in.size());
   norm2_.forward(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), a.normed2.data());
-  up_.forward(store, weights, a.normed2.data(), scratch.gathered.data(), a.up.data());
-  gelu(a.up.data(), a.bent.data(), a.up.size());
 }
 
 template <class T>
 void Block<T>::forward(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch,
                        T* out) {
   inner(store, weights, a, scratch);
-  down_.forward(store, weights, a.bent.data(), scratch.other.data(), out);
+  feedforward_->forward(store, weights, a, scratch, out);
   places_->drop(drop2_, *pass_, out);
   add(out, a.middle.data(), a.middle.size());
 }
@@ -129,12 +166,12 @@ template <class T>
 void Block<T>::again(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch) {
   switch (recompute_) {
     case Recompute::None: return;
-    case Recompute::Full: return inner(store, weights, a, scratch);
+    case Recompute::Full: inner(store, weights, a, scratch); break;
     case Recompute::Selective:
       norm1_.again(store, weights, own_rows(), a.in.data(), a.mean1.data(), a.factor1.data(), a.normed1.data());
       norm2_.again(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), a.normed2.data());
-      gelu(a.up.data(), a.bent.data(), a.up.size());
   }
+  feedforward_->again(store, weights, a, scratch);
 }
 
 template <class T>
@@ -149,11 +186,8 @@ template <class T>
 void Block<T>::backward(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch,
                         T* d) {
   again(store, weights, a, scratch);
-  T *narrow_rows = scratch.rows.data(), *wide_rows = scratch.wide.data();
-  T *gathered = scratch.gathered.data(), *other = scratch.other.data();
-  down_.backward(store, weights, a.bent.data(), through(drop2_, scratch, d), gathered, wide_rows);
-  gelu_backward(a.up.data(), wide_rows, a.up.size());
-  up_.backward(store, weights, a.normed2.data(), wide_rows, gathered, other, narrow_rows);
+  T* narrow_rows = scratch.rows.data();
+  feedforward_->backward(store, weights, a, scratch, through(drop2_, scratch, d));
   norm2_.backward(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), narrow_rows, d);
   mixer_->backward(store, weights, a.normed1.data(), a.mixer, through(drop1_, scratch, d), scratch);
   norm1_.backward(store, weights, own_rows(), a.in.data(), a.mean1.data(), a.factor1.data(), narrow_rows, d);

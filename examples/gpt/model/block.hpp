@@ -9,10 +9,11 @@
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/tensor/dropout.hpp>
 
+#include "../layers/experts.hpp"
 #include "../layers/layer_norm.hpp"
-#include "../layers/linear.hpp"
 #include "../layers/scan.hpp"
 #include "activations.hpp"
+#include "feedforward.hpp"
 #include "mixer.hpp"
 #include "token_places.hpp"
 
@@ -23,6 +24,7 @@ template <class T>
 struct BlockActivations {
   std::span<T> in, normed1, mixer, middle, normed2, up, bent;
   std::span<T> mean1, factor1, mean2, factor2;
+  std::shared_ptr<ExpertsKept<T>> experts{};  ///< of a block that has them; up and bent are empty then
 };
 
 /// What all blocks of a model share.
@@ -32,13 +34,15 @@ struct BlockSurroundings {
   Blas& blas;
   sinew::parallel::ContextAttention<T>* attention;  ///< null: no block has it
   ScanParts<T>* scan;                               ///< likewise
+  ExpertsParts<T>* experts;                         ///< likewise
   const std::vector<sinew::parallel::AttentionMask>& masks;
   const TokenPlaces& places;
-  const Pass& pass;  ///< the one under way
+  const Pass& pass;          ///< the one under way
+  const double& loss_scale;  ///< of its gradients
   std::uint64_t seed;
 };
 
-/// middle = in + drop(mixer(norm1(in))), out = middle + drop(down(gelu(up(norm2(middle))))).
+/// middle = in + drop(mixer(norm1(in))), out = middle + drop(feedforward(norm2(middle))).
 template <class T>
 class Block {
  public:
@@ -49,7 +53,9 @@ class Block {
   /// Activations of a block's own; what is computed again, or shares memory, comes from `shared`.
   static BlockActivations<T> kept(Activations& memory, const BlockShape& shape, int number,
                                   sinew::parallel::Recompute recompute, const BlockActivations<T>& shared);
-  static BlockActivations<T> all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements);
+  /// has_mlp: any block that they are for has no experts; has_experts: any has.
+  static BlockActivations<T> all(Activations& memory, const BlockShape& shape, std::size_t mixer_elements, bool has_mlp,
+                                 bool has_experts);
   /// Elements that the mixer of this block keeps.
   static std::size_t mixer_elements(const BlockShape& shape, int number);
   /// Elements of what its gradients of matrices are made of, where they are deferred.
@@ -63,7 +69,7 @@ class Block {
 
  private:
   void again(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch);
-  /// Up to the last linear layer, which nothing of the backward pass needs.
+  /// Up to what goes into the feedforward part.
   void inner(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch);
   /// The gradient of what was dropped from: d itself where nothing is.
   const T* through(const sinew::parallel::Dropout& dropout, const BlockScratch<T>& scratch, const T* d) const;
@@ -76,8 +82,7 @@ class Block {
   sinew::parallel::Dropout drop1_, drop2_;
   LayerNorm<T> norm1_, norm2_;
   std::unique_ptr<Mixer<T>> mixer_;
-  Columns<T> up_;
-  RowsOf<T> down_;
+  std::unique_ptr<Feedforward<T>> feedforward_;
 };
 
 extern template class Block<float>;

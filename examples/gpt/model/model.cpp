@@ -27,9 +27,9 @@ template <class T>
 class NetworkOf final : public Network {
  public:
   NetworkOf(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
-            const std::vector<StagePart>& stages, sinew::Communicator& alone) {
+            const std::vector<StagePart>& stages, sinew::Communicator& alone, Routers& routers) {
     for (const StagePart& part : stages)
-      stages_.push_back(std::make_unique<Stage<T>>(shape, part, options, blas, ranks, alone));
+      stages_.push_back(std::make_unique<Stage<T>>(shape, part, options, blas, ranks, alone, routers));
   }
 
   TokenLoss forward(Store& store, const StageCall& call, std::span<const std::uint8_t> sequences, int count,
@@ -67,23 +67,29 @@ Part ModelRanks::part() const {
     return group != nullptr ? sinew::parallel::GroupPlace(*group) : sinew::parallel::GroupPlace(sinew::Communicator());
   };
   const auto layers = place(tensor), heads = place(head_sharers), around = place(ring);
+  const auto spread = place(experts.experts.experts), inside = place(experts.experts.tensor);
   return {layers.rank,
           layers.ranks,
           sequence_parallel,
           decomposed,
           around.rank * heads.ranks + heads.rank,
           around.ranks * heads.ranks,
-          heads.ranks};
+          heads.ranks,
+          spread.rank,
+          spread.ranks,
+          inside.rank,
+          inside.ranks};
 }
 
 Model::Model(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
-             std::vector<StagePart> stages) {
+             std::vector<StagePart> stages)
+    : routers_(shape) {
   require_shape(shape);
   if (stages.empty()) stages.push_back(whole_model(shape));
   if (options.precision.parameter == DType::F64) {
-    network_ = std::make_unique<NetworkOf<double>>(shape, options, blas, ranks, stages, alone_);
+    network_ = std::make_unique<NetworkOf<double>>(shape, options, blas, ranks, stages, alone_, routers_);
   } else {
-    network_ = std::make_unique<NetworkOf<float>>(shape, options, blas, ranks, stages, alone_);
+    network_ = std::make_unique<NetworkOf<float>>(shape, options, blas, ranks, stages, alone_, routers_);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
+#include "../layers/experts.hpp"
 #include "../math/blas.hpp"
 #include "../parts.hpp"
 #include "../shape.hpp"
@@ -30,6 +31,7 @@ struct ModelRanks {
   sinew::Communicator* head_sharers = nullptr;  ///< its sequences: ContextShape
   sinew::Communicator* ring = nullptr;
   sinew::Communicator* context = nullptr;  ///< head_sharers and ring together
+  ExpertsRanks experts{};                  ///< routers null: the model has its own
 
   Part part() const;
 };
@@ -44,6 +46,8 @@ struct ModelOptions {
   sinew::parallel::Recompute recompute = sinew::parallel::Recompute::None;
   sinew::parallel::Precision precision{};
   std::uint64_t seed = 1;  ///< of dropout
+  ExpertsWay experts{};
+  sinew::Determinism determinism = sinew::Determinism::Fast;  ///< of sums of what experts computed
 };
 
 /// A GPT: token and position embeddings, blocks of causal attention and MLP behind layer norms, a last norm, and a head
@@ -78,6 +82,9 @@ class Model {
   void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din);
   void backward_weights(const StageCall& call);
 
+  /// Those of its own, which count where ModelRanks has none.
+  Routers& routers() noexcept { return routers_; }
+
   /// Held for activations now.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
@@ -88,6 +95,7 @@ class Model {
 
  private:
   sinew::Communicator alone_;
+  Routers routers_;
   std::unique_ptr<Network> network_;
 };
 

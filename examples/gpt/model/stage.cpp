@@ -35,11 +35,25 @@ std::size_t largest_mixer(const BlockShape& shape, const StagePart& blocks) {
   return most;
 }
 
+bool has_experts(const Shape& shape, const StagePart& blocks) noexcept {
+  for (int i = blocks.first_block; i < blocks.last_block; ++i) {
+    if (shape.has_experts(i)) return true;
+  }
+  return false;
+}
+
+bool has_mlp(const Shape& shape, const StagePart& blocks) noexcept {
+  for (int i = blocks.first_block; i < blocks.last_block; ++i) {
+    if (!shape.has_experts(i)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 template <class T>
 Stage<T>::Stage(const Shape& shape, const StagePart& blocks, const ModelOptions& options, Blas& blas,
-                const ModelRanks& ranks, sinew::Communicator& alone)
+                const ModelRanks& ranks, sinew::Communicator& alone, Routers& routers)
     : shape_(shape),
       blocks_of_(blocks),
       part_(ranks.part()),
@@ -49,8 +63,13 @@ Stage<T>::Stage(const Shape& shape, const StagePart& blocks, const ModelOptions&
       head_sharers_(ranks.head_sharers != nullptr ? ranks.head_sharers : &alone),
       ring_(ranks.ring != nullptr ? ranks.ring : &alone),
       context_(ranks.context != nullptr ? ranks.context : &alone),
+      experts_ranks_(ranks.experts),
       replicated_(part_.sequence_parallel ? group_ : nullptr),
-      final_norm_{kFinalWeight, kFinalBias, shape.width, replicated_} {}
+      final_norm_{kFinalWeight, kFinalBias, shape.width, replicated_} {
+  if (experts_ranks_.experts.experts == nullptr) experts_ranks_.experts.experts = &alone;
+  if (experts_ranks_.sequences == nullptr) experts_ranks_.sequences = &alone;
+  if (experts_ranks_.routers == nullptr) experts_ranks_.routers = &routers;
+}
 
 template <class T>
 TokenLoss Stage<T>::forward(Store& store, int slot, std::span<const std::uint8_t> sequences, int count,
@@ -82,6 +101,7 @@ TokenLoss Stage<T>::forward(Store& store, int slot, std::span<const std::uint8_t
 template <class T>
 void Stage<T>::backward(Store& store, int slot, double scale, const T* dout, T* din) {
   StageSlot<T>& s = open(slot);
+  loss_scale_ = scale;
   store.before_backward(kRoot);
   if (blocks_of_.predicts) {
     predict_backward(store, s, scale);
@@ -138,7 +158,19 @@ void Stage<T>::predict_backward(Store& store, StageSlot<T>& s, double scale) {
 template <class T>
 std::size_t Stage<T>::held_bytes() const noexcept {
   if (!memory_) return 0;
-  return memory_->bytes() + (attention_ ? attention_->held_bytes() : 0) + (scan_ ? scan_->held_bytes() : 0);
+  std::size_t bytes = memory_->bytes();
+  if (attention_) bytes += attention_->held_bytes();
+  if (scan_) bytes += scan_->held_bytes();
+  if (!experts_) return bytes;
+  std::vector<const ExpertsRows<T>*> counted;  // blocks may share them
+  for (const StageSlot<T>& slot : at_.slots) {
+    for (const BlockActivations<T>& kept : slot.kept) {
+      if (!kept.experts || std::ranges::find(counted, kept.experts->rows.get()) != counted.end()) continue;
+      counted.push_back(kept.experts->rows.get());
+      bytes += counted.back()->most * sizeof(T);
+    }
+  }
+  return bytes + experts_->held_bytes();
 }
 
 template <class T>
@@ -151,11 +183,13 @@ void Stage<T>::lay_out(int count) {
   places_.emplace(shape);
   if (shape_.has_attention()) attention_.emplace(*head_sharers_, *ring_, *blas_, attention_shape(shape));
   if (shape_.has_scans()) scan_.emplace(shape, *context_);
+  if (has_experts(shape_, blocks_of_))
+    experts_.emplace(shape, experts_ranks_, options_.experts, *places_, options_.determinism);
   for (int i = blocks_of_.first_block; i < blocks_of_.last_block; ++i)
     blocks_.push_back(std::make_unique<Block<T>>(
         shape, i, options_.recompute,
-        BlockSurroundings<T>{*group_, *blas_, attention_ ? &*attention_ : nullptr, scan_ ? &*scan_ : nullptr, masks_,
-                             *places_, pass_, options_.seed}));
+        BlockSurroundings<T>{*group_, *blas_, attention_ ? &*attention_ : nullptr, scan_ ? &*scan_ : nullptr,
+                             experts_ ? &*experts_ : nullptr, masks_, *places_, pass_, loss_scale_, options_.seed}));
   if (blocks_of_.predicts) {
     head_.emplace(*group_, *blas_, shape.linear("head", shape_.width, kVocabulary), kTokens, -1);
     loss_.emplace(*group_, "tp",
@@ -175,9 +209,11 @@ StageMemory<T> Stage<T>::take(Activations& memory, const BlockShape& shape, cons
                               const ModelOptions& options) {
   StageMemory<T> m;
   const std::size_t n = at(shape.rows()), own = at(shape.own_rows()), width = at(shape.whole.width);
-  const BlockActivations<T> shared = options.recompute == Recompute::None
-                                         ? BlockActivations<T>{}
-                                         : Block<T>::all(memory, shape, largest_mixer<T>(shape, blocks));
+  const BlockActivations<T> shared =
+      options.recompute == Recompute::None
+          ? BlockActivations<T>{}
+          : Block<T>::all(memory, shape, largest_mixer<T>(shape, blocks), has_mlp(shape.whole, blocks),
+                          options.recompute == Recompute::Full && has_experts(shape.whole, blocks));
   for (int i = 0; i < blocks.micro_batches; ++i) {
     StageSlot<T>& slot = m.slots.emplace_back();
     for (int block = blocks.first_block; block < blocks.last_block; ++block)
@@ -211,6 +247,7 @@ std::size_t Stage<T>::held_for(const BlockShape& shape, const StagePart& blocks,
   if (shape.whole.has_attention())
     elements += sinew::parallel::ContextAttention<T>::room_for(attention_shape(shape), shape.part.context_rank);
   if (shape.whole.has_scans()) elements += at(ScanParts<T>::room_for(shape));
+  if (has_experts(shape.whole, blocks)) elements += Experts<T>::scratch_for(shape);
   return account.bytes() + elements * sizeof(T);
 }
 

@@ -43,7 +43,7 @@ class Stage {
  public:
   /// Lifetime: blas and ranks outlive it. alone: in the place of groups that there are not.
   Stage(const Shape& shape, const StagePart& blocks, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
-        sinew::Communicator& alone);
+        sinew::Communicator& alone, Routers& routers);
 
   /// in, out [own rows, width]: of the stage before, and for the one behind; null where there is none.
   sinew::parallel::TokenLoss forward(Store& store, int slot, std::span<const std::uint8_t> sequences, int count,
@@ -82,14 +82,17 @@ class Stage {
   ModelOptions options_;
   Blas* blas_;
   sinew::Communicator *group_, *head_sharers_, *ring_, *context_;
+  ExpertsRanks experts_ranks_;
   Replicated<T> replicated_;
   LayerNorm<T> final_norm_;
   int count_ = 0;
   Pass pass_;                                          // of the slot that is open
+  double loss_scale_ = 1;                              // of the backward pass
   std::vector<sinew::parallel::AttentionMask> masks_;  // likewise
   std::optional<TokenPlaces> places_;
   std::optional<sinew::parallel::ContextAttention<T>> attention_;
   std::optional<ScanParts<T>> scan_;
+  std::optional<ExpertsParts<T>> experts_;
   std::vector<std::unique_ptr<Block<T>>> blocks_;
   std::optional<Columns<T>> head_;
   std::optional<sinew::parallel::VocabularyCrossEntropy<T>> loss_;

@@ -28,6 +28,9 @@ class TokenPlaces {
     return positions_[static_cast<std::size_t>((first_ + own_row) % tokens_)];
   }
 
+  /// The sequence of the pass that it belongs to.
+  std::int64_t sequence_of(std::int64_t own_row) const noexcept { return (first_ + own_row) / tokens_; }
+
   /// values [own rows, width]: by their places in the batch.
   template <class T>
   void drop(const sinew::parallel::Dropout& dropout, const Pass& pass, T* values) const;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/element_range.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
@@ -17,8 +18,25 @@ namespace gpt {
 namespace sp = sinew::parallel;
 
 Checkpoints::Checkpoints(sinew::World& world, const Options& options, Trainer& trainer)
-    : world_(&world), options_(&options), trainer_(&trainer) {
-  for (const ParameterInfo& info : trainer.infos()) shapes_.push_back({info.shape, info.box});
+    : world_(&world), options_(&options), trainer_(&trainer) {}
+
+template <class PartsOf>
+std::vector<sp::CheckpointPart> Checkpoints::parts(const PartsOf& parts_of) {
+  std::vector<sp::CheckpointPart> all;
+  for (Trainer::Held& held : trainer_->held()) {
+    std::vector<sp::ParameterShape> shapes;
+    for (const ParameterInfo& info : held.infos) shapes.push_back({info.shape, info.box});
+    for (sp::CheckpointPart& part : parts_of(*held.data, held.optimizer, shapes)) all.push_back(std::move(part));
+  }
+  Routers& routers = trainer_->routers();
+  for (int block = 0; routers.has_biases() && block < options_->shape.layers; ++block) {
+    if (!options_->shape.has_experts(block)) continue;
+    const std::span<double> bias = routers.bias(block);
+    const sp::CheckpointItem item{
+        fmt::format("blocks.{}.router.bias", block), sinew::DType::F64, {static_cast<std::int64_t>(bias.size())}};
+    all.push_back({item, sp::whole_of(item), sinew::buffer_of(bias)});
+  }
+  return all;
 }
 
 std::int64_t Checkpoints::resume() {
@@ -34,8 +52,7 @@ std::int64_t Checkpoints::resume() {
                                    folder));
   }
   const std::string of_step = sp::step_folder(folder, newest[0]);
-  const auto parts = sp::parts_to_load(trainer_->job().data(), trainer_->optimizer(), shapes_);
-  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts);
+  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts(sp::parts_to_load));
   if (loaded.metadata.seed != options_->job.seed)
     throw sinew::Error(
         sinew::Code::InvalidArgument,
@@ -47,7 +64,7 @@ std::int64_t Checkpoints::resume() {
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("resume: '{}' is of a model of {}; asked for is one of {}", of_step, shape,
                                    to_string(options_->shape)));
-  trainer_->optimizer().restore_steps(loaded.metadata.optimizer_steps);
+  for (Trainer::Held& held : trainer_->held()) held.optimizer.restore_steps(loaded.metadata.optimizer_steps);
   return loaded.metadata.step;
 }
 
@@ -69,15 +86,14 @@ void Checkpoints::begin(std::int64_t steps_done) {
   const sp::JobConfig& config = options_->job;
   const sp::CheckpointMetadata metadata{
       .step = steps_done,
-      .optimizer_steps = trainer_->optimizer().steps(),
+      .optimizer_steps = trainer_->held().front().optimizer.steps(),
       .seed = config.seed,
       .data_position = steps_done * config.global_batch,
       .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
       .configuration = to_string(options_->shape) + "\n" + sp::to_string(config)};
   saving_ = steps_done;
   try {
-    save_.emplace(world_->communicator(), options_->save,
-                  sp::parts_to_save(trainer_->job().data(), trainer_->optimizer(), shapes_), metadata);
+    save_.emplace(world_->communicator(), options_->save, parts(sp::parts_to_save), metadata);
   } catch (const sinew::Error& e) {
     if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
     complain(e.what());

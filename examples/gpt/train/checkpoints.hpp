@@ -31,6 +31,9 @@ class Checkpoints {
   bool finish();
 
  private:
+  /// Of each kind of parameters: as parts_to_save or parts_to_load; and biases of routers.
+  template <class PartsOf>
+  std::vector<sinew::parallel::CheckpointPart> parts(const PartsOf& parts_of);
   void begin(std::int64_t steps_done);
   void end();
   bool all_written();
@@ -39,7 +42,6 @@ class Checkpoints {
   sinew::World* world_;
   const Options* options_;
   Trainer* trainer_;
-  std::vector<sinew::parallel::ParameterShape> shapes_;
   std::optional<sinew::parallel::AsyncSave> save_;
   std::int64_t saving_ = 0;  // steps done in it
   bool last_is_there_ = true;

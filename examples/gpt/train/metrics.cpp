@@ -47,13 +47,21 @@ Metrics::Metrics(std::string file, std::int64_t first) : name_(std::move(file)) 
 
 void Metrics::add(const StepReport& r) {
   if (name_.empty()) return;
-  const json line{{"step", r.step},
-                  {"loss", r.loss},
-                  {"tokens_per_s", r.tokens_per_s},
-                  {"exposed_s", r.exposed_s},
-                  {"seconds", r.seconds},
-                  {"norm", r.norm},
-                  {"rate", r.rate}};
+  json line{{"step", r.step},
+            {"loss", r.loss},
+            {"tokens_per_s", r.tokens_per_s},
+            {"exposed_s", r.exposed_s},
+            {"seconds", r.seconds},
+            {"norm", r.norm},
+            {"rate", r.rate}};
+  if (const RouterReport& of = r.routers; of.routed > 0)
+    line.update({{"auxiliary", of.auxiliary},
+                 {"z", of.z},
+                 {"routed", of.routed},
+                 {"dropped", of.dropped},
+                 {"imbalance", of.imbalance},
+                 {"busiest_block", of.worst_block},
+                 {"busiest_expert", of.worst_expert}});
   errno = 0;
   file_ << line.dump() << '\n' << std::flush;
   if (!file_) complain(name_, "write");
@@ -61,8 +69,14 @@ void Metrics::add(const StepReport& r) {
 
 std::string line_of(const StepReport& r) {
   const double exposed = r.seconds > 0 ? 100 * r.exposed_s / r.seconds : 0;
-  return fmt::format("step {:4} loss {:.4f} norm {:.2f} {:.0f} tokens/s exposed {:.1f} %", r.step, r.loss, r.norm,
-                     r.tokens_per_s, exposed);
+  std::string line = fmt::format("step {:4} loss {:.4f} norm {:.2f} {:.0f} tokens/s exposed {:.1f} %", r.step, r.loss,
+                                 r.norm, r.tokens_per_s, exposed);
+  const RouterReport& of = r.routers;
+  if (of.routed == 0) return line;
+  line += fmt::format(" load {:.2f} (expert {} of block {})", of.imbalance, of.worst_expert, of.worst_block);
+  if (of.dropped > 0)
+    line += fmt::format(" dropped {:.1f} %", 100 * static_cast<double>(of.dropped) / static_cast<double>(of.routed));
+  return line;
 }
 
 }  // namespace gpt

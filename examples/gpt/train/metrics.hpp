@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "../model/routers.hpp"
+
 namespace gpt {
 
 /// What a step was. Units: loss in nats per byte, of the whole batch; seconds of wall clock, of this rank.
@@ -15,10 +17,11 @@ struct StepReport {
   double seconds = 0;
   double exposed_s = 0;  ///< of these spent waiting for data-parallel ranks and other stages
   double tokens_per_s = 0;
+  RouterReport routers{};  ///< of a model with experts
 };
 
 /// A JSON object per line: {"step","loss","tokens_per_s","exposed_s","seconds","norm","rate"}, each whole when the step
-/// ends.
+/// ends. With experts also {"auxiliary","z","routed","dropped","imbalance","busiest_block","busiest_expert"}.
 class Metrics {
  public:
   /// Empty: nothing is written. Lines of steps before `first` stay, where there are any: a resumed run goes on.

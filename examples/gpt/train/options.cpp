@@ -35,6 +35,10 @@ const std::map<std::string, sinew::Determinism> kLevels{{"fast", sinew::Determin
                                                         {"reproducible", sinew::Determinism::Reproducible},
                                                         {"layout_invariant", sinew::Determinism::LayoutInvariant}};
 
+const std::map<std::string, sp::DispatchKind> kDispatches{{"all_gather", sp::DispatchKind::AllGather},
+                                                          {"all_to_all", sp::DispatchKind::AllToAll},
+                                                          {"hierarchical", sp::DispatchKind::Hierarchical}};
+
 template <class T>
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, T& value, const std::map<std::string, T>& names,
                         const std::string& help) {
@@ -83,7 +87,8 @@ void add_layout(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 1 << 20))
       ->group(kGroup)
       ->capture_default_str();
-  app.add_option("--ep", job.layout.ep, "Expert-parallel ranks")->group(kGroup);
+  app.add_option("--ep", job.layout.ep, "Ranks that experts are spread over")->group(kGroup);
+  app.add_option("--etp", job.layout.etp, "Ranks that share each expert")->group(kGroup);
   app.add_option("--zero", job.zero,
                  "What data-parallel ranks shard: 0 nothing, 1 optimizer, 2 gradients, 3 parameters")
       ->group(kGroup);
@@ -97,6 +102,45 @@ void add_layout(CLI::App& app, Options& o) {
       ->group(kGroup);
   add_choice(app, "--determinism", job.determinism, kLevels, "What the bits of sums may depend on")->group(kGroup);
   add_bytes(app, "--memory", job.memory_bytes, "That a rank may take; 0: no limit")->group(kGroup);
+}
+
+void add_experts(CLI::App& app, Options& o) {
+  constexpr const char* kGroup = "Experts";
+  ExpertsShape& e = o.shape.experts;
+  app.add_option("--experts", e.count, "In the place of a block's MLP; 0: none")->group(kGroup)->capture_default_str();
+  app.add_option("--experts-every", e.every, "Every so many blocks one with experts")
+      ->group(kGroup)
+      ->capture_default_str();
+  app.add_option("--top-k", e.top_k, "Experts for each token")->group(kGroup)->capture_default_str();
+  app.add_option_function<std::string>(
+         "--router", [&e](const std::string& score) { e.sigmoid = score == "sigmoid"; }, "What makes scores of logits")
+      ->check(CLI::IsMember({"softmax", "sigmoid"}))
+      ->default_str("softmax")
+      ->group(kGroup);
+  app.add_option("--router-groups", e.groups, "Of experts, evenly; a token goes to some of them only")
+      ->group(kGroup)
+      ->capture_default_str();
+  app.add_option("--router-chosen", e.chosen, "How many of these groups")->group(kGroup)->capture_default_str();
+  app.add_option("--capacity", e.capacity,
+                 "An expert takes ceil(tokens of a sequence * top-k / experts * this); 0: all there are")
+      ->group(kGroup)
+      ->capture_default_str();
+  app.add_flag("--drop-by-position", e.drop_by_position, "Of what is more the last positions, else the smallest gates")
+      ->group(kGroup);
+  app.add_option("--balance", e.auxiliary, "Coefficient of the auxiliary loss of each sequence")
+      ->group(kGroup)
+      ->capture_default_str();
+  app.add_option("--z-loss", e.z, "Coefficient of the router's z loss")->group(kGroup)->capture_default_str();
+  app.add_option("--balance-bias", e.bias_rate, "By which biases of the choice follow the load in each step")
+      ->group(kGroup)
+      ->capture_default_str();
+  add_choice(app, "--dispatch", o.experts.kind, kDispatches, "How tokens get to experts")
+      ->default_str("all_to_all")
+      ->group(kGroup);
+  app.add_option("--expert-chunks", o.experts.chunks, "Of each rank's experts: some travel while others compute")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(kGroup)
+      ->capture_default_str();
 }
 
 void add_model(CLI::App& app, Options& o, Types& types) {
@@ -193,6 +237,7 @@ Options read_options(int argc, char** argv) {
       "  sinew-run -n 4 gpt --zero 3 --steps 50                  four, parameters sharded\n"
       "  sinew-run -n 4 gpt --tp 2 --sp --zero 1 --steps 50      layers cut over two, their rows, too\n"
       "  sinew-run -n 4 gpt --cp 4 --ulysses 2 --steps 50        sequences cut over four, heads shared by two\n"
+      "  sinew-run -n 4 gpt --experts 8 --ep 4 --steps 50        eight experts in each block, two on each rank\n"
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
@@ -201,6 +246,7 @@ Options read_options(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   add_layout(app, o);
   add_model(app, o, types);
+  add_experts(app, o);
   add_training(app, o);
   add_files(app, o);
   app.add_flag("--plan", o.plan, "Say what would be made and what memory a rank would take under each row, and end");

@@ -5,6 +5,7 @@
 
 #include <sinew/parallel/job/job_config.hpp>
 
+#include "../layers/experts.hpp"
 #include "../shape.hpp"
 
 namespace gpt {
@@ -13,7 +14,8 @@ namespace gpt {
 struct Options {
   sinew::parallel::JobConfig job;
   Shape shape;
-  int ulysses = 1;  ///< of the context-parallel ranks, that share heads; goes into job.layout
+  ExpertsWay experts;  ///< how tokens get to them
+  int ulysses = 1;     ///< of the context-parallel ranks, that share heads; goes into job.layout
   std::int64_t steps = 300;
   double rate = 1e-3;          ///< of AdamW, at its highest
   std::int64_t warmup = 20;    ///< steps in which the rate rises to that; then it falls to a tenth along a cosine

@@ -25,12 +25,8 @@ sinew::Communicator ends_of(sinew::Communicator& pipeline, const sp::PipelineSch
 }  // namespace
 
 Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& stages, Model& model,
-                     const ParameterInfo& tokens)
-    : job_(&job),
-      options_(&options),
-      stages_(stages),
-      model_(&model),
-      store_(job.data(), stages, tokens, options.job.precision) {
+                     const std::vector<ParameterInfo>& list)
+    : job_(&job), options_(&options), stages_(stages), model_(&model), store_(job, stages, list) {
   sp::PipelineSchedule schedule = sp::schedule_of(options.job);
   ends_ = ends_of(job.pipeline(), schedule);
   for (const StagePart& part : stages.parts) places_.emplace_back(static_cast<std::size_t>(part.micro_batches), -1);
@@ -63,7 +59,7 @@ std::size_t Pipelined::held_bytes() const noexcept { return runner_->held_bytes(
 
 std::size_t Pipelined::output_bytes(std::int32_t stage) const {
   if (stage + 1 == sp::stages(options_->job)) return 0;
-  return Model::boundary_bytes(options_->shape, part_of(options_->job, job_->place()), model_options(options_->job),
+  return Model::boundary_bytes(options_->shape, part_of(options_->job, job_->place()), model_options(*options_),
                                static_cast<int>(job_->samples_of_pass()));
 }
 

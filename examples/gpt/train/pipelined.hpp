@@ -17,9 +17,9 @@ namespace gpt {
 /// Micro-batches of a step through the stages that this rank has, as the schedule says.
 class Pipelined final : private sinew::parallel::StageEngine {
  public:
-  /// Lifetime: ends before all of these.
+  /// list: all parameters of the model. Lifetime: ends before all others of these.
   Pipelined(sinew::parallel::Job& job, const Options& options, const RankStages& stages, Model& model,
-            const ParameterInfo& tokens);
+            const std::vector<ParameterInfo>& list);
 
   /// The losses of this rank's micro-batches where it has the head, and the gradients of their sum.
   sinew::parallel::WeightedLoss step(const std::vector<std::uint8_t>& sequences, std::int64_t step,

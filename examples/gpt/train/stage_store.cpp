@@ -9,37 +9,38 @@ constexpr std::int32_t kUnit = 0;  // the only one
 
 }  // namespace
 
-StageStore::StageStore(sinew::parallel::DataParallel& data, const RankStages& stages, const ParameterInfo& tokens,
-                       const sinew::parallel::Precision& precision)
-    : data_(&data) {
-  for (const std::int32_t p : stages.parameters) {
-    numbers_.resize(static_cast<std::size_t>(p) + 1, -1);
-    numbers_.back() = static_cast<std::int32_t>(std::ranges::find(stages.parameters, p) - stages.parameters.begin());
-  }
+StageStore::StageStore(sinew::parallel::Job& job, const RankStages& stages, const std::vector<ParameterInfo>& list)
+    : data_{&job.data()}, homes_(job, stages.parameters, list) {
+  if (job.has_experts() && !job.experts().parameters().empty()) data_.push_back(&job.experts());
   if (!stages.has_copy) return;
-  copy_.resize(static_cast<std::size_t>(tokens.elements()) * size_of(precision.parameter));
-  gradient_of_copy_.resize(static_cast<std::size_t>(tokens.elements()) * size_of(precision.gradient));
+  const auto tokens = static_cast<std::size_t>(list[kTokens].elements());
+  copy_.resize(tokens * size_of(job.config().precision.parameter));
+  gradient_of_copy_.resize(tokens * size_of(job.config().precision.gradient));
 }
 
 sinew::Buffer StageStore::parameter(int p) {
   if (p == kTokens && has_copy()) return {copy_.data(), copy_.size()};
-  return data_->parameter(number(p));
+  return homes_.parameter(p);
 }
 
 sinew::Buffer StageStore::gradient(int p) {
   if (p == kTokens && has_copy()) return {gradient_of_copy_.data(), gradient_of_copy_.size()};
-  return data_->gradient(number(p));
+  return homes_.gradient(p);
 }
 
 void StageStore::begin() {
-  data_->before_forward(kUnit);
-  data_->after_forward(kUnit);
-  data_->before_backward(kUnit);
+  for (sinew::parallel::DataParallel* data : data_) {
+    data->before_forward(kUnit);
+    data->after_forward(kUnit);
+    data->before_backward(kUnit);
+  }
 }
 
 void StageStore::end() {
-  for (std::int32_t p = 0; p < std::ssize(data_->parameters()); ++p) data_->gradient_ready(p);
-  data_->after_backward(kUnit);
+  for (sinew::parallel::DataParallel* data : data_) {
+    for (std::int32_t p = 0; p < std::ssize(data->parameters()); ++p) data->gradient_ready(p);
+    data->after_backward(kUnit);
+  }
 }
 
 void StageStore::clear_gradient_of_copy() { std::ranges::fill(gradient_of_copy_, std::byte{}); }

@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/job/job.hpp>
 
 #include "../model/store.hpp"
+#include "parameter_homes.hpp"
 #include "stages.hpp"
 
 namespace gpt {
@@ -14,8 +15,8 @@ namespace gpt {
 /// reported when all micro-batches are through. The head's copy of the token embeddings lies here.
 class StageStore final : public Store {
  public:
-  StageStore(sinew::parallel::DataParallel& data, const RankStages& stages, const ParameterInfo& tokens,
-             const sinew::parallel::Precision& precision);
+  /// list: all parameters of the model. Lifetime: ends before the job.
+  StageStore(sinew::parallel::Job& job, const RankStages& stages, const std::vector<ParameterInfo>& list);
 
   void before_forward(int) override {}
   void after_forward(int) override {}
@@ -36,10 +37,8 @@ class StageStore final : public Store {
   void clear_gradient_of_copy();
 
  private:
-  std::int32_t number(int p) const { return numbers_[static_cast<std::size_t>(p)]; }
-
-  sinew::parallel::DataParallel* data_;
-  std::vector<std::int32_t> numbers_;  // by the model's, what data parallelism calls it; -1: not here
+  std::vector<sinew::parallel::DataParallel*> data_;  // that of dense parameters, that of experts where there are any
+  ParameterHomes homes_;
   std::vector<std::byte> copy_, gradient_of_copy_;
 };
 

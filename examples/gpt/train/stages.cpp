@@ -36,8 +36,9 @@ void add_parameters(const Shape& shape, const StagePart& part, bool has_copy, st
 }  // namespace
 
 Part part_of(const sp::JobConfig& config, const sp::RankPlace& place) {
-  return {place.tp, config.layout.tp, config.sequence_parallel, config.decomposed,
-          place.cp, config.layout.cp, sp::head_sharers(config)};
+  return {place.tp,         config.layout.tp, config.sequence_parallel, config.decomposed,
+          place.cp,         config.layout.cp, sp::head_sharers(config), place.ep,
+          config.layout.ep, place.etp,        config.layout.etp};
 }
 
 RankStages stages_of(const Shape& shape, const sp::JobConfig& config, int pp_index) {
@@ -63,12 +64,16 @@ RankStages stages_of(const Shape& shape, const sp::JobConfig& config, int pp_ind
   return all;
 }
 
-std::vector<ParameterInfo> parameters_of(const Shape& shape, const sp::JobConfig& config, const sp::RankPlace& place) {
+std::vector<ParameterInfo> parameters_of(const Shape& shape, const sp::JobConfig& config, const sp::RankPlace& place,
+                                         bool of_experts) {
   const std::vector<ParameterInfo> all = parameters(shape, part_of(config, place));
-  if (sp::stages(config) == 1) return all;
+  const bool is_pipeline = sp::stages(config) > 1;
   std::vector<ParameterInfo> mine;
   for (const std::int32_t p : stages_of(shape, config, place.pp).parameters) {
-    mine.push_back(all[static_cast<std::size_t>(p)]);
+    const ParameterInfo& info = all[static_cast<std::size_t>(p)];
+    if (info.of_experts != of_experts) continue;
+    mine.push_back(info);
+    if (!is_pipeline) continue;
     mine.back().unit = "stages";  // gathered, and reported, once in a step
     mine.back().uses = 1;
   }
@@ -78,7 +83,7 @@ std::vector<ParameterInfo> parameters_of(const Shape& shape, const sp::JobConfig
 std::size_t pass_bytes(const Shape& shape, const sp::JobConfig& config, std::int64_t samples,
                        const sp::RankPlace& place) {
   const Part part = part_of(config, place);
-  const ModelOptions options = model_options(config);
+  const ModelOptions options = model_options(config, ExpertsWay{});
   const auto count = static_cast<int>(samples);
   const RankStages stages = stages_of(shape, config, place.pp);
   std::size_t bytes = Model::activation_bytes(shape, part, options, count, stages.parts);

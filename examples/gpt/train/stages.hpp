@@ -27,9 +27,10 @@ Part part_of(const sinew::parallel::JobConfig& config, const sinew::parallel::Ra
 /// All of it where there is no pipeline.
 RankStages stages_of(const Shape& shape, const sinew::parallel::JobConfig& config, int pp_index);
 
-/// What the rank's data parallelism holds: its stages' parameters, one unit where there is a pipeline.
+/// What the rank's data parallelism holds, of dense parameters or of experts: its stages', one unit where there is a
+/// pipeline.
 std::vector<ParameterInfo> parameters_of(const Shape& shape, const sinew::parallel::JobConfig& config,
-                                         const sinew::parallel::RankPlace& place);
+                                         const sinew::parallel::RankPlace& place, bool of_experts);
 
 /// Bytes of activations, and of what goes between stages.
 std::size_t pass_bytes(const Shape& shape, const sinew::parallel::JobConfig& config, std::int64_t samples,

@@ -8,7 +8,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_norm.hpp>
-#include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/mesh/layout.hpp>
 
 #include "../parameters.hpp"
 #include "stages.hpp"
@@ -19,9 +19,9 @@ namespace {
 namespace sp = sinew::parallel;
 
 std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config,
-                                               const sp::RankPlace& place) {
+                                               const sp::RankPlace& place, bool of_experts) {
   std::vector<sp::DataParameter> all;
-  for (const ParameterInfo& info : parameters_of(shape, config, place)) {
+  for (const ParameterInfo& info : parameters_of(shape, config, place, of_experts)) {
     all.push_back({.path = info.path,
                    .dtype = config.precision.parameter,
                    .elements = info.elements(),
@@ -33,13 +33,15 @@ std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::Job
 }
 
 /// Asked for when the job has found its configuration to be sound.
-sp::InitialValues initial_values(const sinew::World& world, const Options& options) {
-  return [&world, &options, infos = std::vector<ParameterInfo>{}](std::int32_t p, std::int64_t first, std::int64_t last,
-                                                                  sinew::Buffer into) mutable {
+sp::InitialValues initial_values(const sinew::World& world, const Options& options, bool of_experts) {
+  return [&world, &options, of_experts, infos = std::vector<ParameterInfo>{}](
+             std::int32_t p, std::int64_t first, std::int64_t last, sinew::Buffer into) mutable {
     if (infos.empty()) {
-      const sp::DataStrategy strategy = sp::data_strategy(world.size(), options.job, engine_facts(options.shape));
-      infos = parameters_of(options.shape, options.job,
-                            {strategy.shape.index(world.rank(), "tp"), 0, strategy.shape.index(world.rank(), "pp")});
+      const sp::Layout layout(world.size(), options.job.layout);
+      const auto dense = [&](const char* axis) { return layout.dense().index(world.rank(), axis); };
+      const auto expert = [&](const char* axis) { return layout.expert().index(world.rank(), axis); };
+      infos = parameters_of(options.shape, options.job, {dense("tp"), 0, dense("pp"), expert("ep"), expert("etp")},
+                            of_experts);
     }
     initialise(infos[static_cast<std::size_t>(p)], options.job.seed, first, last, options.job.precision.parameter,
                into);
@@ -50,49 +52,101 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
 sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
-      "{}\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps\ntext of {} bytes, {:x}",
-      to_string(o.shape), o.steps, o.rate, o.warmup, o.weight_decay, o.clip, !o.save.empty(), o.save_every,
-      text.bytes(), text.hash());
+      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} "
+      "steps\n"
+      "text of {} bytes, {:x}",
+      to_string(o.shape), name_of(o.experts.kind), o.experts.chunks, o.steps, o.rate, o.warmup, o.weight_decay, o.clip,
+      !o.save.empty(), o.save_every, text.bytes(), text.hash());
   return engine;
 }
 
 }  // namespace
 
-ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
+ModelOptions model_options(const sp::JobConfig& config, const ExpertsWay& experts) {
+  return {config.recompute, config.precision, config.seed, experts, config.determinism};
+}
 
 sp::EngineFacts engine_facts(const Shape& shape) {
-  return {.axes = {"dp", "tp", "cp", "pp"},
-          .most_tp = shape.heads,
-          .most_pp = shape.layers,
-          .most_cp = shape.context,
-          .sequence_parallel = true,
-          .parameters = [shape](const sp::JobConfig& config,
-                                const sp::RankPlace& place) { return data_parameters(shape, config, place); },
-          .activation_bytes = [shape](const sp::JobConfig& config, std::int64_t samples,
-                                      const sp::RankPlace& place) { return pass_bytes(shape, config, samples, place); },
-          .outer_unit = parameters(shape).front().unit};
+  using Config = sp::JobConfig;
+  using Place = sp::RankPlace;
+  sp::EngineFacts engine{
+      .axes = {"dp", "tp", "cp", "pp"},
+      .most_tp = shape.heads,
+      .most_pp = shape.layers,
+      .most_cp = shape.context,
+      .sequence_parallel = true,
+      .parameters = [shape](const Config& c, const Place& place) { return data_parameters(shape, c, place, false); },
+      .activation_bytes = [shape](const Config& c, std::int64_t samples,
+                                  const Place& place) { return pass_bytes(shape, c, samples, place); },
+      .outer_unit = parameters(shape).front().unit};
+  if (!shape.has_experts()) return engine;
+  engine.axes.insert(engine.axes.end(), {"ep", "etp"});
+  engine.experts = shape.experts.count;
+  engine.most_etp = shape.inner();
+  engine.expert_parameters = [shape](const Config& c, const Place& place) {
+    return data_parameters(shape, c, place, true);
+  };
+  return engine;
+}
+
+namespace {
+
+std::string spread_of(const ParameterInfo& info, bool is_pipeline) {
+  if (info.of_experts) return info.is_cut_in_experts() ? "etp-ep-pp" : "ep-pp";
+  if (info.is_cut()) return is_pipeline ? "tp-pp" : "tp";
+  return is_pipeline ? "pp" : "";
+}
+
+Trainer::Held held_of(sp::DataParallel& data, sp::Mesh& mesh, const Options& options, const sp::RankPlace& place,
+                      bool of_experts) {
+  std::vector<ParameterInfo> infos = parameters_of(options.shape, options.job, place, of_experts);
+  std::vector<std::string> spread;
+  for (const ParameterInfo& info : infos) spread.push_back(spread_of(info, options.job.layout.pp > 1));
+  return {&data, &mesh, std::move(infos), std::move(spread),
+          sp::Optimizer(data.memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay})};
+}
+
+}  // namespace
+
+ModelRanks Trainer::ranks() {
+  ModelRanks all{&job_.tensor(),
+                 options_->job.sequence_parallel,
+                 options_->job.decomposed,
+                 &job_.head_sharers(),
+                 &job_.ring(),
+                 &job_.context(),
+                 {}};
+  all.experts.routers = &routers_;
+  if (!job_.has_experts()) return all;
+  all.experts.experts = {&job_.expert_ranks(), &job_.expert_tensor(), job_.expert_hosts()};
+  all.experts.sequences = &job_.sequence_ranks();
+  return all;
 }
 
 Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
     : options_(&options),
       text_(&text),
-      job_(world, options.job, engine_of(options, text), initial_values(world, options)),
-      infos_(parameters_of(options.shape, options.job, job_.place())),
-      optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
+      job_(world, options.job, engine_of(options, text), initial_values(world, options, false),
+           initial_values(world, options, true)),
+      all_(&world.communicator()),
+      routers_(options.shape),
       blas_(make_blas(options.blas, options.blas_threads)),
-      model_(options.shape, model_options(options.job), *blas_,
-             {&job_.tensor(), options.job.sequence_parallel, options.job.decomposed, &job_.head_sharers(), &job_.ring(),
-              &job_.context()},
+      model_(options.shape, model_options(options), *blas_, ranks(),
              stages_of(options.shape, options.job, job_.place().pp).parts),
-      store_(job_.data()),
-      spread_(infos_.size()) {
-  const bool is_pipeline = options.job.layout.pp > 1;
-  for (std::size_t p = 0; p < infos_.size(); ++p)
-    spread_[p] = infos_[p].is_cut() ? is_pipeline ? "tp-pp" : "tp" : is_pipeline ? "pp" : "";
+      store_(job_, options.shape,
+             ParameterHomes(job_, stages_of(options.shape, options.job, job_.place().pp).parameters,
+                            parameters(options.shape, part_of(options.job, job_.place())))) {
+  held_.push_back(held_of(job_.data(), job_.mesh(), options, job_.place(), false));
+  if (job_.has_experts()) held_.push_back(held_of(job_.experts(), job_.expert_mesh(), options, job_.place(), true));
   if (sp::stages(options.job) > 1)
-    pipelined_ =
-        std::make_unique<Pipelined>(job_, options, stages_of(options.shape, options.job, job_.place().pp), model_,
-                                    parameters(options.shape, part_of(options.job, job_.place()))[kTokens]);
+    pipelined_ = std::make_unique<Pipelined>(job_, options, stages_of(options.shape, options.job, job_.place().pp),
+                                             model_, parameters(options.shape, part_of(options.job, job_.place())));
+}
+
+std::vector<std::vector<sp::OwnedPart>> Trainer::finish_backward() {
+  std::vector<std::vector<sp::OwnedPart>> owned;
+  for (Held& held : held_) owned.push_back(held.data->finish_backward());
+  return owned;
 }
 
 sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
@@ -110,9 +164,10 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
   };
   const auto last = static_cast<std::size_t>(options_->job.micro_batches) - 1;
   for (std::size_t number = 0; number < last; ++number) {
-    const auto scope = job_.data().no_sync();
+    std::vector<sp::DataParallel::Scope> scopes;
+    for (Held& held : held_) scopes.push_back(held.data->no_sync());
     pass(number);
-    static_cast<void>(job_.data().finish_backward());
+    static_cast<void>(finish_backward());
   }
   pass(last);
   return loss;
@@ -120,14 +175,15 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
 
 std::size_t Trainer::most_held() noexcept {
   std::size_t bytes = model_.held_bytes() + (pipelined_ ? pipelined_->held_bytes() : 0);
-  for (const std::size_t of_purpose : job_.data().held().most) bytes += of_purpose;
+  for (const Held& held : held_) {
+    for (const std::size_t of_purpose : held.data->held().most) bytes += of_purpose;
+  }
   return bytes;
 }
 
 StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  sp::DataParallel& data = job_.data();
   const std::int64_t mine = options_->job.global_batch / job_.sample_ranks(), first = job_.sample_index() * mine;
   const std::vector<std::uint8_t> sequences =
       text_->sequences({options_->job.seed, number, options_->shape.context}, first, mine);
@@ -135,12 +191,16 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   static_cast<void>(store_.waited());
   const double waited_before = pipelined_ ? pipelined_->runner().waited_s() : 0;
   sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
-  const auto owned = store_.timed([&] { return data.finish_backward(); });
+  const auto owned = store_.timed([&] { return finish_backward(); });
   if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
   const sp::WeightedLoss loss = store_.timed([&] { return sp::total(job_.summing(), part); });
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
   // Gradients are those of the sum; computing: all ranks have come already.
-  report.norm = loss.scale() * sp::gradient_norm(data, job_.mesh(), owned, spread_);
+  double squares = 0;
+  for (std::size_t i = 0; i < held_.size(); ++i)
+    squares += std::pow(sp::gradient_norm(*held_[i].data, *held_[i].mesh, owned[i], held_[i].spread), 2);
+  report.norm = loss.scale() * std::sqrt(squares);
+  report.routers = routers_.end_step(*all_);
   if (loss.weight == 0)
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("step {}: none of its bytes is predicted: each is followed by the beginning of a "
@@ -151,11 +211,16 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
                        fmt::format("step {}: loss {} and norm of the gradients {}: expected numbers; a lower --rate or "
                                    "another --dtype may do",
                                    number, report.loss, report.norm));
-  optimizer_.set_rate(report.rate);
-  if (watch) watch(owned, loss.scale());
   const double clip = options_->clip > 0 ? sp::clip_scale(report.norm, options_->clip) : 1;
-  optimizer_.update(owned, loss.scale() * clip);
-  store_.timed([&] { data.updated(); });
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    Held& held = held_[i];
+    if (watch) watch(held.infos, owned[i], loss.scale());
+    held.optimizer.set_rate(report.rate);
+    held.optimizer.update(owned[i], loss.scale() * clip);
+  }
+  store_.timed([&] {
+    for (Held& held : held_) held.data->updated();
+  });
 
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   report.exposed_s = std::chrono::duration<double>(store_.waited()).count();

@@ -24,7 +24,8 @@
 
 namespace gpt {
 
-ModelOptions model_options(const sinew::parallel::JobConfig& config);
+ModelOptions model_options(const sinew::parallel::JobConfig& config, const ExpertsWay& experts);
+inline ModelOptions model_options(const Options& options) { return model_options(options.job, options.experts); }
 
 /// What this model says of itself to whoever plans it.
 sinew::parallel::EngineFacts engine_facts(const Shape& shape);
@@ -38,8 +39,9 @@ class Trainer {
   Trainer(sinew::World& world, const Options& options, const Text& text);
 
   /// Sees what this rank owns, with the gradients of the sum of the losses, before it is updated; scale makes them
-  /// those of the mean.
-  using Watcher = std::function<void(std::span<const sinew::parallel::OwnedPart>, double scale)>;
+  /// those of the mean. Of dense parameters first, then of experts where there are any.
+  using Watcher = std::function<void(const std::vector<ParameterInfo>& infos,
+                                     std::span<const sinew::parallel::OwnedPart>, double scale)>;
 
   /// One step, of this number: which sequences it reads and its learning rate follow from that.
   /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
@@ -51,11 +53,21 @@ class Trainer {
   sinew::parallel::Job& job() noexcept { return job_; }
   /// Null where there is one stage.
   const Pipelined* pipelined() const noexcept { return pipelined_.get(); }
-  /// What this rank has of the model.
-  const std::vector<ParameterInfo>& infos() const noexcept { return infos_; }
-  sinew::parallel::Optimizer& optimizer() noexcept { return optimizer_; }
+  /// What this rank has of one kind of the model's parameters, who holds it and who updates it.
+  struct Held {
+    sinew::parallel::DataParallel* data;
+    sinew::parallel::Mesh* mesh;
+    std::vector<ParameterInfo> infos;
+    std::vector<std::string> spread;  ///< axes along which ranks hold different elements
+    sinew::parallel::Optimizer optimizer;
+  };
+  /// Of dense parameters, then of experts where there are any.
+  std::vector<Held>& held() noexcept { return held_; }
+  Routers& routers() noexcept { return routers_; }
 
  private:
+  ModelRanks ranks();
+  std::vector<std::vector<sinew::parallel::OwnedPart>> finish_backward();
   /// The losses of this rank's part of the batch, and the gradients of their sum.
   sinew::parallel::WeightedLoss passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
                                        std::int64_t first_sample);
@@ -63,13 +75,13 @@ class Trainer {
   const Options* options_;
   const Text* text_;
   sinew::parallel::Job job_;
-  std::vector<ParameterInfo> infos_;
-  sinew::parallel::Optimizer optimizer_;
+  sinew::Communicator* all_;
+  std::vector<Held> held_;
+  Routers routers_;
   std::unique_ptr<Blas> blas_;
   Model model_;
   WaitingStore store_;
   std::unique_ptr<Pipelined> pipelined_;  // null: there is one stage
-  std::vector<std::string> spread_;
 };
 
 }  // namespace gpt

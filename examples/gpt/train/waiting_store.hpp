@@ -4,32 +4,33 @@
 #include <type_traits>
 #include <utility>
 
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/job/job.hpp>
 
 #include "../model/store.hpp"
+#include "../shape.hpp"
+#include "parameter_homes.hpp"
 
 namespace gpt {
 
-/// A model's store that is a DataParallel, and a clock of what the model waits for there: communication that nothing
-/// hides.
+/// A model's store that is a job's data parallelism, and a clock of what the model waits for there: communication that
+/// nothing hides.
 class WaitingStore final : public Store {
  public:
-  explicit WaitingStore(sinew::parallel::DataParallel& data) noexcept : data_(&data) {}
+  /// Of a model that no pipeline cuts. Lifetime: ends before the job.
+  WaitingStore(sinew::parallel::Job& job, const Shape& shape, ParameterHomes homes)
+      : data_(&job.data()),
+        experts_(job.has_experts() ? &job.experts() : nullptr),
+        shape_(shape),
+        homes_(std::move(homes)) {}
 
-  void before_forward(int unit) override {
-    timed([&] { data_->before_forward(unit); });
-  }
-  void after_forward(int unit) override { data_->after_forward(unit); }
-  void before_backward(int unit) override {
-    timed([&] { data_->before_backward(unit); });
-  }
-  void after_backward(int unit) override {
-    timed([&] { data_->after_backward(unit); });
-  }
-  sinew::Buffer parameter(int p) override { return data_->parameter(p); }
-  sinew::Buffer gradient(int p) override { return data_->gradient(p); }
+  void before_forward(int unit) override { with_experts(unit, &DataParallel::before_forward); }
+  void after_forward(int unit) override { with_experts(unit, &DataParallel::after_forward); }
+  void before_backward(int unit) override { with_experts(unit, &DataParallel::before_backward); }
+  void after_backward(int unit) override { with_experts(unit, &DataParallel::after_backward); }
+  sinew::Buffer parameter(int p) override { return homes_.parameter(p); }
+  sinew::Buffer gradient(int p) override { return homes_.gradient(p); }
   void gradient_ready(int p) override {
-    timed([&] { data_->gradient_ready(p); });
+    timed([&] { homes_.gradient_ready(p); });
   }
 
   /// Whatever else waits counts, too.
@@ -42,6 +43,15 @@ class WaitingStore final : public Store {
   std::chrono::nanoseconds waited() noexcept { return std::exchange(waited_, {}); }
 
  private:
+  using DataParallel = sinew::parallel::DataParallel;
+  /// Experts of a block are a unit of their own, beside the block's.
+  void with_experts(int unit, void (DataParallel::*call)(std::int32_t)) {
+    timed([&] {
+      (data_->*call)(unit);
+      if (unit > 0 && shape_.has_experts(unit - 1)) (experts_->*call)(unit / shape_.experts.every - 1);
+    });
+  }
+
   using Clock = std::chrono::steady_clock;
   struct Stopped {
     explicit Stopped(WaitingStore& store) noexcept : store_(&store) {}
@@ -53,7 +63,9 @@ class WaitingStore final : public Store {
     Clock::time_point begin_ = Clock::now();
   };
 
-  sinew::parallel::DataParallel* data_;
+  DataParallel *data_, *experts_;  // of the latter null: there are none
+  Shape shape_;
+  ParameterHomes homes_;
   std::chrono::nanoseconds waited_{};
 };
 

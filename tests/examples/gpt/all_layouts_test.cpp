@@ -38,6 +38,30 @@ TEST(AllLayouts, TrainAsOneProcess) {
   for (const auto& [name, options] : models()) train_all(name, options, &layouts_of, 200);
 }
 
+/// Every layout of them over all axes, of models with experts.
+TEST(AllExperts, TrainAsOneProcess) {
+  for (const auto& [name, options] : models_with_experts()) {
+    const Training alone = train_alone(options);
+    Deviation worst;
+    for (const int ranks : {1, 2, 4, 6, 8}) {
+      Options one = options;
+      for (const auto& [job, way] : expert_layouts_of(ranks, options)) {
+        one.job = job;
+        one.experts = way;
+        worst.add(train_together(ranks, one, alone));
+      }
+      fmt::print("... {} runs, up to {} ranks: {}\n", worst.runs, ranks, name);
+      std::fflush(stdout);
+    }
+    fmt::print("layouts: {} runs, gradient {:.2g} ({}), loss {:.2g} ({}), routed {}: {}\n", worst.runs, worst.gradient,
+               worst.of_gradient, worst.loss, worst.of_loss, worst.routed, name);
+    EXPECT_GE(worst.runs, 400) << name;
+    EXPECT_EQ(worst.routed, 0) << name;
+    EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
+    EXPECT_LT(worst.loss, 1e-9) << name << ", " << worst.of_loss;
+  }
+}
+
 /// The same with pipelines.
 TEST(AllPipelines, TrainAsOneProcess) {
   for (const auto& [name, options] : models_of_pipelines()) train_all(name, options, &pipelines_of, 150);

@@ -42,7 +42,14 @@ std::string name_of(int ranks, const sp::JobConfig& job) {
   return fmt::format("{} ranks: dp {} cp {} ({} share heads) tp {}{}{}, zero {}", ranks, ranks / l.cp / l.tp / l.pp,
                      l.cp, sp::head_sharers(job), l.tp, job.sequence_parallel ? " with rows cut" : "",
                      job.decomposed ? " and on their way" : "", job.zero) +
+         (l.ep > 1 || l.etp > 1 ? fmt::format(", ep {} etp {}", l.ep, l.etp) : "") +
          (sp::stages(job) > 1 ? fmt::format(", pp {}, {} stages of {}", l.pp, sp::stages(job), job.schedule) : "");
+}
+
+bool route_alike(const RouterReport& a, const RouterReport& b) {
+  return a.routed == b.routed && a.dropped == b.dropped && a.imbalance == b.imbalance &&
+         a.worst_block == b.worst_block && a.worst_expert == b.worst_expert &&
+         std::abs(a.auxiliary - b.auxiliary) <= 1e-9 * b.auxiliary && std::abs(a.z - b.z) <= 1e-9 * b.z;
 }
 
 sinew::WorldOptions threads() { return sinew::test::only("inproc"); }
@@ -64,6 +71,7 @@ Text words(bool others) {
 
 void Deviation::add(const Deviation& other) {
   runs += other.runs;
+  routed += other.routed;
   if (other.gradient > gradient || of_gradient.empty()) gradient = other.gradient, of_gradient = other.of_gradient;
   if (other.loss > loss || of_loss.empty()) loss = other.loss, of_loss = other.of_loss;
 }
@@ -72,15 +80,19 @@ Training train_alone(const Options& options, const Text& text) {
   Training all;
   sinew::test::on_threads(1, threads(), [&](sinew::World& world) {
     Trainer trainer(world, options, text);
-    const auto watch = [&](std::span<const sp::OwnedPart> owned, double scale) {
-      for (const ParameterInfo& info : trainer.infos())
+    const auto watch = [&](const std::vector<ParameterInfo>& infos, std::span<const sp::OwnedPart> owned,
+                           double scale) {
+      for (const ParameterInfo& info : infos)
         all.gradients[info.path].resize(static_cast<std::size_t>(info.elements()));
-      for_each_gradient(trainer.infos(), owned, [&](const ParameterInfo& info, std::size_t number, double gradient) {
+      for_each_gradient(infos, owned, [&](const ParameterInfo& info, std::size_t number, double gradient) {
         all.gradients[info.path][number] = scale * gradient;
       });
     };
-    for (std::int64_t step = 0; step < options.steps; ++step)
-      all.losses.push_back(trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher()).loss);
+    for (std::int64_t step = 0; step < options.steps; ++step) {
+      const StepReport report = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher());
+      all.losses.push_back(report.loss);
+      all.routers.push_back(report.routers);
+    }
   });
   return all;
 }
@@ -97,18 +109,21 @@ Deviation train_together(int ranks, const Options& options, const Training& alon
     if (world.rank() == changed) mine_to_read = other;  // behind the back of those who compare
     Deviation mine;
     const auto note = [](double& most, double now) { most = std::isfinite(now) ? std::max(most, now) : 1e300; };
-    const auto watch = [&](std::span<const sp::OwnedPart> owned, double scale) {
-      for_each_gradient(trainer.infos(), owned, [&](const ParameterInfo& info, std::size_t number, double gradient) {
+    const auto watch = [&](const std::vector<ParameterInfo>& infos, std::span<const sp::OwnedPart> owned,
+                           double scale) {
+      for_each_gradient(infos, owned, [&](const ParameterInfo& info, std::size_t number, double gradient) {
         note(mine.gradient, std::abs(scale * gradient - alone.gradients.at(info.path)[number]) / scales.at(info.path));
       });
     };
     for (std::int64_t step = 0; step < options.steps; ++step) {
-      const double loss = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher()).loss;
-      note(mine.loss, std::abs(loss / alone.losses[static_cast<std::size_t>(step)] - 1));
+      const StepReport report = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher());
+      note(mine.loss, std::abs(report.loss / alone.losses[static_cast<std::size_t>(step)] - 1));
+      mine.routed += route_alike(report.routers, alone.routers[static_cast<std::size_t>(step)]) ? 0 : 1;
     }
     const std::lock_guard lock(mutex);
     worst.gradient = std::max(worst.gradient, mine.gradient);
     worst.loss = std::max(worst.loss, mine.loss);
+    worst.routed = std::max(worst.routed, mine.routed);
   });
   return worst;
 }
@@ -164,6 +179,69 @@ std::vector<sp::JobConfig> pipelines_of(int ranks, const Options& options) {
     }
   }
   return all;
+}
+
+std::vector<std::pair<sp::JobConfig, ExpertsWay>> expert_layouts_of(int ranks, const Options& options) {
+  std::vector<std::pair<sp::JobConfig, ExpertsWay>> all;
+  const sp::EngineFacts engine = engine_facts(options.shape);
+  const auto each_divisor = [](int of, const auto& f) {
+    for (int d = 1; d <= of; ++d) {
+      if (of % d == 0) f(d);
+    }
+  };
+  const auto add = [&](sp::JobConfig job) {
+    for (const sp::NamedGenerator& generator : sp::generators()) {
+      const bool is_pipeline = job.layout.pp > 1;
+      job.schedule = generator.name;
+      job.virtual_stages = is_pipeline && generator.has_virtual_stages ? 2 : 1;
+      if (generator.name == "zb-h1") job.recompute = sp::Recompute::None;  // whose weights' gradients come later
+      for (job.zero = 0; job.zero <= 3; ++job.zero) {
+        if (!sp::violations(ranks, job, engine).empty()) continue;
+        const auto number = static_cast<int>(all.size());
+        all.emplace_back(job, ExpertsWay{static_cast<sp::DispatchKind>(number % 3), 1 + number % 4});
+      }
+      job.recompute = options.job.recompute;
+      if (!is_pipeline) return;  // schedules are all the same
+    }
+  };
+  each_divisor(ranks, [&](int pp) {
+    each_divisor(ranks / pp, [&](int tp) {
+      each_divisor(ranks / pp / tp, [&](int cp) {
+        each_divisor(ranks / pp, [&](int ep) {
+          each_divisor(ranks / pp / ep, [&](int etp) {
+            sp::JobConfig job = options.job;
+            job.layout = {.tp = tp, .cp = cp, .pp = pp, .ep = ep, .etp = etp, .cp_levels = {}};
+            job.sequence_parallel = tp > 1;
+            add(job);
+          });
+        });
+      });
+    });
+  });
+  return all;
+}
+
+std::vector<std::pair<std::string, Options>> models_with_experts() {
+  Options limited = models().front().second;
+  limited.shape.layers = 4;
+  limited.shape.width = 16;
+  limited.shape.experts = {.count = 6, .top_k = 2, .capacity = 1.1, .auxiliary = 0.01, .z = 0.001};
+  limited.job.micro_batches = 2;
+  Options free = limited;
+  free.shape.key_value_heads = 2;
+  free.shape.dropout = 0.1;
+  free.shape.experts = {.count = 8,
+                        .every = 2,
+                        .top_k = 3,
+                        .sigmoid = true,
+                        .groups = 4,
+                        .chosen = 2,
+                        .auxiliary = 0.001,
+                        .bias_rate = 0.001};
+  free.job.micro_batches = 3;
+  free.job.recompute = sp::Recompute::Full;
+  return {{"experts: capacity, balance losses", limited},
+          {"experts: every second block, groups, biases, dropout, recomputed", free}};
 }
 
 std::vector<std::pair<std::string, Options>> models_of_pipelines() {

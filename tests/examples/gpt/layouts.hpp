@@ -10,9 +10,10 @@
 
 namespace gpt::test {
 
-/// What a training run came to: its losses, and the gradients of its first step by path, whole.
+/// What a training run came to: its losses, what routers did, and the gradients of its first step by path, whole.
 struct Training {
   std::vector<double> losses;
+  std::vector<RouterReport> routers;
   std::map<std::string, std::vector<double>> gradients;
 };
 
@@ -28,6 +29,7 @@ struct Deviation {
   int runs = 0;
   double gradient = 0;               ///< of an element, as part of the largest of its parameter
   double loss = 0;                   ///< as part of it
+  int routed = 0;                    ///< steps that dropped others, or had other loads or a balance loss off by 1e-9
   std::string of_gradient, of_loss;  ///< in which layout
 
   void add(const Deviation& other);
@@ -44,6 +46,14 @@ std::vector<sinew::parallel::JobConfig> layouts_of(int ranks, const Options& opt
 /// Every pipeline of so many ranks beside dp, cp and tp that the rules admit: every schedule, several stages on each
 /// rank where it has such, ZeRO 0 to 3.
 std::vector<sinew::parallel::JobConfig> pipelines_of(int ranks, const Options& options);
+
+/// Every layout of so many ranks over pp, dp, cp, tp, ep and etp that the rules admit, of a model with experts: every
+/// schedule, ZeRO 0 to 3; ways to dispatch take turns.
+std::vector<std::pair<sinew::parallel::JobConfig, ExpertsWay>> expert_layouts_of(int ranks, const Options& options);
+
+/// Models with experts: with a capacity and balance losses; in every second block, without drops, with biases, shared
+/// heads, dropout, several passes, recomputed.
+std::vector<std::pair<std::string, Options>> models_with_experts();
 
 /// The same for pipelines: five blocks, so that stages are unequal; several micro-batches.
 std::vector<std::pair<std::string, Options>> models_of_pipelines();

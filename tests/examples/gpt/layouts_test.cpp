@@ -44,6 +44,31 @@ TEST(Layouts, TrainAsOneProcess_InPipelines) {
     expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 7);
 }
 
+/// With experts too: the same tokens are dropped, loads and balance losses are the same.
+TEST(Layouts, TrainAsOneProcess_WithExperts) {
+  for (const auto& [name, options] : models_with_experts()) {
+    Options few = options;
+    few.steps = 3;
+    const Training alone = train_alone(few);
+    if (options.shape.experts.capacity > 0) EXPECT_GT(alone.routers.front().dropped, 0);
+    EXPECT_GT(alone.routers.front().auxiliary, 0);
+    Deviation worst;
+    for (const int ranks : {2, 4, 6}) {
+      const auto all = expert_layouts_of(ranks, few);
+      ASSERT_GE(all.size(), 10U);
+      for (std::size_t i = 0; i < all.size(); i += 23) {
+        few.job = all[i].first;
+        few.experts = all[i].second;
+        worst.add(train_together(ranks, few, alone));
+      }
+    }
+    EXPECT_GT(worst.runs, 10) << name;
+    EXPECT_EQ(worst.routed, 0) << name;
+    EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
+    EXPECT_LT(worst.loss, 1e-12) << name << ", " << worst.of_loss;
+  }
+}
+
 /// Whichever axis a rank belongs to, what it does otherwise shows.
 TEST(Layouts, ShowWhatARankDoesOtherwise) {
   Options options = models().front().second;

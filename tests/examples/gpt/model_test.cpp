@@ -62,13 +62,20 @@ struct Case {
   double loss() {
     const double sum = model.forward(store, bytes, kCount).sum;
     model.backward(store, 0);
-    return sum;
+    return sum + of_routers();
   }
   double step(double scale = 1) {
     store.clear_gradients();
     const double sum = model.forward(store, bytes, kCount).sum;
     model.backward(store, scale);
+    of_routers();
     return sum;
+  }
+  /// The losses that routers have made themselves.
+  double of_routers() {
+    sinew::Communicator alone;
+    const RouterReport own = model.routers().end_step(alone);
+    return (own.auxiliary + own.z) * static_cast<double>(own.tokens);
   }
 
   Shape shape;
@@ -114,7 +121,24 @@ INSTANTIATE_TEST_SUITE_P(
         kSmall,
         Shape{.layers = 2, .heads = 4, .width = 12, .context = 7, .key_value_heads = 2, .sinks = true, .dropout = 0.2},
         Shape{.layers = 1, .heads = 2, .width = 8, .context = 9, .document_end = some_bytes(kSmall, 1)[4]},
-        Shape{.layers = 2, .heads = 2, .width = 8, .context = 9, .mamba_every = 2}));
+        Shape{.layers = 2, .heads = 2, .width = 8, .context = 9, .mamba_every = 2},
+        Shape{.layers = 2,
+              .heads = 2,
+              .width = 8,
+              .context = 9,
+              .experts = {.count = 4, .top_k = 2, .auxiliary = 0.05, .z = 0.01}},
+        Shape{.layers = 2,
+              .heads = 2,
+              .width = 8,
+              .context = 9,
+              .experts = {.count = 6,
+                          .every = 2,
+                          .top_k = 2,
+                          .sigmoid = true,
+                          .groups = 3,
+                          .chosen = 2,
+                          .capacity = 1.2,
+                          .auxiliary = 0.05}}));
 
 class Recomputation : public ::testing::TestWithParam<std::tuple<Recompute, Precision, Shape>> {};
 
