@@ -57,7 +57,7 @@ AllGatherDispatcher<T>::Handle::Handle(AllGatherDispatcher& of, const Routing<T>
     : of_(of), top_k_(routing.top_k) {
   const auto all = static_cast<std::size_t>(GroupPlace(*of_.group_).ranks);
   const std::vector<std::size_t> one(all, 1);
-  for (const auto& tokens : announce(*of_.group_, of_.shape_.name, {all, {routing.tokens}}, one, routing.fault))
+  for (const auto& tokens : announce(*of_.group_, routing.router, {all, {routing.tokens}}, one, routing.fault))
     tokens_.push_back(tokens[0]);
   const std::vector<std::int32_t> experts = gather(routing.experts.data(), top_k_);
   const std::vector<T> gates = gather(routing.gates.data(), top_k_);

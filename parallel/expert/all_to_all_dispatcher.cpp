@@ -95,7 +95,7 @@ AllToAllDispatcher<T>::Handle::Handle(AllToAllDispatcher& of, const Routing<T>& 
       counts[r].push_back(to_expert_[at(e) + 1] - to_expert_[at(e)]);
   }
   const std::vector<std::size_t> mine(ranks(), at(of_.experts().count()));
-  lay_out(announce(*of_.group_, of_.shape_.name, counts, mine, routing.fault));
+  lay_out(announce(*of_.group_, routing.router, counts, mine, routing.fault));
   cut_into_chunks();
 
   std::vector<T> gates(order_.size()), as_they_come(at(this->rows()));

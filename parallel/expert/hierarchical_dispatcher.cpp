@@ -114,12 +114,17 @@ HierarchicalDispatcher<T>::Handle::Handle(HierarchicalDispatcher& of, const Rout
   std::vector<std::vector<std::int64_t>> to;
   for (const std::int64_t rows : going_) to.push_back({rows});
   for (const auto& rows :
-       announce(*of_.group_, of_.shape_.name, to, std::vector<std::size_t>(ranks(), 1), routing.fault)) {
+       announce(*of_.group_, routing.router, to, std::vector<std::size_t>(ranks(), 1), routing.fault)) {
     coming_.push_back(rows[0]);
     came_ += rows[0];
   }
   const Routing<T> mine = routing_there(routing);
-  Routing<T> all{came_, top_k_, std::vector<std::int32_t>(at(came_ * top_k_)), std::vector<T>(at(came_ * top_k_)), {}};
+  Routing<T> all{routing.router,
+                 came_,
+                 top_k_,
+                 std::vector<std::int32_t>(at(came_ * top_k_)),
+                 std::vector<T>(at(came_ * top_k_)),
+                 {}};
   exchange(mine.experts, going_, all.experts, coming_, top_k_);
   exchange(mine.gates, going_, all.gates, coming_, top_k_);
   inner_ = of_.inner_->plan(all);

@@ -113,6 +113,7 @@ Routed<T> Router<T>::route(std::span<const T> logits, std::int64_t tokens, std::
                 fmt::format("router '{}': {} logits and a bias of {} for {} tokens, expected {} and 0 or {}",
                             shape_.name, logits.size(), bias.size(), tokens, at(tokens) * experts, experts));
   Routed<T> r;
+  r.routing.router = shape_.name;
   r.routing.tokens = tokens;
   r.routing.top_k = shape_.top_k;
   for (std::size_t i = 0; i < logits.size(); ++i) {

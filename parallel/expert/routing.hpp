@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace sinew::parallel {
@@ -19,6 +20,7 @@ struct RouterFault {
 /// Shape: experts and gates [tokens, top_k]; the experts of a token ascend, kNoExpert may stand anywhere.
 template <class T>
 struct Routing {
+  std::string router;  ///< RouterShape::name
   std::int64_t tokens = 0;
   std::int64_t top_k = 1;
   std::vector<std::int32_t> experts;

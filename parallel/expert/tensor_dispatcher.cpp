@@ -67,7 +67,7 @@ std::unique_ptr<Dispatch<T>> TensorDispatcher<T>::plan(const Routing<T>& routing
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': rank {} of those that share these experts has tokens that cannot be routed: "
                             "expected finite logits",
-                            shape_.name, faulty[0]));
+                            routing.router, faulty[0]));
   return std::make_unique<Handle>(*this, std::move(inner));
 }
 

@@ -91,6 +91,7 @@ Training train_alone(const Options& options, const Text& text) {
     for (std::int64_t step = 0; step < options.steps; ++step) {
       const StepReport report = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher());
       all.losses.push_back(report.loss);
+      all.norms.push_back(report.norm);
       all.routers.push_back(report.routers);
     }
   });
@@ -118,6 +119,7 @@ Deviation train_together(int ranks, const Options& options, const Training& alon
     for (std::int64_t step = 0; step < options.steps; ++step) {
       const StepReport report = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher());
       note(mine.loss, std::abs(report.loss / alone.losses[static_cast<std::size_t>(step)] - 1));
+      if (step == 0) note(mine.gradient, std::abs(report.norm / alone.norms.front() - 1));
       mine.routed += route_alike(report.routers, alone.routers[static_cast<std::size_t>(step)]) ? 0 : 1;
     }
     const std::lock_guard lock(mutex);

@@ -12,7 +12,7 @@ namespace gpt::test {
 
 /// What a training run came to: its losses, what routers did, and the gradients of its first step by path, whole.
 struct Training {
-  std::vector<double> losses;
+  std::vector<double> losses, norms;
   std::vector<RouterReport> routers;
   std::map<std::string, std::vector<double>> gradients;
 };
@@ -27,7 +27,7 @@ Training train_alone(const Options& options, const Text& text = words());
 /// How far runs were from one process at most.
 struct Deviation {
   int runs = 0;
-  double gradient = 0;               ///< of an element, as part of the largest of its parameter
+  double gradient = 0;               ///< of an element, as part of the largest of its parameter; of the norm of all
   double loss = 0;                   ///< as part of it
   int routed = 0;                    ///< steps that dropped others, or had other loads or a balance loss off by 1e-9
   std::string of_gradient, of_loss;  ///< in which layout

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <gpt/train/trainer.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <support/worlds.hpp>
 
 namespace gpt::test {
 namespace {
@@ -66,6 +70,40 @@ TEST(Layouts, TrainAsOneProcess_WithExperts) {
     EXPECT_EQ(worst.routed, 0) << name;
     EXPECT_LT(worst.gradient, 1e-12) << name << ", " << worst.of_gradient;
     EXPECT_LT(worst.loss, 1e-12) << name << ", " << worst.of_loss;
+  }
+}
+
+/// All tokens to one expert: it works, wherever that is, and is reported.
+TEST(Layouts, TrainAsOneProcess_WhereOneExpertGetsAll) {
+  Options options = models_with_experts().front().second;
+  options.shape.experts = {.count = 6, .top_k = 1, .bias_rate = 1e-9};
+  options.steps = 1;
+  constexpr std::size_t kBusiest = 4;
+  const auto step_on = [&](int ranks) {
+    StepReport report;
+    sinew::test::on_threads(ranks, sinew::test::only("inproc"), [&](sinew::World& world) {
+      const Text text = words();
+      Trainer trainer(world, options, text);
+      for (int block = 0; block < options.shape.layers; ++block) trainer.routers().bias(block)[kBusiest] = 100;
+      const StepReport mine = trainer.step(0);
+      if (world.rank() == 0) report = mine;
+    });
+    return report;
+  };
+  const StepReport alone = step_on(1);
+  EXPECT_EQ(alone.routers.imbalance, 6);
+  EXPECT_EQ(alone.routers.worst_expert, static_cast<std::int64_t>(kBusiest));
+  EXPECT_THAT(line_of(alone), ::testing::HasSubstr("load 6.00 (expert 4 of block 0)"));
+  for (const auto& [ep, etp] : {std::pair(1, 1), {2, 1}, {6, 1}, {3, 2}}) {
+    options.job.layout.ep = ep;
+    options.job.layout.etp = etp;
+    for (const auto kind : {sinew::parallel::DispatchKind::AllGather, sinew::parallel::DispatchKind::AllToAll}) {
+      options.experts = {kind, 2};
+      const StepReport together = step_on(6);
+      EXPECT_EQ(together.routers.imbalance, 6);
+      EXPECT_NEAR(together.loss / alone.loss, 1, 1e-13);
+      EXPECT_NEAR(together.norm / alone.norm, 1, 1e-13);
+    }
   }
 }
 

@@ -73,7 +73,7 @@ std::int64_t first_token(const Traffic& traffic, int rank) {
 }
 
 Routing<double> routing_of(const Traffic& traffic, int rank) {
-  Routing<double> routing{traffic.tokens(rank), traffic.top_k, {}, {}, {}};
+  Routing<double> routing{"r", traffic.tokens(rank), traffic.top_k, {}, {}, {}};
   for (std::int64_t t = 0; t < routing.tokens; ++t) {
     const std::int64_t token = first_token(traffic, rank) + t;
     for (const std::int32_t e : traffic.choose(token)) {
@@ -281,14 +281,14 @@ TEST(Dispatch, TellsAllRanks_WhatCannotBeRouted) {
       const auto dispatcher = make_dispatcher<double>(kind, {&experts, &tensor, {}}, shape);
       std::vector<double> logits(8, 0.5);
       if (world.rank() == 2) logits[6] = std::numeric_limits<double>::infinity();
-      const auto routed = Router<double>({.name = "r", .experts = 4, .top_k = 1}).route(logits, 2);
+      const auto routed = Router<double>({.name = "blocks.1.router", .experts = 4, .top_k = 1}).route(logits, 2);
       try {
         static_cast<void>(dispatcher->plan(routed.routing));
         ADD_FAILURE() << "nothing was said";
       } catch (const Error& e) {
         const std::string why = e.what();
         EXPECT_EQ(e.code(), Code::InvalidArgument);
-        EXPECT_NE(why.find("blocks.1.experts"), std::string::npos) << why;
+        EXPECT_NE(why.find("blocks.1.router"), std::string::npos) << why;
         if (world.rank() % 2 == 0)
           EXPECT_NE(why.find("token 1 for expert 2 on rank 1"), std::string::npos) << why;
         else
@@ -308,8 +308,8 @@ TEST(Dispatch, RefusesWhatDoesNotFit) {
   EXPECT_THROW(make({"e", 2, 1, 1, 0}), Error);
   EXPECT_THROW(make({"e", 2, 1, 1, 1}, {0, 0}), Error);
   const auto dispatcher = make({"e", 2, 1, 1, 1});
-  EXPECT_THROW(static_cast<void>(dispatcher->plan({2, 1, {0, 2}, {1, 1}, {}})), Error);
-  EXPECT_THROW(static_cast<void>(dispatcher->plan({2, 1, {0}, {1}, {}})), Error);
+  EXPECT_THROW(static_cast<void>(dispatcher->plan({"r", 2, 1, {0, 2}, {1, 1}, {}})), Error);
+  EXPECT_THROW(static_cast<void>(dispatcher->plan({"r", 2, 1, {0}, {1}, {}})), Error);
 }
 
 }  // namespace
