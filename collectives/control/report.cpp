@@ -26,19 +26,6 @@ std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std
   return calls;
 }
 
-CallReport tell(const RecordReader& reader, const CallSeen& seen) {
-  const std::int64_t since = seen.completed != 0 ? seen.completed : seen.entered;
-  return {.fingerprint = seen.fingerprint,
-          .history = seen.history,
-          .communicator = seen.communicator,
-          .sequence = seen.sequence,
-          .peer = seen.peer,
-          .id = seen.id,
-          .completed = seen.completed != 0,
-          .age_ms = std::max<std::int64_t>(0, coarse_now() - since) / 1'000'000,
-          .site = reader.site(seen.site)};
-}
-
 Json to_json(const std::optional<CallReport>& c) {
   if (!c) return nullptr;
   return {c->fingerprint, c->history, c->communicator, c->sequence, c->peer, c->id, c->completed, c->age_ms, c->site};
@@ -101,6 +88,19 @@ std::vector<RankReport> RankReport::decode(std::span<const std::byte> bytes, Que
   throw Error(Code::Mismatch, std::string("a message that should be reports of calls: ") + e.what());
 }
 
+CallReport tell(const RecordReader& reader, const CallSeen& seen, std::int64_t now) {
+  const std::int64_t since = seen.completed != 0 ? seen.completed : seen.entered;
+  return {.fingerprint = seen.fingerprint,
+          .history = seen.history,
+          .communicator = seen.communicator,
+          .sequence = seen.sequence,
+          .peer = seen.peer,
+          .id = seen.id,
+          .completed = seen.completed != 0,
+          .age_ms = std::max<std::int64_t>(0, now - since) / 1'000'000,
+          .site = reader.site(seen.site)};
+}
+
 Question ask_about(const RecordPage* mine, int asker, std::uint64_t communicator, std::uint32_t sequence,
                    std::vector<std::int32_t> ranks) {
   Question question{asker, communicator, sequence, std::move(ranks), {}};
@@ -110,26 +110,28 @@ Question ask_about(const RecordPage* mine, int asker, std::uint64_t communicator
   return question;
 }
 
-RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left, const Question& question) {
+RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left, const Question& question,
+                     std::int64_t now) {
   const RecordReader reader(page);
   RankReport report{.rank = rank, .left = left, .state = state_of_process(process)};
   const auto calls = collectives_of(reader, question.communicator);
-  if (const auto at = calls.find(question.sequence); at != calls.end()) report.call = tell(reader, at->second);
+  if (const auto at = calls.find(question.sequence); at != calls.end()) report.call = tell(reader, at->second, now);
   for (const Question::Call& asked : question.recent) {
     const auto at = calls.find(asked.sequence);
     if (at == calls.end() || at->second.fingerprint == asked.fingerprint) continue;
-    report.differing = tell(reader, at->second);
+    report.differing = tell(reader, at->second, now);
     break;
   }
-  if (const auto seen = reader.latest(question.communicator)) report.latest = tell(reader, *seen);
-  if (const auto seen = reader.latest()) report.latest_anywhere = tell(reader, *seen);
+  if (const auto seen = reader.latest(question.communicator)) report.latest = tell(reader, *seen, now);
+  if (const auto seen = reader.latest()) report.latest_anywhere = tell(reader, *seen, now);
   return report;
 }
 
-std::optional<CallReport> report_call(const RecordPage* page, std::uint64_t communicator, std::uint32_t sequence) {
+std::optional<CallReport> report_call(const RecordPage* page, std::uint64_t communicator, std::uint32_t sequence,
+                                      std::int64_t now) {
   const RecordReader reader(page);
   const auto seen = reader.find(communicator, sequence);
-  return seen ? std::optional(tell(reader, *seen)) : std::nullopt;
+  return seen ? std::optional(tell(reader, *seen, now)) : std::nullopt;
 }
 
 std::vector<std::uint64_t> communicators_that_differ(const RecordPage* a, const RecordPage* b) {

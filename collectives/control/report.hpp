@@ -66,11 +66,14 @@ inline constexpr Fingerprint kClosedFingerprint = ~Fingerprint{0};
 /// The question of a rank with these records.
 SINEW_API Question ask_about(const RecordPage* mine, int asker, std::uint64_t communicator, std::uint32_t sequence,
                              std::vector<std::int32_t> ranks);
-/// The answer of a rank with these records. Reads them while they are written.
-SINEW_API RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left, const Question& question);
+/// The answer of a rank with these records. Reads them while they are written. now: what ages are counted to.
+SINEW_API RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left, const Question& question,
+                               std::int64_t now = coarse_now());
 /// A call of one's own for the same purpose; nothing where the ring has moved on.
 SINEW_API std::optional<CallReport> report_call(const RecordPage* page, std::uint64_t communicator,
-                                                std::uint32_t sequence);
+                                                std::uint32_t sequence, std::int64_t now = coarse_now());
+/// A call out of somebody's records, told.
+SINEW_API CallReport tell(const RecordReader& reader, const CallSeen& seen, std::int64_t now);
 
 /// Communicators on which two ranks' calls so far cannot have been the same, as far as both rings remember.
 SINEW_API std::vector<std::uint64_t> communicators_that_differ(const RecordPage* a, const RecordPage* b);

@@ -21,6 +21,9 @@ void add_transports_command(CLI::App& app, const InfoOptions& options);
 /// Under a launcher only rank 0 prints. `exit_code`: becomes 1 on every rank where a job would fail; outlives the app.
 void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
+/// `exit_code`: becomes 1 where a call waits; outlives the app.
+void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code);
+
 struct TopologyOptions {
   std::string from;  ///< as described_machine() takes it; empty: this machine
   std::string svg;   ///< files, "-" for standard output; empty: none

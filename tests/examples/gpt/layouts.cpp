@@ -197,7 +197,10 @@ std::vector<std::pair<sp::JobConfig, ExpertsWay>> expert_layouts_of(int ranks, c
       job.schedule = generator.name;
       job.virtual_stages = is_pipeline && generator.has_virtual_stages ? 2 : 1;
       if (generator.name == "zb-h1") job.recompute = sp::Recompute::None;  // whose weights' gradients come later
-      for (job.zero = 0; job.zero <= 3; ++job.zero) {
+      const int turn = static_cast<int>(all.size()) % 4;
+      for (int zero = 0; zero <= 3; ++zero) {
+        job.zero = zero;
+        if (job.layout.etp > 1 && zero != turn) continue;  // where experts are cut, one in turn
         if (!sp::violations(ranks, job, engine).empty()) continue;
         const auto number = static_cast<int>(all.size());
         all.emplace_back(job, ExpertsWay{static_cast<sp::DispatchKind>(number % 3), 1 + number % 4});

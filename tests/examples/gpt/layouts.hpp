@@ -48,7 +48,7 @@ std::vector<sinew::parallel::JobConfig> layouts_of(int ranks, const Options& opt
 std::vector<sinew::parallel::JobConfig> pipelines_of(int ranks, const Options& options);
 
 /// Every layout of so many ranks over pp, dp, cp, tp, ep and etp that the rules admit, of a model with experts: every
-/// schedule, ZeRO 0 to 3; ways to dispatch take turns.
+/// schedule, ZeRO 0 to 3; ways to dispatch take turns, and where experts are cut (etp) ZeRO, too.
 std::vector<std::pair<sinew::parallel::JobConfig, ExpertsWay>> expert_layouts_of(int ranks, const Options& options);
 
 /// Models with experts: with a capacity and balance losses; in every second block, without drops, with biases, shared

@@ -1,0 +1,166 @@
+#include "record_sources.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/trace_file.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/file_descriptor.hpp>
+
+namespace sinew::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_page(const std::byte* at) noexcept {
+  return reinterpret_cast<const RecordPage*>(at)->magic.load(std::memory_order_acquire) == RecordPage::kMagic;
+}
+
+RankRecords rank_of(std::shared_ptr<const std::byte> memory, const std::byte* at) {
+  RankRecords of;
+  of.page = {std::move(memory), reinterpret_cast<const RecordPage*>(at)};
+  of.rank = of.page->rank.load(std::memory_order_relaxed);
+  of.process = of.page->pid.load(std::memory_order_relaxed);
+  of.state = state_of_process(of.process);
+  return of;
+}
+
+/// Puts a rank in its place, and ranks without records in front of it.
+void add(RankRecords of, std::vector<RankRecords>& to) {
+  if (of.rank < 0) return;
+  const auto place = static_cast<std::size_t>(of.rank);
+  while (to.size() <= place)
+    to.push_back({.rank = static_cast<int>(to.size()), .process = 0, .state = '\0', .page = {}});
+  to[place] = std::move(of);
+}
+
+std::optional<long> whole_number(std::string_view text) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+pid_t parent_of(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("PPid:")) return static_cast<pid_t>(std::stol(line.substr(5)));
+  }
+  return 0;
+}
+
+/// One of `only`, or started by one of them.
+bool is_of(pid_t process, const std::vector<pid_t>& only) {
+  for (pid_t p = process; p > 1; p = parent_of(p)) {
+    if (std::ranges::find(only, p) != only.end()) return true;
+  }
+  return only.empty();
+}
+
+std::shared_ptr<const std::byte> map(const FileDescriptor& file, off_t first, std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), first);
+  if (memory == MAP_FAILED) return nullptr;
+  return {static_cast<const std::byte*>(memory),
+          [bytes](const std::byte* m) { ::munmap(const_cast<std::byte*>(m), bytes); }};
+}
+
+/// Pages in what a process shows its peers: a sparse file in memory, of which only what is there is looked at. A page
+/// that was hardly written to is mostly hole.
+std::vector<RankRecords> pages_of(const std::string& descriptor) {
+  std::vector<RankRecords> found;
+  const FileDescriptor file(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return found;
+  constexpr std::size_t kStep = 64;  // records begin on a cache line
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (off_t data = ::lseek(file.get(), 0, SEEK_DATA); data >= 0;) {
+    const off_t hole = ::lseek(file.get(), data, SEEK_HOLE);
+    if (hole <= data) break;
+    const auto bytes = static_cast<std::size_t>(hole - data);
+    const auto there = map(file, data, bytes);
+    for (std::size_t at = 0; there && at + kStep <= bytes; at += kStep) {
+      if (!is_page(there.get() + at)) continue;
+      const std::size_t before = at % page;
+      const auto whole = map(file, data + static_cast<off_t>(at - before), before + sizeof(RecordPage));
+      if (whole) found.push_back(rank_of(whole, whole.get() + before));
+    }
+    data = ::lseek(file.get(), hole, SEEK_DATA);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<JobRecords> jobs_in_folder(const std::string& folder) {
+  std::map<int, std::vector<RankRecords>, std::greater<>> generations;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    int generation = 0, rank = 0, end = 0;
+    const std::string name = entry.path().filename().string();
+    if (std::sscanf(name.c_str(), "sinew-%d-rank-%d.trace%n", &generation, &rank, &end) != 2 ||
+        static_cast<std::size_t>(end) != name.size())
+      continue;
+    const auto memory = map_file(entry.path().string(), sizeof(RecordPage));
+    if (memory && is_page(memory.get())) add(rank_of(memory, memory.get()), generations[generation]);
+  }
+  if (error)
+    throw Error(Code::InvalidArgument, fmt::format("'{}': cannot be read: {}; expected a folder of records, as "
+                                                   "SINEW_TRACE={} keeps them",
+                                                   folder, error.message(), folder));
+  if (generations.empty())
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("'{}': has no records; expected sinew-GENERATION-rank-RANK.trace of each rank, as a job with "
+                    "SINEW_TRACE={} keeps them",
+                    folder, folder));
+  std::vector<JobRecords> jobs;
+  for (auto& [generation, ranks] : generations)
+    jobs.push_back({fmt::format("{}, generation {}", folder, generation), std::move(ranks)});
+  return jobs;
+}
+
+std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only) {
+  std::map<pid_t, std::vector<RankRecords>> by_parent;
+  std::set<std::pair<pid_t, int>> seen;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const auto process = whole_number(entry.path().filename().string());
+    if (!process || !is_of(static_cast<pid_t>(*process), only)) continue;
+    std::error_code hidden;
+    for (const auto& descriptor : fs::directory_iterator(entry.path() / "fd", hidden)) {
+      const std::string target = fs::read_symlink(descriptor.path(), hidden).string();
+      if (!target.starts_with("/memfd:sinew ")) continue;
+      for (RankRecords& of : pages_of(descriptor.path().string())) {
+        if (of.process != *process || has_left(of) || !seen.emplace(of.process, of.rank).second) continue;
+        add(std::move(of), by_parent[parent_of(static_cast<pid_t>(*process))]);
+      }
+    }
+  }
+  if (by_parent.empty())
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("no process {}shows records: expected a running job of two processes or more on this host that "
+                    "this user may look at, or a folder of records (SINEW_TRACE)",
+                    only.empty() ? "" : fmt::format("of {} ", fmt::join(only, ", "))));
+  std::vector<JobRecords> jobs;
+  for (auto& [parent, ranks] : by_parent)
+    jobs.push_back({fmt::format("processes started by {}", parent), std::move(ranks)});
+  return jobs;
+}
+
+}  // namespace sinew::tools
