@@ -62,7 +62,7 @@ struct RankWhereabouts {
 
 struct Diagnosis {
   std::vector<RankWhereabouts> ranks;  ///< ascending
-  std::vector<StuckCall> stuck;  ///< the first call of each communicator, and messages, those waited in longest first
+  std::vector<StuckCall> stuck;        ///< the first call of each communicator, and messages; the longest first
 };
 
 /// Judges a job by its ranks' records alone, as its own ranks do. Of ranks that are gone calls count that ended with an

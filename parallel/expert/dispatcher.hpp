@@ -47,7 +47,7 @@ class SINEW_API Dispatcher {
  public:
   virtual ~Dispatcher() = default;
 
-  /// Errors: InvalidArgument on all ranks alike where a router had a logit that is no number, naming router, rank, token
+  /// Errors: InvalidArgument on all ranks alike where a router had a logit that is no number: router, rank, token
   ///         and expert; on this rank for a routing of another shape. Collective over the ranks.
   virtual std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) = 0;
   /// Of this rank.
