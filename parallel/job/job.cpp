@@ -14,6 +14,11 @@ namespace sinew::parallel {
 
 namespace {
 
+JobConfig with_schedule(JobConfig config) {
+  if (!config.proved) config.proved = proved_schedule(config);
+  return config;
+}
+
 /// What is in a file, too, which each rank reads for itself.
 std::string schedule_text(const JobConfig& config) {
   if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
@@ -27,12 +32,12 @@ std::string schedule_text(const JobConfig& config) {
 }  // namespace
 
 Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial)
-    : config_(config), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
-  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config), {});
+    : config_(with_schedule(config)), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
+  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config_), {});
   require_equal_on_all(world.communicator(), "engine of the job", engine.identity, {});
-  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config), {});
-  require_no_violations(world.size(), config, engine);
-  DataStrategy strategy = data_strategy(world.size(), config, engine);
+  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config_), {});
+  require_no_violations(world.size(), config_, engine);
+  DataStrategy strategy = data_strategy(world.size(), config_, engine);
   sum_axes_ = strategy.ranks;
   sample_axes_ = strategy.samples;
   context_axes_ = strategy.context;
@@ -40,7 +45,7 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   ring_ = strategy.ring;
   mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
   data_ = std::make_unique<DataParallel>(
-      *mesh_, engine.parameters(config, place()), initial, strategy.row,
+      *mesh_, engine.parameters(config_, place()), initial, strategy.row,
       [&world](std::size_t bytes) { return world.allocate(bytes); }, strategy.options);
 }
 
