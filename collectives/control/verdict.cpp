@@ -21,6 +21,16 @@ bool is_message(const CallReport& call) noexcept {
 
 bool stopped(const RankReport& report) noexcept { return report.state == 'T' || report.state == 't'; }
 
+/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words.
+std::string describe_call(const CallReport& call) {
+  if (call.fingerprint == kClosedFingerprint) return "no call: it destroyed the communicator";
+  if (!is_message(call)) return fmt::format("{} at {}", describe_fingerprint(call.fingerprint), call.site);
+  const auto kind = static_cast<Collective>(call.fingerprint & 31);
+  if (kind == Collective::SendRecv) return fmt::format("messages with rank {} at {}", call.peer, call.site);
+  const bool sends = kind == Collective::Send;
+  return fmt::format("{} {} rank {} at {}", sends ? "send" : "recv", sends ? "to" : "from", call.peer, call.site);
+}
+
 /// Where a rank is that has not come.
 std::string whereabouts(const RankReport& report) {
   std::string text;
@@ -124,15 +134,6 @@ std::string list(const std::vector<std::string>& items) {
 }
 
 }  // namespace
-
-std::string describe_call(const CallReport& call) {
-  if (call.fingerprint == kClosedFingerprint) return "no call: it destroyed the communicator";
-  if (!is_message(call)) return fmt::format("{} at {}", describe_fingerprint(call.fingerprint), call.site);
-  const auto kind = static_cast<Collective>(call.fingerprint & 31);
-  if (kind == Collective::SendRecv) return fmt::format("messages with rank {} at {}", call.peer, call.site);
-  const bool sends = kind == Collective::Send;
-  return fmt::format("{} {} rank {} at {}", sends ? "send" : "recv", sends ? "to" : "from", call.peer, call.site);
-}
 
 Status Verdict::status() const {
   switch (finding) {

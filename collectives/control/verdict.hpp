@@ -44,7 +44,4 @@ using OwnCall = std::function<std::optional<CallReport>(std::uint32_t sequence)>
 /// one's own place is ignored. Pure: equal reports give equal verdicts.
 SINEW_API Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, const OwnCall& own);
 
-/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words.
-SINEW_API std::string describe_call(const CallReport& call);
-
 }  // namespace sinew
