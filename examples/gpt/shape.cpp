@@ -48,7 +48,10 @@ void require_shape(const Shape& shape) {
     wrong.push_back(fmt::format("key-value heads {} do not divide heads {}, expected {}, or 0: as many",
                                 shape.key_value_heads, shape.heads,
                                 nearest_divisor(shape.heads, shape.key_value_heads)));
-  if (shape.mamba_every < 0) wrong.push_back(fmt::format("mamba {}, expected 0 or more", shape.mamba_every));
+  if (shape.mamba_every < 0 || (wrong.empty() && shape.mamba_every > shape.layers))
+    wrong.push_back(fmt::format("mamba {}, expected 0 to {}, as there are layers", shape.mamba_every, shape.layers));
+  if (shape.sinks && !shape.has_attention())
+    wrong.push_back("sinks of attention heads, and every block has a scan: expected mamba 0 or 2, or no sinks");
   if (!(shape.dropout >= 0 && shape.dropout < 1))
     wrong.push_back(fmt::format("dropout {}, expected 0 to below 1", shape.dropout));
   if (shape.document_end < -1 || shape.document_end >= kVocabulary)

@@ -50,8 +50,12 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
 sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
-      "{}\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps\ntext of {} bytes, {:x}",
+      "{}\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps, resumed: {}\ntext of {} "
+      "bytes, {:x}",
       to_string(o.shape), o.steps, o.rate, o.warmup, o.weight_decay, o.clip, !o.save.empty(), o.save_every,
+      o.resume.empty()     ? "no"
+      : o.resume == o.save ? "from where it is saved"
+                           : "from elsewhere",
       text.bytes(), text.hash());
   return engine;
 }
