@@ -5,6 +5,7 @@
 #include <sinew/collectives/arguments.hpp>
 #include <sinew/collectives/call_shape.hpp>
 #include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/offload_rounds.hpp>
 #include <sinew/collectives/prove.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/operation.hpp>
@@ -14,26 +15,6 @@ namespace {
 
 /// Plans of a communicator that nobody keeps, before they are dropped: programs whose sizes never repeat must not grow.
 constexpr std::size_t kMostPlans = 512;
-
-/// Lets a module make an offload over `base`: all ranks take `most` rounds, whatever becomes of it on each.
-template <class Make>
-std::unique_ptr<CollectiveOffload> in_rounds(const Exchange& base, int most, Make&& make) {
-  int rounds = 0;
-  const Exchange counted{base.rank, base.size, [&](const Bytes& mine) {
-                           ++rounds;
-                           return base.all_gather(mine);
-                         }};
-  std::unique_ptr<CollectiveOffload> offload;
-  std::exception_ptr failure;
-  try {
-    offload = make(counted);
-  } catch (const Error&) {
-    failure = std::current_exception();
-  }
-  for (; rounds < most; ++rounds) base.all_gather({});
-  if (failure) std::rethrow_exception(failure);
-  return offload;
-}
 
 void add_parts(const CallPartsRef& parts, Call& call) {
   if (!parts || !has_local_counts(call.desc.collective)) return;

@@ -64,7 +64,7 @@ class SINEW_API World {
 
   int rank() const;
   int size() const;
-  /// All ranks.
+  /// All ranks. Lifetime: of this World: a reference ends with it, also where shrink() is assigned to it.
   Communicator& communicator();
 
   std::vector<TransportStatus> transports() const;
@@ -77,10 +77,10 @@ class SINEW_API World {
   /// transports move in collectives of their own. Empty unless WorldOptions::count_sent was asked for.
   std::vector<std::uint64_t> sent_bytes() const;
 
-  /// Host memory that peers of this host read without copies. For device memory: Communicator::allocate.
-  /// Where no transport that is open has such memory (shm has) it is memory like any other; Memory::known_as() says
-  /// which.
+  /// Host memory of zeros, on whole pages, that peers of this host read without copies; where no transport that is open
+  /// has such memory (shm has), like any other: Memory::known_as(). For device memory: Communicator::allocate.
   /// Lifetime: ends before its World.
+  /// Errors:   System where there is not so much.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.

@@ -41,7 +41,8 @@ void require_known(const Config& config) {
     const std::vector<std::string> known = module_names(config);
     if (std::ranges::find(known, name) != known.end()) continue;
     throw Error(Code::InvalidArgument,
-                fmt::format("no transport is called '{}'; there are {}", name, fmt::join(known, ", ")));
+                fmt::format("transports '{}' (SINEW_TRANSPORTS): no transport is called '{}'; there are {}",
+                            fmt::join(config.transports, ","), name, fmt::join(known, ", ")));
   }
 }
 
@@ -55,8 +56,8 @@ void require_known(const Config& config) {
   const std::string problem = rule.collective == "*"
                                   ? fmt::format("no algorithm is called '{}'; there are", rule.algorithm)
                                   : fmt::format("{} has no algorithm '{}'; it has", rule.collective, rule.algorithm);
-  throw Error(Code::InvalidArgument, fmt::format("rule '{}': {} {}, and the transports' own: {}", text, problem,
-                                                 fmt::join(names, ", "), fmt::join(transports, ", ")));
+  throw Error(Code::InvalidArgument, fmt::format("rule '{}' (SINEW_TUNE): {} {}, and the transports' own: {}", text,
+                                                 problem, fmt::join(names, ", "), fmt::join(transports, ", ")));
 }
 
 /// A rule with a name that nobody has would leave nothing for the calls that it is for.
@@ -72,8 +73,8 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
   std::istringstream parts(rule.transport);
   for (std::string name; std::getline(parts, name, '+');) {
     if (name == "*" || known(name)) continue;
-    throw Error(Code::InvalidArgument, fmt::format("rule '{}': no transport is called '{}'; there are {}", text, name,
-                                                   fmt::join(transports, ", ")));
+    throw Error(Code::InvalidArgument, fmt::format("rule '{}' (SINEW_TUNE): no transport is called '{}'; there are {}",
+                                                   text, name, fmt::join(transports, ", ")));
   }
 }
 

@@ -94,7 +94,7 @@ struct CollectiveDesc {
   Codec codec = Codec::None;  ///< of messages; of the composition of a hierarchy those that leave a host
   Place place{};
   std::int32_t root = 0;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  ///< elements of a rank's part; all_reduce, broadcast, reduce, messages: of the whole
   std::span<const std::uint64_t> counts{};         ///< all_gather_v, reduce_scatter_v: one per rank
   std::span<const std::uint64_t> displacements{};  ///< of these: where each part lies here; empty: packed
   std::uint64_t largest_bytes = 0;                 ///< v-forms with local counts: a bound for selection, 0: unknown

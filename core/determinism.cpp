@@ -11,7 +11,8 @@ namespace {
 
 constexpr Spelling<Determinism> kLevels[] = {{"fast", Determinism::Fast},
                                              {"reproducible", Determinism::Reproducible},
-                                             {"layout_invariant", Determinism::LayoutInvariant}};
+                                             {"layout_invariant", Determinism::LayoutInvariant},
+                                             {"layout-invariant", Determinism::LayoutInvariant}};
 
 }  // namespace
 

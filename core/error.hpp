@@ -17,12 +17,12 @@ enum class Code : std::uint8_t {
   InvalidArgument,  ///< the caller's mistake: the message names the argument, what was found and what was expected
   Unavailable,      ///< cannot be had on this machine or in this build; the message says why
   Truncated,        ///< a message was longer than the buffer that was posted for it
-  Cancelled,
-  Timeout,   ///< a deadline passed; the message names who did not come
-  PeerLost,  ///< a process of the job is gone; rank() says which
-  Mismatch,  ///< ranks made different calls; the message shows both
-  Aborted,   ///< somebody ended the communicator or the world; the message is the first reason
-  System,    ///< the operating system refused; the message has its text
+  Cancelled,        ///< a message that its sender or receiver took back before it was delivered
+  Timeout,          ///< a deadline passed; the message names who did not come
+  PeerLost,         ///< a process of the job is gone; rank() says which
+  Mismatch,         ///< ranks made different calls; the message shows both
+  Aborted,          ///< somebody ended the communicator or the world; the message is the first reason
+  System,           ///< the operating system refused; the message has its text
 };
 
 SINEW_API std::string_view name_of(Code code) noexcept;

@@ -38,8 +38,8 @@ class [[nodiscard]] SINEW_API Work {
   /// Waits for the end and throws Error unless it is Ok. After the configured timeout the call ends with its
   /// communicator, as by CallOptions::deadline: whoever leaves by this exception frees the buffers.
   void get();
-  /// Device work that runs on the device: makes the stream wait for it, as soon as it is enqueued there. Work that runs
-  /// on the host, on whatever memory: get().
+  /// Makes the stream wait for work that runs on the device, as soon as it is enqueued there. Of work that runs on the
+  /// host, on whatever memory, and for a stream of no device the host waits, as in get().
   void order(StreamRef stream);
 
  private:

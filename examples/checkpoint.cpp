@@ -11,9 +11,13 @@
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
 
+#include "usage.hpp"
+
 namespace sp = sinew::parallel;
 
 int main(int argc, char** argv) try {
+  if (example::is_asked_for_usage(argc, argv, "checkpoint_example FOLDER STEPS   with sinew-run -n RANKS before it"))
+    return 0;
   if (argc != 3) throw sinew::Error(sinew::Code::InvalidArgument, "expected FOLDER STEPS");
   const std::string folder = argv[1];
   const int steps = std::stoi(argv[2]);
@@ -30,7 +34,7 @@ int main(int argc, char** argv) try {
        {reinterpret_cast<std::byte*>(mine.data()), mine.size() * sizeof(double)}}};
 
   int step = 0;
-  if (const auto latest = sp::latest_step(folder)) {
+  if (const auto latest = sp::latest_step(world.communicator(), folder)) {  // the same on all ranks
     const sp::Loaded loaded = sp::load_checkpoint(world.communicator(), sp::step_folder(folder, *latest), parts);
     step = static_cast<int>(loaded.metadata.step);
     if (world.rank() == 0) std::printf("step %d: from a checkpoint of %s\n", step, loaded.metadata.layout.c_str());

@@ -9,6 +9,8 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/mesh/job_mesh.hpp>
 
+#include "usage.hpp"
+
 static int size_of_axis(std::string_view text) {
   int size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
@@ -17,6 +19,7 @@ static int size_of_axis(std::string_view text) {
 }
 
 int main(int argc, char** argv) try {
+  if (example::is_asked_for_usage(argc, argv, "mesh_example [TP [PP]]   with sinew-run -n RANKS before it")) return 0;
   if (argc > 3) throw sinew::Error(sinew::Code::InvalidArgument, "expected TP and PP at most");
   auto world = sinew::World::from_environment();
   sinew::parallel::LayoutSizes sizes;

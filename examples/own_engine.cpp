@@ -10,6 +10,8 @@
 #include <sinew/parallel/data/weighted_loss.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
+#include "usage.hpp"
+
 namespace sp = sinew::parallel;
 
 namespace {
@@ -75,6 +77,8 @@ std::vector<float> waves(int count, float step) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (example::is_asked_for_usage(argc, argv, "own_engine [ddp|zero1|zero2|zero3]   with sinew-run -n RANKS before it"))
+    return 0;
   if (argc > 2) throw sinew::Error(sinew::Code::InvalidArgument, "expected one ROW: ddp, zero1, zero2 or zero3");
   const std::string row = argc > 1 ? argv[1] : "ddp";
   sinew::WorldOptions options{};

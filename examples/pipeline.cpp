@@ -11,9 +11,14 @@
 #include <sinew/parallel/pipeline/prove.hpp>
 #include <sinew/parallel/pipeline/simulate.hpp>
 
+#include "usage.hpp"
+
 namespace sp = sinew::parallel;
 
 int main(int argc, char** argv) {
+  if (example::is_asked_for_usage(argc, argv,
+                                  "pipeline_example [SCHEDULE [RANKS [MICRO_BATCHES [STAGES_PER_RANK [SVG_FILE]]]]]"))
+    return 0;
   const auto number = [&](int place, int otherwise) { return argc > place ? std::atoi(argv[place]) : otherwise; };
   try {
     const sp::PipelineSchedule schedule =

@@ -10,6 +10,8 @@ std::optional<OptionFault> fault_of(Collective collective, DType dtype, ReduceOp
     return {{"--op", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats", name_of(op),
                                  name_of(dtype), name_of(ReduceOp::PreMulSum))}};
   }
+  if (!sums && op != ReduceOp::Sum)
+    return {{"--op", fmt::format("{}: expected none, as {} combines nothing", name_of(op), name_of(collective))}};
   if (codec == Codec::None) return {};
   if (!may_be_coded(collective)) {
     return {{"--codec", fmt::format("{} is not coded: expected all_reduce, reduce_scatter(v) or all_gather(v)",

@@ -33,7 +33,9 @@ int complain(const CLI::App& app, std::string message, int exit_code) {
 std::string unexpected(CLI::App& app) {
   const std::vector<std::string> found = app.remaining(true);
   std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) commands.push_back(command->get_name());  // else it is hidden
+  }
   const std::string first = found.empty() ? "" : found.front();
   if (first.starts_with('-')) return fmt::format("{}: no such option; --help lists them", first);
   if (commands.empty() || !app.get_subcommands().empty()) return fmt::format("{}: expected nothing more", first);

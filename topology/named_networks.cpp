@@ -101,8 +101,7 @@ const HostModel& host_model(std::string_view name) {
     if (model.name == name) return model;
     known.push_back(model.name);
   }
-  throw Error(Code::InvalidArgument,
-              fmt::format("'{}': expected a host model, one of {}", name, fmt::join(known, ", ")));
+  throw Error(Code::InvalidArgument, fmt::format("'{}': expected a machine, one of {}", name, fmt::join(known, ", ")));
 }
 
 Network one_switch(const HostModel& host, int hosts) { return joined(host, hosts, NetworkForm::OneSwitch, 1, 1); }

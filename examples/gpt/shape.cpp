@@ -33,12 +33,12 @@ std::string to_string(const ExpertsShape& e) {
 }
 
 /// What is wrong with them.
-void judge(const ExpertsShape& e, std::vector<std::string>& wrong) {
+void judge(const ExpertsShape& e, int layers, std::vector<std::string>& wrong) {
   const auto whole = [&](const char* name, int value, int most) {
     if (value < 1 || value > most) wrong.push_back(fmt::format("{} {}, expected 1 to {}", name, value, most));
   };
   whole("experts of a block", e.count, kMost);
-  whole("experts in every so many blocks", e.every, kMostLayers);
+  whole("experts in every so many blocks", e.every, layers);
   whole("groups of experts", e.groups, e.count);
   whole("groups chosen", e.chosen, e.groups);
   if (e.groups > 0 && e.count % e.groups != 0)
@@ -79,7 +79,10 @@ void require_shape(const Shape& shape) {
     wrong.push_back(fmt::format("key-value heads {} do not divide heads {}, expected {}, or 0: as many",
                                 shape.key_value_heads, shape.heads,
                                 nearest_divisor(shape.heads, shape.key_value_heads)));
-  if (shape.mamba_every < 0) wrong.push_back(fmt::format("mamba {}, expected 0 or more", shape.mamba_every));
+  if (shape.mamba_every < 0 || (wrong.empty() && shape.mamba_every > shape.layers))
+    wrong.push_back(fmt::format("mamba {}, expected 0 to {}, as there are layers", shape.mamba_every, shape.layers));
+  if (shape.sinks && !shape.has_attention())
+    wrong.push_back("sinks of attention heads, and every block has a scan: expected mamba 0 or 2, or no sinks");
   if (!(shape.dropout >= 0 && shape.dropout < 1))
     wrong.push_back(fmt::format("dropout {}, expected 0 to below 1", shape.dropout));
   if (shape.document_end < -1 || shape.document_end >= kVocabulary)
@@ -88,7 +91,7 @@ void require_shape(const Shape& shape) {
   if (shape.document_end >= 0 && shape.mamba_every > 0)
     wrong.push_back("documents that end, and blocks whose scan goes on over their ends: expected one of them");
   if (shape.experts.count < 0) wrong.push_back(fmt::format("experts {}, expected 0 or more", shape.experts.count));
-  if (shape.experts.count > 0) judge(shape.experts, wrong);
+  if (shape.experts.count > 0) judge(shape.experts, shape.layers, wrong);
   if (!wrong.empty())
     throw sinew::Error(sinew::Code::InvalidArgument, fmt::format("model: {}", fmt::join(wrong, "; ")));
 }

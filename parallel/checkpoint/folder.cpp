@@ -1,15 +1,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
+#include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 
@@ -53,6 +56,28 @@ std::optional<std::int64_t> latest_step(const std::string& folder) {
       if (step && (!latest || *step > *latest)) latest = step;
     }
     return latest;
+  });
+}
+
+std::optional<std::int64_t> latest_step(Communicator& all, const std::string& folder) {
+  std::array<std::int64_t, 1> newest{-1};
+  on_all_or_none(all, "the latest step", [&] { newest[0] = latest_step(folder).value_or(-1); });
+  all.all_reduce(newest, ReduceOp::Min).get();
+  return newest[0] < 0 ? std::nullopt : std::optional(newest[0]);
+}
+
+void require_folder_for_checkpoints(Communicator& all, const std::string& folder) {
+  on_all_or_none(all, fmt::format("checkpoints in '{}'", folder), [&] {
+    const std::string probe = fmt::format("{}/{}{:016x}", folder, kPartial, random_id());
+    try {
+      with_system_error(folder, [&] { fs::create_directories(folder); });
+      std::ofstream file(probe);
+      if (!file.is_open()) throw_errno(probe);
+    } catch (const Error& e) {
+      throw Error(Code::InvalidArgument, e.what());
+    }
+    std::error_code ignored;  // the next save removes what stays
+    fs::remove(probe, ignored);
   });
 }
 

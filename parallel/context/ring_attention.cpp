@@ -7,18 +7,13 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
+#include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-/// Rows of `width` elements, from one stride to another.
-template <class T>
-void copy_rows(const T* from, std::int64_t from_stride, std::int64_t rows, std::int64_t width, T* to,
-               std::int64_t to_stride) {
-  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, width, to + r * to_stride);
-}
 template <class T>
 void zero_rows(T* of, std::int64_t stride, std::int64_t rows, std::int64_t width) {
   for (std::int64_t r = 0; r < rows; ++r) std::fill_n(of + r * stride, width, T{0});
@@ -66,8 +61,8 @@ template <class T>
 void RingAttention<T>::pack(const Projections<const T>& in) {
   if (ranks_ == 1) return;
   const std::int64_t shared = block_.heads().key_value_width();
-  copy_rows(in.keys, in.key_value_stride, tokens(), shared, now_.data(), shared);
-  copy_rows(in.values, in.key_value_stride, tokens(), shared, now_.data() + half(rank_), shared);
+  copy_rows(in.keys, in.key_value_stride, now_.data(), shared, tokens(), shared);
+  copy_rows(in.values, in.key_value_stride, now_.data() + half(rank_), shared, tokens(), shared);
 }
 
 template <class T>
@@ -121,8 +116,8 @@ void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Proje
   std::fill_n(lse, tokens() * heads, -std::numeric_limits<T>::infinity());
   pack(in);
   for (int step = 0; step < ranks_; ++step) {
-    Work coming;
-    if (step + 1 < ranks_) coming = pass_on(step, now_, next_);
+    AwaitedWork coming;
+    if (step + 1 < ranks_) coming = AwaitedWork(pass_on(step, now_, next_));
     for_each_meeting(masks, in, owner(step), [&](const Meeting& m) {
       block_.forward(*m.mask, m.queries, m.keys, m.values, out + m.query * width, lse + m.query * heads);
     });
@@ -177,10 +172,10 @@ void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Proj
   }
   pack(in);
   std::ranges::fill(gradients_, T{0});
-  Work gradients_coming;
+  AwaitedWork gradients_coming;
   for (int step = 0; step < ranks_; ++step) {
-    Work coming;
-    if (step + 1 < ranks_) coming = pass_on(step, now_, next_);
+    AwaitedWork coming;
+    if (step + 1 < ranks_) coming = AwaitedWork(pass_on(step, now_, next_));
     // What ranks before have made of these keys' gradients is awaited only when this rank's share is to be added.
     gradients_coming.get();
     if (step > 0) std::swap(gradients_, next_gradients_);
@@ -196,14 +191,14 @@ void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Proj
     });
     coming.get();
     if (ranks_ > 1) {
-      gradients_coming = pass_on(step, gradients_, next_gradients_);
+      gradients_coming = AwaitedWork(pass_on(step, gradients_, next_gradients_));
       std::swap(now_, next_);
     }
   }
   gradients_coming.get();
   if (ranks_ == 1) return;
-  copy_rows<T>(next_gradients_.data(), shared, tokens(), shared, to.keys, to.key_value_stride);
-  copy_rows<T>(next_gradients_.data() + half(rank_), shared, tokens(), shared, to.values, to.key_value_stride);
+  copy_rows<T>(next_gradients_.data(), shared, to.keys, to.key_value_stride, tokens(), shared);
+  copy_rows<T>(next_gradients_.data() + half(rank_), shared, to.values, to.key_value_stride, tokens(), shared);
 }
 
 template class RingAttention<float>;

@@ -147,7 +147,12 @@ class MemoryPlanner {
   MemoryPlan plan_;
 };
 
-std::string gib(std::size_t n) { return fmt::format("{:.2f}", static_cast<double>(n) / (1 << 30)); }
+/// For figures of which the largest is so many bytes.
+std::pair<std::string_view, double> unit_of(std::size_t most) {
+  if (most >= std::size_t{1} << 30) return {"GiB", 1 << 30};
+  return most >= std::size_t{1} << 20 ? std::pair<std::string_view, double>("MiB", 1 << 20)
+                                      : std::pair<std::string_view, double>("KiB", 1 << 10);
+}
 
 }  // namespace
 
@@ -166,16 +171,25 @@ std::string memory_table(const std::vector<DataParameter>& parameters, const Dat
   const auto line = [](const auto&... cells) {
     return fmt::format("{:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", cells...);
   };
-  std::string text = line("GiB", "parameters", "gradients", "optimizer", "underway", "residual", "sum");
+  std::vector<std::pair<std::string_view, MemoryPlan>> plans;
+  std::size_t most = 0;
   for (const std::string_view name : data_row_names()) {
     const bool both = name == "hsdp";
     const Factorisation shape =
         both ? Factorisation({{"near", near}, {"far", ranks / near}}) : Factorisation({{"dp", ranks}});
     const DataRow row = data_row(name, both ? std::vector<std::string>{"near", "far"} : std::vector<std::string>{"dp"});
-    const MemoryPlan p = plan_memory(parameters, row, options, shape, use);
-    text += line(name, gib(p.of(Purpose::Parameter)), gib(p.of(Purpose::Gradient)), gib(p.of(Purpose::Optimizer)),
-                 gib(p.of(Purpose::Underway)), gib(p.of(Purpose::Residual)), gib(p.total()));
+    plans.emplace_back(name, plan_memory(parameters, row, options, shape, use));
+    most = std::max(most, plans.back().second.total());
   }
+  const auto [unit, factor] = unit_of(most);
+  const auto in_units = [factor](std::size_t bytes) {
+    return fmt::format("{:.2f}", static_cast<double>(bytes) / factor);
+  };
+  std::string text = line(unit, "parameters", "gradients", "optimizer", "underway", "residual", "sum");
+  for (const auto& [name, p] : plans)
+    text += line(name, in_units(p.of(Purpose::Parameter)), in_units(p.of(Purpose::Gradient)),
+                 in_units(p.of(Purpose::Optimizer)), in_units(p.of(Purpose::Underway)),
+                 in_units(p.of(Purpose::Residual)), in_units(p.total()));
   return text;
 }
 

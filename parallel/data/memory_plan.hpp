@@ -44,7 +44,7 @@ SINEW_API MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, c
                                  const DataParallelOptions& options, const Factorisation& shape,
                                  const MemoryUse& use = {});
 
-/// A line for each row of data_row_names(): bytes per rank by purpose, and their sum.
+/// A line for each row of data_row_names(): KiB, MiB or GiB per rank by purpose, and their sum.
 /// hsdp shards over `near` of the `ranks`, the others over all.
 /// Errors: as plan_memory; InvalidArgument where `near` does not divide `ranks`.
 SINEW_API std::string memory_table(const std::vector<DataParameter>& parameters, const DataParallelOptions& options,

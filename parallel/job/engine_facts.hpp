@@ -33,6 +33,8 @@ struct EngineFacts {
   std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
   /// What else has to be the same on all ranks: the model's shape, the data. Compared before anything is made.
   std::string identity;
+  /// It gathers parameters and sums gradients stage by stage, where a schedule says when.
+  bool takes_stage_actions = false;
   std::string outer_unit;     ///< DataOptions::outer_unit, of a model that no pipeline cuts
   std::int64_t experts = 0;   ///< of a layer that has such; 0: none has
   std::int64_t most_etp = 1;  ///< parts that each of them can be cut into

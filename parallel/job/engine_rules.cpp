@@ -10,6 +10,7 @@
 #include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
+#include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 
 namespace sinew::parallel {
@@ -169,12 +170,33 @@ AllChanges pipeline_changes(const JobRequest& asked) {
   return {to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {most, 1}), std::move(pp)};
 }
 
+/// What a schedule says that nobody would do.
+std::string ignored_actions(const PipelineSchedule& schedule, const JobRequest& asked) {
+  for (const std::vector<Action>& of_rank : schedule.actions) {
+    for (const Action& action : of_rank) {
+      if (!has_micro_batch(action.kind) && !asked.engine->takes_stage_actions)
+        return fmt::format("schedule {} has {}, and this engine gathers and sums all stages of a rank at once",
+                           asked.config.schedule, to_string(action));
+      if (action.kind == ActionKind::Recompute && asked.config.recompute == Recompute::None)
+        return fmt::format("schedule {} has {}, and recompute none keeps all activations", asked.config.schedule,
+                           to_string(action));
+    }
+  }
+  return {};
+}
+
 Finding judge_schedule(const JobRequest& asked) {
   if (judge_pipeline(asked) != "" || asked.config.micro_batches < 1) return std::nullopt;
-  if (stages(asked.config) <= 1) return "";
+  const bool is_file = asked.config.schedule.ends_with(".csv");
+  if (stages(asked.config) <= 1 && is_file) return "";
   try {
-    const bool is_late = has_late_weights(schedule_of(asked.config));
-    if (!is_late || asked.config.recompute == Recompute::None) return "";
+    if (stages(asked.config) <= 1) {  // nothing runs by it, but it may be a slip of the pen
+      static_cast<void>(make_schedule(asked.config.schedule, 1, 1));
+      return "";
+    }
+    const PipelineSchedule schedule = schedule_of(asked.config);
+    if (const std::string ignored = ignored_actions(schedule, asked); !ignored.empty()) return ignored;
+    if (!has_late_weights(schedule) || asked.config.recompute == Recompute::None) return "";
   } catch (const Error& e) {
     return e.what();
   }
@@ -188,12 +210,28 @@ AllChanges schedule_changes(const JobRequest& asked) {
   for (const NamedGenerator& generator : generators())
     all.push_back(
         changed(asked, &JobConfig::schedule, std::string(generator.name), fmt::format("schedule {}", generator.name)));
-  return {std::move(all), JobChanges{changed(asked, &JobConfig::recompute, Recompute::None, "recompute none")}};
+  JobChanges recompute;
+  for (const Recompute r : {Recompute::None, Recompute::Selective, Recompute::Full})
+    recompute.push_back(changed(asked, &JobConfig::recompute, r, fmt::format("recompute {}", name_of(r))));
+  return {std::move(all), std::move(recompute)};
 }
 
 Finding judge_decomposed(const JobRequest& asked) {
-  return asked.config.decomposed && !asked.config.sequence_parallel ? "decomposed, and rows are not cut between layers"
-                                                                    : "";
+  return asked.config.decomposed && !asked.config.sequence_parallel
+             ? "tensor-parallel layers are decomposed, and their rows are not cut between them"
+             : "";
+}
+
+/// With as many ranks that share layers as there must be: more than one.
+JobChanges sequence_parallel_changes(const JobRequest& asked) {
+  JobChanges all{changed(asked, &JobConfig::sequence_parallel, true, "sequence-parallel")};
+  for (JobChange& change : tp_changes(asked)) {
+    if (change.to.config.layout.tp < 2) continue;
+    change.to.config.sequence_parallel = true;
+    change.text = asked.config.sequence_parallel ? change.text : "sequence-parallel with " + change.text;
+    all.insert(all.begin() + 1, std::move(change));  // the smallest first
+  }
+  return all;
 }
 
 }  // namespace
@@ -209,7 +247,6 @@ bool fits_engine(const JobRequest& asked) {
 std::vector<JobRule> engine_rules() {
   const auto plain = set_to(&JobConfig::sequence_parallel, false, "not sequence-parallel");
   const auto together = set_to(&JobConfig::decomposed, false, "not decomposed");
-  const auto cut = set_to(&JobConfig::sequence_parallel, true, "sequence-parallel");
   return {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
@@ -218,8 +255,8 @@ std::vector<JobRule> engine_rules() {
       {"context_levels", judge_context_levels, any_of(context_levels_changes)},
       {"pipeline", judge_pipeline, pipeline_changes},
       {"schedule", judge_schedule, schedule_changes},
-      {"sequence_parallel", judge_sequence_parallel, any_of(plain)},
-      {"decomposed", judge_decomposed, any_of(together, cut)},
+      {"sequence_parallel", judge_sequence_parallel, any_of(plain, sequence_parallel_changes)},
+      {"decomposed", judge_decomposed, any_of(together, sequence_parallel_changes)},
   };
 }
 

@@ -15,6 +15,11 @@ namespace sinew::parallel {
 
 namespace {
 
+JobConfig with_schedule(JobConfig config) {
+  if (!config.proved) config.proved = proved_schedule(config);
+  return config;
+}
+
 /// What is in a file, too, which each rank reads for itself.
 std::string schedule_text(const JobConfig& config) {
   if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
@@ -29,12 +34,12 @@ std::string schedule_text(const JobConfig& config) {
 
 Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
          const InitialValues& of_experts)
-    : config_(config), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
-  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config), {});
+    : config_(with_schedule(config)), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
+  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config_), {});
   require_equal_on_all(world.communicator(), "engine of the job", engine.identity, {});
-  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config), {});
-  require_no_violations(world.size(), config, engine);
-  DataStrategy strategy = data_strategy(world.size(), config, engine);
+  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config_), {});
+  require_no_violations(world.size(), config_, engine);
+  DataStrategy strategy = data_strategy(world.size(), config_, engine);
   sum_axes_ = strategy.ranks;
   sample_axes_ = strategy.samples;
   context_axes_ = strategy.context;
@@ -44,14 +49,14 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   const bool has_experts = engine.experts > 0;
   std::optional<DataStrategy> of_them;
   if (has_experts) {
-    of_them.emplace(expert_strategy(world.size(), config));
+    of_them.emplace(expert_strategy(world.size(), config_));
     expert_mesh_ = std::make_unique<Mesh>(world.communicator(), of_them->shape, of_them->groups);
   }
   const auto allocate = [&world](std::size_t bytes) { return world.allocate(bytes); };
-  data_ = std::make_unique<DataParallel>(*mesh_, engine.parameters(config, place()), initial, strategy.row, allocate,
+  data_ = std::make_unique<DataParallel>(*mesh_, engine.parameters(config_, place()), initial, strategy.row, allocate,
                                          strategy.options);
   if (!has_experts) return;
-  experts_ = std::make_unique<DataParallel>(*expert_mesh_, engine.expert_parameters(config, place()), of_experts,
+  experts_ = std::make_unique<DataParallel>(*expert_mesh_, engine.expert_parameters(config_, place()), of_experts,
                                             of_them->row, allocate, of_them->options);
   const std::vector<int> ep = of_them->shape.group_of(world.rank(), "ep");
   for (const int rank : ep) expert_hosts_.push_back(world.cluster().ranks[static_cast<std::size_t>(rank)].host);

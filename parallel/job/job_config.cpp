@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +27,11 @@ int head_sharers(const JobConfig& config) noexcept {
   return config.layout.cp_levels.size() > 1 ? config.layout.cp_levels.front() : 1;
 }
 
-int stages(const JobConfig& config) noexcept { return config.layout.pp * config.virtual_stages; }
+int stages(const JobConfig& config) noexcept {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  const std::int64_t all = std::int64_t{config.layout.pp} * config.virtual_stages;
+  return static_cast<int>(std::clamp(all, -kMost, kMost));
+}
 
 std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept {
   const int data = data_ranks(ranks, config);
@@ -35,19 +41,18 @@ std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept {
 std::string to_string(const JobConfig& config) {
   const LayoutSizes& l = config.layout;
   return fmt::format(
-      "tp {}{} cp {} dp {} pp {} ep {} etp {}, order {}, cp_levels {}\n"
+      "tp {}{}{} cp {} dp {} pp {} ep {} etp {}, order {}, cp_levels {}\n"
       "schedule {}, virtual stages {}\n"
       "zero {}, replicas {}, reshard after {}, prefetch {} B, codec {}{}\n"
       "parameters {}, gradients {}, outputs {}, recompute {}\n"
       "global batch {}, micro-batches {}\n"
       "determinism {}, seed {}, memory {} B",
-      l.tp, config.sequence_parallel ? config.decomposed ? " sequence-parallel, decomposed" : " sequence-parallel" : "",
-      l.cp, l.dp, l.pp, l.ep, l.etp, l.order, fmt::join(l.cp_levels, ","), config.schedule, config.virtual_stages,
-      config.zero, config.replicas, config.reshard == Reshard::AfterForward ? "forward" : "backward",
-      config.prefetch_bytes, name_of(config.codec), config.error_feedback ? " with feedback" : "",
-      name_of(config.precision.parameter), name_of(config.precision.gradient), name_of(config.precision.output),
-      name_of(config.recompute), config.global_batch, config.micro_batches, name_of(config.determinism), config.seed,
-      config.memory_bytes);
+      l.tp, config.sequence_parallel ? " sequence-parallel" : "", config.decomposed ? " decomposed" : "", l.cp, l.dp,
+      l.pp, l.ep, l.etp, l.order, fmt::join(l.cp_levels, ","), config.schedule, config.virtual_stages, config.zero,
+      config.replicas, config.reshard == Reshard::AfterForward ? "forward" : "backward", config.prefetch_bytes,
+      name_of(config.codec), config.error_feedback ? " with feedback" : "", name_of(config.precision.parameter),
+      name_of(config.precision.gradient), name_of(config.precision.output), name_of(config.recompute),
+      config.global_batch, config.micro_batches, name_of(config.determinism), config.seed, config.memory_bytes);
 }
 
 }  // namespace sinew::parallel

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,8 @@ struct Precision {
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
+struct ProvedSchedule;
+
 /// One configuration of a training job, as its user states it; job_rules.hpp says what is wrong with it.
 /// Units: batches in samples (sequences).
 struct JobConfig {
@@ -39,7 +42,9 @@ struct JobConfig {
   bool decomposed = false;         ///< those rows travel while others are multiplied (LinearShape::decomposed)
   std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators.hpp)
   int virtual_stages = 1;          ///< of each of its ranks
-  int replicas = 1;                ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
+  std::shared_ptr<const ProvedSchedule>
+      proved{};      ///< of these settings; null: made and proved wherever it is asked for
+  int replicas = 1;  ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
   Precision precision;
   std::int64_t global_batch = 16;  ///< of one step, all ranks together
   std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch
@@ -59,7 +64,7 @@ SINEW_API int data_ranks(int ranks, const JobConfig& config) noexcept;
 SINEW_API std::string row_name(const JobConfig& config);
 /// Context-parallel ranks that share heads (Ulysses), the first of two levels of cp; the others make a ring.
 SINEW_API int head_sharers(const JobConfig& config) noexcept;
-/// Stages of its pipeline.
+/// Stages of its pipeline; of nonsense with more than an int can say, the most that it can.
 SINEW_API int stages(const JobConfig& config) noexcept;
 /// Samples of one rank in a pass; 0 where the layout leaves that open.
 SINEW_API std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept;

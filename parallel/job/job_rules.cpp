@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/config.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
@@ -38,7 +39,7 @@ JobChange to_dtype(const JobRequest& asked, DType Precision::*of, std::string_vi
 
 Finding judge_zero(const JobRequest& asked) {
   const int zero = asked.config.zero;
-  return zero < 0 || zero > 3 ? fmt::format("zero {}", zero) : "";
+  return zero < 0 || zero > 3 ? fmt::format("zero {}, of 0 to 3", zero) : "";
 }
 
 JobChanges zero_changes(const JobRequest& asked) { return to_each(asked, &JobConfig::zero, "zero", {0, 1, 2, 3}); }
@@ -177,6 +178,21 @@ JobChanges micro_batches_changes(const JobRequest& asked) {
 
 // --- memory -----------------------------------------------------------------------------------------------------
 
+/// "22.02 MiB".
+std::string size_text(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  return bytes < kMiB ? fmt::format("{} bytes", bytes)
+                      : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / static_cast<double>(kMiB));
+}
+
+/// To whole KiB, MiB or GiB of which there are 16 at least.
+std::int64_t rounded_up(std::int64_t bytes) {
+  for (const std::int64_t unit : {1 << 30, 1 << 20, 1 << 10}) {
+    if (bytes >= 16 * unit) return (bytes + unit - 1) / unit * unit;
+  }
+  return bytes;
+}
+
 bool can_be_predicted(const JobRequest& asked) {
   if (!fits_engine(asked)) return false;
   for (const auto& judge :
@@ -194,7 +210,34 @@ Finding judge_memory(const JobRequest& asked) {
   if (!can_be_predicted(asked)) return std::nullopt;
   const std::int64_t predicted = predict_memory(asked.ranks, asked.config, *asked.engine).total();
   if (predicted <= most) return "";
-  return fmt::format("a rank would take {} bytes, and may take {}", predicted, most);
+  return fmt::format("a rank would take {}, and may take {}", size_text(predicted), size_text(most));
+}
+
+/// Of what saves memory two or three together, where none alone would do.
+JobChanges savings_together(const JobRequest& asked) {
+  const JobChanges cuts = micro_batches_changes(asked);
+  const auto most =
+      std::ranges::max_element(cuts, {}, [](const JobChange& change) { return change.to.config.micro_batches; });
+  JobChanges all;
+  for (const int which : {3, 5, 6, 7}) {
+    JobChange change{"", asked};
+    std::vector<std::string> texts;
+    if ((which & 1) != 0) {
+      change.to.config.zero = 3;
+      texts.emplace_back("zero 3");
+    }
+    if ((which & 2) != 0) {
+      change.to.config.recompute = Recompute::Full;
+      texts.emplace_back("recompute full");
+    }
+    if ((which & 4) != 0 && most != cuts.end()) {
+      change.to.config.micro_batches = most->to.config.micro_batches;
+      texts.push_back(most->text);
+    }
+    change.text = fmt::format("{}", fmt::join(texts, " with "));
+    all.push_back(std::move(change));
+  }
+  return all;
 }
 
 AllChanges memory_changes(const JobRequest& asked) {
@@ -205,9 +248,14 @@ AllChanges memory_changes(const JobRequest& asked) {
     recompute.push_back(changed(asked, &JobConfig::recompute, r, fmt::format("recompute {}", name_of(r))));
   all.push_back(std::move(recompute));
   all.push_back(micro_batches_changes(asked));
+  const bool one_will_do = std::ranges::any_of(all, [](const JobChanges& of_one) {
+    return std::ranges::any_of(of_one, [](const JobChange& change) { return judge_memory(change.to) == ""; });
+  });
+  if (!one_will_do) all.push_back(savings_together(asked));
   if (can_be_predicted(asked)) {
-    const std::int64_t needed = predict_memory(asked.ranks, asked.config, *asked.engine).total();
-    all.push_back({changed(asked, &JobConfig::memory_bytes, needed, fmt::format("memory {}", needed))});
+    const std::int64_t enough = rounded_up(predict_memory(asked.ranks, asked.config, *asked.engine).total());
+    all.push_back({changed(asked, &JobConfig::memory_bytes, enough,
+                           fmt::format("memory {}", format_bytes(static_cast<std::uint64_t>(enough))))});
   }
   return all;
 }

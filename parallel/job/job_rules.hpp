@@ -19,7 +19,8 @@ namespace sinew::parallel {
 ///   context_levels       cp has two levels at most, and no more ranks share heads than a tensor-parallel rank has
 ///   pipeline             no more stages than the engine has blocks
 ///   schedule             is known, or a file of this pipeline, has virtual stages only where it can, and is proved;
-///                        one that makes gradients of weights later goes with recompute none
+///                        one that makes gradients of weights later goes with recompute none, one that recomputes
+///                        with another; stages are gathered and summed by one only where the engine does that
 ///   sequence_parallel    where the engine can, and with two tensor-parallel ranks or more
 ///   decomposed           with sequence parallelism
 ///   zero                 0, 1, 2 or 3

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include <sinew/parallel/pipeline/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/prove.hpp>
+#include <sinew/parallel/pipeline/stage_ends.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -22,10 +24,6 @@ template <class Is>
 bool has_any(const PipelineSchedule& schedule, const Is& is) {
   return std::ranges::any_of(schedule.actions,
                              [&](const std::vector<Action>& of_rank) { return std::ranges::any_of(of_rank, is); });
-}
-
-bool has_messages(const PipelineSchedule& schedule) {
-  return has_any(schedule, [](const Action& action) { return is_message(action.kind); });
 }
 
 PipelineSchedule from_file(const JobConfig& config) {
@@ -49,9 +47,30 @@ PipelineSchedule from_file(const JobConfig& config) {
   return schedule;
 }
 
+bool is_for(const ProvedSchedule& proved, const JobConfig& config) {
+  return proved.name == config.schedule && proved.pp == config.layout.pp &&
+         proved.virtual_stages == config.virtual_stages && proved.micro_batches == config.micro_batches;
+}
+
 }  // namespace
 
+std::shared_ptr<const ProvedSchedule> proved_schedule(const JobConfig& config) {
+  constexpr std::int64_t kMostPasses = 1 << 20;
+  if (stages(config) <= 1 || config.micro_batches > kMostPasses / stages(config)) return nullptr;
+  try {
+    return std::make_shared<const ProvedSchedule>(ProvedSchedule{
+        config.schedule, config.layout.pp, config.virtual_stages, config.micro_batches, schedule_of(config)});
+  } catch (const Error&) {  // a rule says so
+    return nullptr;
+  }
+}
+
 PipelineSchedule schedule_of(const JobConfig& config) {
+  if (config.proved && is_for(*config.proved, config)) return config.proved->schedule;
+  if (config.micro_batches > std::numeric_limits<std::int32_t>::max())
+    throw Error(Code::InvalidArgument,
+                fmt::format("schedule '{}' of {} micro-batches: expected {} at most", config.schedule,
+                            config.micro_batches, std::numeric_limits<std::int32_t>::max()));
   PipelineSchedule schedule =
       config.schedule.ends_with(".csv")
           ? from_file(config)

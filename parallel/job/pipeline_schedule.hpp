@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,19 @@
 #include <sinew/parallel/pipeline/schedule.hpp>
 
 namespace sinew::parallel {
+
+/// What schedule_of() made of some settings, once.
+struct ProvedSchedule {
+  std::string name;  ///< JobConfig::schedule; the other settings likewise
+  int pp = 1, virtual_stages = 1;
+  std::int64_t micro_batches = 1;
+  PipelineSchedule schedule;
+};
+
+/// For JobConfig::proved: a file is read once then, so that all goes by what was in it, and nothing is proved again.
+/// Null where there is one stage, or no such schedule: schedule_of() says why; and for more than 2^20 passes, which
+/// rules are to judge first.
+SINEW_API std::shared_ptr<const ProvedSchedule> proved_schedule(const JobConfig& config);
 
 /// The schedule that a configuration asks for, with its messages: of a generator by its name, or of a CSV file where
 /// `schedule` ends with ".csv"; compute alone, or with messages, too.

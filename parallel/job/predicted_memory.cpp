@@ -54,9 +54,11 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
   const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
   const std::string table = memory_table(engine.parameters(whole, {}), data_strategy(ranks, whole, engine).options,
                                          data, data / copies, use_of(whole));
-  return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} GiB\n", table, copies,
-                     copies == 1 ? "copy" : "copies", data / copies,
-                     static_cast<double>(activations(ranks, config, engine, {})) / (1 << 30));
+  const auto on_top = static_cast<double>(activations(ranks, config, engine, {}));
+  const bool is_large = on_top >= 1 << 30;
+  return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} {}\n", table, copies,
+                     copies == 1 ? "copy" : "copies", data / copies, on_top / (is_large ? 1 << 30 : 1 << 20),
+                     is_large ? "GiB" : "MiB");
 }
 
 }  // namespace sinew::parallel

@@ -20,6 +20,11 @@ bool has_expert_sizes(const LayoutRequest& asked) {
   return are_sizes({asked.ranks, asked.sizes.etp, asked.sizes.ep, asked.sizes.pp});
 }
 
+/// "1 rank is", "6 ranks are".
+std::string ranks_are(const LayoutRequest& asked) {
+  return asked.ranks == 1 ? "1 rank is" : fmt::format("{} ranks are", asked.ranks);
+}
+
 Finding judge_ranks(const LayoutRequest& asked) { return asked.ranks < 1 ? fmt::format("{} ranks", asked.ranks) : ""; }
 
 Finding judge_dense(const LayoutRequest& asked) {
@@ -27,17 +32,17 @@ Finding judge_dense(const LayoutRequest& asked) {
   if (!has_dense_sizes(asked)) return std::nullopt;
   const std::int64_t taken = product_of({s.tp, s.cp, s.pp});
   if (s.dp == 0 && asked.ranks % taken == 0) return "";
-  if (s.dp == 0)
-    return fmt::format("{} ranks are not a multiple of tp {} * cp {} * pp {}", asked.ranks, s.tp, s.cp, s.pp);
+  if (s.dp == 0) return fmt::format("{} not a multiple of tp {} * cp {} * pp {}", ranks_are(asked), s.tp, s.cp, s.pp);
   if (product_of({s.tp, s.cp, s.dp, s.pp}) == asked.ranks) return "";
-  return fmt::format("{} ranks are not tp {} * cp {} * dp {} * pp {}", asked.ranks, s.tp, s.cp, s.dp, s.pp);
+  return fmt::format("{} not tp {} * cp {} * dp {} * pp {}", ranks_are(asked), s.tp, s.cp, s.dp, s.pp);
 }
 
 Finding judge_expert(const LayoutRequest& asked) {
   const LayoutSizes& s = asked.sizes;
   if (!has_expert_sizes(asked)) return std::nullopt;
   if (edp_of(asked) > 0) return "";
-  return fmt::format("{} ranks are not a multiple of etp {} * ep {} * pp {}", asked.ranks, s.etp, s.ep, s.pp);
+  if (s.etp == 1 && s.ep == 1 && judge_dense(asked) != "") return std::nullopt;  // there is nothing of experts to mend
+  return fmt::format("{} not a multiple of etp {} * ep {} * pp {}", ranks_are(asked), s.etp, s.ep, s.pp);
 }
 
 Finding judge_levels(const LayoutRequest& asked) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
@@ -27,6 +29,9 @@ class SINEW_API Mesh {
   /// Errors: InvalidArgument, on all ranks alike and before anything is made, where they ask for different meshes,
   ///         shape.ranks() is not all.size(), or a group names an unknown axis; as split.
   Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {}, const CallOptions& = {});
+
+  Mesh(Communicator& all, Factorisation shape, std::initializer_list<std::string> groups, const CallOptions& o = {})
+      : Mesh(all, std::move(shape), std::span(groups.begin(), groups.size()), o) {}
 
   Mesh(Mesh&&) noexcept = default;
   Mesh& operator=(Mesh&&) noexcept = default;

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -7,9 +10,12 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
+#include <sinew/parallel/pipeline/csv.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 #include <sinew/parallel/pipeline/prove.hpp>
+#include <sinew/parallel/pipeline/stage_ends.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
@@ -21,15 +27,25 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-PipelineSchedule proved(PipelineSchedule schedule, int ranks) {
+/// What keeps a schedule from being run by so many ranks; empty: nothing.
+std::string fault_of(const PipelineSchedule& schedule, int ranks) {
   if (schedule.ranks() != ranks)
-    throw Error(Code::InvalidArgument,
-                fmt::format("pipeline: schedule '{}' is of {} ranks, expected {}, those of the group", schedule.name,
-                            schedule.ranks(), ranks));
+    return fmt::format("'{}' is of {} ranks, expected {}, those of the group", schedule.name, schedule.ranks(), ranks);
   const PipelineVerdict verdict = prove(schedule, {.most_under_way = kMessagePlaces});
-  if (!verdict)
-    throw Error(Code::InvalidArgument,
-                fmt::format("pipeline: schedule '{}' is not proved: {}", schedule.name, verdict.reason));
+  return verdict ? "" : fmt::format("'{}' is not proved: {}", schedule.name, verdict.reason);
+}
+
+/// A rank that stops here, or has another schedule, would leave the others waiting for its messages.
+PipelineSchedule agreed(Communicator& ranks, PipelineSchedule schedule) {
+  const int size = GroupPlace(ranks).ranks;
+  const std::string fault = fault_of(schedule, size);
+  if (size > 1)
+    require_equal_on_all(ranks, "pipeline: schedule",
+                         fault.empty() ? fmt::format("{} stages, {} micro-batches, actions {:016x}", schedule.stages(),
+                                                     schedule.micro_batches, hash_of(to_csv(schedule)))
+                                       : fault,
+                         {});
+  if (!fault.empty()) throw Error(Code::InvalidArgument, "pipeline: schedule " + fault);
   return schedule;
 }
 
@@ -43,7 +59,7 @@ std::size_t held_by(const PipelineStep& step, const std::vector<std::int64_t>& b
 
 PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine)
     : ranks_(&ranks),
-      schedule_(proved(std::move(schedule), GroupPlace(ranks).ranks)),
+      schedule_(agreed(ranks, std::move(schedule))),
       engine_(&engine),
       bytes_(agree_on_bytes()),
       step_(step_of(schedule_, rank(), bytes_)),
@@ -75,18 +91,29 @@ PipelineRunner::~PipelineRunner() = default;
 
 std::int32_t PipelineRunner::rank() const noexcept { return GroupPlace(*ranks_).rank; }
 
-/// By stage the bytes of its input, as the rank of the stage before has them.
+/// By stage the bytes of its input, as the rank of the stage before has them; the first, which has none, tells the
+/// others that a rank's engine failed.
 std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(schedule_.stages()));
-  for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
-    if (schedule_.rank_of[static_cast<std::size_t>(s)] == rank())
-      bytes[static_cast<std::size_t>(s) + 1] = static_cast<std::int64_t>(engine_->output_bytes(s));
+  std::exception_ptr failure;
+  try {
+    for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
+      if (rank_of(schedule_, s) == rank())
+        bytes[static_cast<std::size_t>(s) + 1] =
+            static_cast<std::int64_t>(std::min<std::size_t>(engine_->output_bytes(s), kMostBytes + 1));
+    }
+  } catch (...) {
+    failure = std::current_exception();
+    bytes.front() = 1;
   }
   if (schedule_.ranks() > 1) ranks_->all_reduce(bytes, ReduceOp::Max).get();
-  for (const std::int64_t of : bytes) {
-    if (of < 0 || of > kMostBytes)
+  if (failure) std::rethrow_exception(failure);
+  if (bytes.front() != 0)
+    throw Error(Code::InvalidArgument, "pipeline: the engine of another rank did not say what its stages hand on");
+  for (std::size_t s = 1; s < bytes.size(); ++s) {
+    if (bytes[s] > kMostBytes)
       throw Error(Code::InvalidArgument,
-                  fmt::format("pipeline: {} bytes between two stages, expected 0 to {}", of, kMostBytes));
+                  fmt::format("pipeline: stage {} hands on more than {} bytes, expected no more", s - 1, kMostBytes));
   }
   return bytes;
 }
@@ -96,6 +123,9 @@ Buffer PipelineRunner::place(std::int32_t stage, std::int32_t micro_batch, bool 
   std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(step_.numbers.at({stage, micro_batch, gradient}))];
   if (buffer.empty()) {
     auto& idle = idle_[{stage, gradient}];
+    if (idle.empty())
+      throw std::logic_error(fmt::format("pipeline: there is no place for the {} of stage {}, micro-batch {}",
+                                         gradient ? "gradient of the input" : "input", stage, micro_batch));
     buffer = std::move(idle.back());
     idle.pop_back();
   }
@@ -165,11 +195,26 @@ void PipelineRunner::take(std::size_t number) {
 }
 
 void PipelineRunner::run() {
-  const std::size_t count = schedule_.actions[static_cast<std::size_t>(rank())].size();
-  for (std::size_t number = 0; number < count; ++number) take(number);
-  const auto begin = Clock::now();
-  runner_->finish();
-  waited_s_ += seconds_since(begin);
+  if (failed_) std::rethrow_exception(failed_);
+  try {
+    const std::size_t count = schedule_.actions[static_cast<std::size_t>(rank())].size();
+    for (std::size_t number = 0; number < count; ++number) take(number);
+    const auto begin = Clock::now();
+    runner_->finish();
+    waited_s_ += seconds_since(begin);
+  } catch (const std::exception& e) {
+    give_up(e.what());
+    throw;
+  } catch (...) {
+    give_up("a stage ended with an exception");
+    throw;
+  }
+}
+
+/// Within a handler: the others wait for messages that will not come, and this rank's own have buffers here.
+void PipelineRunner::give_up(const std::string& why) {
+  failed_ = std::current_exception();
+  if (schedule_.ranks() > 1) ranks_->abort(why);
 }
 
 }  // namespace sinew::parallel

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
@@ -44,10 +46,12 @@ class StageEngine {
 /// Messages are on their way while the engine computes.
 /// Thread:   the World's. With Drive::Thread messages go on between calls.
 /// Lifetime: ends before ranks and engine.
-/// Errors:   InvalidArgument for a schedule that does not pass prove(), with its reason or cycle, for one of another
-///           number of ranks, and naming stage, micro-batch and rank for a stage that has written other bytes than it
-///           said; on all ranks alike for stages that say different things about what goes between them. As send and
-///           recv.
+/// Errors:   when it is made, on all ranks, InvalidArgument: for a schedule that does not pass prove(), with its reason
+///           or cycle, for one of another number of ranks, for schedules that differ, and for a stage that hands on
+///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
+///           naming stage, micro-batch and rank; as send and recv.
+///           Whatever run() ends with ends the communicator, too, for this reason: the others' run() throws Aborted
+///           with it, and every later run() here throws it again.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine);
@@ -76,6 +80,7 @@ class SINEW_API PipelineRunner final : private StepActions {
   Buffer place(std::int32_t stage, std::int32_t micro_batch, bool gradient);
   void compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient);
   std::size_t call(const Action& action, ConstBuffer in, Buffer out);
+  void give_up(const std::string& why);
 
   Communicator* ranks_;
   PipelineSchedule schedule_;
@@ -90,6 +95,7 @@ class SINEW_API PipelineRunner final : private StepActions {
   std::vector<std::vector<std::byte>> taken_;                        // by tensor
   std::size_t held_ = 0;
   double computed_s_ = 0, waited_s_ = 0;
+  std::exception_ptr failed_;
   std::unique_ptr<StepRunner> runner_;
 };
 

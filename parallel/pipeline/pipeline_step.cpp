@@ -8,6 +8,7 @@
 
 #include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
+#include <sinew/parallel/pipeline/stage_ends.hpp>
 #include <sinew/parallel/step/passes.hpp>
 
 namespace sinew::parallel {
@@ -19,11 +20,12 @@ class Lowering {
       : schedule_(schedule), rank_(rank), bytes_(bytes) {}
 
   PipelineStep run() && {
-    for (const Action& action : schedule_.actions[static_cast<std::size_t>(rank_)]) {
+    for (std::size_t i = 0; i < actions().size(); ++i) {
+      const Action& action = actions()[i];
       switch (action.kind) {
-        case ActionKind::Forward: forward(action); break;
+        case ActionKind::Forward: forward(i); break;
         case ActionKind::Backward:
-        case ActionKind::InputGradient: backward(action); break;
+        case ActionKind::InputGradient: backward(i); break;
         case ActionKind::SendActivation: send(action, action.stage + 1, false); break;
         case ActionKind::SendGradient: send(action, action.stage, true); break;
         case ActionKind::ReceiveActivation: receive(action, action.stage, false); break;
@@ -41,8 +43,9 @@ class Lowering {
 
  private:
   std::int32_t last() const noexcept { return schedule_.stages() - 1; }
-  std::int32_t rank_of(std::int32_t stage) const noexcept { return schedule_.rank_of[static_cast<std::size_t>(stage)]; }
-  bool is_handed_over(std::int32_t stage) const noexcept { return rank_of(stage) == rank_of(stage - 1); }
+  const std::vector<Action>& actions() const noexcept { return schedule_.actions[static_cast<std::size_t>(rank_)]; }
+  std::int32_t rank_of(std::int32_t stage) const noexcept { return parallel::rank_of(schedule_, stage); }
+  bool is_handed_over(std::int32_t stage) const noexcept { return !is_cut_after(schedule_, stage - 1); }
 
   TensorId tensor(const BoundaryTensor& t) {
     const auto [place, is_new] = step_.numbers.emplace(t, static_cast<TensorId>(step_.tensors.size()));
@@ -56,10 +59,32 @@ class Lowering {
   }
   void add(Node node) { step_.graph.nodes.push_back(std::move(node)); }
 
-  /// The tensor that was kMessagePlaces before, whose place this one takes; none: -1.
-  TensorId before(std::vector<TensorId>& row, TensorId now) {
-    row.push_back(now);
-    return std::ssize(row) > kMessagePlaces ? row[row.size() - 1 - kMessagePlaces] : -1;
+  /// Whether what an action makes is sent before anything that other ranks could wait for.
+  bool is_sent_at_once(std::size_t number) const noexcept {
+    const Action& makes = actions()[number];
+    const ActionKind sends = makes.kind == ActionKind::Forward ? ActionKind::SendActivation : ActionKind::SendGradient;
+    for (std::size_t i = number + 1; i < actions().size(); ++i) {
+      const ActionKind kind = actions()[i].kind;
+      if (is_message(kind)) return actions()[i] == Action{sends, makes.stage, makes.micro_batch};
+      if (kind == ActionKind::Forward || kind == ActionKind::Backward || kind == ActionKind::InputGradient)
+        return false;
+    }
+    return false;
+  }
+  /// The tensor whose place one takes that is made, as soon as it has gone; none: -1, it is a new place. No action
+  /// waits for more than prove() has it wait for: that of the messages to a rank, kMessagePlaces before its own or the
+  /// last one that was sent, the receive is posted.
+  TensorId place_for_made(const MessageKind& kind, std::int32_t peer, bool is_sent_at_once) {
+    std::deque<Sent>& sent = sent_[kind];
+    std::int32_t& places = step_.places[kind];
+    const std::int32_t count = sends_[peer] + (is_sent_at_once ? 1 : 0);
+    if (places < kMessagePlaces || sent.empty() || sent.front().number + kMessagePlaces >= count) {
+      ++places;
+      return -1;
+    }
+    const TensorId gone = sent.front().tensor;
+    sent.pop_front();
+    return gone;
   }
   /// The tensor that has been read longest ago, whose place is free; none: -1, it is a new place.
   TensorId place_for_received(const MessageKind& kind) {
@@ -78,7 +103,8 @@ class Lowering {
   }
 
   /// reads, makes: boundaries that there are, or none.
-  void compute(const Action& action, std::int32_t read_stage, std::int32_t made_stage, bool gradient) {
+  void compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient) {
+    const Action& action = actions()[number];
     const bool reads = read_stage >= 1 && read_stage <= last(), makes = made_stage >= 1 && made_stage <= last();
     Node gate{.kind = NodeKind::Gate, .name = to_string(action), .parts = true};
     Node signal{.kind = NodeKind::Signal, .name = to_string(action)};
@@ -95,9 +121,9 @@ class Lowering {
       if (is_handed_over(made_stage)) {
         count_handed_over(kind, 1);
       } else {
-        const TensorId gone = before(made_[kind], made);
+        const std::int32_t peer = rank_of(gradient ? made_stage - 1 : made_stage);
+        const TensorId gone = place_for_made(kind, peer, is_sent_at_once(number));
         if (gone >= 0) gate.tensors.push_back(gone);
-        step_.places[kind] = std::min(kMessagePlaces, schedule_.micro_batches);
       }
     }
     add(std::move(gate));
@@ -110,8 +136,14 @@ class Lowering {
     }
     add({.kind = NodeKind::Free, .name = fmt::format("{} read", to_string(action)), .tensors = {read}});
   }
-  void forward(const Action& action) { compute(action, action.stage, action.stage + 1, false); }
-  void backward(const Action& action) { compute(action, action.stage + 1, action.stage, true); }
+  void forward(std::size_t number) {
+    const std::int32_t stage = actions()[number].stage;
+    compute(number, stage, stage + 1, false);
+  }
+  void backward(std::size_t number) {
+    const std::int32_t stage = actions()[number].stage;
+    compute(number, stage + 1, stage, true);
+  }
 
   void message(Node node) {
     node.axes = "pp";
@@ -126,10 +158,10 @@ class Lowering {
   }
   void send(const Action& action, std::int32_t stage, bool gradient) {
     const TensorId t = tensor({stage, action.micro_batch, gradient});
-    message({.kind = NodeKind::Send,
-             .tensors = {t},
-             .peer = rank_of(gradient ? stage - 1 : stage),
-             .match = match(stage, action.micro_batch, gradient)});
+    const std::int32_t peer = rank_of(gradient ? stage - 1 : stage);
+    sent_[{stage, gradient}].push_back({t, sends_[peer]++});
+    message(
+        {.kind = NodeKind::Send, .tensors = {t}, .peer = peer, .match = match(stage, action.micro_batch, gradient)});
     add({.kind = NodeKind::Free, .name = fmt::format("{} gone", to_string(action)), .tensors = {t}});
   }
   void receive(const Action& action, std::int32_t stage, bool gradient) {
@@ -145,9 +177,14 @@ class Lowering {
   std::int32_t rank_, next_ = 0;
   const std::vector<std::int64_t>& bytes_;
   PipelineStep step_;
-  std::map<MessageKind, std::vector<TensorId>> made_;  // in order
-  std::map<MessageKind, std::deque<TensorId>> read_;   // whose places are free
-  std::map<MessageKind, std::int32_t> live_;           // handed over and not yet read
+  struct Sent {
+    TensorId tensor = -1;
+    std::int32_t number = 0;  // of the messages to that rank
+  };
+  std::map<std::int32_t, std::int32_t> sends_;        // to each rank, so far
+  std::map<MessageKind, std::deque<Sent>> sent_;      // whose places are free when they have gone
+  std::map<MessageKind, std::deque<TensorId>> read_;  // whose places are free
+  std::map<MessageKind, std::int32_t> live_;          // handed over and not yet read
 };
 
 }  // namespace

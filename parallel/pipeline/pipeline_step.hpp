@@ -36,8 +36,9 @@ struct PipelineStep {
   std::map<MessageKind, std::int32_t> places;  ///< that are taken at once, at most
 };
 
-/// How many messages of a kind may be made and not yet taken: prove() with as many. Of those that are received there
-/// are as many places as the schedule posts ahead of what reads them.
+/// How many messages of a kind may be made and not yet taken, of those that are sent as soon as they are made: prove()
+/// with as many. Of others there are as many places as the schedule makes ahead of their sends; of those that are
+/// received, as it posts ahead of what reads them.
 inline constexpr int kMessagePlaces = 2;
 
 /// bytes: of the input of each stage, by stage; the first has none.

@@ -40,8 +40,8 @@ HaloExchange<T>::HaloExchange(Communicator& group, std::int64_t sequences, std::
       sequences_(sequences),
       channels_(channels),
       reach_(reach),
-      pieces_(std::ssize(cut.pieces(rank_))),
-      gives_(gives_of(checked(cut, GroupPlace(group).ranks, sequences, channels, reach), rank_, reach)),
+      pieces_(std::ssize(checked(cut, GroupPlace(group).ranks, sequences, channels, reach).pieces(rank_))),
+      gives_(gives_of(cut, rank_, reach)),
       takes_(takes_of(cut, rank_, reach, sequences)) {
   given_counts_ = counts_of(gives_, cut.ranks());
   taken_counts_ = counts_of(takes_, cut.ranks());

@@ -15,7 +15,8 @@ namespace sinew::parallel {
 /// Shape:    tokens [sequences, own tokens, channels] in the order of the rank's pieces; halo [pieces, sequences,
 ///           reach, channels], zeros for what would lie before a sequence.
 /// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   as all_to_all_v.
+/// Errors:   InvalidArgument when it is made, for a cut of another number of ranks than the group has, fewer than one
+///           sequence or channel, a reach below 0; as all_to_all_v.
 /// Cost:     an all_to_all_v each way of these tokens alone: whatever the lengths, all ranks together send no more than
 ///           all their halos.
 template <class T>

@@ -2,6 +2,9 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/scan/sequence_exchange.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
@@ -13,13 +16,6 @@ using Counts = std::vector<std::uint64_t>;
 
 std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
-/// Rows of `width` elements, with `from_stride` and `to_stride` from one to the next.
-template <class T>
-void copy_rows(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
-               std::int64_t width) {
-  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, width, to + r * to_stride);
-}
-
 template <class T>
 ConstBuffer whole(const std::vector<T>& v) {
   return elements_of(v.data(), std::ssize(v));
@@ -29,12 +25,25 @@ Buffer room(std::vector<T>& v) {
   return elements_of(v.data(), std::ssize(v));
 }
 
+SequenceCut checked(SequenceCut cut, int ranks, std::int64_t sequences, std::int64_t channels) {
+  if (cut.ranks() == ranks && sequences >= 1 && channels >= 1) return cut;
+  throw Error(
+      Code::InvalidArgument,
+      fmt::format("sequence exchange: {} sequences of {} channels, cut for {} ranks: expected 1 or more of each, "
+                  "and {} ranks, those of the group",
+                  sequences, channels, cut.ranks(), ranks));
+}
+
 }  // namespace
 
 template <class T>
 SequenceExchange<T>::SequenceExchange(Communicator& group, std::int64_t sequences, std::int64_t channels,
                                       SequenceCut cut)
-    : group_(&group), sequences_(sequences), width_(channels), cut_(std::move(cut)), rank_(GroupPlace(group).rank) {
+    : group_(&group),
+      sequences_(sequences),
+      width_(channels),
+      cut_(checked(std::move(cut), GroupPlace(group).ranks, sequences, channels)),
+      rank_(GroupPlace(group).rank) {
   for (int r = 0; r < ranks(); ++r) channels_.push_back(rows_of({}, r, ranks(), channels));
 }
 

@@ -19,7 +19,8 @@ namespace sinew::parallel {
 ///   sum          what each rank has of [sequences, all tokens, width], to the tokens' owners  reduce_scatter_v
 /// Shape:    own tokens in the order of the rank's pieces; channels cut as evenly as can be, in the order of the ranks.
 /// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   as the collectives.
+/// Errors:   InvalidArgument when it is made, for a cut of another number of ranks than the group has and for fewer
+///           than one sequence or channel; as the collectives.
 template <class T>
 class SINEW_API SequenceExchange {
  public:

@@ -7,6 +7,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/parts_call.hpp>
+#include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
@@ -167,7 +168,7 @@ void Exchange::end(Buffer out) {
 
 Exchange::Underway::~Underway() {
   if (of_ == nullptr) return;
-  static_cast<void>(work_.wait());
+  static_cast<void>(AwaitedWork(std::move(work_)));
   of_->underway_ = false;
 }
 

@@ -14,6 +14,11 @@ namespace {
 
 std::size_t at(TensorId t) noexcept { return static_cast<std::size_t>(t); }
 
+/// Where the gradient of a tensor is.
+Placement gradient_placement(const Placement& value) {
+  return std::holds_alternative<Shard>(value) ? value : Placement(Replicate{});
+}
+
 class Backward {
  public:
   Backward(StepGraph forward, const Factorisation& mesh)
@@ -151,10 +156,6 @@ class Backward {
 };
 
 }  // namespace
-
-Placement gradient_placement(const Placement& value) {
-  return std::holds_alternative<Shard>(value) ? value : Placement(Replicate{});
-}
 
 StepGraph with_backward(StepGraph forward, const Factorisation& mesh) {
   return Backward(std::move(forward), mesh).run();

@@ -18,7 +18,4 @@ namespace sinew::parallel {
 /// Errors: InvalidArgument naming a compute of more than one result, or an exchange that makes anything but sums.
 SINEW_API StepGraph with_backward(StepGraph forward, const Factorisation& mesh);
 
-/// Where the gradient of a tensor is.
-SINEW_API Placement gradient_placement(const Placement& value);
-
 }  // namespace sinew::parallel

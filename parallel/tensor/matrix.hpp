@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,6 +27,12 @@ Buffer elements_of(T* data, std::int64_t count) noexcept {
 /// As products count. Sizes of layers that need more do not fit any memory.
 constexpr int as_int(std::int64_t n) noexcept { return static_cast<int>(n); }
 
+/// Rows of `width` elements, with `from_stride` and `to_stride` from one to the next.
+template <class T>
+void copy_rows(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+               std::int64_t width) noexcept {
+  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, width, to + r * to_stride);
+}
 /// stride: elements from one row to the next.
 template <class T>
 void add_to_rows(const T* row, std::int64_t rows, std::int64_t columns, std::int64_t stride, T* to) noexcept {

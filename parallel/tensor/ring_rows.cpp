@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
@@ -41,8 +42,8 @@ void RingRows<T>::gather(const T* own, T* whole, const std::function<void(const 
   std::copy_n(own, of(rank_).count() * columns_, place(of(rank_)));
   for (int step = 0; step < ranks_; ++step) {
     const Rows &now = of(rank_ - step), &next = of(rank_ - step - 1);
-    Work coming;
-    if (step + 1 < ranks_) coming = pass(now, place(now), next, place(next));
+    AwaitedWork coming;
+    if (step + 1 < ranks_) coming = AwaitedWork(pass(now, place(now), next, place(next)));
     here(now);
     coming.get();
   }
@@ -54,10 +55,10 @@ void RingRows<T>::scatter(const std::function<void(const Rows&, T*)>& make, T* r
   T *mine = room, *sum = mine + most_ * columns_, *before = sum + most_ * columns_;
   for (int step = 0; step < ranks_; ++step) {
     const Rows& rows = of(rank_ - step - 1);
-    Work coming;
+    AwaitedWork coming;
     if (step > 0) {
       std::swap(before, sum);
-      coming = pass(of(rank_ - step), before, rows, sum);
+      coming = AwaitedWork(pass(of(rank_ - step), before, rows, sum));
     }
     make(rows, step > 0 ? mine : sum);
     coming.get();

@@ -292,9 +292,10 @@ TEST(Arguments, AreRefused_WhenARuleNamesAnAlgorithmOfAnotherCollective) {
       World::create(exchange_alone(), options);
     });
   };
-  EXPECT_THAT(with_rule("all_reduce:0-:pairwise"),
-              AllOf(HasSubstr("rule 'all_reduce:0-:pairwise': all_reduce has no algorithm 'pairwise'; it has "),
-                    HasSubstr(", recursive_doubling, "), HasSubstr("the transports' own: inproc, ")));
+  EXPECT_THAT(
+      with_rule("all_reduce:0-:pairwise"),
+      AllOf(HasSubstr("rule 'all_reduce:0-:pairwise' (SINEW_TUNE): all_reduce has no algorithm 'pairwise'; it has "),
+            HasSubstr(", recursive_doubling, "), HasSubstr("the transports' own: inproc, ")));
   for (const char* rule : {"all_to_all:0-:pairwise", "*:0-:pairwise", "AllReduce:0-:ring", "all_reduce:0-:hierarchical",
                            "all_reduce:0-:*", "all_reduce:0-:nccl"}) {
     EXPECT_EQ(with_rule(rule), "no complaint") << rule;

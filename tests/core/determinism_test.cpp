@@ -22,6 +22,7 @@ TEST(Determinism, HasNamesThatAreReadBack) {
     EXPECT_EQ(determinism_from_name(name_of(d)), d);
   EXPECT_EQ(name_of(Determinism::LayoutInvariant), "layout_invariant");
   EXPECT_EQ(determinism_from_name("bitwise"), std::nullopt);
+  EXPECT_EQ(determinism_from_name("layout-invariant"), Determinism::LayoutInvariant);
 }
 
 TEST(Determinism, KnowsWhereOrderShows) {

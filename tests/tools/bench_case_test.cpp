@@ -47,6 +47,8 @@ TEST(BenchCase, SkewsTheParts_AndEveryPairAgreesOnItsOwn) {
   EXPECT_EQ(skewed_counts(*find_case("all_gatherv"), 3, 4, 10), skewed_counts(*find_case("all_gatherv"), 0, 4, 10));
   const BenchCase& to_all = *find_case("all_to_allv");
   EXPECT_EQ(find_case("all_to_all_v"), &to_all) << "the library's name";
+  EXPECT_EQ(find_case("allreduce"), find_case("all_reduce"));
+  EXPECT_EQ(find_case("all-gather"), find_case("all_gather"));
   for (std::size_t i = 0; i < 5; ++i) {
     for (std::size_t j = 0; j < 5; ++j) {
       EXPECT_EQ(skewed_counts(to_all, static_cast<int>(i), 5, 7)[j],

@@ -86,6 +86,8 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--transport", "tcp,shmem"}),
               HasSubstr("no transport is called 'shmem'; there are inproc, "));
   EXPECT_THAT(complaint({"all_reduce", "--algorithm", "nope"}), HasSubstr("'nope': expected bidirectional_ring, "));
+  EXPECT_THAT(complaint({"all_gather", "-o", "max"}),
+              HasSubstr("--op: max: expected none, as all_gather combines nothing"));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16, f16 or int8"));
   EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
@@ -99,7 +101,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--output", "file"}), HasSubstr("--output: expected tune"));
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
   EXPECT_THAT(complaint({"tune"}), HasSubstr("tune: expected at least 2 ranks, found 1"));
-  EXPECT_THAT(complaint({"tune", "--registered"}), HasSubstr("tune: expected no options but -b, -e"));
+  EXPECT_THAT(complaint({"tune", "--registered"}), HasSubstr("--registered: tune has no such option: expected -b, -e"));
 }
 
 TEST(SinewBench, PredictsWhatTuneHasTimed) {

@@ -188,8 +188,8 @@ TEST(SinewInfoDoctor, FormsAWorldWithTheVariablesThatAreSet) {
 TEST(SinewInfoDoctor, NamesWhatOneRankAloneFinds) {
   const Outcome o = run_script(3, "[ $RANK = 2 ] && export SINEW_TRANSPORTS=smh; " SINEW_INFO " doctor; echo code $?",
                                {"--on-failure", "continue"});
-  EXPECT_THAT(o.out, AllOf(HasSubstr("no transport is called 'smh'"), HasSubstr("[0] code 1"), HasSubstr("[1] code 1"),
-                           HasSubstr("[2] code 1")));
+  EXPECT_THAT(o.out, AllOf(HasSubstr("transports 'smh' (SINEW_TRANSPORTS): no transport is called 'smh'"),
+                           HasSubstr("[0] code 1"), HasSubstr("[1] code 1"), HasSubstr("[2] code 1")));
 }
 
 TEST(SinewInfoDoctor, TellsScriptsTheKeys_InItsHelp) {

@@ -33,6 +33,14 @@ TEST(Examples, TradeMessagesOnARing) {
   EXPECT_THAT(o.out, HasSubstr("rank 3 between 2 and 0\n"));
 }
 
+TEST(Examples, SayHowTheyAreCalled) {
+  for (const char* program : {MESH_EXAMPLE, OWN_ENGINE}) {
+    const Outcome o = run_program({program, "--help"});
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr("usage: "));
+  }
+}
+
 TEST(Examples, SayThatARingNeedsTwo) {
   const Outcome o = run_program({MESSAGES_EXAMPLE});
   EXPECT_EQ(o.exit_code, 2);

@@ -75,6 +75,7 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
             "sinew-info: " + broken + ":2: <cpu>: expected an attribute numaid\n");
   EXPECT_THAT(complaint({"topology", "--from", SINEW_INFO}),
               HasSubstr(": neither JSON nor XML; expected sinew's JSON"));
+  EXPECT_EQ(complaint({"hang"}), "sinew-info: hang: not in version 0; SINEW_TRACE keeps what it will read\n");
   EXPECT_EQ(complaint({"config", "more"}), "sinew-info: more: expected nothing more\n");
   EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
   EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr("'foo': expected a collective, one of all_reduce, "));
@@ -94,6 +95,10 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
     EXPECT_THAT(complaint({"plan", "all_reduce", "8", "-n", ranks}), HasSubstr("expected a whole number, 1 to 1024"))
         << ranks;
   }
+  EXPECT_EQ(complaint({"plan", "all_reduce", "8"}, {"SINEW_TIMEOUT=5x"}),
+            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min\n");
+  EXPECT_THAT(complaint({"plan", "all_gather", "1MiB", "--op", "max"}),
+              HasSubstr("--op: max: expected none, as all_gather combines nothing"));
   EXPECT_EQ(complaint({"config"}, {"SINEW_TIMEOUT=5x"}),
             "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min\n");
   EXPECT_THAT(complaint({"config"}, {"SINEW_TIMEOUT=0s"}), HasSubstr("expected a duration above 0"));

@@ -145,7 +145,7 @@ TEST(SimScale, RefusesWhatIsNoRange) {
     EXPECT_THAT(complaint({"--cluster", "dgx-h100", "--scale", range}), HasSubstr("such as 8..100000")) << range;
   }
   EXPECT_THAT(complaint({"--cluster", "dgx-h100", "--scale", "9..15"}), HasSubstr("holds a multiple of 8"));
-  EXPECT_THAT(complaint({"--cluster", "dgx-h100x4", "--scale", "8..64"}), HasSubstr("expected a host model"));
+  EXPECT_THAT(complaint({"--cluster", "dgx-h100x4", "--scale", "8..64"}), HasSubstr("expected a machine"));
   EXPECT_THAT(complaint({"--cluster", "dgx-h100", "--scale", "8..64", "--trace", "x"}), HasSubstr("not --scale"));
   EXPECT_THAT(complaint({"--cluster", "dgx-h100", "--scale", "8..64", "--algorithm", "x"}), HasSubstr("'x'"));
 }

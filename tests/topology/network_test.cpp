@@ -115,7 +115,7 @@ TEST(Network, HasWhatDatasheetsSay) {
 
 TEST(Network, NamesWhatItKnows_AndWhatIsOutOfRange) {
   EXPECT_EQ(refusal([] { host_model("dgx-1"); }),
-            "'dgx-1': expected a host model, one of dgx-a100, dgx-h100, dgx-h200, epyc-2s, xeon-2s");
+            "'dgx-1': expected a machine, one of dgx-a100, dgx-h100, dgx-h200, epyc-2s, xeon-2s");
   const HostModel& host = host_model("dgx-h100");
   EXPECT_THAT(refusal([&] { one_switch(host, 0); }), HasSubstr("hosts 0: expected 1 at least"));
   EXPECT_THAT(refusal([&] { one_switch(host, 1 << 30); }), HasSubstr("ranks at most"));

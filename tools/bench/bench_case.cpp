@@ -75,9 +75,9 @@ const BenchCase* find_case(std::string_view name) noexcept {
   for (const BenchCase& c : kCases) {
     if (c.name == name) return &c;
   }
-  const auto collective = collective_from_name(name);  // all_to_all_v, as the library calls it
+  const auto collective = collective_from_name(name);  // allreduce, or all_to_all_v, as the library calls it
   for (const BenchCase& c : kCases) {
-    if (collective && is_v_form(*collective) && c.collective == *collective) return &c;
+    if (collective && !is_message(*collective) && c.collective == *collective) return &c;
   }
   return nullptr;
 }

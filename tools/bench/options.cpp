@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <functional>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -150,10 +151,20 @@ void add_ways(CLI::App& app, BenchOptions& o) {
 /// What has no say in a tune is an error there.
 void check_tune(const BenchOptions& o) {
   const BenchOptions none;
-  const bool other = o.dtype != none.dtype || o.op != none.op || o.in_place || o.registered || o.warm_buffers ||
-                     o.determinism != none.determinism || o.codec != none.codec || !o.algorithm.empty() ||
-                     !o.peer.empty() || !o.json.empty() || !o.cluster.empty();
-  if (other) throw CLI::ValidationError("tune", "expected no options but -b, -e, -f, -n, -w, --transport and --output");
+  for (const auto& [option, is_given] : {std::pair("--dtype", o.dtype != none.dtype),
+                                         {"--op", o.op != none.op},
+                                         {"--in-place", o.in_place},
+                                         {"--registered", o.registered},
+                                         {"--warm-buffers", o.warm_buffers},
+                                         {"--determinism", o.determinism != none.determinism},
+                                         {"--codec", o.codec != none.codec},
+                                         {"--algorithm", !o.algorithm.empty()},
+                                         {"--peer", !o.peer.empty()},
+                                         {"--json", !o.json.empty()},
+                                         {"--cluster", !o.cluster.empty()}}) {
+    if (is_given)
+      throw CLI::ValidationError(option, "tune has no such option: expected -b, -e, -f, -n, -w, --transport, --output");
+  }
 }
 
 /// What two options say together.

@@ -36,6 +36,12 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   sinew::tools::add_doctor_command(app, options, exit_code);
   sinew::tools::add_hang_command(app, options, exit_code);
+  for (const char* planned : {"trace"}) {
+    CLI::App* command = app.add_subcommand(planned)->group("")->allow_extras();
+    command->callback([planned] {
+      throw sinew::tools::UsageError(std::string(planned) + ": not in version 0; SINEW_TRACE keeps what it will read");
+    });
+  }
   app.callback([&] {
     if (app.get_subcommands().empty()) sinew::tools::print_topology(options);
   });

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/config.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/json_text.hpp>
@@ -94,6 +95,7 @@ SizedCall describe(const PlanOptions& options, int ranks) {
 
 /// Alone there is nothing to choose: the launcher beside this program makes a job of so many ranks of it.
 [[noreturn]] void run_as_job(const PlanOptions& options, bool json) {
+  static_cast<void>(Config::from_environment());  // what is set wrong is this program's to say, not the launcher's
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string launcher = (std::filesystem::path(self).parent_path() / "sinew-run").string();
   std::vector<std::string> words = {launcher, "--no-prefix", "-n", std::to_string(options.ranks), self};

@@ -53,8 +53,8 @@ SimulatedCall call_of(const SimOptions& options, int ranks) {
   const auto dtype = dtype_from_name(options.dtype);
   if (!dtype) throw wrong(fmt::format("--dtype {}: expected a type such as f32", options.dtype));
   if (options.bytes.empty() != (*collective == Collective::Barrier))
-    throw wrong(
-        fmt::format("{}: expected {}BYTES, such as 64MiB", options.collective, options.bytes.empty() ? "" : "no "));
+    throw wrong(options.bytes.empty() ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
+                                      : fmt::format("barrier {}: expected no BYTES", options.bytes));
   CollectiveDesc desc{.collective = *collective, .dtype = *dtype, .count = 1};
   if (*collective == Collective::Barrier) return {{.collective = *collective}, 0};
   const std::uint64_t least = desc.bytes(ranks), bytes = parse_bytes(options.bytes);

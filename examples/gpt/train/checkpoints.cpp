@@ -42,16 +42,15 @@ std::vector<sp::CheckpointPart> Checkpoints::parts(const PartsOf& parts_of) {
 std::int64_t Checkpoints::resume() {
   const std::string& folder = options_->resume;
   if (folder.empty()) return 0;
-  std::array<std::int64_t, 1> newest{sp::latest_step(folder).value_or(-1)};
-  world_->communicator().all_reduce(newest, sinew::ReduceOp::Min).get();  // what all ranks can see
-  if (newest[0] < 0) {
+  const std::optional<std::int64_t> newest = sp::latest_step(world_->communicator(), folder);
+  if (!newest) {
     if (folder == options_->save) return 0;
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("resume: there is no checkpoint in '{}'; expected one, or the directory of --save, "
                                    "to begin one",
                                    folder));
   }
-  const std::string of_step = sp::step_folder(folder, newest[0]);
+  const std::string of_step = sp::step_folder(folder, *newest);
   const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts(sp::parts_to_load));
   if (loaded.metadata.seed != options_->job.seed)
     throw sinew::Error(

@@ -2,19 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numbers>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
+#include <whole_number.hpp>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <sinew/core/codec.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/dtype.hpp>
+#include <sinew/parallel/job/pipeline_schedule.hpp>
+
+#include "command_line.hpp"
 
 namespace gpt {
 namespace {
@@ -38,14 +43,19 @@ const std::map<std::string, sinew::Determinism> kLevels{{"fast", sinew::Determin
 const std::map<std::string, sp::DispatchKind> kDispatches{{"all_gather", sp::DispatchKind::AllGather},
                                                           {"all_to_all", sp::DispatchKind::AllToAll},
                                                           {"hierarchical", sp::DispatchKind::Hierarchical}};
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 
 template <class T>
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, T& value, const std::map<std::string, T>& names,
                         const std::string& help) {
   const auto read = [&value, &names](const std::string& text) { value = names.at(text); };
   std::vector<std::string> all;
-  for (const auto& [name, unused] : names) all.push_back(name);
-  return app.add_option_function<std::string>(flag, read, help)->check(CLI::IsMember(all));
+  std::string now;
+  for (const auto& [name, of_name] : names) {
+    all.push_back(name);
+    if (of_name == value) now = name;
+  }
+  return app.add_option_function<std::string>(flag, read, help)->transform(one_of(all))->default_str(now);
 }
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& flag, std::int64_t& value, const std::string& help) {
@@ -84,7 +94,7 @@ void add_layout(CLI::App& app, Options& o) {
   app.add_flag("--tp-overlap", job.decomposed, "With --sp: rows travel while others are multiplied")->group(kGroup);
   app.add_option("--cp", job.layout.cp, "Context-parallel ranks")->group(kGroup);
   app.add_option("--ulysses", o.ulysses, "Of these, ranks that share attention heads; the others make a ring")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(sinew::tools::whole_number(1, 1 << 20))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--ep", job.layout.ep, "Ranks that experts are spread over")->group(kGroup);
@@ -95,7 +105,8 @@ void add_layout(CLI::App& app, Options& o) {
   app.add_option("--replicas", job.replicas, "Copies of what --zero 3 shards (hsdp); 1: sharded over all")
       ->group(kGroup);
   add_choice(app, "--reshard", job.reshard, kReshard, "Free gathered parameters after this pass")->group(kGroup);
-  add_bytes(app, "--prefetch", job.prefetch_bytes, "Of gathered parameters at most; 0: two units, twice")
+  add_bytes(app, "--prefetch", job.prefetch_bytes,
+            "Gathered parameters at a time, at most; 0: of two units, with their gradients")
       ->group(kGroup);
   add_choice(app, "--codec", job.codec, kCodecs, "How gradients travel")->group(kGroup);
   app.add_flag("--error-feedback", job.error_feedback, "Add what coding took to the next step's gradients")
@@ -114,7 +125,7 @@ void add_experts(CLI::App& app, Options& o) {
   app.add_option("--top-k", e.top_k, "Experts for each token")->group(kGroup)->capture_default_str();
   app.add_option_function<std::string>(
          "--router", [&e](const std::string& score) { e.sigmoid = score == "sigmoid"; }, "What makes scores of logits")
-      ->check(CLI::IsMember({"softmax", "sigmoid"}))
+      ->transform(one_of({"softmax", "sigmoid"}))
       ->default_str("softmax")
       ->group(kGroup);
   app.add_option("--router-groups", e.groups, "Of experts, evenly; a token goes to some of them only")
@@ -134,11 +145,9 @@ void add_experts(CLI::App& app, Options& o) {
   app.add_option("--balance-bias", e.bias_rate, "By which biases of the choice follow the load in each step")
       ->group(kGroup)
       ->capture_default_str();
-  add_choice(app, "--dispatch", o.experts.kind, kDispatches, "How tokens get to experts")
-      ->default_str("all_to_all")
-      ->group(kGroup);
+  add_choice(app, "--dispatch", o.experts.kind, kDispatches, "How tokens get to experts")->group(kGroup);
   app.add_option("--expert-chunks", o.experts.chunks, "Of each rank's experts: some travel while others compute")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(sinew::tools::whole_number(1, 1 << 20))
       ->group(kGroup)
       ->capture_default_str();
 }
@@ -163,21 +172,23 @@ void add_model(CLI::App& app, Options& o, Types& types) {
   app.add_option_function<std::string>(
          "--gradient-dtype", [&](const std::string& t) { types.gradient = kTypes.at(t); },
          "What gradients are added up and summed in")
-      ->check(CLI::IsMember({"f64", "f32", "bf16"}))
+      ->transform(one_of({"f64", "f32", "bf16"}))
       ->group(kGroup);
   app.add_option_function<std::string>(
          "--output-dtype", [&](const std::string& t) { types.output = kTypes.at(t); },
          "What a block hands on to the next")
-      ->check(CLI::IsMember({"f64", "f32", "bf16"}))
+      ->transform(one_of({"f64", "f32", "bf16"}))
       ->group(kGroup);
   add_choice(app, "--recompute", o.job.recompute, kRecompute, "What the backward pass computes again")->group(kGroup);
-  app.add_option("--seed", o.job.seed, "Of initial values and of the order of the data")->group(kGroup);
+  app.add_option("--seed", o.job.seed, "Of initial values and of the order of the data")
+      ->transform(sinew::tools::whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->group(kGroup);
 }
 
 void add_training(CLI::App& app, Options& o) {
   constexpr const char* kGroup = "Training";
   app.add_option("--steps", o.steps, "Steps in all, those before --resume among them")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->transform(sinew::tools::whole_number(0, kMostSteps))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--batch", o.job.global_batch, "Sequences of one step, all ranks together")
@@ -186,24 +197,27 @@ void add_training(CLI::App& app, Options& o) {
   app.add_option("--micro-batches", o.job.micro_batches, "Passes into which a rank cuts its part of the batch")
       ->group(kGroup);
   app.add_option("--rate", o.rate, "Learning rate of AdamW")
-      ->check(CLI::PositiveNumber)
+      ->transform(number(Least::Above0))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "Steps until that rate")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(sinew::tools::whole_number(0, kMostSteps))
       ->group(kGroup)
       ->capture_default_str();
-  app.add_option("--weight-decay", o.weight_decay)->check(CLI::NonNegativeNumber)->group(kGroup)->capture_default_str();
+  app.add_option("--weight-decay", o.weight_decay, "Of AdamW: a step takes this share of a parameter, times the rate")
+      ->transform(number(Least::Is0))
+      ->group(kGroup)
+      ->capture_default_str();
   app.add_option("--clip", o.clip, "Largest norm of the gradients; 0: any")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(number(Least::Is0))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--blas", o.blas, "Who multiplies matrices")
-      ->check(CLI::IsMember({"openblas", "cublas"}))
+      ->transform(one_of({"openblas", "cublas"}))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--blas-threads", o.blas_threads, "Of each rank")
-      ->check(CLI::Range(1, 1024))
+      ->transform(sinew::tools::whole_number(1, 1024))
       ->group(kGroup)
       ->capture_default_str();
 }
@@ -217,7 +231,7 @@ void add_files(CLI::App& app, Options& o) {
   app.add_option("--plot", o.plot, "The losses as a drawing (SVG)")->type_name("FILE")->group(kGroup);
   app.add_option("--save", o.save, "Where checkpoints go")->type_name("DIR")->group(kGroup);
   app.add_option("--save-every", o.save_every, "Steps between them; there is one after the last step, too")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->transform(sinew::tools::whole_number(1, kMostSteps))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--resume", o.resume, "Go on from the newest checkpoint; where it is --save, too, start without one")
@@ -242,7 +256,7 @@ Options read_options(int argc, char** argv) {
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
       "gpt");
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
   app.get_formatter()->column_width(34);
   add_layout(app, o);
   add_model(app, o, types);
@@ -251,26 +265,29 @@ Options read_options(int argc, char** argv) {
   add_files(app, o);
   app.add_flag("--plan", o.plan, "Say what would be made and what memory a rank would take under each row, and end");
   app.add_option("--plan-ranks", o.plan_ranks, "For so many ranks; 0: those that there are")
-      ->check(CLI::Range(0, 1000000));
+      ->transform(sinew::tools::whole_number(0, 1000000));
   app.set_config("--config", "", "A file of these options, a line each: zero = 3")->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    std::ostringstream out, err;
-    const int code = app.exit(e, out, err);
-    throw NoRun{code == 0 ? 0 : 2, code == 0 ? out.str() : err.str()};
-  }
+  for (CLI::Option* option : app.get_options()) expect_type(*option);
+  parse(app, argc, argv);
   o.job.precision = types.precision();
-  const auto refuse = [](const std::string& why) { throw NoRun{2, why + "\nRun with --help for more information.\n"}; };
   const int cp = o.job.layout.cp;
   if (o.ulysses > 1 && (cp < 1 || cp % o.ulysses != 0))
-    refuse("--ulysses " + std::to_string(o.ulysses) + ": expected a divisor of --cp " + std::to_string(cp));
+    refuse(fmt::format("--ulysses {}: expected a divisor of --cp {}", o.ulysses, cp));
   if (o.ulysses > 1) o.job.layout.cp_levels = {o.ulysses, cp / o.ulysses};
-  for (const auto& [name, value] :
-       {std::pair("--rate", o.rate), {"--weight-decay", o.weight_decay}, {"--clip", o.clip}}) {
-    if (!std::isfinite(value)) refuse(std::string(name) + ": expected a number");
-  }
+  const auto needs = [&app](const char* option, const char* other) {
+    if (app.count(option) > 0 && app.count(other) == 0) refuse(fmt::format("{}: expected {}, too", option, other));
+  };
+  needs("--save-every", "--save");
+  needs("--plan-ranks", "--plan");
+  for (const char* of_experts :
+       {"--experts-every", "--top-k", "--router", "--router-groups", "--router-chosen", "--capacity",
+        "--drop-by-position", "--balance", "--z-loss", "--balance-bias", "--dispatch", "--expert-chunks"})
+    needs(of_experts, "--experts");
+  needs("--drop-by-position", "--capacity");
+  if (app.count("--schedule") > 0 && app.count("--pp") == 0 && app.count("--virtual-stages") == 0)
+    refuse(fmt::format("--schedule {}: expected --pp or --virtual-stages, too", o.job.schedule));
+  o.job.proved = sp::proved_schedule(o.job);
   return o;
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
@@ -47,7 +48,7 @@ bool is_shown(const Options& options, std::int64_t step) {
 }  // namespace
 
 Text text_of(const Options& options) {
-  if (options.plan) return {"", {}};
+  if (options.plan && options.data.empty()) return {"", {}};
   return options.data.empty() ? licence_texts() : Text(options.data);
 }
 
@@ -55,6 +56,7 @@ int run(sinew::World& world, const Options& options, const Text& text) {
   if (options.plan) return plan(world, options);
   Trainer trainer(world, options, text);
   say(world, sp::describe(world.size(), options.job, engine_facts(options.shape)));
+  if (!options.save.empty()) sp::require_folder_for_checkpoints(world.communicator(), options.save);
   Checkpoints checkpoints(world, options, trainer);
   const std::int64_t first = checkpoints.resume();
   if (first > 0) say(world, fmt::format("going on with step {} from '{}'", first, options.resume));

@@ -52,11 +52,14 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
 sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
-      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} "
-      "steps\n"
-      "text of {} bytes, {:x}",
+      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps, "
+      "resumed: {}\ntext of {} bytes, {:x}",
       to_string(o.shape), name_of(o.experts.kind), o.experts.chunks, o.steps, o.rate, o.warmup, o.weight_decay, o.clip,
-      !o.save.empty(), o.save_every, text.bytes(), text.hash());
+      !o.save.empty(), o.save_every,
+      o.resume.empty()     ? "no"
+      : o.resume == o.save ? "from where it is saved"
+                           : "from elsewhere",
+      text.bytes(), text.hash());
   return engine;
 }
 

@@ -236,20 +236,56 @@ TEST_F(Program, RefusesACheckpointOfAnotherSeedOrModel) {
   EXPECT_THAT(wide.err, HasSubstr("positions.weight"));
 }
 
+/// A file takes the folder's place while it trains.
 TEST_F(Program, GoesOnWithoutACheckpointThatCannotBeWritten) {
+  std::string options;
+  for (const std::string& option : kTiny) options += option + " ";
+  const std::string folder = in("c");
+  const std::string script =
+      std::string(SINEW_RUN) + " -n 2 " + GPT + " " + options + "--steps 1000 --save-every 1 --save " + folder +
+      " & until ls " + folder + "/step-* >/dev/null 2>&1; do sleep 0.01; done; i=0; until [ -f " + folder +
+      " ]; do mv " + folder + " " + in("old") + "$i; : > " + folder + "; i=$((i + 1)); done 2>/dev/null; wait $!";
+  const Outcome o = run_program({"sh", "-c", script});
+  EXPECT_EQ(o.exit_code, 1);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("there is no checkpoint of 1000 steps, training goes on"), HasSubstr(folder)));
+  EXPECT_THAT(o.out, HasSubstr("step  999 loss"));
+}
+
+TEST_F(Program, RefusesAFolderThatNothingCanBeSavedIn) {
   const std::string in_the_way = in("file");
   std::ofstream(in_the_way) << "no folder";
-  const Outcome o = gpt(2, {"--steps", "3", "--save", in_the_way});
-  EXPECT_EQ(o.exit_code, 1);
-  EXPECT_THAT(o.err, AllOf(HasSubstr("there is no checkpoint of 3 steps, training goes on"), HasSubstr(in_the_way)));
-  EXPECT_THAT(o.out, HasSubstr("step    2 loss"));
+  for (const int ranks : {1, 2}) {
+    const Outcome o = gpt(ranks, {"--steps", "3", "--save", in_the_way + "/c"});
+    EXPECT_EQ(o.exit_code, 2);
+    EXPECT_THAT(o.err, AllOf(HasSubstr("gpt: checkpoints in '" + in_the_way + "/c': rank 0 on "),
+                             HasSubstr("Not a directory")));
+    EXPECT_EQ(o.out.find("loss"), std::string::npos) << o.out;
+  }
+}
+
+TEST_F(Program, RefusesOptionsThatWouldDoNothing) {
+  const auto complaint = [&](const Strings& options) {
+    const Outcome o = gpt(1, options);
+    EXPECT_EQ(o.exit_code, 2) << ::testing::PrintToString(options);
+    return o.err;
+  };
+  EXPECT_THAT(complaint({"--schedule", "zb-h1"}),
+              HasSubstr("gpt: --schedule zb-h1: expected --pp or --virtual-stages, too"));
+  EXPECT_THAT(complaint({"--pp", "1", "--schedule", "foo"}), HasSubstr("schedule 'foo': expected one of gpipe"));
+  EXPECT_THAT(complaint({"--save-every", "2"}), HasSubstr("gpt: --save-every: expected --save, too"));
+  EXPECT_THAT(complaint({"--plan-ranks", "2"}), HasSubstr("gpt: --plan-ranks: expected --plan, too"));
+  EXPECT_THAT(complaint({"--mamba", "9"}), HasSubstr("mamba 9, expected 0 to 1, as there are layers"));
+  EXPECT_THAT(complaint({"--mamba", "1", "--sinks"}),
+              HasSubstr("sinks of attention heads, and every block has a scan"));
+  EXPECT_THAT(complaint({"--plan", "--data", in("none")}), HasSubstr("cannot read"));
+  EXPECT_THAT(complaint({"--seed", "-1"}), HasSubstr("gpt: --seed: '-1': expected a whole number, 0 to "));
 }
 
 TEST_F(Program, SaysAllRulesThatAreBroken_Once) {
   const Outcome o = gpt(3, {"--zero", "7", "--batch", "16", "--ep", "3"});
   EXPECT_EQ(o.exit_code, 2);
-  EXPECT_THAT(o.err,
-              AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: ep 3"), HasSubstr("zero: zero 7; expected zero 3")));
+  EXPECT_THAT(o.err, AllOf(HasSubstr("breaks"), HasSubstr("engine_axes: ep 3"),
+                           HasSubstr("zero: zero 7, of 0 to 3; expected zero 3")));
   EXPECT_EQ(o.err.find("engine_axes"), o.err.rfind("engine_axes")) << o.err;
 }
 
@@ -259,13 +295,22 @@ TEST_F(Program, SaysWhatItCannotRead) {
     EXPECT_EQ(o.exit_code, 2) << o.err;
     return o.err;
   };
-  EXPECT_THAT(complaint({"--dtype", "f16"}), HasSubstr("f16"));
+  EXPECT_EQ(complaint({"--dtype", "f16"}), "gpt: --dtype: 'f16': expected one of bf16, f32, f64\n");
+  EXPECT_EQ(complaint({"--heads", "x"}), "gpt: --heads: 'x': expected a whole number\n");
+  EXPECT_EQ(complaint({"--width", "99999999999"}),
+            "gpt: --width: '99999999999': expected a whole number, 2147483647 at most\n");
+  EXPECT_EQ(complaint({"--rate", "0"}), "gpt: --rate: '0': expected a number, above 0\n");
+  EXPECT_EQ(complaint({"--clip", "-1"}), "gpt: --clip: '-1': expected a number, 0 or more\n");
+  EXPECT_EQ(complaint({"--dropout", "nan"}), "gpt: --dropout: 'nan': expected a number\n");
+  EXPECT_EQ(complaint({"--batch", "1.5"}), "gpt: --batch: '1.5': expected a whole number\n");
+  EXPECT_EQ(complaint({"--config", in("none")}), "gpt: --config " + in("none") + ": it cannot be read\n");
   EXPECT_THAT(complaint({"--prefetch", "much"}), HasSubstr("'much': expected a size in bytes"));
   EXPECT_THAT(complaint({"--heads", "5"}), HasSubstr("heads 5 do not divide width 16, expected heads 4"));
   EXPECT_THAT(complaint({"--data", in("none")}), HasSubstr("cannot read"));
-  EXPECT_THAT(complaint({"--nonsense"}), HasSubstr("nonsense"));
+  EXPECT_EQ(complaint({"--nonsense"}), "gpt: --nonsense: no such option; --help lists them\n");
   std::ofstream(in("config")) << "zero = 3\nspeed = 9\n";
-  EXPECT_THAT(complaint({"--config", in("config")}), HasSubstr("speed"));
+  EXPECT_EQ(complaint({"--config", in("config")}),
+            "gpt: --config " + in("config") + ", line 2: speed: no such option; --help lists them\n");
 }
 
 /// Whichever rank ends first: the launcher ends all others then.
@@ -305,7 +350,8 @@ Outcome with_other(const Strings& options, const std::string& other) {
 
 TEST_F(Program, SaysWhatOneRankIsAskedOtherwise) {
   const Strings pipeline{"--layers", "2", "--pp", "2", "--micro-batches", "2", "--steps", "2"};
-  for (const char* other : {"--context 4", "--sinks", "--rate 0.5", "--clip 0.1", "--dropout 0.5"}) {
+  for (const char* other :
+       {"--context 4", "--sinks", "--rate 0.5", "--clip 0.1", "--dropout 0.5", "--resume /nowhere"}) {
     const Outcome o = with_other(pipeline, other);
     EXPECT_EQ(o.exit_code, 2) << other << o.err;
     EXPECT_THAT(o.err, HasSubstr("engine of the job: rank 0 has ")) << other;

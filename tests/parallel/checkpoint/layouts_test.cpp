@@ -56,6 +56,35 @@ TEST(Checkpoint, LoadsUnderEveryLayoutAndNumberOfRanks_WhateverItWasSavedUnder) 
   }
 }
 
+/// Ranks that see different folders would load different steps, or none.
+TEST(Checkpoint, IsTheLatestThatAllRanksSee) {
+  ScratchFolder folder;
+  for (const std::int64_t step : {1, 5}) save_as(folder / "all", Lying::Copies, 1, step);
+  save_as(folder / "stale", Lying::Copies, 1, 1);
+  std::ofstream(folder / "file") << "no folder";
+  on_threads(3, only("inproc"), [&](World& world) {
+    Communicator& all = world.communicator();
+    const auto latest = [&](const std::string& of_rank_1) {
+      return latest_step(all, folder / (world.rank() == 1 ? of_rank_1 : "all"));
+    };
+    require(latest("all") == 5, "the same folder");
+    require(latest("stale") == 1, "an older view");
+    require(!latest("nothing"), "a folder that one does not see");
+    try {
+      static_cast<void>(latest("file"));
+      require(false, "a folder that cannot be read");
+    } catch (const Error& e) {
+      require(e.code() == Code::System && e.rank() == 1, e.what());
+    }
+    require_folder_for_checkpoints(all, folder / "new");
+    require(!latest_step(all, folder / "new"), "nothing is in it");
+    const std::string said =
+        complaint([&] { require_folder_for_checkpoints(all, folder / (world.rank() == 2 ? "file/deep" : "new")); });
+    require(said.find("rank 2 on ") != std::string::npos && said.find("Not a directory") != std::string::npos, said);
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "new"));
+}
+
 TEST(Checkpoint, WritesCopiesOnce_AndAboutAsMuchOnEachRank) {
   ScratchFolder folder;
   on_threads(4, only("inproc"), [&](World& world) {

@@ -1,6 +1,11 @@
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -72,6 +77,54 @@ TEST(RingAttention, LeavesWhatIsNoNumberWhereItIsSeen) {
     for (std::size_t i = 0; i < mine.size(); ++i)
       require(std::isnan(out[2 * i]) == (mine[i] >= 5), fmt::format("position {}", mine[i]));
   });
+}
+
+/// No product at all.
+class NoBlas final : public Blas {
+ public:
+  void multiply(const Product&, float, const float*, const float*, float, float*) override { refuse(); }
+  void multiply(const Product&, double, const double*, const double*, double, double*) override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() { throw std::runtime_error("no product"); }
+};
+
+/// Keys and values that are under way have their places in the ring: it waits for them.
+TEST(RingAttention, LeavesNothingUnderWay_WhenAProductThrows) {
+  constexpr std::int64_t kLength = 8;
+  for (const bool is_forward : {true, false}) {
+    std::atomic<bool> is_there{false};
+    on_threads(2, only("inproc"), [&](World& world) {
+      const SequenceCut cut = SequenceCut::zig_zag(kLength, 2);
+      const auto tokens = static_cast<std::size_t>(cut.tokens(world.rank()));
+      const Values q = wave(std::ssize(cut.positions(world.rank())) * 2, 1);
+      Values out(q.size()), lse(tokens), slopes(q.size(), 1), to(3 * q.size());
+      test::NaiveBlas naive;
+      NoBlas none;
+      RingAttention<double> ring(world.communicator(), world.rank() == 0 ? static_cast<Blas&>(none) : naive, {1, 1, 2},
+                                 cut);
+      if (world.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        is_there = true;
+      }
+      std::string said;
+      try {
+        const Projections<const double> in{q.data(), q.data(), q.data(), 2, 2};
+        if (is_forward) {
+          ring.forward(kCausal, in, out.data(), lse.data());
+        } else {
+          ring.backward(kCausal, in, out.data(), lse.data(), slopes.data(),
+                        {to.data(), to.data() + q.size(), to.data() + 2 * q.size(), 2, 2});
+        }
+      } catch (const std::runtime_error& e) {
+        said = e.what();
+      }
+      if (world.rank() == 1) return;
+      require(is_there, "it has come back while a message was under way");
+      require(said == "no product", said);
+      world.communicator().abort("the other one may wait for gradients");
+    });
+  }
 }
 
 TEST(RingAttention, SaysWhatDoesNotFit) {

@@ -227,7 +227,18 @@ TEST(MemoryPlan, PrintsGiB) {
   EXPECT_THAT(table, HasSubstr("ddp         96.00      96.00      96.00       0.00       0.00     288.00\n"));
   EXPECT_THAT(table, HasSubstr("zero1       96.00      96.00      24.00       0.00       0.00     216.00\n"));
   EXPECT_THAT(table, HasSubstr("zero2       96.00      24.00      24.00       2.00       0.00     146.00\n"));
+  EXPECT_THAT(table, HasSubstr("GiB    parameters"));
   EXPECT_THROW((void)memory_table(list, {}, 4, 3), Error);
+}
+
+/// One unit for the whole table, by its largest figure.
+TEST(MemoryPlan, PrintsSmallerUnits) {
+  const auto table_of = [](std::int64_t elements) {
+    return memory_table({{.path = "u", .elements = elements, .unit = "u"}}, {}, 2, 2, {.optimizer = SgdOptions{}});
+  };
+  EXPECT_THAT(table_of(1 << 20), HasSubstr("MiB    parameters"));
+  EXPECT_THAT(table_of(1 << 20), HasSubstr("ddp          4.00       4.00       0.00       0.00       0.00       8.00"));
+  EXPECT_THAT(table_of(1 << 10), HasSubstr("KiB    parameters"));
 }
 
 /// Whatever the network does.

@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
@@ -6,9 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/mesh/layout_rules.hpp>
+#include <support/scratch_folder.hpp>
 
 #include "small_engine.hpp"
 
@@ -58,9 +63,9 @@ std::vector<Broken> broken() {
       4, [](JobConfig& c) { c.sequence_parallel = true; }, "sequence_parallel",
       "sequence-parallel, and this engine cannot cut its rows", "not sequence-parallel");
   add(
-      4, [](JobConfig& c) { c.zero = 4; }, "zero", "zero 4", "zero 3");
+      4, [](JobConfig& c) { c.zero = 4; }, "zero", "zero 4, of 0 to 3", "zero 3");
   add(
-      4, [](JobConfig& c) { c.zero = -1; }, "zero", "zero -1", "zero 0");
+      4, [](JobConfig& c) { c.zero = -1; }, "zero", "zero -1, of 0 to 3", "zero 0");
   add(
       4, [](JobConfig& c) { c.zero = 3, c.replicas = 0; }, "replicas", "0 replicas", "replicas 1");
   add(
@@ -168,9 +173,21 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
                     c.layout.cp = 4, c.layout.tp = 2, c.layout.cp_levels = {4, 1};
                   }),
             "  context_levels: 4 ranks share the 2 heads of each; expected cp_levels 2, 2");
-  EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.tp = 2, c.decomposed = true; }),
-            "  decomposed: decomposed, and rows are not cut between layers; expected not decomposed or "
-            "sequence-parallel");
+  EXPECT_EQ(
+      found(2, [](JobConfig& c) { c.layout.tp = 2, c.decomposed = true; }),
+      "  decomposed: tensor-parallel layers are decomposed, and their rows are not cut between them; expected not "
+      "decomposed or sequence-parallel");
+  EXPECT_EQ(
+      found(4, [](JobConfig& c) { c.decomposed = true; }),
+      "  decomposed: tensor-parallel layers are decomposed, and their rows are not cut between them; expected not "
+      "decomposed or sequence-parallel with tp 2");
+  EXPECT_EQ(found(4, [](JobConfig& c) { c.sequence_parallel = true; }),
+            "  sequence_parallel: sequence-parallel with tp 1; expected not sequence-parallel or tp 2");
+  EXPECT_THAT(found(2, [](JobConfig& c) { c.schedule = "1f1f"; }),
+              HasSubstr("schedule: schedule '1f1f': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1; "
+                        "expected schedule 1f1b"));
+  EXPECT_EQ(found(1, [](JobConfig& c) { c.layout.pp = 2; }),
+            "  dense: 1 rank is not a multiple of tp 1 * cp 1 * pp 2; expected pp 1 or 2 ranks");
   EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 3, c.schedule = "interleaved"; }),
             "  pipeline: 6 stages, and this engine has 4 blocks; expected virtual_stages 2 or pp 1");
   EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.pp = 8; }),
@@ -183,6 +200,7 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
               HasSubstr("schedule: 1f1b: 2 virtual stages: expected 1"));
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "zb-h1", c.recompute = Recompute::Full; }),
               HasSubstr("does not keep; expected schedule 1f1b or recompute none"));
+  EXPECT_EQ(found(4, [](JobConfig& c) { c.layout.pp = 2, c.micro_batches = 2, c.schedule = "1f1b"; }), "");
   EXPECT_EQ(found(8,
                   [](JobConfig& c) {
                     c.layout.pp = c.layout.tp = c.layout.cp = 2;
@@ -190,6 +208,27 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
                     c.schedule = "interleaved", c.virtual_stages = 2, c.micro_batches = 3;
                   }),
             "");
+}
+
+/// A schedule may say things that an engine does not do: it would run, with other memory than it promises.
+TEST(JobRules, RefuseActionsThatNobodyTakes) {
+  sinew::test::ScratchFolder folder;
+  EngineFacts engine = cut_engine();
+  const auto found = [&](const std::string& rows, Recompute recompute) {
+    JobConfig config{.schedule = folder / "s.csv", .global_batch = 2, .recompute = recompute};
+    config.layout.pp = 2;
+    std::ofstream(config.schedule) << rows;
+    return to_string(violations(2, config, engine));
+  };
+  const std::string again = "0F0,0R0,0B0\n1F0,1B0\n", unshards = "0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n";
+  EXPECT_THAT(found(again, Recompute::None), HasSubstr("has 0R0, and recompute none keeps all activations; expected "
+                                                       "schedule 1f1b or recompute selective"));
+  EXPECT_EQ(found(again, Recompute::Full), "");
+  EXPECT_THAT(
+      found(unshards, Recompute::None),
+      HasSubstr("has 0UNSHARD, and this engine gathers and sums all stages of a rank at once; expected schedule"));
+  engine.takes_stage_actions = true;
+  EXPECT_EQ(found(unshards, Recompute::None), "");
 }
 
 TEST(JobRules, AreAllKept_WhereNothingIsWrong) {
@@ -238,7 +277,7 @@ TEST(JobRules, AreReportedTogether_WithThoseOfTheLayout) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::InvalidArgument);
     EXPECT_THAT(e.what(), HasSubstr("job of 4 ranks breaks 5 rules:\n  dense: 4 ranks are not"));
-    EXPECT_THAT(e.what(), HasSubstr("  zero: zero 7; expected zero 3\n"));
+    EXPECT_THAT(e.what(), HasSubstr("  zero: zero 7, of 0 to 3; expected zero 3\n"));
   }
 }
 
@@ -250,18 +289,24 @@ TEST(JobRules, SayWhatFitsIntoMemory) {
     const std::vector<Violation> found = violations(4, limited, engine);
     EXPECT_EQ(found.size(), 1U) << to_string(found);
     EXPECT_EQ(found.at(0).rule, "memory");
-    const std::string& fix = found.at(0).fixes.back();  // "memory 12345"
-    return std::stoll(fix.substr(fix.find(' ')));
+    const std::string& fix = found.at(0).fixes.back();  // "memory 52KiB"
+    return static_cast<std::int64_t>(parse_bytes(fix.substr(fix.find(' ') + 1)));
   };
   const JobConfig ddp{.global_batch = 64};
   JobConfig most = ddp;
   most.memory_bytes = needed(ddp);
   EXPECT_EQ(to_string(violations(4, most, engine)), "");  // what it says would do does
-  most.memory_bytes -= 1;
+  const std::string enough = "memory " + format_bytes(static_cast<std::uint64_t>(most.memory_bytes));
+  most.memory_bytes = predict_memory(4, ddp, engine).total() - 1;
   const std::vector<Violation> found = violations(4, most, engine);
   ASSERT_EQ(found.size(), 1U) << to_string(found);
-  EXPECT_THAT(found[0].fixes, ElementsAre("zero 1", "recompute full", "micro_batches 2",
-                                          "memory " + std::to_string(most.memory_bytes + 1)));
+  EXPECT_THAT(found[0].fixes, ElementsAre("zero 1", "recompute full", "micro_batches 2", enough));
+  JobConfig least = ddp;
+  least.zero = 3, least.recompute = Recompute::Full;
+  most.memory_bytes = predict_memory(4, least, engine).total();
+  const std::vector<Violation> tight = violations(4, most, engine);
+  ASSERT_EQ(tight.size(), 1U) << to_string(tight);
+  EXPECT_THAT(tight[0].fixes, ElementsAre("zero 3 with recompute full", enough));
 }
 
 }  // namespace

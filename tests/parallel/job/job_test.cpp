@@ -1,4 +1,6 @@
+#include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/pipeline/prove.hpp>
+#include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>
 
 #include "small_engine.hpp"
@@ -75,7 +78,7 @@ TEST(Job, SaysAllThatIsWrong_OnAllRanks) {
     const std::string what =
         complaint([&] { Job(world, {.zero = 5, .global_batch = 16}, test::small_engine(), count_up); });
     require(what.find("job of 3 ranks breaks 2 rules:\n") != std::string::npos, what);
-    require(what.find("zero: zero 5; expected zero 3") != std::string::npos, what);
+    require(what.find("zero: zero 5, of 0 to 3; expected zero 3") != std::string::npos, what);
     require(
         what.find("global_batch: 16 samples for 3 data-parallel ranks; expected global_batch 15 or global_batch 18") !=
             std::string::npos,
@@ -91,6 +94,51 @@ TEST(Job, NamesTheRankWhoseConfigurationIsAnother) {
     require(what.find("configuration of the job: rank 0 has") != std::string::npos, what);
     require(what.find("rank 1 ") != std::string::npos && what.find("seed 7") != std::string::npos, what);
   });
+}
+
+/// Also where the setting has no effect without another one: it would break a rule, on that rank alone.
+TEST(Job, NamesTheRankThatAsksForDecomposedLayers) {
+  on_threads(2, only("inproc"), [](World& world) {
+    const std::string what = complaint(
+        [&] { Job(world, {.decomposed = world.rank() == 1, .global_batch = 2}, test::small_engine(), count_up); });
+    require(what.find("configuration of the job: rank 0 has") != std::string::npos, what);
+    require(what.find("rank 1 'tp 1 decomposed cp 1") != std::string::npos, what);
+  });
+}
+
+TEST(JobConfig, CountsStagesOfNonsense) {
+  JobConfig config;
+  config.layout.pp = 2;
+  config.virtual_stages = 2000000000;
+  EXPECT_EQ(stages(config), 2147483647);
+  config.virtual_stages = -2000000000;
+  EXPECT_LT(stages(config), 0);
+}
+
+TEST(PipelineSchedule, RefusesMoreMicroBatchesThanItCanNumber) {
+  JobConfig config;
+  config.layout.pp = 2;
+  config.micro_batches = (std::int64_t{1} << 32) + 2;  // 2 where it is cut off
+  EXPECT_THAT(complaint([&] { static_cast<void>(schedule_of(config)); }), HasSubstr("4294967298 micro-batches"));
+}
+
+/// Other ranks may have agreed on what was in it before.
+TEST(PipelineSchedule, IsThatOfTheFile_AsItWasReadOnce) {
+  sinew::test::ScratchFolder folder;
+  JobConfig config{.schedule = folder / "s.csv"};
+  config.layout.pp = 2;
+  config.micro_batches = 2;
+  std::ofstream(config.schedule) << "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n";
+  config.proved = proved_schedule(config);
+  ASSERT_NE(config.proved, nullptr);
+  const PipelineSchedule first = schedule_of(config);
+  std::ofstream(config.schedule) << "0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n";
+  EXPECT_EQ(schedule_of(config), first);
+  JobConfig other = config;
+  other.schedule = "1f1b";  // it is of the settings that it was made of
+  EXPECT_NE(schedule_of(other), first);
+  config.proved = nullptr;
+  EXPECT_NE(schedule_of(config), first);
 }
 
 /// Room for activations is what the proof counts.

@@ -87,6 +87,13 @@ TEST(Mesh, HasEveryAxisAlone_WhenNoGroupsAreNamed) {
   });
 }
 
+TEST(Mesh, TakesGroupsAsTheyAreWritten) {
+  on_threads(4, only("inproc"), [](World& world) {
+    Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 2}}), {"tp", "tp-dp"});
+    require(mesh.along("dp-tp").size() == 4 && mesh.groups().size() == 2, "the groups that were named");
+  });
+}
+
 TEST(Mesh, LetsGroupsBeCalledInAnyOrder) {
   on_threads(4, only("inproc"), [](World& world) {
     const std::vector<std::string> groups{"tp", "dp", "tp-dp"};
