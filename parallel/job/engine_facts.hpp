@@ -18,6 +18,13 @@ struct RankPlace {
   int pp = 0;  ///< pipeline index
 };
 
+/// How far sums can be layout-invariant (invariant/leaves.hpp).
+struct InvariantFacts {
+  std::string why_not = "this engine has no such sums";  ///< empty: it has them
+  int most_tp = 1;           ///< ranks that share layers, and heads: all have as many leaf blocks
+  std::int64_t most_cp = 1;  ///< ranks that share a sample, likewise
+};
+
 /// What the engine that computes says of itself, before anything is made.
 struct EngineFacts {
   std::vector<std::string> axes{"dp"};  ///< that it can be cut along: of tp, cp, dp, pp, ep, etp
@@ -32,6 +39,7 @@ struct EngineFacts {
   /// What else has to be the same on all ranks: the model's shape, the data. Compared before anything is made.
   std::string identity;
   std::string outer_unit;  ///< DataOptions::outer_unit, of a model that no pipeline cuts
+  InvariantFacts invariant{};
 };
 
 }  // namespace sinew::parallel
