@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "../layers/attention.hpp"
+#include "../math/even_math.hpp"
 #include "../math/vector_math.hpp"
 #include "../parameters.hpp"
 
@@ -113,6 +114,12 @@ void Block<T>::inner(Store& store, Weights<T>& weights, const BlockActivations<T
   add(a.middle.data(), a.in.data(), a.in.size());
   norm2_.forward(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), a.normed2.data());
   up_.forward(store, weights, a.normed2.data(), scratch.gathered.data(), a.up.data());
+  bend(a);
+}
+
+template <class T>
+void Block<T>::bend(const BlockActivations<T>& a) const {
+  if (shape_.part.invariant) return evenly(a.up.data(), a.bent.data(), a.up.size(), gelu<T>);
   gelu(a.up.data(), a.bent.data(), a.up.size());
 }
 
@@ -133,7 +140,7 @@ void Block<T>::again(Store& store, Weights<T>& weights, const BlockActivations<T
     case Recompute::Selective:
       norm1_.again(store, weights, own_rows(), a.in.data(), a.mean1.data(), a.factor1.data(), a.normed1.data());
       norm2_.again(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), a.normed2.data());
-      gelu(a.up.data(), a.bent.data(), a.up.size());
+      bend(a);
   }
 }
 
@@ -152,7 +159,11 @@ void Block<T>::backward(Store& store, Weights<T>& weights, const BlockActivation
   T *narrow_rows = scratch.rows.data(), *wide_rows = scratch.wide.data();
   T *gathered = scratch.gathered.data(), *other = scratch.other.data();
   down_.backward(store, weights, a.bent.data(), through(drop2_, scratch, d), gathered, wide_rows);
-  gelu_backward(a.up.data(), wide_rows, a.up.size());
+  if (shape_.part.invariant) {
+    evenly(a.up.data(), wide_rows, a.up.size(), gelu_backward<T>);
+  } else {
+    gelu_backward(a.up.data(), wide_rows, a.up.size());
+  }
   up_.backward(store, weights, a.normed2.data(), wide_rows, gathered, other, narrow_rows);
   norm2_.backward(store, weights, own_rows(), a.middle.data(), a.mean2.data(), a.factor2.data(), narrow_rows, d);
   mixer_->backward(store, weights, a.normed1.data(), a.mixer, through(drop1_, scratch, d), scratch);

@@ -65,6 +65,7 @@ class Block {
   void again(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch);
   /// Up to the last linear layer, which nothing of the backward pass needs.
   void inner(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch);
+  void bend(const BlockActivations<T>& a) const;
   /// The gradient of what was dropped from: d itself where nothing is.
   const T* through(const sinew::parallel::Dropout& dropout, const BlockScratch<T>& scratch, const T* d) const;
   int own_rows() const { return static_cast<int>(shape_.own_rows()); }

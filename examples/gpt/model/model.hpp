@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/buffer.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
@@ -30,6 +31,7 @@ struct ModelRanks {
   sinew::Communicator* head_sharers = nullptr;  ///< its sequences: ContextShape
   sinew::Communicator* ring = nullptr;
   sinew::Communicator* context = nullptr;  ///< head_sharers and ring together
+  bool invariant = false;                  ///< sums do not show how many they are
 
   Part part() const;
 };
@@ -43,7 +45,8 @@ struct StageCall {
 struct ModelOptions {
   sinew::parallel::Recompute recompute = sinew::parallel::Recompute::None;
   sinew::parallel::Precision precision{};
-  std::uint64_t seed = 1;  ///< of dropout
+  std::uint64_t seed = 1;    ///< of dropout
+  std::int64_t samples = 0;  ///< of this rank in a step: of models whose sums are invariant
 };
 
 /// A GPT: token and position embeddings, blocks of causal attention and MLP behind layer norms, a last norm, and a head
@@ -78,7 +81,15 @@ class Model {
   void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout, sinew::Buffer din);
   void backward_weights(const StageCall& call);
 
-  /// Held for activations now.
+  /// Of models whose sums are invariant: the losses of all positions that were predicted, for whoever asks to clear;
+  /// null of others.
+  sinew::parallel::ExactSum* exact_losses();
+  /// Likewise, of a pipeline whose ends are on two ranks: gradients of the token embeddings that the head gives, of
+  /// each sample. Where that is asked for the last stage keeps them, and the first one adds them to its own.
+  sinew::Buffer head_gradients(std::int64_t elements);
+  void add_head_gradients(Store& store);
+
+  /// Held for activations now, and for sums.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
   static std::size_t activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences,

@@ -221,6 +221,8 @@ Options read_options(int argc, char** argv) {
   if (o.ulysses > 1 && (cp < 1 || cp % o.ulysses != 0))
     refuse("--ulysses " + std::to_string(o.ulysses) + ": expected a divisor of --cp " + std::to_string(cp));
   if (o.ulysses > 1) o.job.layout.cp_levels = {o.ulysses, cp / o.ulysses};
+  if (o.blas == "cublas" && o.job.determinism == sinew::Determinism::LayoutInvariant)
+    refuse("--blas cublas --determinism layout_invariant: products of that level are made by sinew's own kernel");
   for (const auto& [name, value] :
        {std::pair("--rate", o.rate), {"--weight-decay", o.weight_decay}, {"--clip", o.clip}}) {
     if (!std::isfinite(value)) refuse(std::string(name) + ": expected a number");

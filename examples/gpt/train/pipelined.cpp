@@ -30,6 +30,7 @@ Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& sta
       options_(&options),
       stages_(stages),
       model_(&model),
+      tokens_(tokens.elements()),
       store_(job.data(), stages, tokens, options.job.precision) {
   sp::PipelineSchedule schedule = sp::schedule_of(options.job);
   ends_ = ends_of(job.pipeline(), schedule);
@@ -48,12 +49,19 @@ sp::WeightedLoss Pipelined::step(const std::vector<std::uint8_t>& sequences, std
   store_.begin();
   if (ends_.size() > 1) {  // the head gets the embeddings, and gives their gradients back
     store_.clear_gradient_of_copy();
+    if (job_->config().determinism == sinew::Determinism::LayoutInvariant)
+      static_cast<void>(model_->head_gradients(tokens_));  // there is to be room for them
     ends_.broadcast(store_.parameter(kTokens), precision.parameter, 0).get();
   }
   runner_->run();
   if (ends_.size() > 1) {
-    const sinew::Buffer gradient = store_.gradient(kTokens);
-    ends_.reduce(sinew::ConstBuffer(gradient), gradient, precision.gradient, 0, sinew::ReduceOp::Sum).get();
+    if (job_->config().determinism == sinew::Determinism::LayoutInvariant) {
+      ends_.broadcast(model_->head_gradients(tokens_), precision.gradient, 1).get();
+      if (ends_.rank() == 0) model_->add_head_gradients(store_);
+    } else {
+      const sinew::Buffer gradient = store_.gradient(kTokens);
+      ends_.reduce(sinew::ConstBuffer(gradient), gradient, precision.gradient, 0, sinew::ReduceOp::Sum).get();
+    }
   }
   store_.end();
   return loss_;

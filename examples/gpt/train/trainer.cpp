@@ -8,6 +8,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_norm.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
+#include <sinew/parallel/invariant/invariant_blas.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 
 #include "../parameters.hpp"
@@ -56,9 +58,29 @@ sp::EngineFacts engine_of(const Options& o, const Text& text) {
   return engine;
 }
 
+std::string why_not_invariant(const Shape& shape) {
+  if (shape.has_scans()) return "what a selective scan sums up goes by pieces of a sequence";
+  return shape.sinks ? "gradients of sinks are sums over a rank's queries" : "";
+}
+
+/// What sums over ranks are to be but where each rank's part of them is exact, or in an order of its own, anyway.
+sinew::CallOptions norm_options(const sp::JobConfig& config) {
+  const bool is_invariant = config.determinism == sinew::Determinism::LayoutInvariant;
+  return {.determinism = is_invariant ? config.determinism : sinew::Determinism::Fast};
+}
+
+std::unique_ptr<Blas> blas_of(const Options& options) {
+  if (options.job.determinism == sinew::Determinism::LayoutInvariant) return std::make_unique<sp::InvariantBlas>();
+  return make_blas(options.blas, options.blas_threads);
+}
+
 }  // namespace
 
-ModelOptions model_options(const sp::JobConfig& config) { return {config.recompute, config.precision, config.seed}; }
+ModelOptions model_options(const sp::JobConfig& config, int sample_ranks) {
+  const bool is_invariant = config.determinism == sinew::Determinism::LayoutInvariant;
+  return {config.recompute, config.precision, config.seed,
+          is_invariant && sample_ranks > 0 ? config.global_batch / sample_ranks : 0};
+}
 
 sp::EngineFacts engine_facts(const Shape& shape) {
   return {.axes = {"dp", "tp", "cp", "pp"},
@@ -70,7 +92,10 @@ sp::EngineFacts engine_facts(const Shape& shape) {
                                 const sp::RankPlace& place) { return data_parameters(shape, config, place); },
           .activation_bytes = [shape](const sp::JobConfig& config, std::int64_t samples,
                                       const sp::RankPlace& place) { return pass_bytes(shape, config, samples, place); },
-          .outer_unit = parameters(shape).front().unit};
+          .outer_unit = parameters(shape).front().unit,
+          .invariant = {.why_not = why_not_invariant(shape),
+                        .most_tp = most_invariant_tp(shape),
+                        .most_cp = most_invariant_cp(shape)}};
 }
 
 Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
@@ -79,10 +104,10 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
       job_(world, options.job, engine_of(options, text), initial_values(world, options)),
       infos_(parameters_of(options.shape, options.job, job_.place())),
       optimizer_(job_.data().memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay}),
-      blas_(make_blas(options.blas, options.blas_threads)),
-      model_(options.shape, model_options(options.job), *blas_,
+      blas_(blas_of(options)),
+      model_(options.shape, model_options(options.job, job_.sample_ranks()), *blas_,
              {&job_.tensor(), options.job.sequence_parallel, options.job.decomposed, &job_.head_sharers(), &job_.ring(),
-              &job_.context()},
+              &job_.context(), options.job.determinism == sinew::Determinism::LayoutInvariant},
              stages_of(options.shape, options.job, job_.place().pp).parts),
       store_(job_.data()),
       spread_(infos_.size()) {
@@ -118,6 +143,17 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
   return loss;
 }
 
+sp::WeightedLoss Trainer::total_of(const sp::WeightedLoss& part) {
+  sp::WeightedLoss loss = sp::total(job_.summing(), part);
+  sp::ExactSum* exact = model_.exact_losses();
+  if (exact == nullptr) return loss;
+  for (sinew::Communicator* ranks : {&job_.pipeline(), &job_.summing()}) {
+    if (ranks->size() > 1) ranks->all_reduce(std::span<std::int64_t>(exact->words())).get();
+  }
+  loss.sum = exact->value();
+  return loss;
+}
+
 std::size_t Trainer::most_held() noexcept {
   std::size_t bytes = model_.held_bytes() + (pipelined_ ? pipelined_->held_bytes() : 0);
   for (const std::size_t of_purpose : job_.data().held().most) bytes += of_purpose;
@@ -132,15 +168,16 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   const std::vector<std::uint8_t> sequences =
       text_->sequences({options_->job.seed, number, options_->shape.context}, first, mine);
 
+  if (sp::ExactSum* exact = model_.exact_losses()) *exact = {};
   static_cast<void>(store_.waited());
   const double waited_before = pipelined_ ? pipelined_->runner().waited_s() : 0;
   sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
   const auto owned = store_.timed([&] { return data.finish_backward(); });
   if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
-  const sp::WeightedLoss loss = store_.timed([&] { return sp::total(job_.summing(), part); });
+  const sp::WeightedLoss loss = store_.timed([&] { return total_of(part); });
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
   // Gradients are those of the sum; computing: all ranks have come already.
-  report.norm = loss.scale() * sp::gradient_norm(data, job_.mesh(), owned, spread_);
+  report.norm = loss.scale() * sp::gradient_norm(data, job_.mesh(), owned, spread_, norm_options(options_->job));
   if (loss.weight == 0)
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("step {}: none of its bytes is predicted: each is followed by the beginning of a "
