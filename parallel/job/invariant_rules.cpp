@@ -92,28 +92,26 @@ AllChanges batch_changes(const JobRequest& asked) {
 }
 
 Finding judge_rows(const JobRequest& asked) {
-  return is_invariant(asked) && asked.config.sequence_parallel
-             ? "layout_invariant, and the rows of a norm are cut over tp"
+  return is_invariant(asked) && asked.config.decomposed
+             ? "layout_invariant, and rows on their way are summed in the order of their ring"
              : "";
 }
 
 AllChanges rows_changes(const JobRequest& asked) {
-  JobChange whole{"not sequence-parallel", asked};
-  whole.to.config.sequence_parallel = whole.to.config.decomposed = false;
-  return {{whole}, another_level(asked)};
+  return {{changed(asked, &JobConfig::decomposed, false, "not decomposed")}, another_level(asked)};
 }
 
 Finding judge_precision(const JobRequest& asked) {
-  const Precision& p = asked.config.precision;
-  if (!is_invariant(asked) || (p.gradient == p.parameter && p.output == p.parameter && size_of(p.parameter) >= 4))
-    return "";
-  return fmt::format("layout_invariant, of parameters {}, gradients {}, outputs {}", name_of(p.parameter),
-                     name_of(p.gradient), name_of(p.output));
+  const DType gradient = asked.config.precision.gradient;
+  return is_invariant(asked) && size_of(gradient) == 2
+             ? fmt::format("layout_invariant, and gradients of {} are rounded wherever they are added",
+                           name_of(gradient))
+             : "";
 }
 
 AllChanges precision_changes(const JobRequest& asked) {
-  JobChange change{"parameters, gradients and outputs f32", asked};
-  change.to.config.precision = {};
+  JobChange change{"gradients f32", asked};
+  change.to.config.precision.gradient = DType::F32;
   return {{change}, another_level(asked)};
 }
 

@@ -59,7 +59,9 @@ void LayerNorm<T>::backward(Store& store, Weights<T>& weights, int rows, const T
   }
   if (weights.by_sample != nullptr) {
     SampleSums<T>& sums = *weights.by_sample;
-    const auto add_rows = [&](int p, const T* from) {
+    const auto add_rows = [&](int p, const T* own) {
+      std::vector<T> all;
+      const T* from = replicated.whole(own, sums.pass_rows(), width, all);
       sums.add(store, p, width, [&](std::int64_t row, T* to) { sums.sum_rows(from + row * width, width, width, to); });
     };
     add_rows(weight, slopes.data());

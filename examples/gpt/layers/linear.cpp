@@ -164,7 +164,7 @@ void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T*
   if (bias_ >= 0 && weights.by_sample != nullptr) {
     SampleSums<T>& sums = *weights.by_sample;
     sums.add(store, bias_, shape_.outputs, [&](std::int64_t row, T* to) {
-      sums.sum_rows(dout + row * shape_.outputs, shape_.outputs, shape_.outputs, to);
+      sums.sum_rows(all + row * shape_.outputs, shape_.outputs, shape_.outputs, to);
     });
   } else if (bias_ >= 0) {
     std::vector<T> for_bias(static_cast<std::size_t>(shape_.outputs));

@@ -53,6 +53,8 @@ class SampleSums {
     sinew::parallel::sum_leaf_rows(rows, of_sample_, columns, stride, to);
   }
   const sinew::parallel::LeafRows& of_sample() const noexcept { return of_sample_; }
+  /// Of the pass under way, on this rank and those that share its layers.
+  std::int64_t pass_rows() const noexcept { return count_ * of_sample_.rows; }
 
   // --- a pipeline whose ends are on two ranks --------------------------------------------------------------------
 

@@ -297,10 +297,12 @@ void Stage<T>::embed(Store& store, StageSlot<T>& slot) {
 template <class T>
 void Stage<T>::embed_backward_by_sample(Store& store, StageSlot<T>& slot) {
   const std::int64_t width = shape_.width, rows = sums_->of_sample().rows;
+  std::vector<T> room;
+  const T* d = replicated_.whole(at_.d.data(), sums_->pass_rows(), width, room);
   sums_->add(store, kPositions, shape_.context * width, [&](std::int64_t first, T* to) {
     std::fill_n(to, shape_.context * width, T{0});
     for (std::int64_t r = first; r < first + rows; ++r)
-      std::copy_n(at_.d.data() + r * width, width, to + places_->position_of(r) * width);
+      std::copy_n(d + r * width, width, to + places_->positions()[at(r - first)] * width);
   });
   const sinew::parallel::Rows mine = part_.vocabulary();
   const auto gradient = [&](std::int64_t first, T* to) {
@@ -310,8 +312,7 @@ void Stage<T>::embed_backward_by_sample(Store& store, StageSlot<T>& slot) {
       for (std::int64_t r = 0; r < rows; ++r) {
         if (seen[at(r)] == token) some.push_back(r);
       }
-      sinew::parallel::sum_some_leaf_rows(static_cast<const T*>(at_.d.data()) + first * width, sums_->of_sample(), some,
-                                          width, width, to);
+      sinew::parallel::sum_some_leaf_rows(d + first * width, sums_->of_sample(), some, width, width, to);
     }
   };
   sums_->add(store, kTokens, mine.count() * width, gradient, true);

@@ -20,6 +20,7 @@ namespace sp = sinew::parallel;
 std::uint64_t bits_of(const sp::OwnedPart& part, std::int64_t element) {
   if (part.dtype == sinew::DType::F64)
     return std::bit_cast<std::uint64_t>(reinterpret_cast<const double*>(part.value.data)[element]);
+  if (part.dtype == sinew::DType::BF16) return reinterpret_cast<const std::uint16_t*>(part.value.data)[element];
   return std::bit_cast<std::uint32_t>(reinterpret_cast<const float*>(part.value.data)[element]);
 }
 
@@ -103,9 +104,9 @@ void Comparison::add(const std::string& layout, const Bits& bits, const Bits& al
 
 std::string layout_name(int ranks, const sp::JobConfig& job) {
   const sp::LayoutSizes& l = job.layout;
-  std::string name =
-      fmt::format("{} ranks: dp {} cp {} ({} share heads) tp {}, zero {}, {} passes", ranks, sp::data_ranks(ranks, job),
-                  l.cp, sp::head_sharers(job), l.tp, job.zero, job.micro_batches);
+  std::string name = fmt::format("{} ranks: dp {} cp {} ({} share heads) tp {}{}, zero {}, {} passes", ranks,
+                                 sp::data_ranks(ranks, job), l.cp, sp::head_sharers(job), l.tp,
+                                 job.sequence_parallel ? " with rows cut" : "", job.zero, job.micro_batches);
   if (job.replicas > 1) name += fmt::format(", {} replicas", job.replicas);
   if (sp::stages(job) > 1) name += fmt::format(", pp {}, {} stages of {}", l.pp, sp::stages(job), job.schedule);
   return name;
@@ -142,7 +143,11 @@ std::vector<std::pair<std::string, Options>> invariant_models() {
   much.shape.document_end = ' ';
   much.job.precision = {sinew::DType::F64, sinew::DType::F64, sinew::DType::F64};
   much.job.recompute = sp::Recompute::Full;
-  return {{"f32", plain}, {"f64, shared heads, dropout, documents, recomputed", much}};
+  Options narrow = plain;
+  narrow.shape.layers = 4;
+  narrow.job.precision = {sinew::DType::BF16, sinew::DType::F32, sinew::DType::BF16};
+  narrow.job.recompute = sp::Recompute::Selective;
+  return {{"f32", plain}, {"f64, shared heads, dropout, documents, recomputed", much}, {"bf16", narrow}};
 }
 
 }  // namespace gpt::test

@@ -34,11 +34,12 @@ struct Comparison {
 std::string layout_name(int ranks, const sinew::parallel::JobConfig& job);
 
 /// Every layout of so many ranks over dp, cp, tp and pp that the rules admit: every number of ranks that share heads,
-/// every schedule, with several stages on each rank where it has such, ZeRO 0 to 3, copies of what is sharded, 1 pass or
-/// several.
+/// every schedule, with several stages on each rank where it has such, ZeRO 0 to 3, copies of what is sharded, 1 pass
+/// or several.
 std::vector<sinew::parallel::JobConfig> invariant_layouts(int ranks, const Options& options);
 
-/// Models whose sums are layout-invariant: f32; f64 with shared heads, dropout and documents, recomputed.
+/// Models whose sums are layout-invariant: f32; f64 with shared heads, dropout and documents, recomputed; bf16 with
+/// gradients of f32.
 std::vector<std::pair<std::string, Options>> invariant_models();
 
 }  // namespace gpt::test

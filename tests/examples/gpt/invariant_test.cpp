@@ -49,6 +49,7 @@ TEST(Invariant, TrainingHasTheBitsOfOneProcess_AlongEachAxis) {
     expect_same(4, "replicas", [](sp::JobConfig& c) { c.zero = 3, c.replicas = 2; });
     expect_same(2, "tp", [](sp::JobConfig& c) { c.layout.tp = 2; });
     expect_same(4, "tp", [](sp::JobConfig& c) { c.layout.tp = 4; });
+    expect_same(4, "tp with rows cut", [](sp::JobConfig& c) { c.layout.tp = 4, c.sequence_parallel = true; });
     expect_same(2, "cp", [](sp::JobConfig& c) { c.layout.cp = 2; });
     expect_same(4, "cp", [](sp::JobConfig& c) { c.layout.cp = 4, c.micro_batches = 2; });
     expect_same(4, "head sharers", [](sp::JobConfig& c) { c.layout.cp = 4, c.layout.cp_levels = {2, 2}; });

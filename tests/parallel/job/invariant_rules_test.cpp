@@ -32,11 +32,12 @@ std::string found(int ranks, void (*change)(JobConfig&), const EngineFacts& engi
 TEST(InvariantRules, AdmitPowersOfTwo) {
   EXPECT_EQ(found(1, [](JobConfig&) {}), "");
   EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.tp = c.layout.cp = 2, c.zero = 3; }), "");
-  EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.tp = 8; }), "");
+  EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.tp = 8, c.sequence_parallel = true; }), "");
   EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.cp = 8, c.layout.cp_levels = {2, 4}; }), "");
   EXPECT_EQ(found(8, [](JobConfig& c) { c.zero = 3, c.replicas = 4, c.micro_batches = 2; }), "");
   EXPECT_EQ(found(6, [](JobConfig& c) { c.layout.pp = 3, c.layout.tp = 2, c.micro_batches = 4; }), "");
   EXPECT_EQ(found(2, [](JobConfig& c) { c.precision = {DType::F64, DType::F64, DType::F64}; }), "");
+  EXPECT_EQ(found(2, [](JobConfig& c) { c.precision = {DType::BF16, DType::F32, DType::BF16}; }), "");
 }
 
 TEST(InvariantRules, NameWhatWouldShow_WithTheNearestFix) {
@@ -59,14 +60,14 @@ TEST(InvariantRules, NameWhatWouldShow_WithTheNearestFix) {
             "  invariant_batch: layout_invariant, and a batch of 24 samples is no power of two; expected global_batch "
             "16 or global_batch 32 or determinism reproducible");
   EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.tp = 2, c.sequence_parallel = c.decomposed = true; }),
-            "  invariant_rows: layout_invariant, and the rows of a norm are cut over tp; expected not "
-            "sequence-parallel or determinism reproducible");
+            "  invariant_rows: layout_invariant, and rows on their way are summed in the order of their ring; expected "
+            "not decomposed or determinism reproducible");
   EXPECT_EQ(found(1,
                   [](JobConfig& c) {
-                    c.precision = {DType::BF16, DType::F32, DType::F32};
+                    c.precision = {DType::BF16, DType::BF16, DType::F32};
                   }),
-            "  invariant_precision: layout_invariant, of parameters bf16, gradients f32, outputs f32; expected "
-            "parameters, gradients and outputs f32 or determinism reproducible");
+            "  invariant_precision: layout_invariant, and gradients of bf16 are rounded wherever they are added; "
+            "expected gradients f32 or determinism reproducible");
   EXPECT_EQ(found(1, [](JobConfig& c) { c.codec = Codec::Bf16; }),
             "  codec: codec bf16 and layout_invariant: what is rounded on the way depends on the way; expected codec "
             "none or determinism fast");
@@ -81,7 +82,8 @@ TEST(InvariantRules, SayWhyAnEngineCannot) {
 }
 
 TEST(InvariantRules, AreAllReportedTogether) {
-  JobConfig config{.layout = {.tp = 2}, .sequence_parallel = true, .global_batch = 12, .codec = Codec::Bf16};
+  JobConfig config{
+      .layout = {.tp = 2}, .sequence_parallel = true, .decomposed = true, .global_batch = 12, .codec = Codec::Bf16};
   config.determinism = Determinism::LayoutInvariant;
   std::vector<std::string> rules;
   for (const Violation& v : violations(6, config, invariant_engine())) rules.push_back(v.rule);
