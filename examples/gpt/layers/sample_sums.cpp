@@ -25,17 +25,24 @@ sp::TreeSum<T>& SampleSums<T>::tree_of(int p, std::int64_t elements) {
 }
 
 template <class T>
-void SampleSums<T>::take(Store& store, int p, sp::TreeSum<T>& tree, std::int64_t sample, bool embedding,
-                         std::vector<T> leaf) {
+void SampleSums<T>::take(Store& store, int p, std::int64_t elements, bool embedding) {
   if (sp::GroupPlace(*context_).ranks > 1)
-    context_->all_reduce(leaf, sinew::ReduceOp::Sum, {.determinism = sinew::Determinism::LayoutInvariant}).get();
-  const std::int64_t number = sample % samples_;
-  if (p == shared_ && !embedding && !of_head_.empty()) {
-    std::ranges::copy(leaf, of_head_.begin() + number * std::ssize(leaf));
-    tree.give_back(std::move(leaf));
-    return;
+    context_
+        ->all_reduce(std::span(pass_).first(static_cast<std::size_t>(count_ * elements)), sinew::ReduceOp::Sum,
+                     {.determinism = sinew::Determinism::LayoutInvariant})
+        .get();
+  sp::TreeSum<T>& tree = tree_of(p, elements);
+  const T* from = pass_.data();
+  for (std::int64_t s = first_; s < first_ + count_; ++s, from += elements) {
+    const std::int64_t number = s % samples_;
+    if (p == shared_ && !embedding && !of_head_.empty()) {
+      std::copy_n(from, elements, of_head_.begin() + number * elements);
+      continue;
+    }
+    std::vector<T> leaf = tree.room();
+    std::copy_n(from, elements, leaf.begin());
+    put(store, p, tree, p == shared_ ? 2 * number + (embedding ? 1 : 0) : number, std::move(leaf));
   }
-  put(store, p, tree, p == shared_ ? 2 * number + (embedding ? 1 : 0) : number, std::move(leaf));
 }
 
 template <class T>
@@ -85,7 +92,7 @@ void SampleSums<T>::add_of_head(Store& store) {
 
 template <class T>
 std::size_t SampleSums<T>::held_bytes() const noexcept {
-  std::size_t held = of_head_.size() * sizeof(T);
+  std::size_t held = (of_head_.size() + pass_.size()) * sizeof(T);
   for (const auto& [p, tree] : trees_) held += tree.held_bytes();
   return held;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@ namespace gpt {
 /// a tree over the leaf blocks of a sample's positions, ranks that share it included, and one over the samples of the
 /// step above that. A tree has one order of its levels, so a rank's part of it is one vector only where it has whole
 /// samples: ranks that share some sum each sample's gradients before they go on.
-/// Cost: an all_reduce of each gradient for each sample where sequences are cut; log2(samples) + 1 vectors of each.
+/// Cost: room for log2(samples) + 1 vectors of each gradient, and of one for each sample of a pass; where sequences are
+///       cut an all_reduce of the latter.
 template <class T>
 class SampleSums {
  public:
@@ -36,12 +38,9 @@ class SampleSums {
   /// embedding: of `shared`, it is that use of it, not the head's.
   template <class F>
   void add(Store& store, int p, std::int64_t elements, const F& f, bool embedding = false) {
-    sinew::parallel::TreeSum<T>& tree = tree_of(p, elements);
-    for (int s = 0; s < count_; ++s) {
-      std::vector<T> leaf = tree.room();
-      f(s * of_sample_.rows, leaf.data());
-      take(store, p, tree, first_ + s, embedding, std::move(leaf));
-    }
+    if (std::ssize(pass_) < count_ * elements) pass_ = std::vector<T>(static_cast<std::size_t>(count_ * elements));
+    for (int s = 0; s < count_; ++s) f(s * of_sample_.rows, pass_.data() + s * elements);
+    take(store, p, elements, embedding);
     store.gradient_ready(p);
   }
 
@@ -69,8 +68,8 @@ class SampleSums {
 
  private:
   sinew::parallel::TreeSum<T>& tree_of(int p, std::int64_t elements);
-  void take(Store& store, int p, sinew::parallel::TreeSum<T>& tree, std::int64_t sample, bool embedding,
-            std::vector<T> leaf);
+  /// What pass_ begins with, of each sample.
+  void take(Store& store, int p, std::int64_t elements, bool embedding);
   void put(Store& store, int p, sinew::parallel::TreeSum<T>& tree, std::int64_t leaf, std::vector<T> values);
 
   sinew::Communicator* context_;
@@ -81,7 +80,7 @@ class SampleSums {
   int count_ = 0;
   sinew::parallel::InvariantBlas blas_;
   std::map<int, sinew::parallel::TreeSum<T>> trees_;  // by parameter
-  std::vector<T> of_head_;
+  std::vector<T> pass_, of_head_;
   sinew::parallel::ExactSum losses_;
 };
 

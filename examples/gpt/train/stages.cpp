@@ -41,8 +41,13 @@ std::size_t sums_bytes(const Shape& shape, const sp::JobConfig& config, std::int
   const std::int64_t samples = samples_of_pass * config.micro_batches;
   const int height = std::countr_zero(static_cast<std::uint64_t>(samples));
   const std::vector<ParameterInfo> infos = parameters_of(shape, config, place);
-  std::int64_t elements = 0;
-  for (const ParameterInfo& info : infos) elements += info.elements() * (height + 1);
+  std::int64_t elements = 0, most = 0;
+  for (const ParameterInfo& info : infos) {
+    elements += info.elements() * (height + 1);
+    most = std::max(most, info.elements());
+  }
+  if (stages.has_copy) most = std::max(most, part_of(config, place).vocabulary().count() * shape.width);
+  elements += most * samples_of_pass;
   // Token embeddings wait for the other one of their two uses: of a pass, or where micro-batches overtake each other.
   const std::int64_t tokens = part_of(config, place).vocabulary().count() * shape.width;
   const bool embeds = std::ranges::any_of(stages.parts, &StagePart::embeds);
@@ -51,7 +56,7 @@ std::size_t sums_bytes(const Shape& shape, const sp::JobConfig& config, std::int
     elements +=
         tokens * (is_pipeline ? samples - height
                               : samples_of_pass - std::countr_zero(static_cast<std::uint64_t>(samples_of_pass)));
-  if (stages.has_copy) elements += tokens * (samples + 1);
+  if (stages.has_copy) elements += tokens * samples;
   if (embeds && !std::ranges::any_of(stages.parts, &StagePart::predicts)) elements += tokens * samples;
   return static_cast<std::size_t>(elements) * size_of(config.precision.gradient);
 }
