@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include <sinew/parallel/context/sequence_cut.hpp>
+#include <sinew/parallel/invariant/leaves.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
 
@@ -18,6 +22,7 @@ struct Part {
   int head_sharers = 1;                                 ///< of the latter
   int expert_rank = 0, expert_ranks = 1;                ///< of those that experts are spread over
   int expert_tensor_rank = 0, expert_tensor_ranks = 1;  ///< of those that share each of them
+  bool invariant = false;  ///< sums are trees over leaf blocks (sinew/parallel/invariant/leaves.hpp)
 
   sinew::parallel::Rows of(std::int64_t extent) const noexcept {
     return sinew::parallel::rows_of({}, rank, ranks, extent);
@@ -48,6 +53,19 @@ struct Part {
     return sinew::parallel::SequenceCut::zig_zag(shape.context, context_ranks);
   }
 };
+
+/// Ranks that may share layers, or a sequence, where sums are to be layout-invariant: each has the same number of leaf
+/// blocks, at least one; of positions two, as they are cut in zig-zag.
+inline int most_invariant_tp(const Shape& shape) noexcept {
+  std::int64_t most = sinew::parallel::leaves_of(kVocabulary);
+  for (const std::int64_t heads : {shape.heads, shape.shared_heads()})
+    most = std::min(
+        {most, sinew::parallel::power_of_two_in(heads), sinew::parallel::leaves_of(heads * shape.head_width())});
+  return static_cast<int>(most);
+}
+inline std::int64_t most_invariant_cp(const Shape& shape) noexcept {
+  return std::max<std::int64_t>(sinew::parallel::leaves_of(shape.context) / 2, 1);
+}
 
 /// A stage of a pipeline: blocks that follow each other, with what is before the first and behind the last one.
 struct StagePart {

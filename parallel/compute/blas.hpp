@@ -8,6 +8,10 @@ struct Product {
   bool a_transposed = false, b_transposed = false;
   int m = 0, n = 0, k = 0;
   int la = 0, lb = 0, lc = 0;
+  /// Of layout-invariant products (invariant/invariant_blas.hpp), which others need not heed: elements of a leaf block
+  /// of k, 0: k is one; and whether the tree has the blocks in folded order.
+  int k_leaf = 0;
+  bool k_folded = false;
 };
 
 /// Who multiplies matrices: the engine's, for layers that exchange what they compute.

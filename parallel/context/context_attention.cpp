@@ -70,8 +70,12 @@ template <class T>
 ContextAttention<T>::ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape)
     : shape_(checked(shape, GroupPlace(sharing).ranks, GroupPlace(ring).ranks)),
       mine_(shape.heads_of(GroupPlace(sharing).rank)),
-      first_head_(query_rows(shape, GroupPlace(sharing).rank).first),
-      ring_(ring, blas, mine_, shape.cut.joined(shape.sharing), shape.sequences) {
+      first_head_(query_rows(shape, GroupPlace(sharing).rank).first) {
+  if (shape.invariant) {
+    invariant_.emplace(ring, blas, mine_, shape.cut.joined(shape.sharing), shape.sequences);
+  } else {
+    ring_.emplace(ring, blas, mine_, shape.cut.joined(shape.sharing), shape.sequences);
+  }
   const int rank = GroupPlace(ring).rank * shape.sharing + GroupPlace(sharing).rank;
   plan_ = plan_of(shape, rank);
   if (shape.sharing == 1) return;
@@ -104,8 +108,10 @@ template <class T>
 std::size_t ContextAttention<T>::room_for(const ContextShape& shape, int rank) {
   shape.require(rank);
   const int index = rank % shape.sharing;
-  const std::size_t ring = RingAttention<T>::room_for(shape.heads_of(index), shape.cut.joined(shape.sharing),
-                                                      rank / shape.sharing, shape.sequences);
+  const SequenceCut cut = shape.cut.joined(shape.sharing);
+  const std::size_t ring =
+      shape.invariant ? InvariantAttention<T>::room_for(shape.heads_of(index), cut, shape.sequences)
+                      : RingAttention<T>::room_for(shape.heads_of(index), cut, rank / shape.sharing, shape.sequences);
   if (shape.sharing == 1) return ring;
   const Plan plan = plan_of(shape, rank);
   return ring + as_size(2 * (plan.queries + plan.key_values)) +
@@ -115,36 +121,53 @@ std::size_t ContextAttention<T>::room_for(const ContextShape& shape, int rank) {
 
 template <class T>
 std::size_t ContextAttention<T>::held_bytes() const noexcept {
-  std::size_t held = ring_.held_bytes() + back_.size() * sizeof(T);
+  std::size_t held = (invariant_ ? invariant_->held_bytes() : ring_->held_bytes()) + back_.size() * sizeof(T);
   for (const auto* exchange : {&queries_, &key_values_}) held += *exchange ? (*exchange)->held_bytes() : 0;
   return held;
 }
 
 template <class T>
 std::size_t ContextAttention<T>::sent_bytes() const noexcept {
-  std::size_t sent = ring_.sent_bytes();
+  std::size_t sent = invariant_ ? invariant_->sent_bytes() : ring_->sent_bytes();
   for (const auto* exchange : {&queries_, &key_values_}) sent += *exchange ? (*exchange)->sent_bytes() : 0;
   return sent;
 }
 
 template <class T>
+void ContextAttention<T>::forward_around(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out,
+                                         T* lse, const T* sinks) {
+  if (!invariant_) return ring_->forward(masks, in, out, lse, sinks);
+  if (sinks != nullptr)
+    throw Error(Code::InvalidArgument, "context attention: sinks, which sums that are invariant lack");
+  invariant_->forward(masks, in, out, lse);
+}
+
+template <class T>
+void ContextAttention<T>::backward_around(std::span<const AttentionMask> masks, const Projections<const T>& in,
+                                          const T* out, const T* lse, const T* dout, const Projections<T>& to,
+                                          const T* sinks, T* dsinks) {
+  if (!invariant_) return ring_->backward(masks, in, out, lse, dout, to, sinks, dsinks);
+  invariant_->backward(masks, in, out, lse, dout, to);
+}
+
+template <class T>
 void ContextAttention<T>::forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept,
                                   const T* sinks) {
-  if (shape_.sharing == 1) return ring_.forward(masks, in, out, kept, sinks);
+  if (shape_.sharing == 1) return forward_around(masks, in, out, kept, sinks);
   const Projections<T> by_heads = projections<T>(kept, plan_, mine_);
   queries_->to_heads(in.queries, in.query_stride, by_heads.queries);
   key_values_->to_heads(in.keys, in.key_value_stride, by_heads.keys);
   key_values_->to_heads(in.values, in.key_value_stride, by_heads.values);
   T* of_heads = by_heads.values + plan_.key_values;
-  ring_.forward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries,
-                sinks != nullptr ? sinks + first_head_ : nullptr);
+  forward_around(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries,
+                 sinks != nullptr ? sinks + first_head_ : nullptr);
   queries_->to_tokens(of_heads, out, shape_.heads.width());
 }
 
 template <class T>
 void ContextAttention<T>::backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out,
                                    const T* kept, const T* dout, const Projections<T>& to, const T* sinks, T* dsinks) {
-  if (shape_.sharing == 1) return ring_.backward(masks, in, out, kept, dout, to, sinks, dsinks);
+  if (shape_.sharing == 1) return backward_around(masks, in, out, kept, dout, to, sinks, dsinks);
   if (sinks != nullptr) {  // of other heads others have them
     std::fill_n(dsinks, shape_.heads.heads, T{0});
     sinks += first_head_, dsinks += first_head_;
@@ -153,8 +176,8 @@ void ContextAttention<T>::backward(std::span<const AttentionMask> masks, const P
   T* slope = back.values + plan_.key_values;
   queries_->to_heads(dout, shape_.heads.width(), slope);
   const T* of_heads = kept + plan_.queries + 2 * plan_.key_values;
-  ring_.backward(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries, slope, back,
-                 sinks, dsinks);
+  backward_around(masks, projections<const T>(kept, plan_, mine_), of_heads, of_heads + plan_.queries, slope, back,
+                  sinks, dsinks);
   queries_->to_tokens(back.queries, to.queries, to.query_stride);
   key_values_->to_tokens(back.keys, to.keys, to.key_value_stride);
   key_values_->to_tokens(back.values, to.values, to.key_value_stride);

@@ -10,6 +10,7 @@
 #include <sinew/core/export.hpp>
 #include <sinew/parallel/context/head_exchange.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
+#include <sinew/parallel/invariant/invariant_attention.hpp>
 
 namespace sinew::parallel {
 
@@ -20,6 +21,9 @@ struct ContextShape {
   SequenceCut cut;       ///< of all ranks of the group
   int sharing = 1;       ///< ranks that share heads; divides those of the cut
   std::int64_t sequences = 1;
+  /// Sums do not show how many ranks there are: InvariantAttention in the place of the ring, without sinks. Heads of
+  /// keys and values fall on one rank each.
+  bool invariant = false;
 
   /// Errors: InvalidArgument for heads that do not fit, for less than one sequence or sharer, for sharers that do not
   ///         divide the ranks of the cut, and for a rank that there is not.
@@ -54,7 +58,9 @@ class SINEW_API ContextAttention {
   std::size_t held_bytes() const noexcept;
   /// By this rank, since it was made.
   std::size_t sent_bytes() const noexcept;
-  std::int64_t computed_pairs() const noexcept { return ring_.computed_pairs(); }
+  std::int64_t computed_pairs() const noexcept {
+    return invariant_ ? invariant_->computed_pairs() : ring_->computed_pairs();
+  }
 
  private:
   /// Where values by heads lie in one piece of memory: queries, keys, values, out, then lse.
@@ -62,13 +68,18 @@ class SINEW_API ContextAttention {
     std::int64_t queries = 0, key_values = 0, lse = 0;
   };
   static Plan plan_of(const ContextShape& shape, int rank);
+  void forward_around(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse,
+                      const T* sinks);
+  void backward_around(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
+                       const T* dout, const Projections<T>& to, const T* sinks, T* dsinks);
   template <class U>
   static Projections<U> projections(U* at, const Plan& plan, const AttentionHeads& heads) noexcept;
 
   ContextShape shape_;
   AttentionHeads mine_;
-  std::int64_t first_head_;  // of mine_
-  RingAttention<T> ring_;
+  std::int64_t first_head_;                              // of mine_
+  std::optional<RingAttention<T>> ring_;                 // or
+  std::optional<InvariantAttention<T>> invariant_;       // of shapes that ask for it
   std::optional<HeadExchange<T>> queries_, key_values_;  // none where no heads are shared
   Plan plan_;
   std::vector<T> back_;  // gradients by heads: queries, keys, values, out

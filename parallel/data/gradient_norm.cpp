@@ -9,29 +9,50 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/data/gradient_norm.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-template <class T, class Read>
-double sum_of_squares(const OwnedPart& part, const Read& read) {
-  const auto* g = reinterpret_cast<const T*>(part.gradient.data);
-  double sum = 0;
-  for (std::int64_t i = 0; i < part.last - part.first; ++i) {
-    const double x = read(g[i]);
-    sum += x * x;
+/// What sums of squares are made in.
+void add_square(double& sum, double x) noexcept { sum += x * x; }
+void add_square(ExactSum& sum, double x) noexcept { sum.add_square(x); }
+/// Of the same ranks' sums. Sums of integers have one value, whatever their order.
+void sum_over(Communicator& ranks, std::span<double> sums, const CallOptions& options) {
+  ranks.all_reduce(sums, ReduceOp::Sum, options).get();
+}
+void sum_over(Communicator& ranks, std::span<ExactSum> sums, const CallOptions& options) {
+  std::vector<std::int64_t> words;
+  for (ExactSum& sum : sums) words.insert(words.end(), sum.words().begin(), sum.words().end());
+  CallOptions any_order = options;
+  any_order.determinism = Determinism::Fast;
+  ranks.all_reduce(words, ReduceOp::Sum, any_order).get();
+  auto from = words.begin();
+  for (ExactSum& sum : sums) {
+    std::copy_n(from, ExactSum::kWords, sum.words().begin());
+    from += ExactSum::kWords;
   }
+}
+double value_of(double sum) noexcept { return sum; }
+double value_of(const ExactSum& sum) noexcept { return sum.value(); }
+
+template <class T, class Sum, class Read>
+Sum sum_of_squares(const OwnedPart& part, const Read& read) {
+  const auto* g = reinterpret_cast<const T*>(part.gradient.data);
+  Sum sum{};
+  for (std::int64_t i = 0; i < part.last - part.first; ++i) add_square(sum, read(g[i]));
   return sum;
 }
 
-double sum_of_squares(const OwnedPart& part) {
+template <class Sum>
+Sum sum_of_squares(const OwnedPart& part) {
   switch (part.gradient_dtype()) {
-    case DType::F64: return sum_of_squares<double>(part, [](double x) { return x; });
-    case DType::F32: return sum_of_squares<float>(part, [](float x) { return static_cast<double>(x); });
+    case DType::F64: return sum_of_squares<double, Sum>(part, [](double x) { return x; });
+    case DType::F32: return sum_of_squares<float, Sum>(part, [](float x) { return static_cast<double>(x); });
     case DType::BF16:
-      return sum_of_squares<std::uint16_t>(part, [](std::uint16_t x) { return double{to_float(BFloat16{x})}; });
+      return sum_of_squares<std::uint16_t, Sum>(part, [](std::uint16_t x) { return double{to_float(BFloat16{x})}; });
     case DType::F16:
-      return sum_of_squares<std::uint16_t>(part, [](std::uint16_t x) { return double{to_float(Half{x})}; });
+      return sum_of_squares<std::uint16_t, Sum>(part, [](std::uint16_t x) { return double{to_float(Half{x})}; });
     default:
       throw Error(Code::InvalidArgument,
                   fmt::format("gradient_norm: the gradient of {} is of {}, expected f16, bf16, f32 or f64",
@@ -39,10 +60,9 @@ double sum_of_squares(const OwnedPart& part) {
   }
 }
 
-}  // namespace
-
-double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
-                     const std::vector<std::string>& spread, const CallOptions& options) {
+template <class Sum>
+double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, const std::vector<std::string>& spread,
+            const CallOptions& options) {
   if (spread.size() != data.parameters().size())
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
@@ -57,21 +77,29 @@ double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> 
     if (const auto [place, is_new] = group_of.emplace(axes, 0); is_new)
       place->second = static_cast<std::size_t>(std::ranges::find(groups, &mesh.along(axes)) - groups.begin());
   }
-  std::vector<double> sums(groups.size());
+  std::vector<Sum> sums(groups.size());
   for (const OwnedPart& part : parts) {
     if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= spread.size())
       throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
                                                      part.parameter, spread.size()));
-    sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares(part);
+    sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares<Sum>(part);
   }
-  if (!data.sharded_axis().empty()) mesh.along(data.sharded_axis()).all_reduce(sums, ReduceOp::Sum, options).get();
+  if (!data.sharded_axis().empty()) sum_over(mesh.along(data.sharded_axis()), std::span<Sum>(sums), options);
   // Every group, whether this rank has a part for it or not: ranks of other stages may.
-  double all = sums[0];
+  Sum all = sums[0];
   for (std::size_t g = 1; g < groups.size(); ++g) {
-    groups[g]->all_reduce(std::span(&sums[g], 1), ReduceOp::Sum, options).get();
+    sum_over(*groups[g], std::span<Sum>(&sums[g], 1), options);
     all += sums[g];
   }
-  return std::sqrt(all);
+  return std::sqrt(value_of(all));
+}
+
+}  // namespace
+
+double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
+                     const std::vector<std::string>& spread, const CallOptions& options) {
+  return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, mesh, parts, spread, options)
+                                                             : norm<double>(data, mesh, parts, spread, options);
 }
 
 double clip_scale(double norm, double largest) {

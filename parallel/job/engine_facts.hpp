@@ -20,6 +20,13 @@ struct RankPlace {
   int etp = 0;  ///< index inside an expert
 };
 
+/// How far sums can be layout-invariant (invariant/leaves.hpp).
+struct InvariantFacts {
+  std::string why_not = "this engine has no such sums";  ///< empty: it has them
+  int most_tp = 1;           ///< ranks that share layers, and heads: all have as many leaf blocks
+  std::int64_t most_cp = 1;  ///< ranks that share a sample, likewise
+};
+
 /// What the engine that computes says of itself, before anything is made.
 struct EngineFacts {
   std::vector<std::string> axes{"dp"};  ///< that it can be cut along: of tp, cp, dp, pp, ep, etp
@@ -36,6 +43,7 @@ struct EngineFacts {
   /// It gathers parameters and sums gradients stage by stage, where a schedule says when.
   bool takes_stage_actions = false;
   std::string outer_unit;     ///< DataOptions::outer_unit, of a model that no pipeline cuts
+  InvariantFacts invariant{};
   std::int64_t experts = 0;   ///< of a layer that has such; 0: none has
   std::int64_t most_etp = 1;  ///< parts that each of them can be cut into
   /// As `parameters`, of experts: what ep spreads, etp cuts, and edp has copies of. The other ones are dense.

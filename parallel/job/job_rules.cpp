@@ -11,6 +11,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/job/engine_rules.hpp>
+#include <sinew/parallel/job/invariant_rules.hpp>
 #include <sinew/parallel/job/job_changes.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
@@ -134,11 +135,6 @@ AllChanges codec_changes(const JobRequest& asked) {
 
 Finding judge_feedback(const JobRequest& asked) {
   return asked.config.error_feedback && asked.config.codec == Codec::None ? "no codec, so nothing is lost" : "";
-}
-
-Finding judge_determinism(const JobRequest& asked) {
-  if (asked.config.determinism != Determinism::LayoutInvariant) return "";
-  return "layout_invariant, and the sum over a rank's samples shows how many it has";
 }
 
 // --- batches ----------------------------------------------------------------------------------------------------
@@ -267,8 +263,7 @@ std::vector<JobRule> rules_of_jobs() {
   const auto reshards = set_to(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
   const auto unlimited = set_to(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
   const auto forgets = set_to(&JobConfig::error_feedback, false, "no error feedback");
-  const auto reproducible = set_to(&JobConfig::determinism, Determinism::Reproducible, "determinism reproducible");
-  return {
+  std::vector<JobRule> rules = {
       {"zero", judge_zero, any_of(zero_changes)},
       {"replicas", judge_replicas, any_of(replicas_changes)},
       {"replicas_shard", judge_replicas_shard, any_of(zero_changes, one_replica)},
@@ -281,9 +276,10 @@ std::vector<JobRule> rules_of_jobs() {
       {"prefetch", judge_prefetch, any_of(unlimited, zero_changes)},
       {"codec", judge_codec, codec_changes},
       {"error_feedback", judge_feedback, any_of(forgets)},
-      {"determinism", judge_determinism, any_of(reproducible)},
-      {"memory", judge_memory, memory_changes},
   };
+  for (JobRule& rule : invariant_rules()) rules.push_back(std::move(rule));
+  rules.push_back({"memory", judge_memory, memory_changes});
+  return rules;
 }
 
 }  // namespace

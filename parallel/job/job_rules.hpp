@@ -36,7 +36,12 @@ namespace sinew::parallel {
 ///                        with one stage
 ///   codec                what travels coded is f32, and not reproducible to the bit
 ///   error_feedback       goes with a codec
-///   determinism          fast or reproducible: a sum over samples shows how many a rank has
+///   determinism          layout_invariant where the engine has such sums
+///   invariant_axes       layout_invariant: tp, cp and data-parallel ranks are powers of two, and no more of them share
+///                        layers and heads, or samples, than the engine has leaf blocks for; 64 sum gradients at most
+///   invariant_batch      layout_invariant: the global batch is a power of two
+///   invariant_rows       layout_invariant: not decomposed
+///   invariant_precision  layout_invariant: gradients are not of 16 bits
 ///   memory               what a rank is predicted to take is no more than memory_bytes
 /// A rule about what another one leaves open is not judged.
 SINEW_API std::vector<Violation> violations(int ranks, const JobConfig& config, const EngineFacts& engine);

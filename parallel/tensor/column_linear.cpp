@@ -71,9 +71,14 @@ template <class T>
 void ColumnLinear<T>::multiply_back(const T* dout, const T* weight, const Rows& rows, const Rows& outputs, T beta,
                                     T* to) const {
   const int n = as_int(this->outputs()), inputs = as_int(shape_.inputs);
-  blas_->multiply(
-      {.m = as_int(rows.count()), .n = inputs, .k = as_int(outputs.count()), .la = n, .lb = inputs, .lc = inputs}, T{1},
-      dout + rows.first * n + outputs.first, weight, beta, to);
+  blas_->multiply({.m = as_int(rows.count()),
+                   .n = inputs,
+                   .k = as_int(outputs.count()),
+                   .la = n,
+                   .lb = inputs,
+                   .lc = inputs,
+                   .k_leaf = shape_.leaves > 0 ? as_int(shape_.outputs / shape_.leaves) : 0},
+                  T{1}, dout + rows.first * n + outputs.first, weight, beta, to);
 }
 
 template <class T>
@@ -85,7 +90,7 @@ Exchange::Underway ColumnLinear<T>::sum(const std::function<void(const Rows&, T*
   T* sum = shape_.sequence_parallel ? partial : dx;
   make(all_rows(), sum);
   return pair_.backward().start({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.inputs)},
-                                elements_of(dx, own_rows_ * shape_.inputs));
+                                elements_of(dx, own_rows_ * shape_.inputs), shape_.options());
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <sinew/core/call_options.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/parallel/placement/placement.hpp>
 
@@ -20,6 +21,13 @@ struct LinearShape {
   /// With sequence parallelism: rows are multiplied as they come, and sent on as they are summed (RingRows), instead of
   /// a collective before or after the product.
   bool decomposed = false;
+  /// Of what is cut, where its sums are layout-invariant (invariant/leaves.hpp): each rank has as many. 0: its sums are
+  /// made as is fastest. Not with `decomposed`.
+  std::int64_t leaves = 0;
+
+  CallOptions options() const noexcept {
+    return {.determinism = leaves > 0 ? Determinism::LayoutInvariant : Determinism::Fast};
+  }
 };
 
 /// The cut itself. Errors: InvalidArgument naming layer and axis, as require_valid, for one that does not cut `extent`.

@@ -32,9 +32,15 @@ std::int64_t RowLinear<T>::partial_rows() const noexcept {
 template <class T>
 void RowLinear<T>::multiply(const T* x, const T* weight, const Rows& rows, T* to) const {
   const int n = as_int(inputs()), outputs = as_int(shape_.outputs);
-  blas_->multiply(
-      {.b_transposed = true, .m = as_int(rows.count()), .n = outputs, .k = n, .la = n, .lb = n, .lc = outputs}, T{1},
-      x + rows.first * n, weight, T{0}, to);
+  blas_->multiply({.b_transposed = true,
+                   .m = as_int(rows.count()),
+                   .n = outputs,
+                   .k = n,
+                   .la = n,
+                   .lb = n,
+                   .lc = outputs,
+                   .k_leaf = shape_.leaves > 0 ? as_int(shape_.inputs / shape_.leaves) : 0},
+                  T{1}, x + rows.first * n, weight, T{0}, to);
 }
 
 template <class T>
@@ -45,7 +51,7 @@ void RowLinear<T>::forward(const T* x, const T* weight, const T* bias, T* partia
     T* sum = shape_.sequence_parallel ? partial : out;
     multiply(x, weight, {0, shape_.rows}, sum);
     pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.outputs)},
-                        elements_of(out, own_rows_ * shape_.outputs));
+                        elements_of(out, own_rows_ * shape_.outputs), shape_.options());
   }
   if (bias != nullptr) add_to_rows(bias, own_rows_, shape_.outputs, shape_.outputs, out);
 }

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/invariant/leaf_rows.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
@@ -31,7 +33,9 @@ VocabularyCrossEntropy<T>::VocabularyCrossEntropy(Communicator& group, const std
                     GroupPlace(group).rank, GroupPlace(group).ranks, shape.vocabulary)),
       maxima_(static_cast<std::size_t>(shape.rows)),
       sums_(kSums * maxima_.size()),
-      not_a_number_(maxima_.size()) {
+      not_a_number_(maxima_.size()),
+      losses_(maxima_.size()) {
+  if (shape.leaves > 0) leaves_.resize(static_cast<std::size_t>(2 * shape.leaves));
   if (!(shape.label_smoothing >= 0 && shape.label_smoothing <= 1))
     complain(shape, fmt::format("label smoothing {}, expected 0 to 1", shape.label_smoothing));
 }
@@ -64,25 +68,43 @@ void VocabularyCrossEntropy<T>::find_maxima(const T* logits) {
 }
 
 template <class T>
+void VocabularyCrossEntropy<T>::add_columns(T* logits, double most, std::int64_t first, std::int64_t last,
+                                            double* to) const {
+  double exponentials = 0, all = 0;
+  for (std::int64_t c = first; c < last; ++c) {
+    const double above = static_cast<double>(logits[c]) - most;
+    const double power = std::exp(above);
+    all += above;
+    exponentials += power;
+    logits[c] = static_cast<T>(power);
+  }
+  to[0] = exponentials, to[1] = all;
+}
+
+template <class T>
 void VocabularyCrossEntropy<T>::sum_exponentials(T* logits, std::span<const std::int64_t> targets) {
-  const auto columns = static_cast<std::size_t>(mine_.count());
+  const std::int64_t columns = mine_.count(), leaf = shape_.leaves > 0 ? shape_.vocabulary / shape_.leaves : 0;
   for (std::size_t r = 0; r < maxima_.size(); ++r, logits += columns) {
-    double exponentials = 0, target = 0, all = 0;
+    std::array<double, 2> made{};
+    double target = 0;
     const std::int64_t at = targets[r] - mine_.first;
-    if (at >= 0 && at < mine_.count()) target = static_cast<double>(logits[at]) - maxima_[r];
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double above = static_cast<double>(logits[c]) - maxima_[r];
-      const double power = std::exp(above);
-      all += above;
-      exponentials += power;
-      logits[c] = static_cast<T>(power);
+    if (at >= 0 && at < columns) target = static_cast<double>(logits[at]) - maxima_[r];
+    if (leaf == 0) {
+      add_columns(logits, maxima_[r], 0, columns, made.data());
+    } else {
+      for (std::int64_t c = 0; c < columns; c += leaf)
+        add_columns(logits, maxima_[r], c, c + leaf, leaves_.data() + 2 * (c / leaf));
+      sum_leaf_rows(leaves_.data(), {.rows = columns / leaf, .leaf = 1}, 2, 2, made.data());
     }
     double* sums = sums_.data() + kSums * r;
-    sums[0] = not_a_number_[r] != 0 ? std::numeric_limits<double>::quiet_NaN() : exponentials;
+    sums[0] = not_a_number_[r] != 0 ? std::numeric_limits<double>::quiet_NaN() : made[0];
     sums[1] = target;
-    sums[2] = all;
+    sums[2] = made[1];
   }
-  if (GroupPlace(*group_).ranks > 1) group_->all_reduce(sums_).get();
+  if (GroupPlace(*group_).ranks > 1)
+    group_
+        ->all_reduce(sums_, ReduceOp::Sum, {.determinism = leaf > 0 ? Determinism::LayoutInvariant : Determinism::Fast})
+        .get();
 }
 
 /// On all ranks alike: what they see of the row is the same.
@@ -108,8 +130,10 @@ TokenLoss VocabularyCrossEntropy<T>::forward(T* logits, std::span<const std::int
   for (std::size_t r = 0; r < maxima_.size(); ++r) {
     const double* sums = sums_.data() + kSums * r;
     if (!std::isfinite(sums[0])) complain_of(static_cast<std::int64_t>(r));
+    losses_[r] = 0;
     if (targets[r] != shape_.ignored) {
-      loss.sum += std::log(sums[0]) - (1 - smoothing) * sums[1] - (smoothing > 0 ? each * sums[2] : 0);
+      losses_[r] = std::log(sums[0]) - (1 - smoothing) * sums[1] - (smoothing > 0 ? each * sums[2] : 0);
+      loss.sum += losses_[r];
       ++loss.tokens;
     }
     T* row = logits + static_cast<std::int64_t>(r) * mine_.count();

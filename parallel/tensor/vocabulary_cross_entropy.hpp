@@ -24,6 +24,7 @@ struct CrossEntropyShape {
   Shard cut{};                  ///< of the vocabulary: any lengths, 0 included
   double label_smoothing = 0;   ///< of the whole vocabulary, whatever a rank has of it; 0 to 1
   std::int64_t ignored = -100;  ///< a target that counts for nothing
+  std::int64_t leaves = 0;      ///< of the vocabulary, where sums are layout-invariant: as LinearShape's
 };
 
 /// -log softmax(logits)[target], of logits whose columns are cut. With label smoothing e it is (1 - e) times that plus
@@ -45,10 +46,14 @@ class SINEW_API VocabularyCrossEntropy {
   TokenLoss forward(T* logits, std::span<const std::int64_t> targets);
   /// The softmax becomes `scale` times the gradient of the sum.
   void backward(T* softmax, std::span<const std::int64_t> targets, double scale) const;
+  /// Of each row of the last forward pass; 0 where its target counts for nothing.
+  const std::vector<double>& losses() const noexcept { return losses_; }
 
  private:
   void require(std::span<const std::int64_t> targets) const;
   void find_maxima(const T* logits);
+  /// Of columns [first, last): to [exponentials, all], added to; logits become their exponentials.
+  void add_columns(T* logits, double most, std::int64_t first, std::int64_t last, double* to) const;
   void sum_exponentials(T* logits, std::span<const std::int64_t> targets);
   [[noreturn]] void complain_of(std::int64_t row);
 
@@ -58,6 +63,8 @@ class SINEW_API VocabularyCrossEntropy {
   Rows mine_;
   std::vector<double> maxima_, sums_;  // by row; of the latter three each: exponentials, the target's, all
   std::vector<double> not_a_number_;   // by row: this rank has one
+  std::vector<double> losses_;         // by row
+  std::vector<double> leaves_;         // of a row: exponentials and all of each leaf block
 };
 
 extern template class VocabularyCrossEntropy<float>;

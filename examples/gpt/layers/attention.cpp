@@ -1,5 +1,7 @@
 #include "attention.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "../parameters.hpp"
@@ -28,6 +30,10 @@ sp::LinearShape qkv_shape(const BlockShape& shape, const std::string& name) {
   for (theirs.part.rank = 0; theirs.part.rank < theirs.part.ranks; ++theirs.part.rank)
     of.cut.offsets.push_back(of.cut.offsets.back() + row_of_heads(heads_of(theirs)));
   of.outputs = of.cut.offsets.back();
+  if (shape.part.invariant) {  // of queries, keys and values alike
+    const std::int64_t shared = std::int64_t{shape.whole.shared_heads()} * shape.whole.head_width();
+    of.leaves = std::min(sp::leaves_of(shape.whole.width), sp::leaves_of(shared));
+  }
   return of;
 }
 
@@ -55,7 +61,8 @@ std::vector<ColumnPart> qkv_parts(const BlockShape& shape, int mixer) {
 }  // namespace
 
 sp::ContextShape attention_shape(const BlockShape& shape) {
-  return {heads_of(shape), shape.part.positions(shape.whole), shape.part.head_sharers, shape.sequences};
+  return {heads_of(shape), shape.part.positions(shape.whole), shape.part.head_sharers, shape.sequences,
+          shape.part.invariant};
 }
 
 template <class T>

@@ -41,6 +41,7 @@ void LayerNorm<T>::backward(Store& store, Weights<T>& weights, int rows, const T
   std::vector<T> room(5 * n);  // sums for weight and bias, weight, a row, its slope
   T *for_weight = room.data(), *for_bias = for_weight + n, *even = room.data() + 3 * n, *slope = even + n;
   const T* scale = weights.vector(store, weight, std::span(room).subspan(2 * n, n));
+  std::vector<T> slopes(weights.by_sample != nullptr ? static_cast<std::size_t>(rows) * n : 0);  // for the weight
   for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
     const T *row = x + r * n, *d = dout + r * n;
     for (std::size_t i = 0; i < n; ++i) {
@@ -49,9 +50,23 @@ void LayerNorm<T>::backward(Store& store, Weights<T>& weights, int rows, const T
       for_weight[i] += d[i] * even[i];
       for_bias[i] += d[i];
     }
+    if (weights.by_sample != nullptr) {
+      for (std::size_t i = 0; i < n; ++i) slopes[r * n + i] = d[i] * even[i];
+    }
     const T slope_mean = sum(slope, n) / static_cast<T>(width);
     const T along = dot(slope, even, n) / static_cast<T>(width);
     for (std::size_t i = 0; i < n; ++i) dx[r * n + i] += factor[r] * (slope[i] - slope_mean - even[i] * along);
+  }
+  if (weights.by_sample != nullptr) {
+    SampleSums<T>& sums = *weights.by_sample;
+    const auto add_rows = [&](int p, const T* own) {
+      std::vector<T> all;
+      const T* from = replicated.whole(own, sums.pass_rows(), width, all);
+      sums.add(store, p, width, [&](std::int64_t row, T* to) { sums.sum_rows(from + row * width, width, width, to); });
+    };
+    add_rows(weight, slopes.data());
+    add_rows(bias, dout);
+    return;
   }
   replicated.sum(std::span(room).first(2 * n));
   replicated.report(store, weights, weight, {for_weight, n});

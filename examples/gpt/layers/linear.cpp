@@ -1,5 +1,6 @@
 #include "linear.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -57,6 +58,23 @@ std::size_t Columns<T>::report(Store& store, Weights<T>& weights, const T* x, co
       first += parts_[i].outputs;
     }
   };
+  if (weights.by_sample != nullptr) {
+    SampleSums<T>& sums = *weights.by_sample;
+    const std::int64_t n = layer_.outputs(), inputs = shape_.inputs;
+    const auto add_samples = [&](int p, std::int64_t columns, const auto& gradient) {
+      sums.add(store, p, head.rows * columns, [&](std::int64_t row, T* to) {
+        of_each(to, columns, [&](const Rows& outputs, T* part) {
+          gradient(row, dout + row * n + outputs.first, outputs.count(), part);
+        });
+      });
+    };
+    if (head.bias >= 0)
+      add_samples(head.bias, 1, [&](std::int64_t, const T* d, std::int64_t m, T* to) { sums.sum_rows(d, m, n, to); });
+    add_samples(head.weight, inputs, [&](std::int64_t row, const T* d, std::int64_t m, T* to) {
+      sums.multiply(d, n, m, x + row * inputs, inputs, inputs, to);
+    });
+    return count;
+  }
   const auto add = [&](int p, std::int64_t columns, const auto& gradient) {
     const auto elements = static_cast<std::size_t>(head.rows * columns);
     if (head.whole) {
@@ -86,12 +104,33 @@ void Columns<T>::report(Store& store, Weights<T>& weights, const T* x, const T* 
 }
 
 template <class T>
+void Columns<T>::multiply_back_by_leaves(Store& store, Weights<T>& weights, const T* dout, T* to) {
+  const std::int64_t n = layer_.outputs(), inputs = shape_.inputs, leaf = shape_.outputs / shape_.leaves;
+  const std::int64_t leaves = n / leaf;  // of this rank
+  std::vector<T> slopes(static_cast<std::size_t>(shape_.rows * n)), matrix(static_cast<std::size_t>(n * inputs));
+  std::int64_t in_leaf = 0;  // elements of the parts before
+  for_each_part([&](const ColumnPart& part, const Rows& outputs) {
+    const T* rows = weights.matrix(store, part.weight) + part.first * inputs;
+    const std::int64_t each = part.outputs / leaves;
+    for (std::int64_t l = 0; l < leaves; ++l) {
+      const std::int64_t at = l * leaf + in_leaf, from = l * each;
+      std::copy_n(rows + from * inputs, each * inputs, matrix.data() + at * inputs);
+      for (std::int64_t r = 0; r < shape_.rows; ++r)
+        std::copy_n(dout + r * n + outputs.first + from, each, slopes.data() + r * n + at);
+    }
+    in_leaf += each;
+  });
+  layer_.multiply_back(slopes.data(), matrix.data(), {0, shape_.rows}, {0, n}, T{0}, to);
+}
+
+template <class T>
 void Columns<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx) {
   const bool gathers = shape_.sequence_parallel;
   std::optional<Exchange::Underway> rows_coming;
   if (gathers && weights.later == nullptr) rows_coming.emplace(layer_.begin_gather(x, whole));
   auto sum_coming = layer_.sum(
       [&](const Rows& rows, T* to) {
+        if (shape_.leaves > 0 && parts_.size() > 1) return multiply_back_by_leaves(store, weights, dout, to);
         T beta{0};
         for_each_part([&](const ColumnPart& part, const Rows& outputs) {
           layer_.multiply_back(dout, weights.matrix(store, part.weight) + part.first * shape_.inputs, rows, outputs,
@@ -122,7 +161,12 @@ void RowsOf<T>::forward(Store& store, Weights<T>& weights, const T* x, T* partia
 template <class T>
 void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* dx) {
   const T* all = layer_.input_gradient(dout, weights.matrix(store, weight_), whole, dx);
-  if (bias_ >= 0) {
+  if (bias_ >= 0 && weights.by_sample != nullptr) {
+    SampleSums<T>& sums = *weights.by_sample;
+    sums.add(store, bias_, shape_.outputs, [&](std::int64_t row, T* to) {
+      sums.sum_rows(all + row * shape_.outputs, shape_.outputs, shape_.outputs, to);
+    });
+  } else if (bias_ >= 0) {
     std::vector<T> for_bias(static_cast<std::size_t>(shape_.outputs));
     layer_.bias_gradient(dout, T{0}, for_bias.data());
     replicated_.sum(for_bias);
@@ -137,7 +181,14 @@ void RowsOf<T>::backward(Store& store, Weights<T>& weights, const T* x, const T*
 /// dout: of all rows.
 template <class T>
 void RowsOf<T>::report(Store& store, Weights<T>& weights, const T* x, const T* dout) {
-  const auto elements = static_cast<std::size_t>(shape_.outputs * layer_.inputs());
+  const std::int64_t outputs = shape_.outputs, inputs = layer_.inputs();
+  if (weights.by_sample != nullptr) {
+    SampleSums<T>& sums = *weights.by_sample;
+    return sums.add(store, weight_, outputs * inputs, [&](std::int64_t row, T* to) {
+      sums.multiply(dout + row * outputs, outputs, outputs, x + row * inputs, inputs, inputs, to);
+    });
+  }
+  const auto elements = static_cast<std::size_t>(outputs * inputs);
   weights.add_gradient(store, weight_, elements, [&](T* to, T beta) { layer_.weight_gradient(dout, x, beta, to); });
   store.gradient_ready(weight_);
 }

@@ -38,6 +38,8 @@ class Columns {
   void backward(Store& store, Weights<T>& weights, const T* x, const T* dout, T* whole, T* partial, T* dx);
 
  private:
+  /// to = what all parts give to the gradient of the input, their leaf blocks side by side: a tree over all of them.
+  void multiply_back_by_leaves(Store& store, Weights<T>& weights, const T* dout, T* to);
   /// Gradients of all parameters. x: as backward, dout of all rows.
   void report(Store& store, Weights<T>& weights, const T* x, const T* dout);
   /// f(part, its outputs).

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "../math/even_math.hpp"
 #include "../math/vector_math.hpp"
 #include "../parameters.hpp"
 
@@ -13,6 +14,7 @@ template <class T>
 Mlp<T>::Mlp(const BlockShape& shape, int number, Recompute recompute, sinew::Communicator& group, Blas& blas,
             Replicated<T> replicated)
     : recompute_(recompute),
+      invariant_(shape.part.invariant),
       up_(group, blas, shape.linear(fmt::format("blocks.{}.mlp.up", number), shape.whole.width, shape.whole.inner()),
           block_parameters(shape.whole, number).up, block_parameters(shape.whole, number).up + 1),
       down_(group, blas,
@@ -22,6 +24,12 @@ Mlp<T>::Mlp(const BlockShape& shape, int number, Recompute recompute, sinew::Com
 template <class T>
 void Mlp<T>::inner(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch) {
   up_.forward(store, weights, a.normed2.data(), scratch.gathered.data(), a.up.data());
+  bend(a);
+}
+
+template <class T>
+void Mlp<T>::bend(const BlockActivations<T>& a) const {
+  if (invariant_) return evenly(a.up.data(), a.bent.data(), a.up.size(), gelu<T>);
   gelu(a.up.data(), a.bent.data(), a.up.size());
 }
 
@@ -37,7 +45,7 @@ void Mlp<T>::again(Store& store, Weights<T>& weights, const BlockActivations<T>&
   switch (recompute_) {
     case Recompute::None: return;
     case Recompute::Full: return inner(store, weights, a, scratch);
-    case Recompute::Selective: gelu(a.up.data(), a.bent.data(), a.up.size());
+    case Recompute::Selective: bend(a);
   }
 }
 
@@ -46,7 +54,11 @@ void Mlp<T>::backward(Store& store, Weights<T>& weights, const BlockActivations<
                       const T* d) {
   T *gathered = scratch.gathered.data(), *wide = scratch.wide.data();
   down_.backward(store, weights, a.bent.data(), d, gathered, wide);
-  gelu_backward(a.up.data(), wide, a.up.size());
+  if (invariant_) {
+    evenly(a.up.data(), wide, a.up.size(), gelu_backward<T>);
+  } else {
+    gelu_backward(a.up.data(), wide, a.up.size());
+  }
   up_.backward(store, weights, a.normed2.data(), wide, gathered, scratch.other.data(), scratch.rows.data());
 }
 

@@ -24,7 +24,10 @@ class Mlp final : public Feedforward<T> {
   /// Up to the last linear layer, which nothing of the backward pass needs.
   void inner(Store& store, Weights<T>& weights, const BlockActivations<T>& a, const BlockScratch<T>& scratch);
 
+  void bend(const BlockActivations<T>& a) const;
+
   sinew::parallel::Recompute recompute_;
+  bool invariant_;
   Columns<T> up_;
   RowsOf<T> down_;
 };

@@ -1,9 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/tensor/matrix.hpp>
 
 #include "../math/vector_math.hpp"
 #include "../model/store.hpp"
@@ -21,6 +26,20 @@ class Replicated {
 
   void sum(std::span<T> gradients) const {
     if (group_ != nullptr) group_->all_reduce(gradients).get();
+  }
+  /// Those rows of a pass of which each rank has its own, from all of them: into `room`. `own` where each has all.
+  const T* whole(const T* own, std::int64_t rows, std::int64_t columns, std::vector<T>& room) const {
+    if (group_ == nullptr) return own;
+    room.resize(static_cast<std::size_t>(rows * columns));
+    const sinew::parallel::Shard cut{0};
+    const sinew::parallel::GroupPlace place(*group_);
+    const std::int64_t mine = sinew::parallel::rows_of(cut, place.rank, place.ranks, rows).count();
+    const sinew::parallel::TensorSpec tensor{
+        "rows", sinew::parallel::dtype_of_layer<T>(), {rows, columns}, sinew::parallel::Placements{}};
+    sinew::parallel::Exchange gather(*group_, "gather", "tp", tensor, cut, sinew::parallel::Replicate{});
+    gather.run({cut, sinew::parallel::elements_of(own, mine * columns)},
+               sinew::parallel::elements_of(room.data(), rows * columns));
+    return room.data();
   }
   /// Of all rows, to what the store has.
   static void report(Store& store, Weights<T>& weights, int p, std::span<const T> gradient) {

@@ -7,6 +7,7 @@
 
 #include "../model/store.hpp"
 #include "deferral.hpp"
+#include "sample_sums.hpp"
 
 namespace gpt {
 
@@ -21,6 +22,8 @@ class Weights {
 
   /// Where gradients of matrices wait to be made; null: they are made at once.
   Deferral<T>* later = nullptr;
+  /// Where gradients are added up sample by sample, in layout-invariant order; null: as they come.
+  SampleSums<T>* by_sample = nullptr;
 
   /// Elements that are held in `room` for a largest parameter of so many.
   static std::size_t room_for(sinew::DType parameter, sinew::DType gradient, std::size_t largest) noexcept {

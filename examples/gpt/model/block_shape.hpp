@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -26,7 +27,16 @@ struct BlockShape {
   std::int64_t partial_rows() const;
   /// A linear layer of the whole model.
   sinew::parallel::LinearShape linear(std::string name, std::int64_t inputs, std::int64_t outputs) const {
-    return {std::move(name), rows(), inputs, outputs, {}, part.sequence_parallel, {}, part.decomposed};
+    const std::int64_t leaves = std::min(sinew::parallel::leaves_of(inputs), sinew::parallel::leaves_of(outputs));
+    return {std::move(name),
+            rows(),
+            inputs,
+            outputs,
+            {},
+            part.sequence_parallel,
+            {},
+            part.decomposed,
+            part.invariant ? leaves : 0};
   }
 };
 

@@ -1,5 +1,9 @@
 #include "model.hpp"
 
+#include <optional>
+
+#include "../layers/sample_sums.hpp"
+#include "../parameters.hpp"
 #include "stage.hpp"
 
 namespace gpt {
@@ -18,18 +22,31 @@ class Network {
   virtual void backward_input(Store& store, const StageCall& call, double scale, sinew::ConstBuffer dout,
                               sinew::Buffer din) = 0;
   virtual void backward_weights(const StageCall& call) = 0;
+  virtual sinew::parallel::ExactSum* exact_losses() = 0;
+  virtual sinew::Buffer head_gradients(std::int64_t elements) = 0;
+  virtual void add_head_gradients(Store& store) = 0;
   virtual std::size_t held_bytes() const noexcept = 0;
 };
 
 namespace {
+
+/// Of this rank, in leaf blocks of positions that all ranks have alike.
+sinew::parallel::LeafRows rows_of_sample(const Shape& shape, const Part& part) {
+  const std::int64_t leaf = shape.context / sinew::parallel::leaves_of(shape.context);
+  return {part.positions(shape).tokens(part.context_rank), leaf, true};
+}
 
 template <class T>
 class NetworkOf final : public Network {
  public:
   NetworkOf(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
             const std::vector<StagePart>& stages, sinew::Communicator& alone, Routers& routers) {
+    if (const Part part = ranks.part(); part.invariant)
+      sums_.emplace(ranks.context != nullptr ? *ranks.context : alone, options.samples, rows_of_sample(shape, part),
+                    kTokens);
     for (const StagePart& part : stages)
-      stages_.push_back(std::make_unique<Stage<T>>(shape, part, options, blas, ranks, alone, routers));
+      stages_.push_back(
+          std::make_unique<Stage<T>>(shape, part, options, blas, ranks, alone, routers, sums_ ? &*sums_ : nullptr));
   }
 
   TokenLoss forward(Store& store, const StageCall& call, std::span<const std::uint8_t> sequences, int count,
@@ -48,8 +65,14 @@ class NetworkOf final : public Network {
                                reinterpret_cast<T*>(din.data));
   }
   void backward_weights(const StageCall& call) override { stage(call).backward_weights(call.slot); }
+  sinew::parallel::ExactSum* exact_losses() override { return sums_ ? &sums_->losses() : nullptr; }
+  sinew::Buffer head_gradients(std::int64_t elements) override {
+    std::vector<T>& all = sums_->of_head(elements);
+    return {reinterpret_cast<std::byte*>(all.data()), all.size() * sizeof(T)};
+  }
+  void add_head_gradients(Store& store) override { sums_->add_of_head(store); }
   std::size_t held_bytes() const noexcept override {
-    std::size_t held = 0;
+    std::size_t held = sums_ ? sums_->held_bytes() : 0;
     for (const auto& stage : stages_) held += stage->held_bytes();
     return held;
   }
@@ -57,6 +80,7 @@ class NetworkOf final : public Network {
  private:
   Stage<T>& stage(const StageCall& call) { return *stages_[static_cast<std::size_t>(call.stage)]; }
 
+  std::optional<SampleSums<T>> sums_;
   std::vector<std::unique_ptr<Stage<T>>> stages_;
 };
 
@@ -78,7 +102,8 @@ Part ModelRanks::part() const {
           spread.rank,
           spread.ranks,
           inside.rank,
-          inside.ranks};
+          inside.ranks,
+          invariant};
 }
 
 Model::Model(const Shape& shape, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
@@ -111,6 +136,9 @@ void Model::backward_input(Store& store, const StageCall& call, double scale, si
   network_->backward_input(store, call, scale, dout, din);
 }
 void Model::backward_weights(const StageCall& call) { network_->backward_weights(call); }
+sinew::parallel::ExactSum* Model::exact_losses() { return network_->exact_losses(); }
+sinew::Buffer Model::head_gradients(std::int64_t elements) { return network_->head_gradients(elements); }
+void Model::add_head_gradients(Store& store) { network_->add_head_gradients(store); }
 std::size_t Model::held_bytes() const noexcept { return network_->held_bytes(); }
 
 std::size_t Model::activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences,

@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/buffer.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
@@ -32,6 +33,7 @@ struct ModelRanks {
   sinew::Communicator* ring = nullptr;
   sinew::Communicator* context = nullptr;  ///< head_sharers and ring together
   ExpertsRanks experts{};                  ///< routers null: the model has its own
+  bool invariant = false;                  ///< sums do not show how many they are
 
   Part part() const;
 };
@@ -45,7 +47,8 @@ struct StageCall {
 struct ModelOptions {
   sinew::parallel::Recompute recompute = sinew::parallel::Recompute::None;
   sinew::parallel::Precision precision{};
-  std::uint64_t seed = 1;  ///< of dropout
+  std::uint64_t seed = 1;    ///< of dropout
+  std::int64_t samples = 0;  ///< of this rank in a step: of models whose sums are invariant
   ExpertsWay experts{};
   sinew::Determinism determinism = sinew::Determinism::Fast;  ///< of sums of what experts computed
 };
@@ -85,7 +88,15 @@ class Model {
   /// Those of its own, which count where ModelRanks has none.
   Routers& routers() noexcept { return routers_; }
 
-  /// Held for activations now.
+  /// Of models whose sums are invariant: the losses of all positions that were predicted, for whoever asks to clear;
+  /// null of others.
+  sinew::parallel::ExactSum* exact_losses();
+  /// Likewise, of a pipeline whose ends are on two ranks: gradients of the token embeddings that the head gives, of
+  /// each sample. Where that is asked for the last stage keeps them, and the first one adds them to its own.
+  sinew::Buffer head_gradients(std::int64_t elements);
+  void add_head_gradients(Store& store);
+
+  /// Held for activations now, and for sums.
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
   static std::size_t activation_bytes(const Shape& shape, const Part& part, const ModelOptions& options, int sequences,

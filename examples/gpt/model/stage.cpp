@@ -53,7 +53,7 @@ bool has_mlp(const Shape& shape, const StagePart& blocks) noexcept {
 
 template <class T>
 Stage<T>::Stage(const Shape& shape, const StagePart& blocks, const ModelOptions& options, Blas& blas,
-                const ModelRanks& ranks, sinew::Communicator& alone, Routers& routers)
+                const ModelRanks& ranks, sinew::Communicator& alone, Routers& routers, SampleSums<T>* sums)
     : shape_(shape),
       blocks_of_(blocks),
       part_(ranks.part()),
@@ -64,6 +64,7 @@ Stage<T>::Stage(const Shape& shape, const StagePart& blocks, const ModelOptions&
       ring_(ranks.ring != nullptr ? ranks.ring : &alone),
       context_(ranks.context != nullptr ? ranks.context : &alone),
       experts_ranks_(ranks.experts),
+      sums_(sums),
       replicated_(part_.sequence_parallel ? group_ : nullptr),
       final_norm_{kFinalWeight, kFinalBias, shape.width, replicated_} {
   if (experts_ranks_.experts.experts == nullptr) experts_ranks_.experts.experts = &alone;
@@ -142,7 +143,11 @@ template <class T>
 TokenLoss Stage<T>::predict(Store& store, StageSlot<T>& s) {
   final_norm_.forward(store, *weights_, own_rows(), s.last.data(), s.mean.data(), s.factor.data(), s.normed.data());
   head_->forward(store, *weights_, s.normed.data(), at_.scratch.gathered.data(), s.logits.data());
-  return loss_->forward(s.logits.data(), s.targets);
+  const TokenLoss loss = loss_->forward(s.logits.data(), s.targets);
+  if (sums_ != nullptr) {
+    for (const double of_row : loss_->losses()) sums_->losses().add(of_row);
+  }
+  return loss;
 }
 
 template <class T>
@@ -193,7 +198,13 @@ void Stage<T>::lay_out(int count) {
   if (blocks_of_.predicts) {
     head_.emplace(*group_, *blas_, shape.linear("head", shape_.width, kVocabulary), kTokens, -1);
     loss_.emplace(*group_, "tp",
-                  sinew::parallel::CrossEntropyShape{"head", shape.rows(), kVocabulary, {}, 0, kIgnored});
+                  sinew::parallel::CrossEntropyShape{"head",
+                                                     shape.rows(),
+                                                     kVocabulary,
+                                                     {},
+                                                     0,
+                                                     kIgnored,
+                                                     part_.invariant ? sinew::parallel::leaves_of(kVocabulary) : 0});
   }
   if (blocks_of_.embeds)
     tokens_.emplace(*group_, "tp",
@@ -202,6 +213,7 @@ void Stage<T>::lay_out(int count) {
   memory_ = std::make_unique<Activations>();
   at_ = take(*memory_, shape, blocks_of_, options_);
   weights_.emplace(options_.precision.parameter, options_.precision.gradient, at_.room);
+  weights_->by_sample = sums_;
 }
 
 template <class T>
@@ -257,6 +269,7 @@ StageSlot<T>& Stage<T>::open(int slot) {
   StageSlot<T>& s = at_.slots[at(slot)];
   pass_ = s.pass;
   masks_ = s.masks;
+  if (sums_ != nullptr) sums_->open(s.pass.first_sample, count_);
   return s;
 }
 
@@ -309,6 +322,9 @@ void Stage<T>::embed(Store& store, StageSlot<T>& slot) {
   T* out = slot.kept.front().in.data();
   T* whole = part_.sequence_parallel ? at_.scratch.other.data() : out;
   tokens_->forward(slot.seen, weights_->matrix(store, kTokens), whole, out);
+  if (part_.invariant) {  // -0 of a table that is whole would be +0 as a sum over ranks
+    for (T& x : slot.kept.front().in) x += T{0};
+  }
   const T* positions = weights_->matrix(store, kPositions);
   for_each_position(
       [&](std::size_t row, std::size_t position) { add(out + row * width, positions + position * width, width); });
@@ -316,7 +332,32 @@ void Stage<T>::embed(Store& store, StageSlot<T>& slot) {
 }
 
 template <class T>
+void Stage<T>::embed_backward_by_sample(Store& store, StageSlot<T>& slot) {
+  const std::int64_t width = shape_.width, rows = sums_->of_sample().rows;
+  std::vector<T> room;
+  const T* d = replicated_.whole(at_.d.data(), sums_->pass_rows(), width, room);
+  sums_->add(store, kPositions, shape_.context * width, [&](std::int64_t first, T* to) {
+    std::fill_n(to, shape_.context * width, T{0});
+    for (std::int64_t r = first; r < first + rows; ++r)
+      std::copy_n(d + r * width, width, to + places_->positions()[at(r - first)] * width);
+  });
+  const sinew::parallel::Rows mine = part_.vocabulary();
+  const auto gradient = [&](std::int64_t first, T* to) {
+    const auto seen = std::span(slot.seen).subspan(at(first), at(rows));
+    for (std::int64_t token = mine.first; token < mine.last; ++token, to += width) {
+      std::vector<std::int64_t> some;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        if (seen[at(r)] == token) some.push_back(r);
+      }
+      sinew::parallel::sum_some_leaf_rows(d + first * width, sums_->of_sample(), some, width, width, to);
+    }
+  };
+  sums_->add(store, kTokens, mine.count() * width, gradient, true);
+}
+
+template <class T>
 void Stage<T>::embed_backward(Store& store, StageSlot<T>& slot) {
+  if (sums_ != nullptr) return embed_backward_by_sample(store, slot);
   const std::size_t width = at(shape_.width);
   std::vector<T> of_positions(at(shape_.context) * width);
   for_each_position([&](std::size_t row, std::size_t position) {

@@ -42,8 +42,9 @@ template <class T>
 class Stage {
  public:
   /// Lifetime: blas and ranks outlive it. alone: in the place of groups that there are not.
+  /// sums: where gradients are added up sample by sample; null: as they come.
   Stage(const Shape& shape, const StagePart& blocks, const ModelOptions& options, Blas& blas, const ModelRanks& ranks,
-        sinew::Communicator& alone, Routers& routers);
+        sinew::Communicator& alone, Routers& routers, SampleSums<T>* sums = nullptr);
 
   /// in, out [own rows, width]: of the stage before, and for the one behind; null where there is none.
   sinew::parallel::TokenLoss forward(Store& store, int slot, std::span<const std::uint8_t> sequences, int count,
@@ -51,7 +52,7 @@ class Stage {
   void backward(Store& store, int slot, double scale, const T* dout, T* din);
   /// The same without gradients of matrices, and these.
   void backward_input(Store& store, int slot, double scale, const T* dout, T* din);
-  void backward_weights(int slot) { at_.slots[at(slot)].later.run(); }
+  void backward_weights(int slot) { open(slot).later.run(); }
 
   std::size_t held_bytes() const noexcept;
   /// What that will be for so many sequences at once.
@@ -73,6 +74,7 @@ class Stage {
   void for_each_position(const F& f) const;
   void embed(Store& store, StageSlot<T>& slot);
   void embed_backward(Store& store, StageSlot<T>& slot);
+  void embed_backward_by_sample(Store& store, StageSlot<T>& slot);
   sinew::parallel::TokenLoss predict(Store& store, StageSlot<T>& slot);
   void predict_backward(Store& store, StageSlot<T>& slot, double scale);
 
@@ -83,6 +85,7 @@ class Stage {
   Blas* blas_;
   sinew::Communicator *group_, *head_sharers_, *ring_, *context_;
   ExpertsRanks experts_ranks_;
+  SampleSums<T>* sums_;
   Replicated<T> replicated_;
   LayerNorm<T> final_norm_;
   int count_ = 0;

@@ -288,6 +288,8 @@ Options read_options(int argc, char** argv) {
   if (app.count("--schedule") > 0 && app.count("--pp") == 0 && app.count("--virtual-stages") == 0)
     refuse(fmt::format("--schedule {}: expected --pp or --virtual-stages, too", o.job.schedule));
   o.job.proved = sp::proved_schedule(o.job);
+  if (o.blas == "cublas" && o.job.determinism == sinew::Determinism::LayoutInvariant)
+    refuse("--blas cublas --determinism layout_invariant: products of that level are made by sinew's own kernel");
   return o;
 }
 

@@ -26,7 +26,12 @@ sinew::Communicator ends_of(sinew::Communicator& pipeline, const sp::PipelineSch
 
 Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& stages, Model& model,
                      const std::vector<ParameterInfo>& list)
-    : job_(&job), options_(&options), stages_(stages), model_(&model), store_(job, stages, list) {
+    : job_(&job),
+      options_(&options),
+      stages_(stages),
+      model_(&model),
+      tokens_(list[kTokens].elements()),
+      store_(job, stages, list) {
   sp::PipelineSchedule schedule = sp::schedule_of(options.job);
   ends_ = ends_of(job.pipeline(), schedule);
   for (const StagePart& part : stages.parts) places_.emplace_back(static_cast<std::size_t>(part.micro_batches), -1);
@@ -44,12 +49,19 @@ sp::WeightedLoss Pipelined::step(const std::vector<std::uint8_t>& sequences, std
   store_.begin();
   if (ends_.size() > 1) {  // the head gets the embeddings, and gives their gradients back
     store_.clear_gradient_of_copy();
+    if (job_->config().determinism == sinew::Determinism::LayoutInvariant)
+      static_cast<void>(model_->head_gradients(tokens_));  // there is to be room for them
     ends_.broadcast(store_.parameter(kTokens), precision.parameter, 0).get();
   }
   runner_->run();
   if (ends_.size() > 1) {
-    const sinew::Buffer gradient = store_.gradient(kTokens);
-    ends_.reduce(sinew::ConstBuffer(gradient), gradient, precision.gradient, 0, sinew::ReduceOp::Sum).get();
+    if (job_->config().determinism == sinew::Determinism::LayoutInvariant) {
+      ends_.broadcast(model_->head_gradients(tokens_), precision.gradient, 1).get();
+      if (ends_.rank() == 0) model_->add_head_gradients(store_);
+    } else {
+      const sinew::Buffer gradient = store_.gradient(kTokens);
+      ends_.reduce(sinew::ConstBuffer(gradient), gradient, precision.gradient, 0, sinew::ReduceOp::Sum).get();
+    }
   }
   store_.end();
   return loss_;
@@ -59,7 +71,8 @@ std::size_t Pipelined::held_bytes() const noexcept { return runner_->held_bytes(
 
 std::size_t Pipelined::output_bytes(std::int32_t stage) const {
   if (stage + 1 == sp::stages(options_->job)) return 0;
-  return Model::boundary_bytes(options_->shape, part_of(options_->job, job_->place()), model_options(*options_),
+  return Model::boundary_bytes(options_->shape, part_of(options_->job, job_->place()),
+                               model_options(options_->job, options_->experts),
                                static_cast<int>(job_->samples_of_pass()));
 }
 

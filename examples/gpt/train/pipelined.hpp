@@ -47,6 +47,7 @@ class Pipelined final : private sinew::parallel::StageEngine {
   const Options* options_;
   RankStages stages_;
   Model* model_;
+  std::int64_t tokens_;  // elements of the token embeddings
   StageStore store_;
   sinew::Communicator ends_;  // the ranks with the token embeddings and their copy
   std::unique_ptr<sinew::parallel::PipelineRunner> runner_;

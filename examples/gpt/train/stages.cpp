@@ -1,6 +1,8 @@
 #include "stages.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
@@ -33,12 +35,47 @@ void add_parameters(const Shape& shape, const StagePart& part, bool has_copy, st
   }
 }
 
+/// Where gradients are added up sample by sample (SampleSums).
+std::size_t sums_bytes(const Shape& shape, const sp::JobConfig& config, std::int64_t samples_of_pass,
+                       const sp::RankPlace& place, const RankStages& stages) {
+  const std::int64_t samples = samples_of_pass * config.micro_batches;
+  const int height = std::countr_zero(static_cast<std::uint64_t>(samples));
+  const std::vector<ParameterInfo> infos = parameters_of(shape, config, place, false);
+  std::int64_t elements = 0, most = 0;
+  for (const ParameterInfo& info : infos) {
+    elements += info.elements() * (height + 1);
+    most = std::max(most, info.elements());
+  }
+  if (stages.has_copy) most = std::max(most, part_of(config, place).vocabulary().count() * shape.width);
+  elements += most * samples_of_pass;
+  // Token embeddings wait for the other one of their two uses: of a pass, or where micro-batches overtake each other.
+  const std::int64_t tokens = part_of(config, place).vocabulary().count() * shape.width;
+  const bool embeds = std::ranges::any_of(stages.parts, &StagePart::embeds);
+  const bool is_pipeline = sp::stages(config) > 1;
+  if (embeds)
+    elements +=
+        tokens * (is_pipeline ? samples - height
+                              : samples_of_pass - std::countr_zero(static_cast<std::uint64_t>(samples_of_pass)));
+  if (stages.has_copy) elements += tokens * samples;
+  if (embeds && !std::ranges::any_of(stages.parts, &StagePart::predicts)) elements += tokens * samples;
+  return static_cast<std::size_t>(elements) * size_of(config.precision.gradient);
+}
+
 }  // namespace
 
 Part part_of(const sp::JobConfig& config, const sp::RankPlace& place) {
-  return {place.tp,         config.layout.tp, config.sequence_parallel, config.decomposed,
-          place.cp,         config.layout.cp, sp::head_sharers(config), place.ep,
-          config.layout.ep, place.etp,        config.layout.etp};
+  return {place.tp,
+          config.layout.tp,
+          config.sequence_parallel,
+          config.decomposed,
+          place.cp,
+          config.layout.cp,
+          sp::head_sharers(config),
+          place.ep,
+          config.layout.ep,
+          place.etp,
+          config.layout.etp,
+          config.determinism == sinew::Determinism::LayoutInvariant};
 }
 
 RankStages stages_of(const Shape& shape, const sp::JobConfig& config, int pp_index) {
@@ -87,6 +124,7 @@ std::size_t pass_bytes(const Shape& shape, const sp::JobConfig& config, std::int
   const auto count = static_cast<int>(samples);
   const RankStages stages = stages_of(shape, config, place.pp);
   std::size_t bytes = Model::activation_bytes(shape, part, options, count, stages.parts);
+  if (part.invariant) bytes += sums_bytes(shape, config, samples, place, stages);
   if (sp::stages(config) == 1) return bytes;
   const auto boundary = static_cast<std::int64_t>(Model::boundary_bytes(shape, part, options, count));
   std::vector<std::int64_t> inputs(static_cast<std::size_t>(sp::stages(config)), boundary);

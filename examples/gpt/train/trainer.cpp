@@ -8,6 +8,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_norm.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
+#include <sinew/parallel/invariant/invariant_blas.hpp>
 #include <sinew/parallel/mesh/layout.hpp>
 
 #include "../parameters.hpp"
@@ -52,7 +54,8 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
 sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
-      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} steps, "
+      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} "
+      "steps, "
       "resumed: {}\ntext of {} bytes, {:x}",
       to_string(o.shape), name_of(o.experts.kind), o.experts.chunks, o.steps, o.rate, o.warmup, o.weight_decay, o.clip,
       !o.save.empty(), o.save_every,
@@ -63,10 +66,29 @@ sp::EngineFacts engine_of(const Options& o, const Text& text) {
   return engine;
 }
 
+std::string why_not_invariant(const Shape& shape) {
+  if (shape.has_experts()) return "the sum over an expert's tokens goes by ranks that they come from";
+  if (shape.has_scans()) return "what a selective scan sums up goes by pieces of a sequence";
+  return shape.sinks ? "gradients of sinks are sums over a rank's queries" : "";
+}
+
+/// What sums over ranks are to be but where each rank's part of them is exact, or in an order of its own, anyway.
+sinew::CallOptions norm_options(const sp::JobConfig& config) {
+  const bool is_invariant = config.determinism == sinew::Determinism::LayoutInvariant;
+  return {.determinism = is_invariant ? config.determinism : sinew::Determinism::Fast};
+}
+
+std::unique_ptr<Blas> blas_of(const Options& options) {
+  if (options.job.determinism == sinew::Determinism::LayoutInvariant) return std::make_unique<sp::InvariantBlas>();
+  return make_blas(options.blas, options.blas_threads);
+}
+
 }  // namespace
 
-ModelOptions model_options(const sp::JobConfig& config, const ExpertsWay& experts) {
-  return {config.recompute, config.precision, config.seed, experts, config.determinism};
+ModelOptions model_options(const sp::JobConfig& config, const ExpertsWay& experts, int sample_ranks) {
+  const bool is_invariant = config.determinism == sinew::Determinism::LayoutInvariant;
+  const std::int64_t samples = is_invariant && sample_ranks > 0 ? config.global_batch / sample_ranks : 0;
+  return {config.recompute, config.precision, config.seed, samples, experts, config.determinism};
 }
 
 sp::EngineFacts engine_facts(const Shape& shape) {
@@ -81,7 +103,10 @@ sp::EngineFacts engine_facts(const Shape& shape) {
       .parameters = [shape](const Config& c, const Place& place) { return data_parameters(shape, c, place, false); },
       .activation_bytes = [shape](const Config& c, std::int64_t samples,
                                   const Place& place) { return pass_bytes(shape, c, samples, place); },
-      .outer_unit = parameters(shape).front().unit};
+      .outer_unit = parameters(shape).front().unit,
+      .invariant = {.why_not = why_not_invariant(shape),
+                    .most_tp = most_invariant_tp(shape),
+                    .most_cp = most_invariant_cp(shape)}};
   if (!shape.has_experts()) return engine;
   engine.axes.insert(engine.axes.end(), {"ep", "etp"});
   engine.experts = shape.experts.count;
@@ -118,7 +143,8 @@ ModelRanks Trainer::ranks() {
                  &job_.head_sharers(),
                  &job_.ring(),
                  &job_.context(),
-                 {}};
+                 {},
+                 options_->job.determinism == sinew::Determinism::LayoutInvariant};
   all.experts.routers = &routers_;
   if (!job_.has_experts()) return all;
   all.experts.experts = {&job_.expert_ranks(), &job_.expert_tensor(), job_.expert_hosts()};
@@ -133,8 +159,8 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
            initial_values(world, options, true)),
       all_(&world.communicator()),
       routers_(options.shape),
-      blas_(make_blas(options.blas, options.blas_threads)),
-      model_(options.shape, model_options(options), *blas_, ranks(),
+      blas_(blas_of(options)),
+      model_(options.shape, model_options(options.job, options.experts, job_.sample_ranks()), *blas_, ranks(),
              stages_of(options.shape, options.job, job_.place().pp).parts),
       store_(job_, options.shape,
              ParameterHomes(job_, stages_of(options.shape, options.job, job_.place().pp).parameters,
@@ -176,6 +202,17 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
   return loss;
 }
 
+sp::WeightedLoss Trainer::total_of(const sp::WeightedLoss& part) {
+  sp::WeightedLoss loss = sp::total(job_.summing(), part);
+  sp::ExactSum* exact = model_.exact_losses();
+  if (exact == nullptr) return loss;
+  for (sinew::Communicator* ranks : {&job_.pipeline(), &job_.summing()}) {
+    if (ranks->size() > 1) ranks->all_reduce(std::span<std::int64_t>(exact->words())).get();
+  }
+  loss.sum = exact->value();
+  return loss;
+}
+
 std::size_t Trainer::most_held() noexcept {
   std::size_t bytes = model_.held_bytes() + (pipelined_ ? pipelined_->held_bytes() : 0);
   for (const Held& held : held_) {
@@ -191,17 +228,19 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   const std::vector<std::uint8_t> sequences =
       text_->sequences({options_->job.seed, number, options_->shape.context}, first, mine);
 
+  if (sp::ExactSum* exact = model_.exact_losses()) *exact = {};
   static_cast<void>(store_.waited());
   const double waited_before = pipelined_ ? pipelined_->runner().waited_s() : 0;
   sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
   const auto owned = store_.timed([&] { return finish_backward(); });
   if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
-  const sp::WeightedLoss loss = store_.timed([&] { return sp::total(job_.summing(), part); });
+  const sp::WeightedLoss loss = store_.timed([&] { return total_of(part); });
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
   // Gradients are those of the sum; computing: all ranks have come already.
   double squares = 0;
   for (std::size_t i = 0; i < held_.size(); ++i)
-    squares += std::pow(sp::gradient_norm(*held_[i].data, *held_[i].mesh, owned[i], held_[i].spread), 2);
+    squares += std::pow(
+        sp::gradient_norm(*held_[i].data, *held_[i].mesh, owned[i], held_[i].spread, norm_options(options_->job)), 2);
   report.norm = loss.scale() * std::sqrt(squares);
   report.routers = routers_.end_step(*all_);
   if (loss.weight == 0)

@@ -24,8 +24,8 @@
 
 namespace gpt {
 
-ModelOptions model_options(const sinew::parallel::JobConfig& config, const ExpertsWay& experts);
-inline ModelOptions model_options(const Options& options) { return model_options(options.job, options.experts); }
+/// sample_ranks: that see different samples; 0: not known, and not asked.
+ModelOptions model_options(const sinew::parallel::JobConfig& config, const ExpertsWay& experts, int sample_ranks = 0);
 
 /// What this model says of itself to whoever plans it.
 sinew::parallel::EngineFacts engine_facts(const Shape& shape);
@@ -71,6 +71,8 @@ class Trainer {
   /// The losses of this rank's part of the batch, and the gradients of their sum.
   sinew::parallel::WeightedLoss passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
                                        std::int64_t first_sample);
+  /// Of all ranks.
+  sinew::parallel::WeightedLoss total_of(const sinew::parallel::WeightedLoss& part);
 
   const Options* options_;
   const Text* text_;

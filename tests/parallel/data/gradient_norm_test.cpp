@@ -49,6 +49,33 @@ TEST(GradientNorm, IsTheSameUnderEveryRow) {
   }
 }
 
+/// Of the level that asks for it: elements of all sizes, in shards of any place and number, have one norm to the bit.
+TEST(GradientNorm, HasTheSameBits_HoweverGradientsAreCut_WhereThatIsAskedFor) {
+  std::vector<double> all;
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+      on_threads(ranks, only("inproc"), [&](World& world) {
+        DataParallelOptions sums{};
+        sums.gradients = ReduceOp::Sum;
+        Small small(world, row, {{.path = "a.weight", .elements = 1001, .unit = "a"}}, sums);
+        DataParallel& data = *small.data;
+        data.before_forward(0), data.after_forward(0), data.before_backward(0);
+        const Buffer g = data.gradient(0);
+        auto* x = reinterpret_cast<float*>(g.data);
+        for (int i = 0; i < 1001; ++i)  // on one rank, as what sums of several are rounded to is not asked here
+          x[i] = world.rank() == 0 ? static_cast<float>(std::sin(i) * std::exp(20 * std::sin(0.3 * i))) : 0.0F;
+        data.gradient_ready(0);
+        data.after_backward(0);
+        const auto parts = data.finish_backward();
+        const double norm = gradient_norm(data, small.mesh, parts, {""}, {.determinism = Determinism::LayoutInvariant});
+        if (world.rank() == 0) all.push_back(norm);
+        data.updated();
+      });
+    }
+  }
+  for (const double norm : all) EXPECT_EQ(norm, all.front());
+}
+
 /// Two tensor-parallel ranks, two of data: 'a' is cut along tp, 'b' is on all.
 TEST(GradientNorm, CountsWhatOthersHoldOnce) {
   for (const char* row : {"ddp", "zero1"}) {

@@ -126,7 +126,7 @@ std::vector<Broken> broken() {
       "no error feedback");
   add(
       4, [](JobConfig& c) { c.determinism = Determinism::LayoutInvariant; }, "determinism",
-      "layout_invariant, and the sum over a rank's samples shows how many it has", "determinism reproducible");
+      "layout_invariant: this engine has no such sums", "determinism reproducible");
   add(
       4, [](JobConfig& c) { c.memory_bytes = -1; }, "memory", "a limit of -1 bytes", "memory 0");
   return all;
