@@ -14,50 +14,13 @@
 #include <sinew/parallel/data/data_rules.hpp>
 #include <sinew/parallel/data/equal_parameters.hpp>
 #include <sinew/parallel/data/other_passes.hpp>
+#include <sinew/parallel/data/phase.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {
 namespace {
 
 std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
-
-/// A graph that runs, and where its gates and signals are: -1 those that it does not have.
-struct Phase {
-  struct UnitNodes {
-    std::int32_t before_forward = -1, after_forward = -1, before_backward = -1, after_backward = -1;
-  };
-
-  Phase(StepGraph graph, StepActions& actions, const std::vector<DataParameter>& parameters,
-        const std::vector<std::string>& units)
-      : runner(std::move(graph), actions) {
-    std::map<std::pair<NodeKind, std::string_view>, std::int32_t> by_name;
-    for (const Node& node : runner.graph().nodes)
-      by_name.emplace(std::pair(node.kind, std::string_view(node.name)),
-                      static_cast<std::int32_t>(&node - runner.graph().nodes.data()));
-    const auto find = [&](NodeKind kind, const std::string& name) {
-      const auto found = by_name.find({kind, name});
-      return found == by_name.end() ? -1 : found->second;
-    };
-    for (const std::string& unit : units)
-      units_.push_back({find(NodeKind::Gate, "forward " + unit), find(NodeKind::Signal, "forward done " + unit),
-                        find(NodeKind::Gate, "backward " + unit), find(NodeKind::Signal, "backward done " + unit)});
-    for (const DataParameter& p : parameters) gradients.push_back(find(NodeKind::Signal, "gradient " + p.path));
-    optimizer = find(NodeKind::Gate, "optimizer");
-    updated = find(NodeKind::Signal, "updated");
-  }
-
-  void gate(std::int32_t node) {
-    if (node >= 0) runner.gate(node);
-  }
-  void signal(std::int32_t node) {
-    if (node >= 0) runner.signal(node);
-  }
-
-  StepRunner runner;
-  std::vector<UnitNodes> units_;
-  std::vector<std::int32_t> gradients;  // by parameter
-  std::int32_t optimizer = -1, updated = -1;
-};
 
 /// Parts of values that are whole here.
 InitialValues copies_of(std::span<const ConstBuffer> values) {
@@ -234,16 +197,16 @@ std::int32_t DataParallel::unit(std::string_view name) const {
 
 void DataParallel::before_forward(std::int32_t unit) {
   state_->require_unit(unit);
-  state_->now().gate(state_->now().units_[at(unit)].before_forward);
+  state_->now().gate(state_->now().by_unit[at(unit)].before_forward);
 }
 void DataParallel::after_forward(std::int32_t unit) {
   state_->require_unit(unit);
-  state_->now().signal(state_->now().units_[at(unit)].after_forward);
+  state_->now().signal(state_->now().by_unit[at(unit)].after_forward);
 }
 void DataParallel::before_backward(std::int32_t unit) {
   state_->require_unit(unit);
   Phase& phase = state_->with_backward("before_backward");
-  phase.gate(phase.units_[at(unit)].before_backward);
+  phase.gate(phase.by_unit[at(unit)].before_backward);
 }
 void DataParallel::after_backward(std::int32_t unit) {
   state_->require_unit(unit);
@@ -251,7 +214,7 @@ void DataParallel::after_backward(std::int32_t unit) {
   // The exchanges of the units below wait for this one's, so it cannot be left for the end.
   if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
     state_->report_unused(phase, state_->members[at(unit)]);
-  phase.signal(phase.units_[at(unit)].after_backward);
+  phase.signal(phase.by_unit[at(unit)].after_backward);
 }
 
 Buffer DataParallel::parameter(std::int32_t parameter) {
