@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <sinew/parallel/data/memory_plan.hpp>
-#include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/plan/held_bytes.hpp>
 
 namespace sinew::parallel {
@@ -9,14 +9,13 @@ namespace {
 
 std::int64_t of(const MemoryPlan& plan, Purpose purpose) { return static_cast<std::int64_t>(plan.of(purpose)); }
 
-bool accumulates(const JobConfig& config) noexcept { return config.micro_batches > 1 && stages(config) == 1; }
-
 }  // namespace
 
 void HeldPlans::add(const JobConfig& config, const std::vector<DataParameter>& parameters, int shards,
                     PlannedMemory& to) {
   if (parameters.empty()) return;
-  std::vector<std::int64_t> list{config.zero, accumulates(config) ? 1 : 0, shards, stages(config) > 1 ? 1 : 0};
+  std::vector<std::int64_t> list{config.zero, memory_use(config).accumulates ? 1 : 0, shards,
+                                 stages(config) > 1 ? 1 : 0};
   for (const DataParameter& p : parameters) list.push_back(p.elements);
   PlannedMemory& known = by_list_[list];
   if (known.parameters == 0) {
@@ -24,9 +23,8 @@ void HeldPlans::add(const JobConfig& config, const std::vector<DataParameter>& p
     options.gradients = ReduceOp::Sum;
     const bool has_root = std::ranges::find(parameters, "root", &DataParameter::unit) != parameters.end();
     if (has_root) options.step.outer_unit = "root";
-    const MemoryPlan plan =
-        plan_memory(parameters, data_row(row_name(config), {"shards"}), options, Factorisation({{"shards", shards}}),
-                    {.optimizer = AdamOptions{}, .accumulates = accumulates(config)});
+    const MemoryPlan plan = plan_memory(parameters, data_row(row_name(config), {"shards"}), options,
+                                        Factorisation({{"shards", shards}}), memory_use(config));
     known = {of(plan, Purpose::Parameter), of(plan, Purpose::Gradient), of(plan, Purpose::Optimizer),
              of(plan, Purpose::Underway), 0};
   }
@@ -48,7 +46,7 @@ PlannedMemory HeldPlans::of_place(const JobConfig& config, const RankPlace& plac
 const std::vector<PlannedMemory>& HeldPlans::by_rank(const JobConfig& config) {
   const LayoutSizes& l = config.layout;
   std::vector<PlannedMemory>& known =
-      known_[{l.tp, l.pp, l.ep, config.virtual_stages, config.zero, accumulates(config) ? 1 : 0}];
+      known_[{l.tp, l.pp, l.ep, config.virtual_stages, config.zero, memory_use(config).accumulates ? 1 : 0}];
   if (!known.empty()) return known;
   const ModelShape& m = question_.model;
   const bool even = m.heads % l.tp == 0 && m.feed_forward % l.tp == 0 && m.vocabulary % l.tp == 0 &&

@@ -99,10 +99,10 @@ sp::PlanQuestion question_of(const TrainOptions& o) {
 int explain(sp::Planner& planner, const TrainOptions& o) {
   const sp::JobConfig config = sp::layout_from_text(planner.question(), o.layout);
   const std::vector<sp::Violation> broken = planner.violations(config);
-  if (!broken.empty()) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("layout of {} ranks breaks {} rule{}:\n{}", planner.question().ranks(), broken.size(),
-                            broken.size() == 1 ? "" : "s", to_string(broken)));
+  if (!broken.empty()) {  // a line for each
+    std::cerr << fmt::format("sinew-sim train: layout of {} ranks breaks {} rule{}:\n{}\n", planner.question().ranks(),
+                             broken.size(), broken.size() == 1 ? "" : "s", to_string(broken));
+    return 2;
   }
   const sp::PlannedLayout layout = planner.plan(config);
   const std::int64_t most = planner.question().cluster.memory_bytes;

@@ -94,6 +94,19 @@ TEST(Planner, PredictsAPublishedStep) {
   EXPECT_LE(p.memory.total(), std::int64_t{80} << 30);
 }
 
+/// 8 ranks in 2 stages, 1.5e9 parameters: a rank has 0.4e9 gradients of f32 until its pipeline is through.
+TEST(Planner, KnowsThatAPipelineKeepsWholeGradients) {
+  JobConfig config;
+  config.layout.pp = 2;
+  config.layout.tp = 2;
+  config.sequence_parallel = true;
+  config.zero = 2;
+  config.micro_batches = 4;
+  const PlannedLayout p = planned("gpt2-xl", "dgx-h100x1", 64, config, AttentionMemory::Blocks);
+  EXPECT_EQ(p.memory.underway, 2 * p.memory.gradients);  // of which each of two ranks keeps half
+  EXPECT_GT(p.memory.underway, std::int64_t{1} << 30);
+}
+
 TEST(Planner, TellsMemoryApart) {
   JobConfig config;
   const PlannedLayout ddp = planned("gpt2", "dgx-h100x1", 64, config, AttentionMemory::Blocks);

@@ -135,7 +135,9 @@ TEST(PipelineCosts, AgreeWithTheGenerators_AndBoundTheSimulator) {
           const ScheduleShape shape{std::string(g.name), p, m, v};
           ASSERT_EQ(live_by_rank(shape), counted(make_schedule(g.name, p, m, v))) << g.name << p << m << v;
           const PipelineCosts even = uniform(p * v, 100, 200);
-          if (m >= p) ASSERT_GE(simulated.makespan(shape, even), least_makespan(shape, even));
+          if (m >= p) {
+            ASSERT_GE(simulated.makespan(shape, even), least_makespan(shape, even));
+          }
           PipelineCosts uneven = uniform(p * v);
           for (int s = 0; s < p * v; ++s) {
             const std::int64_t f = 50 + (s * 37 + 11 * p + m) % 60;

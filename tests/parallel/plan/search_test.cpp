@@ -31,7 +31,7 @@ PlanQuestion small(int hosts, std::int64_t memory_bytes) {
              .tied = true,
              .biases = true};
   q.cluster = cluster_spec(imagined_cluster("xeon-2sx" + std::to_string(hosts)), {.memory_bytes = memory_bytes});
-  q.global_batch = 8;
+  q.global_batch = 4;
   return q;
 }
 
@@ -154,7 +154,7 @@ TEST(Search, OfTooLittleMemory_FindsNothing_AndSaysSo) {
 TEST(LayoutText, IsRead_AndBreaksEveryRuleAtOnce) {
   Planner planner(small(8, 1 << 30));
   const PlanQuestion& q = planner.question();
-  const JobConfig good = layout_from_text(q, "tp=2,pp=2,zero=1,micro-batch=2,schedule=interleaved,virtual-stages=2");
+  const JobConfig good = layout_from_text(q, "tp=2,pp=2,zero=1,micro-batch=1,schedule=interleaved,virtual-stages=2");
   EXPECT_EQ(to_string(planner.violations(good)), "");
   EXPECT_EQ(good.micro_batches, 1);
   const auto text = to_string(planner.violations(layout_from_text(q, "tp=3,pp=8,zero=4,schedule=zigzag")));
