@@ -34,7 +34,7 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-constexpr int kRepeats = 7;
+constexpr int kRepeats = 5;
 
 /// A norm and a sum of residuals, forward and backward, of all rows: what ranks do not share of a layer.
 double unshared_of_layer(std::int64_t rows, std::int64_t width) {
@@ -82,23 +82,20 @@ class StageTimer {
         dout(sinew::Buffer{dout_.data(), part.predicts ? 0 : dout_.size()});
     const sinew::Buffer out{out_.data(), part.predicts ? 0 : out_.size()},
         din{din_.data(), part.embeds ? 0 : din_.size()};
-    std::vector<double> forward, backward, inputs, weights;
+    std::vector<Calibration::Stage> all;
     for (int i = 0; i <= kRepeats; ++i) {
-      const double f = seconds_of([&] { model_.forward(store_, {own, 0}, sequences_, samples_, {}, in, out); });
-      double b = 0, x = 0, w = 0;
+      Calibration::Stage s;
+      s.forward = seconds_of([&] { model_.forward(store_, {own, 0}, sequences_, samples_, {}, in, out); });
       if (part.defers) {
-        x = seconds_of([&] { model_.backward_input(store_, {own, 0}, 1, dout, din); });
-        w = seconds_of([&] { model_.backward_weights({own, 0}); });
+        s.input_gradient = seconds_of([&] { model_.backward_input(store_, {own, 0}, 1, dout, din); });
+        s.weight_gradient = seconds_of([&] { model_.backward_weights({own, 0}); });
       } else {
-        b = seconds_of([&] { model_.backward(store_, {own, 0}, 1, dout, din); });
+        s.backward = seconds_of([&] { model_.backward(store_, {own, 0}, 1, dout, din); });
       }
-      if (i == 0) continue;  // caches and pages
-      forward.push_back(f);
-      backward.push_back(b);
-      inputs.push_back(x);
-      weights.push_back(w);
+      if (i > 0) all.push_back(s);  // the first one meets cold caches and pages
     }
-    return {median(forward), median(backward), median(inputs), median(weights)};
+    std::ranges::sort(all, {}, &Calibration::Stage::total);
+    return all[all.size() / 2];
   }
 
   const gpt::Options& options_;

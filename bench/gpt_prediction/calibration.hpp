@@ -13,6 +13,8 @@ struct Calibration {
   struct Stage {
     double forward = 0, backward = 0;                ///< of a micro-batch
     double input_gradient = 0, weight_gradient = 0;  ///< where a schedule has them apart
+
+    double total() const noexcept { return forward + backward + input_gradient + weight_gradient; }
   };
   std::vector<Stage> stages;  ///< of this rank's pipeline place
   double update = 0;          ///< of what a rank's optimizer owns: norm, Adam, gradients to zero

@@ -2,19 +2,21 @@
 # measured on one rank alone and the World's cost model. Two of the layouts are on two hosts, network namespaces joined by 2 Gbit/s.
 source bench/scorecard/lib/row.sh
 
-model="--layers 4 --heads 4 --width 256 --context 128 --batch 16 --steps 7"
+model="--layers 4 --heads 4 --width 256 --context 128 --batch 8 --steps 5"
+tries=3
 
-# predict NAME RUN..: a line of gpt_prediction; RUN starts it with the options that follow. The median of three, of which each
-# compares a prediction and a measurement of the same moment.
+# predict NAME RUN..: a line of gpt_prediction; RUN starts it with the options that follow. The median of three, of which each compares a
+# prediction and a measurement of the same moment.
 predict() {
   local name=$1 try
   shift
-  for ((try = 0; try < 3; ++try)); do
+  for ((try = 0; try < tries; ++try)); do
     # shellcheck disable=SC2086
-    "$@" $model 2>"$scratch/err" | sed -n 's/^\(\[[0-9]*\] \)\?\({"ranks.*\)$/\2/p' >>"$scratch/tries"
+    "$@" $model >"$scratch/out" 2>"$scratch/err" || cat "$scratch/err" >&2
+    sed -n 's/^\(\[[0-9]*\] \)\?\({"ranks.*\)$/\2/p' "$scratch/out" >>"$scratch/tries"
   done
-  if [ ! -s "$scratch/tries" ]; then cat "$scratch/err" >&2; fi
-  jq -cs --arg name "$name" 'sort_by(.step_error | fabs) | .[length / 2 | floor] + {name: $name}' "$scratch/tries" >>"$scratch/all"
+  jq -cs --arg name "$name" 'select(length > 0) | sort_by(.step_error | fabs) | .[length / 2 | floor] + {name: $name}' \
+    "$scratch/tries" >>"$scratch/all"
   rm "$scratch/tries"
 }
 here() { local ranks=$1; shift; "$bin/sinew-run" -n "$ranks" "$bin/gpt_prediction" "$@"; }

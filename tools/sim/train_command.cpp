@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -110,13 +112,32 @@ int explain(sp::Planner& planner, const TrainOptions& o) {
   return layout.memory.total() <= most ? 0 : 1;
 }
 
+/// Layouts that differ in what is sharded alone and take as long are one: the first takes the least memory.
+void keep_distinct(std::vector<sp::PlannedLayout>& best, std::size_t most) {
+  const auto rest_of = [](sp::JobConfig config) {
+    config.zero = 0;
+    return to_string(config);
+  };
+  std::vector<sp::PlannedLayout> kept;
+  for (const sp::PlannedLayout& p : best) {
+    const bool is_new = std::ranges::none_of(kept, [&](const sp::PlannedLayout& k) {
+      return k.time.total() == p.time.total() && rest_of(k.config) == rest_of(p.config);
+    });
+    if (is_new && kept.size() < most) kept.push_back(p);
+  }
+  best = std::move(kept);
+}
+
 int plan(const TrainOptions& o) {
   sp::Planner planner(question_of(o));
   if (!o.layout.empty()) return explain(planner, o);
   Progress progress;
   const std::int64_t most = planner.question().cluster.memory_bytes;
-  const sp::PlanResult result = sp::search(
-      planner, {.top = o.top, .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+  constexpr std::size_t kStages = 4;  // of zero, as many of which may take as long
+  sp::PlanResult result = sp::search(
+      planner,
+      {.top = kStages * o.top, .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+  keep_distinct(result.best, o.top);
   progress.clear();
   std::cout << (o.json ? plan_json(planner, result, most) + "\n" : plan_table(planner, result, most));
   return result.best.empty() ? 1 : 0;
