@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <gpt/math/blas.hpp>
 #include <gpt/model/model.hpp>
 #include <gpt/train/stages.hpp>
@@ -29,25 +30,14 @@ double seconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-double median(std::vector<double> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
-
-constexpr int kRepeats = 5;
-
-/// A norm and a sum of residuals, forward and backward, of all rows: what ranks do not share of a layer.
+/// Norms and sums of residuals of one layer: what tensor-parallel ranks do not share, in one pass.
 double unshared_of_layer(std::int64_t rows, std::int64_t width) {
-  constexpr int kPasses = 12;  // over the rows: two norms and two sums, each read twice and written once
+  constexpr int kPasses = 4;  // over the rows: two norms and two sums
   std::vector<float> from(static_cast<std::size_t>(rows * width), 1), to(from);
-  std::vector<double> times;
-  for (int i = 0; i < kRepeats; ++i) {
-    times.push_back(seconds_of([&] {
-      for (int pass = 0; pass < kPasses; ++pass)
-        std::ranges::transform(from, to, to.begin(), [](float a, float b) { return 0.5F * a + b; });
-    }));
-  }
-  return median(times) / 3;  // of three passes, forward and two backward, one each
+  return seconds_of([&] {
+    for (int pass = 0; pass < kPasses; ++pass)
+      std::ranges::transform(from, to, to.begin(), [](float a, float b) { return 0.5F * a + b; });
+  });
 }
 
 /// The stages of one place, alone.
@@ -82,20 +72,15 @@ class StageTimer {
         dout(sinew::Buffer{dout_.data(), part.predicts ? 0 : dout_.size()});
     const sinew::Buffer out{out_.data(), part.predicts ? 0 : out_.size()},
         din{din_.data(), part.embeds ? 0 : din_.size()};
-    std::vector<Calibration::Stage> all;
-    for (int i = 0; i <= kRepeats; ++i) {
-      Calibration::Stage s;
-      s.forward = seconds_of([&] { model_.forward(store_, {own, 0}, sequences_, samples_, {}, in, out); });
-      if (part.defers) {
-        s.input_gradient = seconds_of([&] { model_.backward_input(store_, {own, 0}, 1, dout, din); });
-        s.weight_gradient = seconds_of([&] { model_.backward_weights({own, 0}); });
-      } else {
-        s.backward = seconds_of([&] { model_.backward(store_, {own, 0}, 1, dout, din); });
-      }
-      if (i > 0) all.push_back(s);  // the first one meets cold caches and pages
+    Calibration::Stage s;
+    s.forward = seconds_of([&] { model_.forward(store_, {own, 0}, sequences_, samples_, {}, in, out); });
+    if (part.defers) {
+      s.input_gradient = seconds_of([&] { model_.backward_input(store_, {own, 0}, 1, dout, din); });
+      s.weight_gradient = seconds_of([&] { model_.backward_weights({own, 0}); });
+    } else {
+      s.backward = seconds_of([&] { model_.backward(store_, {own, 0}, 1, dout, din); });
     }
-    std::ranges::sort(all, {}, &Calibration::Stage::total);
-    return all[all.size() / 2];
+    return s;
   }
 
   const gpt::Options& options_;
@@ -108,30 +93,39 @@ class StageTimer {
   std::vector<std::byte> in_, out_, din_, dout_;
 };
 
-double time_of_update(sinew::World& world, std::int64_t owned, std::int64_t whole) {
-  if (owned == 0) return 0;
-  sp::HeldMemory memory([&world](std::size_t bytes) { return world.allocate(bytes); });
-  std::vector<float> values(static_cast<std::size_t>(owned), 0.1F), gradients(static_cast<std::size_t>(whole), 0.01F);
-  const sp::OwnedPart part{0,
-                           0,
-                           owned,
-                           sinew::DType::F32,
-                           {reinterpret_cast<std::byte*>(values.data()), values.size() * 4},
-                           {reinterpret_cast<std::byte*>(gradients.data()), values.size() * 4}};
-  sp::Optimizer adam(memory, sp::AdamOptions{});
-  std::vector<double> times;
-  volatile double norm = 0;
-  for (int i = 0; i <= kRepeats; ++i) {
-    const double t = seconds_of([&] {
-      const std::span<const float> mine(gradients.data(), values.size());
-      norm = std::transform_reduce(mine.begin(), mine.end(), 0.0, std::plus<>(), [](float g) { return double{g} * g; });
-      adam.update(std::span(&part, 1), 1);
-      std::memset(gradients.data(), 0, gradients.size() * sizeof(float));
+/// The optimizer's part of a step, on memory of its own.
+class UpdateTimer {
+ public:
+  UpdateTimer(sinew::World& world, std::int64_t owned, std::int64_t whole)
+      : memory_([&world](std::size_t bytes) { return world.allocate(bytes); }),
+        values_(static_cast<std::size_t>(owned), 0.1F),
+        gradients_(static_cast<std::size_t>(whole), 0.01F),
+        adam_(memory_, sp::AdamOptions{}) {}
+
+  double run() {
+    if (values_.empty()) return 0;
+    const std::size_t bytes = values_.size() * sizeof(float);
+    const sp::OwnedPart part{0,
+                             0,
+                             static_cast<std::int64_t>(values_.size()),
+                             sinew::DType::F32,
+                             {reinterpret_cast<std::byte*>(values_.data()), bytes},
+                             {reinterpret_cast<std::byte*>(gradients_.data()), bytes}};
+    return seconds_of([&] {
+      const std::span<const float> mine(gradients_.data(), values_.size());
+      norm_ =
+          std::transform_reduce(mine.begin(), mine.end(), 0.0, std::plus<>(), [](float g) { return double{g} * g; });
+      adam_.update(std::span(&part, 1), 1);
+      std::memset(gradients_.data(), 0, gradients_.size() * sizeof(float));
     });
-    if (i > 0) times.push_back(t);
   }
-  return median(times);
-}
+
+ private:
+  sp::HeldMemory memory_;
+  std::vector<float> values_, gradients_;
+  sp::Optimizer adam_;
+  volatile double norm_ = 0;
+};
 
 /// One rank per core at a time, host by host, the others wait.
 void in_waves(sinew::World& world, const Sharing& sharing, const std::function<void()>& body) {
@@ -153,22 +147,38 @@ Sharing sharing_of(sinew::World& world) {
   return {static_cast<int>(world.cluster().ranks_on_host(world.rank()).size()), std::max(spot.usable_cores, 1)};
 }
 
-Calibration calibrate(sinew::World& world, const gpt::Options& options, const gpt::Text& text, std::int64_t owned,
-                      std::int64_t whole) {
-  const sp::JobConfig& job = options.job;
-  if (job.precision.parameter != sinew::DType::F32)
+struct Calibrator::Parts {
+  sinew::World& world;
+  const gpt::Options& options;
+  int pp;
+  StageTimer stages;
+  UpdateTimer update;
+};
+
+Calibrator::Calibrator(sinew::World& world, const gpt::Options& options, const gpt::Text& text, std::int64_t owned,
+                       std::int64_t whole) {
+  if (options.job.precision.parameter != sinew::DType::F32)
     throw sinew::Error(sinew::Code::InvalidArgument, "gpt_prediction: expected --dtype f32");
-  const sp::DataStrategy strategy = sp::data_strategy(world.size(), job, gpt::engine_facts(options.shape));
+  const sp::DataStrategy strategy = sp::data_strategy(world.size(), options.job, gpt::engine_facts(options.shape));
   const int pp = strategy.shape.index(world.rank(), "pp");
+  parts_ = std::unique_ptr<Parts>(
+      new Parts{world, options, pp, StageTimer(options, text, world.size(), pp), UpdateTimer(world, owned, whole)});
+}
+
+Calibrator::~Calibrator() = default;
+
+Calibration Calibrator::sample() {
+  const sp::JobConfig& job = parts_->options.job;
+  const gpt::Shape& shape = parts_->options.shape;
   Calibration found;
   double unshared = 0;
-  in_waves(world, sharing_of(world), [&] {
-    found.stages = StageTimer(options, text, world.size(), pp).run();
-    found.update = time_of_update(world, owned, whole);
+  in_waves(parts_->world, sharing_of(parts_->world), [&] {
+    found.stages = parts_->stages.run();
+    found.update = parts_->update.run();
     if (job.layout.tp > 1 && !job.sequence_parallel)
-      unshared = unshared_of_layer(sp::samples_of_pass(world.size(), job) * options.shape.context, options.shape.width);
+      unshared = unshared_of_layer(sp::samples_of_pass(parts_->world.size(), job) * shape.context, shape.width);
   });
-  const std::vector<gpt::StagePart> parts = gpt::stages_of(options.shape, job, pp).parts;
+  const std::vector<gpt::StagePart> parts = gpt::stages_of(shape, job, parts_->pp).parts;
   for (std::size_t s = 0; s < found.stages.size(); ++s) {
     const double alone = unshared * (parts[s].last_block - parts[s].first_block);
     const auto shared = [&](double time, double passes) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <gpt/text/text.hpp>
 #include <gpt/train/options.hpp>
+#include <memory>
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
@@ -29,8 +29,22 @@ struct Sharing {
 /// Of the host of this rank.
 Sharing sharing_of(sinew::World& world);
 
-/// All ranks call it. Stages are those of the layout, with whole layers and sequences: of what tensor- and
-/// context-parallel ranks share each computes its part, of norms and sums of residuals without --sp each all.
-/// owned: elements that this rank's optimizer updates, of `whole` whose gradients it has.
-Calibration calibrate(sinew::World& world, const gpt::Options& options, const gpt::Text& text, std::int64_t owned,
-                      std::int64_t whole);
+/// Measures that again and again, as neighbours come and go. Stages are those of the layout, with whole layers and
+/// sequences: of what tensor- and context-parallel ranks share each computes its part, of norms and sums of residuals
+/// without --sp each all.
+/// Lifetime: ends before World, options and text.
+class Calibrator {
+ public:
+  /// owned: elements that this rank's optimizer updates, of `whole` whose gradients it has.
+  /// Errors: InvalidArgument for other types than f32.
+  Calibrator(sinew::World& world, const gpt::Options& options, const gpt::Text& text, std::int64_t owned,
+             std::int64_t whole);
+  ~Calibrator();
+
+  /// One pass of each stage and one update. All ranks call it.
+  Calibration sample();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};

@@ -10,7 +10,6 @@
 #include <gpt/train/options.hpp>
 #include <gpt/train/run.hpp>
 #include <gpt/train/trainer.hpp>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -106,47 +105,48 @@ double time_of_passes(const gpt::Options& options, const std::vector<Calibration
   return std::max(makespan, work / job.layout.pp * sharing.factor());
 }
 
-Prediction predict(sinew::World& world, const gpt::Options& options, const gpt::Text& text,
-                   const sp::EngineFacts& engine) {
+Prediction predict(sinew::World& world, const gpt::Options& options, const Calibration& mine,
+                   const ExchangeTimes& exchanges, int pp) {
   const sp::JobConfig& job = options.job;
-  const Owned owned = owned_by(world, options, engine);
-  const Calibration mine = calibrate(world, options, text, owned.mine, owned.whole);
-  const ExchangeTimes exchanges = exchange_times(world, options);
   const Sharing sharing = sharing_of(world);
-  const sp::DataStrategy strategy = sp::data_strategy(world.size(), job, engine);
-  const auto stages = all_stages(world, options, mine, strategy.shape.index(world.rank(), "pp"));
+  const auto stages = all_stages(world, options, mine, pp);
   Prediction found;
   found.passes = most_of(world, time_of_passes(options, stages, exchanges, sharing));
   const bool alone = stages.size() == 1;
   const double backward = alone ? (stages.front().backward + stages.front().input_gradient) * sharing.factor() : 0;
-  found.gradients = most_of(world, exposed(exchanges, backward, alone && exchanges.data_leaves_host));
-  found.gathers =
-      most_of(world, exchanges.gathers_of_step + static_cast<double>(job.micro_batches) * exchanges.gathers_of_pass);
+  const auto passes = static_cast<double>(job.micro_batches);
   const double layers = static_cast<double>(options.shape.layers) / job.layout.pp;
-  found.layers =
-      most_of(world, static_cast<double>(job.micro_batches) * (layers * exchanges.of_layer + exchanges.of_ends) +
-                         exchanges.tied);
+  found.gradients = most_of(world, exposed(exchanges, backward, alone && exchanges.data_leaves_host));
+  found.gathers = most_of(world, exchanges.gathers_of_step + passes * exchanges.gathers_of_pass);
+  found.layers = most_of(world, passes * (layers * exchanges.of_layer + exchanges.of_ends) + exchanges.tied);
   found.update = most_of(world, mine.update * sharing.factor());
   return found;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
 }
 
 int run(sinew::World& world, const gpt::Options& options) {
   const gpt::Text text = gpt::text_of(options);
   const sp::EngineFacts engine = gpt::engine_facts(options.shape);
   sp::require_no_violations(world.size(), options.job, engine);
-  const Prediction before = predict(world, options, text, engine);
-
+  const Owned owned = owned_by(world, options, engine);
+  Calibrator calibrator(world, options, text, owned.mine, owned.whole);
+  const ExchangeTimes exchanges = exchange_times(world, options);
   gpt::Trainer trainer(world, options, text);
   constexpr int kWarmup = 2;
-  std::vector<double> times;
-  for (std::int64_t step = 0; step < options.steps + kWarmup; ++step) {
-    const double seconds = trainer.step(step).seconds;
-    if (step >= kWarmup) times.push_back(seconds);
+  std::vector<double> measured, predicted, ratios;
+  Prediction last;
+  for (std::int64_t step = 0; step < options.steps + kWarmup; ++step) {  // in turns: neighbours come and go
+    last = predict(world, options, calibrator.sample(), exchanges, trainer.job().place().pp);
+    const double seconds = most_of(world, trainer.step(step).seconds);
+    if (step < kWarmup) continue;
+    measured.push_back(seconds);
+    predicted.push_back(last.total());
+    ratios.push_back(last.total() / seconds);
   }
-  const double after_s = predict(world, options, text, engine).total();  // neighbours come and go: both ends count
-  std::ranges::sort(times);
-  const double measured = most_of(world, times[times.size() / 2]);
-  const double predicted = (before.total() + after_s) / 2;
   const auto held = static_cast<double>(trainer.most_held());
   const auto expected =
       static_cast<double>(sp::predict_memory(world.size(), options.job, engine, trainer.job().place()).total());
@@ -157,10 +157,9 @@ int run(sinew::World& world, const gpt::Options& options) {
         "{{\"ranks\": {}, \"ranks_of_host\": {}, \"cores_of_host\": {}, \"predicted_s\": {:.5f}, \"measured_s\": "
         "{:.5f}, "
         "\"step_error\": {:.4f}, \"memory_error\": {:.5f}, \"passes_s\": {:.5f}, \"gradients_s\": {:.5f}, "
-        "\"gathers_s\": {:.5f}, \"layers_s\": {:.5f}, \"update_s\": {:.5f}, \"after_s\": {:.5f}}}\n",
-        world.size(), sharing.ranks, sharing.cores, predicted, measured, predicted / measured - 1,
-        std::max(most - 1, 1 - least), before.passes, before.gradients, before.gathers, before.layers, before.update,
-        after_s);
+        "\"gathers_s\": {:.5f}, \"layers_s\": {:.5f}, \"update_s\": {:.5f}}}\n",
+        world.size(), sharing.ranks, sharing.cores, median(predicted), median(measured), median(ratios) - 1,
+        std::max(most - 1, 1 - least), last.passes, last.gradients, last.gathers, last.layers, last.update);
   }
   return 0;
 }

@@ -5,17 +5,17 @@ source bench/scorecard/lib/row.sh
 model="--layers 4 --heads 4 --width 256 --context 128 --batch 8 --steps 5"
 tries=3
 
-# predict NAME RUN..: a line of gpt_prediction; RUN starts it with the options that follow. The median of three, of which each compares a
+# predict LAYOUT RUN..: a line of gpt_prediction; RUN starts it with the options that follow. The median of three, of which each compares a
 # prediction and a measurement of the same moment.
 predict() {
-  local name=$1 try
+  local layout=$1 try  # not name, which is the hosts'
   shift
   for ((try = 0; try < tries; ++try)); do
     # shellcheck disable=SC2086
     "$@" $model >"$scratch/out" 2>"$scratch/err" || cat "$scratch/err" >&2
     sed -n 's/^\(\[[0-9]*\] \)\?\({"ranks.*\)$/\2/p' "$scratch/out" >>"$scratch/tries"
   done
-  jq -cs --arg name "$name" 'select(length > 0) | sort_by(.step_error | fabs) | .[length / 2 | floor] + {name: $name}' \
+  jq -cs --arg name "$layout" 'select(length > 0) | sort_by(.step_error | fabs) | .[length / 2 | floor] + {name: $name}' \
     "$scratch/tries" >>"$scratch/all"
   rm "$scratch/tries"
 }

@@ -21,8 +21,8 @@ struct DataTimes {
 
 /// Model:  without a pipeline gradients are summed beside the backward pass of the last micro-batch, but for those of
 ///         the last layer, and sharded parameters are gathered one layer ahead, in each pass. In a pipeline both are
-///         waited for, as a rank's stages are one unit (docs/adr/0017). What is gathered behind the update is waited for.
-///         The update reads and writes 30 bytes for each element that a rank owns.
+///         waited for, as a rank's stages are one unit (docs/adr/0017). What is gathered behind the update is waited
+///         for. The update reads and writes 30 bytes for each element that a rank owns.
 /// Shape:  stages: stage_passes() of the same configuration.
 SINEW_API DataTimes data_times(const PlanQuestion& question, const JobConfig& config,
                                const std::vector<StagePasses>& stages, CollectiveCosts& costs);
