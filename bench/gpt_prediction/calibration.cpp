@@ -44,8 +44,7 @@ double unshared_of_layer(std::int64_t rows, std::int64_t width) {
 class StageTimer {
  public:
   StageTimer(const gpt::Options& options, const gpt::Text& text, int ranks, int pp)
-      : options_(options),
-        samples_(static_cast<int>(sp::samples_of_pass(ranks, options.job))),
+      : samples_(static_cast<int>(sp::samples_of_pass(ranks, options.job))),
         stages_(gpt::stages_of(options.shape, options.job, pp)),
         store_(options.shape, options.job.precision.parameter, options.job.precision.gradient, 1),
         blas_(gpt::make_blas(options.blas, options.blas_threads)),
@@ -83,7 +82,6 @@ class StageTimer {
     return s;
   }
 
-  const gpt::Options& options_;
   int samples_;
   gpt::RankStages stages_;
   PlainStore store_;
