@@ -6,11 +6,15 @@
 #include <sinew/parallel/job/predicted_memory.hpp>
 
 namespace sinew::parallel {
-namespace {
 
-MemoryUse use_of(const JobConfig& config) {
-  return {.optimizer = AdamOptions{}, .accumulates = config.micro_batches > 1 && stages(config) == 1};
+MemoryUse memory_use(const JobConfig& config) {
+  // A rank of a pipeline reports its gradients when all its micro-batches are through, however many there are: those
+  // that are to be scattered are whole until then.
+  const bool accumulates = stages(config) == 1 ? config.micro_batches > 1 : config.zero == 2;
+  return {.optimizer = AdamOptions{}, .accumulates = accumulates};
 }
+
+namespace {
 
 std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
   return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config), place) : 0;
@@ -19,12 +23,12 @@ std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& e
 PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
   const DataStrategy strategy = data_strategy(ranks, config, engine);
   PredictedMemory all{
-      plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, use_of(config)),
+      plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, memory_use(config)),
       activations(ranks, config, engine, place)};
   if (engine.experts == 0) return all;
   const DataStrategy of_experts = expert_strategy(ranks, config);
   const MemoryPlan experts = plan_memory(engine.expert_parameters(config, place), of_experts.row, of_experts.options,
-                                         of_experts.shape, use_of(config));
+                                         of_experts.shape, memory_use(config));
   for (std::size_t p = 0; p < all.held.bytes.size(); ++p) all.held.bytes[p] += experts.bytes[p];
   return all;
 }
@@ -53,7 +57,7 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
   const int data = data_ranks(ranks, config);
   const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
   const std::string table = memory_table(engine.parameters(whole, {}), data_strategy(ranks, whole, engine).options,
-                                         data, data / copies, use_of(whole));
+                                         data, data / copies, memory_use(whole));
   const auto on_top = static_cast<double>(activations(ranks, config, engine, {}));
   const bool is_large = on_top >= 1 << 30;
   return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} {}\n", table, copies,

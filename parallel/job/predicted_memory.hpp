@@ -20,6 +20,9 @@ struct PredictedMemory {
   std::int64_t total() const noexcept { return static_cast<std::int64_t>(held.total() + activation_bytes); }
 };
 
+/// What a job's step asks plan_memory for: Adam, and whether gradients are added up before they are summed over ranks.
+SINEW_API MemoryUse memory_use(const JobConfig& config);
+
 /// Of a configuration that breaks no rule. Nothing is allocated.
 /// place: of the ranks there; {}: of those that take most.
 SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +25,7 @@
 #include "scale.hpp"
 #include "scale_report.hpp"
 #include "trace.hpp"
+#include "train_command.hpp"
 
 namespace {
 
@@ -125,6 +127,7 @@ int simulate_and_print(const SimOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "train") return train_command(argc - 1, argv + 1);
   SimOptions options;
   CLI::App app("Simulates a collective on a cluster that need not be here, its algorithms side by side.", "sinew-sim");
   app.set_version_flag("--version", "sinew " + std::string(version()));
@@ -154,6 +157,7 @@ int main(int argc, char** argv) {
       "  sinew-sim all_gather 1GiB --cluster dgx-h200x12500 --algorithm hierarchical --json\n"
       "  sinew-sim all_reduce 64MiB --cluster nccl-topology.xmlx16    hosts as in a file that NCCL wrote\n"
       "  sinew-sim all_reduce 64MiB --cluster dgx-h100x8 --algorithm ring --svg ring.svg --trace ring.json\n"
-      "  sinew-sim all_reduce 1MiB --cluster dgx-h100 --network fat_tree --scale 8..100000 --svg plot.svg\n");
+      "  sinew-sim all_reduce 1MiB --cluster dgx-h100 --network fat_tree --scale 8..100000 --svg plot.svg\n\n"
+      "sinew-sim train --model gpt3-175b --cluster dgx-h100x64 plans a training job: sinew-sim train --help\n");
   return run(app, argc, argv, [&] { return simulate_and_print(options); });
 }

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include <sinew/collectives/algorithm.hpp>
+#include <sinew/core/collective.hpp>
+#include <sinew/core/cost.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/topology/network.hpp>
+
+namespace sinew::parallel {
+
+/// The ranks of an axis: so many, each so far from the next.
+struct GroupShape {
+  int ranks = 1;
+  int stride = 1;
+  friend bool operator==(const GroupShape&, const GroupShape&) = default;
+};
+
+/// What collectives of groups take while all groups of an axis make the same call: by the simulator, on the part of the
+/// network that a group then has for itself. NICs and a host's memory are shared by those who use them at a time.
+/// Model:  a group on several hosts with several ranks on each works by levels, as Composition does, one level after
+///         the other; on each level the best of the two algorithms that promise most. all_to_all goes directly.
+/// Cost:   simulated at powers of four between 4 KiB and 256 MiB where asked for, and remembered; linear in between and
+///         beyond.
+class SINEW_API CollectiveCosts {
+ public:
+  explicit CollectiveCosts(Network network);
+
+  /// bytes: of the larger buffer, as CollectiveDesc::bytes counts them. 0 for groups of one and for no bytes.
+  /// Errors: InvalidArgument for other collectives than all_reduce, all_gather, reduce_scatter, all_to_all.
+  Seconds seconds(Collective collective, const GroupShape& group, double bytes);
+  /// A message to the rank that is so far away, while all send one.
+  Seconds message(int stride, double bytes) const;
+  /// Simulations that were run.
+  int simulated() const noexcept { return simulated_; }
+
+ private:
+  /// What a group is on the network: on hosts so far apart, so many of its ranks on each.
+  struct Spread {
+    int on_host = 1;
+    int hosts = 1;
+    int hosts_apart = 1;
+  };
+  using Key = std::tuple<Collective, int, int, int, int>;  // on a host, hosts, apart, power of four
+
+  Spread spread_of(const GroupShape& group) const noexcept;
+  Network part_of(const Spread& spread) const;
+  Seconds on_level(Collective collective, const Spread& spread, double bytes);
+  Seconds at_power(Collective collective, const Spread& spread, int power);
+  Seconds simulate_best(const CollectiveDesc& desc, const Network& network);
+
+  Network network_;
+  std::map<Key, Seconds> known_;
+  int simulated_ = 0;
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,170 @@
+#include "train_report.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/topology/json_text.hpp>
+
+#include "../network_options.hpp"
+#include "../time_text.hpp"
+
+namespace sinew::tools {
+namespace {
+
+namespace sp = parallel;
+using Json = nlohmann::ordered_json;
+
+double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string schedule_text(const sp::JobConfig& c) {
+  if (sp::stages(c) == 1) return "-";
+  return c.virtual_stages > 1 ? fmt::format("{} x{}", c.schedule, c.virtual_stages) : c.schedule;
+}
+
+std::string heading(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
+  std::string text = fmt::format(
+      "{} ({:.4g} parameters) on {}: {} ranks, {}, {:.1f} GiB each\n"
+      "steps of {} sequences of {} tokens; products of matrices at {:.0f} % of {:.4g} operations per second\n",
+      q.model.name, static_cast<double>(sp::parameter_count(q.model)), q.cluster.name, q.ranks(),
+      form_text(q.cluster.network), gib(memory_bytes), q.global_batch, q.sequence, 100 * q.efficiency, q.cluster.flops);
+  for (const std::string& source : q.cluster.sources) text += fmt::format("  {}\n", source);
+  return text;
+}
+
+std::string row(const sp::Planner& planner, const sp::PlannedLayout& p) {
+  const sp::PlanQuestion& q = planner.question();
+  const sp::LayoutSizes& l = p.config.layout;
+  const double step = p.time.total();
+  return fmt::format(
+      "  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7.1f} {:>9.3f} {:>7.1f} {:>6.1f} {:>6.1f} "
+      "{:>10.0f}\n",
+      l.tp, l.pp, sp::data_ranks(q.ranks(), p.config), l.cp, l.ep, p.config.zero,
+      sp::samples_of_pass(q.ranks(), p.config), schedule_text(p.config), name_of(p.config.recompute),
+      gib(p.memory.total()), step, 100 * p.time.communication() / step, 100 * p.time.bubble / step,
+      100 * planner.model_flops_share(step), q.tokens() / step);
+}
+
+Json memory_json(const sp::PlannedMemory& m) {
+  return {{"total", m.total()},       {"parameters", m.parameters}, {"gradients", m.gradients},
+          {"optimizer", m.optimizer}, {"underway", m.underway},     {"activations", m.activations}};
+}
+
+std::vector<std::pair<const char*, double>> parts_of(const sp::PlannedTime& t) {
+  return {{"compute", t.passes.compute},           {"recomputation", t.passes.again},
+          {"tensor exchanges", t.passes.tensor},   {"context exchanges", t.passes.context},
+          {"expert exchanges", t.passes.experts},  {"bubble", t.bubble},
+          {"sums of gradients", t.data.gradients}, {"gathers of parameters", t.data.parameters},
+          {"tied embeddings", t.data.embeddings},  {"optimizer", t.data.optimizer}};
+}
+
+Json layout_object(const sp::Planner& planner, const sp::PlannedLayout& p) {
+  const sp::PlanQuestion& q = planner.question();
+  const sp::LayoutSizes& l = p.config.layout;
+  const double step = p.time.total();
+  Json time;
+  for (const auto& [name, seconds] : parts_of(p.time)) time[name] = seconds;
+  return {{"tp", l.tp},
+          {"pp", l.pp},
+          {"dp", sp::data_ranks(q.ranks(), p.config)},
+          {"cp", l.cp},
+          {"ep", l.ep},
+          {"zero", p.config.zero},
+          {"micro_batch", sp::samples_of_pass(q.ranks(), p.config)},
+          {"micro_batches", p.config.micro_batches},
+          {"schedule", sp::stages(p.config) > 1 ? p.config.schedule : ""},
+          {"virtual_stages", p.config.virtual_stages},
+          {"recompute", name_of(p.config.recompute)},
+          {"memory_bytes", memory_json(p.memory)},
+          {"step_s", step},
+          {"communication_s", p.time.communication()},
+          {"bubble_s", p.time.bubble},
+          {"mfu", planner.model_flops_share(step)},
+          {"tokens_per_s", q.tokens() / step},
+          {"time_s", std::move(time)}};
+}
+
+Json question_object(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
+  Json out;
+  out["model"] = q.model.name;
+  out["parameters"] = sp::parameter_count(q.model);
+  out["active_parameters"] = sp::active_parameter_count(q.model);
+  out["cluster"] = q.cluster.name;
+  describe_form(q.cluster.network, out);
+  out["ranks"] = q.ranks();
+  out["global_batch"] = q.global_batch;
+  out["sequence"] = q.sequence;
+  out["memory_bytes"] = memory_bytes;
+  out["efficiency"] = q.efficiency;
+  out["sources"] = q.cluster.sources;
+  return out;
+}
+
+}  // namespace
+
+std::string plan_table(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
+  std::string text = heading(planner.question(), memory_bytes);
+  text += fmt::format("{} layouts judged, {} break no rule and fit\n", result.judged, result.fitting);
+  if (!result.best.empty()) {
+    text +=
+        fmt::format("  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7} {:>9} {:>7} {:>6} {:>6} {:>10}\n",
+                    "tp", "pp", "dp", "cp", "ep", "zero", "micro", "schedule", "recompute", "memory", "step", "exposed",
+                    "bubble", "MFU", "tokens/s");
+    text += fmt::format("  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7} {:>9} {:>7} {:>6} {:>6}\n", "",
+                        "", "", "", "", "", "batch", "", "", "(GiB)", "(s)", "(%)", "(%)", "(%)");
+  }
+  for (const sp::PlannedLayout& p : result.best) text += row(planner, p);
+  text += "Why the others lose, by the first limit that each hits, and of each the one that comes nearest:\n";
+  for (const sp::LoserClass& c : result.losers) {
+    text += fmt::format("  {:>7}  {}: {}\n           {}{}\n", c.count, c.limit, c.found, c.nearest,
+                        c.fix.empty() ? "" : fmt::format("; nearest fix: {}", c.fix));
+  }
+  return text;
+}
+
+std::string plan_json(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
+  Json out = question_object(planner.question(), memory_bytes);
+  out["judged"] = result.judged;
+  out["fitting"] = result.fitting;
+  auto& best = out["layouts"] = Json::array();
+  for (const sp::PlannedLayout& p : result.best) best.push_back(layout_object(planner, p));
+  auto& losers = out["losers"] = Json::array();
+  for (const sp::LoserClass& c : result.losers)
+    losers.push_back(
+        {{"limit", c.limit}, {"count", c.count}, {"found", c.found}, {"nearest", c.nearest}, {"fix", c.fix}});
+  return json_text(out);
+}
+
+std::string layout_table(const sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
+  const sp::PlanQuestion& q = planner.question();
+  const double step = p.time.total();
+  std::string text = heading(q, memory_bytes) + sp::layout_text(q, p.config) + "\n";
+  text += fmt::format("memory {:.2f} GiB of {:.2f}{}\n", gib(p.memory.total()), gib(memory_bytes),
+                      p.memory.total() <= memory_bytes ? "" : ": does not fit");
+  const std::pair<const char*, std::int64_t> memory[] = {{"parameters", p.memory.parameters},
+                                                         {"gradients", p.memory.gradients},
+                                                         {"optimizer", p.memory.optimizer},
+                                                         {"under way", p.memory.underway},
+                                                         {"activations", p.memory.activations}};
+  for (const auto& [name, bytes] : memory) text += fmt::format("  {:<22} {:>10.2f} GiB\n", name, gib(bytes));
+  text += fmt::format("step {}, {:.1f} % of it exposed communication, {:.1f} % bubble; MFU {:.1f} %, {:.0f} tokens/s\n",
+                      time_text(step), 100 * p.time.communication() / step, 100 * p.time.bubble / step,
+                      100 * planner.model_flops_share(step), q.tokens() / step);
+  for (const auto& [name, seconds] : parts_of(p.time)) {
+    if (seconds > 0)
+      text += fmt::format("  {:<22} {:>14} {:>6.1f} %\n", name, time_text(seconds), 100 * seconds / step);
+  }
+  return text;
+}
+
+std::string layout_json(const sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
+  Json out = question_object(planner.question(), memory_bytes);
+  out["fits"] = p.memory.total() <= memory_bytes;
+  out["layout"] = layout_object(planner, p);
+  return json_text(out);
+}
+
+}  // namespace sinew::tools
