@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,12 +11,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/memory_store.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
 #include <sinew/core/store_client.hpp>
 #include <sinew/core/store_server.hpp>
+#include <sinew/core/strangers.hpp>
 
 namespace sinew {
 namespace {
@@ -336,6 +339,64 @@ TEST_F(ServedStore, Stranger_LearnsNothingAndEndsNothing) {
       talk(served.address, bytes_of("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: somebody with more to say\r\n\r\n")), 0u);
   EXPECT_EQ(talk(served.address, Bytes(1 << 20, std::byte(0xff))), 0u);
   EXPECT_EQ(a->get("secret thing"), bytes_of("x"));
+}
+
+FileDescriptor stranger_at(const SocketAddress& address) {
+  auto [socket, error] = try_connect(address, Deadline::after(kLong));
+  EXPECT_EQ(error, 0);
+  return std::move(socket);
+}
+
+/// So long until the other end has closed.
+Duration time_to_close(const FileDescriptor& socket) {
+  const auto start = Clock::now();
+  pollfd closed{socket.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&closed, 1, 60000), 1);
+  return Clock::now() - start;
+}
+
+TEST_F(ServedStore, SilentStranger_HasItsTime_AndNoMore) {
+  const FileDescriptor silent = stranger_at(served.address);
+  const Duration time = time_to_close(silent);
+  EXPECT_GT(time, Strangers::kAtMost - 500ms);
+  EXPECT_LT(time, Strangers::kAtMost + 5s);
+}
+
+TEST_F(ServedStore, SlowStrangersWhoTakeAllPlaces_GiveWayToAPeer_TheOldestFirst) {
+  std::vector<FileDescriptor> slow;
+  for (std::size_t i = 0; i < 3 * Strangers::kPlaces; ++i) {
+    slow.push_back(stranger_at(served.address));
+    EXPECT_EQ(::send(slow.back().get(), "sinew", 5, MSG_NOSIGNAL), 5);  // half a hello
+  }
+  const auto start = Clock::now();
+  const auto a = served.handle(0, 1);
+  a->set("k", bytes_of("v"));
+  EXPECT_LT(Clock::now() - start, Strangers::kAtMost) << "it waited for the strangers' whole time";
+  pollfd first{slow.front().get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&first, 1, 0), 1) << "the oldest was not dropped";
+  EXPECT_EQ(a->get("k"), bytes_of("v"));
+}
+
+TEST_F(ServedStore, ReplayedHandshake_IsRefused) {
+  // What a peer has said in a handshake that was heard: its hello and its proof.
+  Authentication peer = Authentication::connector(served.secret, AuthClaim{.service = kStoreService});
+  const Bytes hello(peer.to_send().begin(), peer.to_send().end());
+  Bytes proof;
+  {
+    const FileDescriptor heard = stranger_at(served.address);
+    ASSERT_EQ(::send(heard.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 64);
+    peer.sent(hello.size());
+    pollfd reply{heard.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&reply, 1, 60000), 1);
+    ASSERT_EQ(::recv(heard.get(), peer.room().data(), peer.room().size(), MSG_WAITALL), 64);
+    peer.received(64);
+    ASSERT_EQ(peer.state(), Authentication::State::Proven);
+    proof.assign(peer.to_send().begin(), peer.to_send().end());
+  }
+  Bytes again = hello;
+  again.insert(again.end(), proof.begin(), proof.end());
+  again.resize(again.size() + 100);  // and a request
+  EXPECT_EQ(talk(served.address, again), 64u) << "only the reply to the hello, with a number of its own";
 }
 
 TEST_F(ServedStore, MisbehavingClientOfTheSameUser_IsCutOff_AndOthersGoOn) {
