@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kLeastBytes = 16;   // of the file's content
-constexpr std::size_t kMostBytes = 4096;  // likewise
+constexpr std::size_t kMostBytes = 4096;  // likewise; not a page
 constexpr mode_t kPermissions = 07777;
 constexpr mode_t kOthers = 0077;
 

@@ -12,8 +12,8 @@
 
 namespace sinew::tcp {
 
-/// Listens, and lets in who proves the job's secret. Strangers cost 64 bytes of reading and a place (core/strangers.hpp);
-/// then they are dropped with a debug line.
+/// Listens, and lets in who proves the job's secret. Strangers cost 64 bytes of reading and a place
+/// (core/strangers.hpp); then they are dropped with a debug line.
 class Doorman final : Handler, Timed {
  public:
   /// Told once per proven connection: which of the pair's, from whom. It says its consent on the socket.
