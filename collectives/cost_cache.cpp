@@ -67,10 +67,10 @@ MeasuredCosts from_json(const Json& json) {
     }
   }
   for (const auto& [name, bytes] : json.at("offloads").items()) {
-    for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(b.get<unsigned>()));
+    for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(whole<std::uint8_t>(b)));
   }
   costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
-  costs.again_at_s = json.at("again_at_s");
+  costs.again_at_s = whole<std::int64_t>(json.at("again_at_s"));
   costs.copy_bytes_per_s = amount(json.at("copy_bytes_per_s"));
   costs.reduce_bytes_per_s = amount(json.at("reduce_bytes_per_s"));
   return costs;

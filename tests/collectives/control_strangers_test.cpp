@@ -3,12 +3,16 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/report.hpp>
 #include <sinew/core/auth.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/strangers.hpp>
 #include <support/ranks.hpp>
@@ -63,6 +67,21 @@ TEST(ControlStrangers, SlowOnesInAllPlaces_GiveWay_TheOldestFirst) {
     }
     static_cast<void>(exchange.all_gather({}));
   });
+}
+
+TEST(ControlFrames, NumberThatItsPlaceCannotHold_IsAMismatch) {
+  const auto code_of = [](const std::vector<unsigned char>& cbor) {
+    try {
+      static_cast<void>(Question::decode(std::as_bytes(std::span(cbor))));
+    } catch (const Error& e) {
+      return e.code();
+    }
+    return Code::Ok;
+  };
+  EXPECT_EQ(code_of({0x85, 0x00, 0x07, 0x08, 0x81, 0x01, 0x80}), Code::Ok);
+  EXPECT_EQ(code_of({0x85, 0xfa, 0xfa, 0xfa, 0xfa, 0xfa, 0x07, 0x08, 0x81, 0x01, 0x80}), Code::Mismatch) << "-6.5e35";
+  EXPECT_EQ(code_of({0x85, 0x00, 0x20, 0x08, 0x81, 0x01, 0x80}), Code::Mismatch) << "-1 for a communicator";
+  EXPECT_EQ(code_of({0x85, 0x00, 0x07, 0x08, 0x81, 0x1a, 0xff, 0xff, 0xff, 0xff, 0x80}), Code::Mismatch) << "2^32 - 1";
 }
 
 TEST(ControlStrangers, ReplayedHandshake_IsRefused) {
