@@ -1,6 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,5 +16,17 @@ namespace sinew {
 Bytes to_cbor(const nlohmann::json& value);
 /// Errors: nlohmann's.
 nlohmann::json from_cbor(std::span<const std::byte> bytes);
+
+/// What is no integer, or outside of that, is Error{Mismatch}: nlohmann converts any number, into what does not hold it.
+std::int64_t whole_between(const nlohmann::json& value, std::int64_t least, std::int64_t most);
+std::uint64_t whole_up_to(const nlohmann::json& value, std::uint64_t most);
+
+/// An integer that T holds.
+template <std::integral T>
+T whole(const nlohmann::json& value) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (Limits::is_signed) return static_cast<T>(whole_between(value, Limits::min(), Limits::max()));
+  return static_cast<T>(whole_up_to(value, static_cast<std::uint64_t>(Limits::max())));
+}
 
 }  // namespace sinew

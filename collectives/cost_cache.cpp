@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/cost_cache.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/file_text.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/reduce.hpp>
@@ -64,10 +67,10 @@ MeasuredCosts from_json(const Json& json) {
     }
   }
   for (const auto& [name, bytes] : json.at("offloads").items()) {
-    for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(b.get<unsigned>()));
+    for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(whole<std::uint8_t>(b)));
   }
   costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
-  costs.again_at_s = json.at("again_at_s");
+  costs.again_at_s = whole<std::int64_t>(json.at("again_at_s"));
   costs.copy_bytes_per_s = amount(json.at("copy_bytes_per_s"));
   costs.reduce_bytes_per_s = amount(json.at("reduce_bytes_per_s"));
   return costs;
@@ -96,6 +99,17 @@ Cache read_cache(const std::string& file) {
   } catch (const Json::exception&) {
     return {Json::object(), "it is no cost cache"};
   }
+}
+
+/// A new file, never one that somebody has put there, nor where a link of theirs leads.
+bool write_new(const std::string& file, const std::string& text) {
+  const FileDescriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  for (std::size_t at = 0; out && at < text.size();) {
+    const ssize_t written = ::write(out.get(), text.data() + at, text.size() - at);
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) at += static_cast<std::size_t>(written);
+  }
+  return static_cast<bool>(out);
 }
 
 void report(const std::string& file, const std::string& problem) {
@@ -148,12 +162,11 @@ void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) 
   if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
   cache.machines[machine_identity(cores)] = to_json(costs);
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
-  std::ofstream out(beside);
-  out << Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) << '\n';
-  out.close();
+  std::filesystem::remove(beside, error);  // of a process that had this number and was killed
+  const bool written = write_new(beside, Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) + '\n');
   const std::filesystem::path linked = std::filesystem::weakly_canonical(file, error);  // a link stays one
-  if (out.good()) std::filesystem::rename(beside, error ? std::filesystem::path(file) : linked, error);
-  if (!out.good() || error) {
+  if (written) std::filesystem::rename(beside, error ? std::filesystem::path(file) : linked, error);
+  if (!written || error) {
     std::filesystem::remove(beside, error);
     report(file, "it cannot be written");
   }

@@ -260,8 +260,8 @@ std::vector<Bytes> StoreClient::all_gather(std::string_view name, int rank, int 
   }
   const Bytes answer = ask(StoreOp::AllGather, WireWriter().text(name).bytes(mine).take(), deadline);
   WireReader reader(answer);
-  std::vector<Bytes> all(reader.value<std::uint32_t>());
-  for (Bytes& part : all) part = reader.owned_bytes();
+  std::vector<Bytes> all;
+  for (auto parts = reader.value<std::uint32_t>(); parts > 0; --parts) all.push_back(reader.owned_bytes());
   return all;
 }
 

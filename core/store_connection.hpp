@@ -31,8 +31,6 @@ struct ParkedRequest {
 /// as its bytes arrive and never by what a length field promises, and replies, which all clients of a round share.
 class StoreConnection {
  public:
-  static constexpr Duration kProofTime = std::chrono::seconds(10);
-
   /// A TCP client has to prove the secret; a UNIX client was judged by its user id already.
   StoreConnection(FileDescriptor socket, std::optional<Authentication> proof, std::size_t limit);
 
@@ -60,7 +58,7 @@ class StoreConnection {
 
   std::optional<StoreIdentity> identity;
   std::optional<ParkedRequest> parked;
-  Deadline prove_by = Deadline::after(kProofTime);
+  const Clock::time_point came = Clock::now();
 
  private:
   /// One recv; false: nothing more now, or broken_.

@@ -8,12 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/quiet_thread.hpp>
 #include <sinew/core/store_server.hpp>
 #include <sinew/core/store_service.hpp>
+#include <sinew/core/strangers.hpp>
 
 namespace sinew {
 namespace {
@@ -38,7 +40,10 @@ struct StoreServer::State {
     if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &e) != 0) throw_errno("store: watching a descriptor");
   }
 
-  void accept_from(const Listener& listener);
+  void accept_from(std::uint64_t id, const Listener& listener);
+  bool make_room();
+  void shut(std::uint64_t id, Clock::time_point until);
+  void open_doors();
   void admit(FileDescriptor socket, bool is_unix);
   void serve(std::uint64_t id, std::uint32_t events);
   void sweep();
@@ -49,9 +54,10 @@ struct StoreServer::State {
   FileDescriptor timer;
   std::map<std::uint64_t, Listener> listeners;
   std::map<std::uint64_t, std::unique_ptr<StoreConnection>> connections;
+  std::set<std::uint64_t> strangers;                      // connections without a proof, the oldest first
+  std::map<std::uint64_t, Clock::time_point> shut_doors;  // listeners that are not watched, until when
   StoreService service;
   std::uint64_t next_id = 1;  // 0 is the timer
-  bool full = false;          // accept found no descriptor: the listeners are not watched until the timer fires
 };
 
 StoreServer::StoreServer(StoreServerOptions options) : state_(std::make_unique<State>(std::move(options))) {
@@ -84,11 +90,9 @@ bool StoreServer::poll(int wait_ms) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     if (const auto l = state_->listeners.find(id); l != state_->listeners.end()) {
-      state_->accept_from(l->second);
+      state_->accept_from(id, l->second);
     } else if (id != 0) {
       state_->serve(id, events[static_cast<std::size_t>(i)].events);
-    } else if (std::exchange(state_->full, false)) {
-      for (const auto& [at, listener] : state_->listeners) state_->watch(listener.socket.get(), EPOLLIN, at);
     }
   }
   if (count > 0) state_->sweep();
@@ -97,16 +101,49 @@ bool StoreServer::poll(int wait_ms) {
 
 void StoreServer::lose(int rank, const std::string& why) { state_->service.lose(rank, why); }
 
-void StoreServer::State::accept_from(const Listener& listener) {
+void StoreServer::State::accept_from(std::uint64_t id, const Listener& listener) {
   for (;;) {
+    if (!listener.address.is_unix() && !make_room()) {
+      return shut(id, connections.at(*strangers.begin())->came + Strangers::kAtLeast);
+    }
     FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
       admit(std::move(socket), listener.address.is_unix());
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) full = true;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      shut(id, Clock::now() + kAcceptPause);
+    }
     return;
+  }
+}
+
+/// false: all places are taken, by strangers who have not had their time.
+bool StoreServer::State::make_room() {
+  if (strangers.size() < Strangers::kPlaces) return true;
+  const auto oldest = connections.find(*strangers.begin());
+  if (Clock::now() - oldest->second->came < Strangers::kAtLeast) return false;
+  strangers.erase(strangers.begin());
+  connections.erase(oldest);  // no request of it has come to the service
+  return true;
+}
+
+/// A watched listener would wake us for nothing.
+void StoreServer::State::shut(std::uint64_t id, Clock::time_point until) {
+  if (shut_doors.emplace(id, until).second) {
+    ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listeners.at(id).socket.get(), nullptr);
+  }
+}
+
+void StoreServer::State::open_doors() {
+  for (auto door = shut_doors.begin(); door != shut_doors.end();) {
+    if (Clock::now() < door->second) {
+      ++door;
+      continue;
+    }
+    watch(listeners.at(door->first).socket.get(), EPOLLIN, door->first);
+    door = shut_doors.erase(door);
   }
 }
 
@@ -123,6 +160,7 @@ void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
   const std::uint64_t id = next_id++;
   watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, id);
   connections.emplace(id, std::move(connection));
+  if (!is_unix) strangers.insert(id);
 }
 
 void StoreServer::State::serve(std::uint64_t id, std::uint32_t events) {
@@ -131,6 +169,7 @@ void StoreServer::State::serve(std::uint64_t id, std::uint32_t events) {
   StoreConnection& c = *it->second;
   if ((events & EPOLLOUT) != 0) c.flush();
   c.read([&](const Bytes& request) { service.handle(c, request); });
+  if (!c.unproven()) strangers.erase(id);
 }
 
 /// Drops connections that ended, answers whoever waited too long, and sets the timer for the next deadline.
@@ -138,18 +177,19 @@ void StoreServer::State::sweep() {
   Deadline next = service.expire();
   for (auto it = connections.begin(); it != connections.end();) {
     StoreConnection& c = *it->second;
-    const bool stranger = c.unproven() && c.prove_by.passed();
-    if (c.finished() || stranger) {
+    const Deadline leaves(c.came + Strangers::kAtMost);
+    if (c.finished() || (c.unproven() && leaves.passed())) {
       service.forget(c);
+      strangers.erase(it->first);
       it = connections.erase(it);
       continue;
     }
-    if (c.unproven() && c.prove_by.at() < next.at()) next = c.prove_by;
+    if (c.unproven() && leaves.at() < next.at()) next = leaves;
     ++it;
   }
-  if (full) {  // a watched listener would wake us for nothing: look again a little later
-    for (const auto& [id, l] : listeners) ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, l.socket.get(), nullptr);
-    next = Deadline::after(kAcceptPause);
+  open_doors();
+  for (const auto& [id, until] : shut_doors) {
+    if (until < next.at()) next = Deadline(until);
   }
   arm(next);
 }

@@ -68,6 +68,10 @@ void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
 
 void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
   if (from.identity) throw Error(Code::Mismatch, "store: a client said twice who it is");
+  if (id.ranks < 0 || id.ranks > kMostRanks) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("store: a job of {} ranks, expected {} at most", id.ranks, kMostRanks), id.rank);
+  }
   if (id.rank >= 0) {
     if (ranks_ != 0 && id.ranks != ranks_) {
       const Status why(Code::Mismatch,

@@ -68,7 +68,6 @@ bool StoreTable::erase(std::string_view key) { return drop(values_, key); }
 
 std::shared_ptr<Gathering> StoreTable::join(std::string_view name, int rank, int ranks,
                                             std::span<const std::byte> mine) {
-  constexpr int kMostRanks = 1 << 20;
   if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) {
     throw Error(Code::InvalidArgument, fmt::format("all-gather '{}': rank {} of {}, expected 0 <= rank < ranks <= {}",
                                                    name, rank, ranks, kMostRanks));

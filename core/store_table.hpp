@@ -14,6 +14,9 @@
 
 namespace sinew {
 
+/// Of one world; a message that says more is not believed.
+inline constexpr int kMostRanks = 1 << 20;
+
 /// One round of an all-gather: who has come, and what they brought.
 class SINEW_API Gathering {
  public:

@@ -11,6 +11,7 @@
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/strangers.hpp>
 
 namespace sinew {
 namespace {
@@ -26,8 +27,6 @@ constexpr auto kGiveUpHost = seconds(4);  // two attempts; with the keep-alive b
 constexpr auto kDeaf = seconds(1);
 constexpr auto kLastWords = milliseconds(150);  // between a refusal and the verdict: a goodbye may be on its way
 constexpr auto kLeaveWithin = seconds(3);       // where the other side is slow to answer
-constexpr std::size_t kMostUnproven = 64;
-constexpr auto kPatience = seconds(5);  // with one that has not proved the secret
 
 /// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
 std::string machine_of(const std::string& address) {
@@ -99,7 +98,7 @@ void HostLinks::listen(bool on) {
 }
 
 void HostLinks::accept() {
-  while (unproven_.size() < kMostUnproven) {
+  while (make_room()) {
     FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
@@ -113,11 +112,23 @@ void HostLinks::accept() {
   listen(false);  // until a place is free, or the next look
 }
 
+/// false: all places are taken, by strangers who have not had their time.
+bool HostLinks::make_room() {
+  if (unproven_.size() < Strangers::kPlaces) return true;
+  const HostLink& oldest = *unproven_.front();
+  if (Clock::now() - oldest.since() < Strangers::kAtLeast) return false;
+  log::debug("a control connection from {} was dropped: others wait, and it has not proved the job's secret",
+             oldest.address());
+  thread_.unwatch(oldest.descriptor());
+  unproven_.erase(unproven_.begin());
+  return true;
+}
+
 void HostLinks::dismiss_strangers() {
   const auto now = Clock::now();
   std::erase_if(unproven_, [&](const auto& l) {
     // One that has proved it this moment is Open, and at work.
-    const bool late = l->state() == HostLink::State::Proving && now - l->since() > kPatience;
+    const bool late = l->state() == HostLink::State::Proving && now - l->since() > Strangers::kAtMost;
     if (!late) return false;
     log::debug("a control connection from {} was dropped: it did not prove the job's secret in time", l->address());
     thread_.unwatch(l->descriptor());

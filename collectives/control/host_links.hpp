@@ -32,9 +32,9 @@ class LinkUser {
 
 /// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
 /// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
-/// had a link and cannot be reached for four seconds is lost. Whoever connects has five seconds to prove the job's
-/// secret and one of 64 places; while all are taken, or this process may open no more descriptors, the rest wait in the
-/// kernel. Thread: the control thread.
+/// had a link and cannot be reached for four seconds is lost. Whoever connects has to prove the job's secret
+/// (core/strangers.hpp says how many may try, and how long); while this process may open no more descriptors, they wait
+/// in the kernel. Thread: the control thread.
 class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
@@ -77,6 +77,7 @@ class HostLinks {
 
   void listen(bool on);
   void accept();
+  bool make_room();
   void dismiss_strangers();
   std::unique_ptr<HostLink> connect(const Candidate& to) const;
   HostLink::Take taker(HostLink& link);
@@ -105,7 +106,7 @@ class HostLinks {
   int own_first_;
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<HostLink>> links_;             // open
-  std::vector<std::unique_ptr<HostLink>> unproven_;          // accepted
+  std::vector<std::unique_ptr<HostLink>> unproven_;          // accepted, the oldest first
   std::map<const HostLink*, Clock::time_point> deaf_since_;  // asked and silent
   std::function<void()> left_;                               // set: this rank is leaving
 };

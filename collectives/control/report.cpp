@@ -33,7 +33,15 @@ Json to_json(const std::optional<CallReport>& c) {
 
 std::optional<CallReport> call_from(const Json& row) {
   if (row.is_null()) return std::nullopt;
-  return CallReport{row.at(0), row.at(1), row.at(2), row.at(3), row.at(4), row.at(5), row.at(6), row.at(7), row.at(8)};
+  return CallReport{.fingerprint = whole<Fingerprint>(row.at(0)),
+                    .history = whole<std::uint64_t>(row.at(1)),
+                    .communicator = whole<std::uint64_t>(row.at(2)),
+                    .sequence = whole<std::uint32_t>(row.at(3)),
+                    .peer = whole<std::int32_t>(row.at(4)),
+                    .id = whole<std::uint16_t>(row.at(5)),
+                    .completed = row.at(6),
+                    .age_ms = whole<std::int64_t>(row.at(7)),
+                    .site = row.at(8)};
 }
 
 using Histories = std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>>;  // by communicator and sequence
@@ -58,8 +66,15 @@ Bytes Question::encode() const {
 
 Question Question::decode(std::span<const std::byte> bytes) try {
   const Json q = from_cbor(bytes);
-  Question question{q.at(0), q.at(1), q.at(2), q.at(3), {}};
-  for (const Json& c : q.at(4)) question.recent.push_back({c.at(0), c.at(1)});
+  Question question{.asker = whole<std::int32_t>(q.at(0)),
+                    .communicator = whole<std::uint64_t>(q.at(1)),
+                    .sequence = whole<std::uint32_t>(q.at(2)),
+                    .ranks = {},
+                    .recent = {}};
+  for (const Json& r : q.at(3)) question.ranks.push_back(whole<std::int32_t>(r));
+  for (const Json& c : q.at(4)) {
+    question.recent.push_back({whole<std::uint32_t>(c.at(0)), whole<Fingerprint>(c.at(1))});
+  }
   return question;
 } catch (const Json::exception& e) {
   throw Error(Code::Mismatch, std::string("a message that should be a question about calls: ") + e.what());
@@ -76,12 +91,12 @@ Bytes RankReport::encode(const Question& about, std::span<const RankReport> repo
 
 std::vector<RankReport> RankReport::decode(std::span<const std::byte> bytes, Question& about) try {
   const Json answer = from_cbor(bytes);
-  about.communicator = answer.at(0);
-  about.sequence = answer.at(1);
+  about.communicator = whole<std::uint64_t>(answer.at(0));
+  about.sequence = whole<std::uint32_t>(answer.at(1));
   std::vector<RankReport> reports;
   for (const Json& r : answer.at(2)) {
-    reports.push_back({r.at(0), r.at(1), static_cast<char>(r.at(2).get<int>()), call_from(r.at(3)), call_from(r.at(4)),
-                       call_from(r.at(5)), call_from(r.at(6))});
+    reports.push_back({whole<std::int32_t>(r.at(0)), r.at(1), static_cast<char>(whole<std::int8_t>(r.at(2))),
+                       call_from(r.at(3)), call_from(r.at(4)), call_from(r.at(5)), call_from(r.at(6))});
   }
   return reports;
 } catch (const Json::exception& e) {

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -7,13 +10,14 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/secret.hpp>
-#include <support/log_guard.hpp>
 #include <support/scratch_folder.hpp>
 
 namespace sinew {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 using std::filesystem::perms;
 
@@ -51,11 +55,42 @@ TEST(Secret, NamesTheFile_WhenItCannotServe) {
   EXPECT_THAT(complaint_about(written("too short\n")), HasSubstr("holds 9 bytes, expected at least 16"));
 }
 
-TEST(Secret, WarnsOnce_WhenEveryUserCanReadIt) {
-  const std::string path = written("sixteen bytes or more", perms::owner_read | perms::others_read);
-  test::ExpectLog told(log::Level::Warning, path + ": every user of this host can read it");
-  EXPECT_EQ(secret_from_file(path), secret_from_file(path));
-  EXPECT_EQ(told.lines().size(), 1u);
+TEST(Secret, IsRefused_WhenOtherUsersCanReachIt) {
+  const std::string plain = "sixteen bytes or more";
+  EXPECT_THAT(complaint_about(written(plain, perms::owner_read | perms::others_read)),
+              AllOf(HasSubstr("has mode 0404, expected 0600 or less"), HasSubstr("chmod 600 /")));
+  EXPECT_THAT(complaint_about(written(plain, perms::owner_read | perms::owner_write | perms::group_read)),
+              HasSubstr("has mode 0640"));
+  EXPECT_THAT(complaint_about(written(plain, perms::owner_read | perms::others_write)), HasSubstr("has mode 0402"));
+  EXPECT_EQ(secret_from_file(written(plain, perms::owner_read)), secret_from_file(written(plain)));
+}
+
+TEST(Secret, IsRefused_WhenAnotherUserOwnsTheFile) {
+  const std::string path = written("sixteen bytes or more");
+  constexpr uid_t kSomebody = 12345;
+  if (::chown(path.c_str(), kSomebody, static_cast<gid_t>(-1)) != 0) GTEST_SKIP() << "only root gives files away";
+  EXPECT_THAT(complaint_about(path), HasSubstr("belongs to user id 12345, expected a file of this user"));
+}
+
+TEST(Secret, IsRefused_WhenItIsAPipe_WithoutWaiting) {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(complaint_about(path), HasSubstr("is no regular file"));
+}
+
+TEST(Secret, IsJudgedBehindASymbolicLink) {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "link";
+  std::filesystem::create_symlink(written("sixteen bytes or more", perms::owner_read | perms::others_read), path);
+  EXPECT_THAT(complaint_about(path), HasSubstr("has mode 0404"));
+}
+
+TEST(Secret, NeverAppearsInAComplaint) {
+  EXPECT_THAT(complaint_about(written("hush, short\n")), Not(HasSubstr("hush")));
+  EXPECT_THAT(complaint_about(written("hush, but open to all", perms::all)), Not(HasSubstr("hush")));
+  EXPECT_THAT(complaint_about(written("hush" + std::string(4096, 'x'))),
+              AllOf(HasSubstr("holds more than 4096 bytes"), Not(HasSubstr("hush"))));
 }
 
 TEST(Secret, IsRandom_WhenMade) { EXPECT_NE(random_secret(), random_secret()); }

@@ -24,6 +24,12 @@ TEST(SocketAddress, Parse_ReadsWhatTextWrites) {
   EXPECT_NE(SocketAddress::abstract(longest).text(), SocketAddress::abstract(longest + "b").text());
 }
 
+TEST(SocketAddress, Text_IsEmpty_WhereAUnixSocketHasNoName) {
+  sockaddr_storage nameless{};
+  nameless.ss_family = AF_UNIX;
+  EXPECT_EQ(SocketAddress::from(reinterpret_cast<const sockaddr*>(&nameless), sizeof nameless.ss_family).text(), "@");
+}
+
 TEST(SocketAddress, IsOwn_KnowsLoopbackAndInterfaces) {
   EXPECT_TRUE(SocketAddress::parse("127.1.2.3:0").is_own());
   EXPECT_FALSE(SocketAddress::parse("203.0.113.9:0").is_own());

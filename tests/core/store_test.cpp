@@ -13,68 +13,21 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/memory_store.hpp>
 #include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
 #include <sinew/core/store_client.hpp>
 #include <sinew/core/store_server.hpp>
 
-namespace sinew {
+#include "served_store.hpp"
+
+namespace sinew::test {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr auto kLong = std::chrono::seconds(60);  // a hang, not a slow machine
-
-Bytes bytes_of(std::string_view text) {
-  const auto b = std::as_bytes(std::span(text));
-  return {b.begin(), b.end()};
-}
-
-/// Runs `call` and gives the Error it ends with.
-Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e;
-  }
-  return Error(Code::Ok, "no error");
-}
-
-/// A store with as many handles as there are ranks: each what one process would hold.
-struct StoreUnderTest {
-  virtual ~StoreUnderTest() = default;
-  virtual std::shared_ptr<Store> handle(int rank, int ranks) = 0;
-};
-
 struct InMemory final : StoreUnderTest {
   std::shared_ptr<Store> shared = std::make_shared<MemoryStore>(kLong);
   std::shared_ptr<Store> handle(int, int) override { return shared; }
-};
-
-struct Served final : StoreUnderTest {
-  explicit Served(bool over_tcp) : tcp(over_tcp) {
-    Listener listener = tcp ? listen_on(SocketAddress::parse("127.0.0.1:0"))
-                            : listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
-    address = listener.address;
-    auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret});
-    server->listen(std::move(listener));
-    thread = std::make_unique<StoreServerThread>(std::move(server));
-  }
-  std::shared_ptr<Store> handle(int rank, int ranks) override {
-    StoreClient::Options options;
-    options.addresses = {address};
-    if (tcp) options.secret = secret;
-    options.group = fmt::format("world of {}", ranks);
-    options.rank = rank;
-    options.ranks = ranks;
-    options.timeout = kLong;
-    return std::make_shared<StoreClient>(options, Deadline::after(kLong));
-  }
-  bool tcp;
-  Bytes secret = random_secret();
-  SocketAddress address;
-  std::unique_ptr<StoreServerThread> thread;
 };
 
 class AnyStore : public testing::TestWithParam<std::string> {
@@ -199,12 +152,6 @@ TEST_P(AnyStore, AllGather_TimesOutNamingTheRanksThatDidNotCome) {
   EXPECT_THAT(e.what(), HasSubstr("ranks 0, 2, 3 of 4 did not come"));
 }
 
-class ServedStore : public testing::Test {
- protected:
-  Served served{true};
-  Served local{false};
-};
-
 TEST_F(ServedStore, Get_TimesOutNamingTheRanksThatNeverCame) {
   const auto a = local.handle(0, 3);
   const auto b = local.handle(2, 3);
@@ -238,6 +185,13 @@ TEST_F(ServedStore, Client_IsRefused_WhenAnotherHasItsRank) {
   const Error e = error_of([&] { local.handle(1, 2); });
   EXPECT_EQ(e.code(), Code::Mismatch);
   EXPECT_THAT(e.what(), HasSubstr("two processes say that they are rank 1"));
+}
+
+TEST_F(ServedStore, Client_IsRefused_WhenItSaysThatThereAreBillionsOfRanks) {
+  // The server would name all that did not come.
+  EXPECT_EQ(error_of([&] { served.handle(0, 2'000'000'000); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([&] { served.handle(-1, -1); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([&] { served.handle(0, 1); }).code(), Code::Ok);
 }
 
 TEST_F(ServedStore, AllGather_EndsWithMismatch_WhenRanksDisagreeOnTheirNumber) {
@@ -309,49 +263,6 @@ TEST_F(ServedStore, Client_EndsWithPeerLost_WhenTheServerIsGone) {
   EXPECT_EQ(error_of([&] { a->set("k", {}); }).code(), Code::PeerLost);
 }
 
-/// Sends raw bytes and reads until the server closes; how many bytes came back.
-std::size_t talk(const SocketAddress& address, const Bytes& bytes) {
-  auto [socket, error] = try_connect(address, Deadline::after(kLong));
-  EXPECT_EQ(error, 0);
-  ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  ::shutdown(socket.get(), SHUT_WR);
-  timeval limit{60, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  std::size_t total = 0;
-  std::array<std::byte, 4096> in;  // not a page
-  for (;;) {
-    const ssize_t got = ::recv(socket.get(), in.data(), in.size(), 0);
-    if (got > 0) total += static_cast<std::size_t>(got);
-    if (got == 0 || (got < 0 && errno != EAGAIN)) return total;
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
-TEST_F(ServedStore, Stranger_LearnsNothingAndEndsNothing) {
-  const auto a = served.handle(0, 1);
-  a->set("secret thing", bytes_of("x"));
-  EXPECT_EQ(talk(served.address, Bytes(1, std::byte(0xff))), 0u);
-  EXPECT_EQ(talk(served.address, Bytes(64, std::byte(0))), 0u);
-  EXPECT_EQ(
-      talk(served.address, bytes_of("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: somebody with more to say\r\n\r\n")), 0u);
-  EXPECT_EQ(talk(served.address, Bytes(1 << 20, std::byte(0xff))), 0u);
-  EXPECT_EQ(a->get("secret thing"), bytes_of("x"));
-}
-
-TEST_F(ServedStore, MisbehavingClientOfTheSameUser_IsCutOff_AndOthersGoOn) {
-  const auto a = local.handle(0, 1);
-  Bytes huge(4, std::byte(0xff));       // announces 4 GiB
-  const Bytes hollow(4, std::byte(0));  // an empty request
-  Bytes no_hello = bytes_of("\x05");    // five bytes: Set before Hello
-  no_hello.resize(9);
-  no_hello[4] = std::byte(1);
-  for (const Bytes& bytes : {huge, hollow, no_hello, Bytes(100000, std::byte(0x20))}) {
-    talk(local.address, bytes);
-    a->set("k", bytes_of("v"));
-    EXPECT_EQ(a->get("k"), bytes_of("v"));
-  }
-}
-
 TEST_F(ServedStore, Set_EndsWithPeerLost_WhenTheValueIsLongerThanTheServerTakes) {
   auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret(), .longest_request = 1000});
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
@@ -396,4 +307,4 @@ TEST_F(ServedStore, Lose_EndsRoundsThatNeedTheRank) {
 }
 
 }  // namespace
-}  // namespace sinew
+}  // namespace sinew::test

@@ -155,10 +155,26 @@ TEST_F(HwlocXml, GivesNicsAndGpusWithTheirPlaces) {
   EXPECT_EQ(machine_from_json(to_json(m)), m);
 }
 
-TEST_F(HwlocXml, NamesTheFile_WhenHwlocRefusesIt) {
-  EXPECT_THAT(complaint("<topology version=\"2.0\"><object type=\"Nonsense\"></topology>"),
+TEST_F(HwlocXml, NamesTheFile_WhenItIsNotRead) {
+  EXPECT_THAT(complaint("<topology version=\"2.0\"/>"),
               testing::AllOf(StartsWith("given: hwloc "), HasSubstr(" does not read it: ")));
-  EXPECT_THAT(complaint("<topology version=\"2.0\">"), StartsWith("given: hwloc "));
+  EXPECT_THAT(complaint("<topology version=\"2.0\">"), StartsWith("given:1: not XML: "));
+}
+
+/// hwloc ends the process, or takes a gigabyte and a minute.
+TEST_F(HwlocXml, NamesTheLine_OfWhatHwlocCannotBear) {
+  const std::string sets = R"(cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1")";
+  const auto said_of = [](const std::string& object) {
+    return complaint("<topology version=\"2.0\">\n" + object + "</topology>");
+  };
+  EXPECT_THAT(said_of("<object type=\"PU\" " + sets + "/>"),
+              StartsWith("given:2: <object>: expected an attribute os_index"));
+  EXPECT_THAT(said_of("<object type=\"PU\" os_index=\"4294967295\" " + sets + "/>"), HasSubstr("from 0 to 1048576"));
+  EXPECT_THAT(said_of(R"(<object type="Core" cpuset="0x1"/>)"), HasSubstr("expected an attribute complete_cpuset"));
+  EXPECT_THAT(said_of(R"(<object type="Core" cpuset=",x1"/>)"), HasSubstr("expected a set such as 0x0000000f"));
+  std::string deep;
+  for (int level = 0; level < 100; ++level) deep.insert(0, "<object type=\"Misc\">").append("</object>");
+  EXPECT_THAT(said_of(deep), HasSubstr("nested deeper than 64 levels"));
 }
 
 }  // namespace

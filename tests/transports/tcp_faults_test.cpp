@@ -1,4 +1,4 @@
-// Strangers, wrong secrets, dead and half-dead peers: what tcp must survive.
+// Dead and half-dead peers: what tcp must survive.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,121 +13,13 @@
 #include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
-#include "transports/conformance/rank.hpp"
+#include "tcp_pair.hpp"
 
 namespace sinew::test {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-tcp::Options options_of(int rank, std::byte secret = std::byte{7}) {
-  tcp::Options o;
-  o.rank = rank;
-  o.secret = Bytes(32, secret);
-  return o;
-}
-
-/// Progresses all of them until `holds` or the time is up; returns holds().
-template <class Holds>
-bool drive(std::vector<Transport*> all, Duration limit, Holds holds) {
-  const auto end = Deadline::after(limit);
-  while (!holds() && !end.passed()) {
-    for (Transport* t : all) t->progress();
-  }
-  return holds();
-}
-
-SocketAddress listener_of(const Transport& t) { return tcp::PeerAddress::decode(t.address()).addresses.back().address; }
-
-FileDescriptor raw_connection(const Transport& t) {
-  auto [socket, error] = try_connect(listener_of(t), Deadline::after(seconds(5)));
-  EXPECT_EQ(error, 0);
-  return std::move(socket);
-}
-
-/// true once the other end has closed.
-bool is_closed(const FileDescriptor& socket) {
-  std::byte b[256];
-  const ssize_t n = ::recv(socket.get(), b, sizeof b, MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN);
-}
-
-struct Pair {
-  std::unique_ptr<Transport> a = tcp::make_transport(options_of(0));
-  std::unique_ptr<Transport> b = tcp::make_transport(options_of(1));
-  std::unique_ptr<Endpoint> to_b = a->connect(b->address());
-  std::unique_ptr<Endpoint> to_a = b->connect(a->address());
-
-  bool drive(Duration limit, const std::function<bool()>& holds) {
-    return test::drive({a.get(), b.get()}, limit, holds);
-  }
-  /// One message each way, so that both connections work in both directions.
-  void greet() {
-    Watched s[2], r[2];
-    std::uint64_t out = 3, in[2]{};
-    to_b->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[0]);
-    to_a->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[1]);
-    to_b->recv({{reinterpret_cast<std::byte*>(&in[0]), 8}}, nullptr, user(1), r[0]);
-    to_a->recv({{reinterpret_cast<std::byte*>(&in[1]), 8}}, nullptr, user(1), r[1]);
-    ASSERT_TRUE(drive(seconds(30), [&] { return s[0].done() && s[1].done() && r[0].done() && r[1].done(); }));
-    EXPECT_TRUE(r[0].status.ok() && r[1].status.ok() && in[0] == 3 && in[1] == 3);
-  }
-};
-
-TEST(TcpStrangers, WrongSecret_EndsOperationsAndSaysWhy) {
-  auto a = tcp::make_transport(options_of(0, std::byte{1}));
-  auto b = tcp::make_transport(options_of(1, std::byte{2}));
-  const auto to_b = a->connect(b->address());
-  Watched w;
-  to_b->send({}, nullptr, user(1), 0, w);
-  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return w.done(); }));
-  EXPECT_EQ(w.status.code(), Code::PeerLost);
-  EXPECT_NE(w.status.message().find("does not know the job's secret"), std::string_view::npos) << w.status.message();
-}
-
-TEST(TcpStrangers, GarbageIsDropped_AndTheJobGoesOn) {
-  Pair pair;
-  std::vector<FileDescriptor> strangers;
-  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 100000u}) {
-    strangers.push_back(raw_connection(*pair.a));
-    const auto junk = pattern(bytes, 5);
-    static_cast<void>(::send(strangers.back().get(), junk.data(), junk.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-  }
-  pair.greet();
-  const auto closed = [&](std::size_t i) { return is_closed(strangers[i]); };
-  EXPECT_TRUE(pair.drive(seconds(4), [&] { return closed(3) && closed(4) && closed(5); }))
-      << "64 bytes that are no hello";
-  EXPECT_FALSE(closed(0)) << "a silent stranger has five seconds";
-  EXPECT_TRUE(pair.drive(seconds(8), [&] { return closed(0) && closed(1) && closed(2); })) << "and no more";
-  pair.greet();
-}
-
-TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
-  auto a = tcp::make_transport(options_of(0));
-  std::vector<FileDescriptor> flood;
-  for (int i = 0; i < 150; ++i) flood.push_back(raw_connection(*a));
-  auto b = tcp::make_transport(options_of(1));
-  const auto to_a = b->connect(a->address());
-  const auto to_b = a->connect(b->address());
-  Watched s, r;
-  to_a->send({}, nullptr, user(1), 0, s);
-  to_b->recv({}, nullptr, user(1), r);
-  EXPECT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return s.done() && r.done(); }));
-  EXPECT_TRUE(r.status.ok());
-}
-
-TEST(TcpStrangers, HelloForAnotherInstance_IsRefused) {
-  auto a = tcp::make_transport(options_of(0));
-  auto b = tcp::make_transport(options_of(1));
-  tcp::PeerAddress stale = tcp::PeerAddress::decode(a->address());
-  stale.instance ^= 1;
-  const auto to_a = b->connect(stale.encode());
-  Watched w;
-  to_a->recv({}, nullptr, user(1), w);
-  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return w.done(); }));
-  EXPECT_EQ(w.status.code(), Code::PeerLost);
-}
 
 TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
   auto a = tcp::make_transport(options_of(0));

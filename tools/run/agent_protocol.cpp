@@ -1,6 +1,7 @@
 #include "agent_protocol.hpp"
 
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,20 @@ std::vector<std::uint8_t> octets(std::span<const std::byte> bytes) {
   std::vector<std::uint8_t> out;
   for (const std::byte b : bytes) out.push_back(static_cast<std::uint8_t>(b));
   return out;
+}
+
+/// nlohmann converts any number, into what does not hold it.
+template <class T>
+T whole(const Json& value) {
+  using Limits = std::numeric_limits<T>;
+  const bool held =
+      value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
+  const std::int64_t number = held ? value.get<std::int64_t>() : -1;
+  if (held && number >= Limits::min() && number <= Limits::max()) return static_cast<T>(number);
+  throw Error(Code::Mismatch,
+              fmt::format("what standard input says is no task for an agent: a {} where an integer up to "
+                          "{} should be",
+                          value.type_name(), Limits::max()));
 }
 
 }  // namespace
@@ -47,13 +62,13 @@ AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
     j.at("command").get_to(t.plan.command);
     j.at("environment").get_to(t.plan.environment);
     j.at("folder").get_to(t.plan.folder);
-    j.at("first").get_to(t.plan.first);
-    j.at("count").get_to(t.plan.count);
-    j.at("ranks").get_to(t.plan.ranks);
-    j.at("master_port").get_to(t.master_port);
+    t.plan.first = whole<int>(j.at("first"));
+    t.plan.count = whole<int>(j.at("count"));
+    t.plan.ranks = whole<int>(j.at("ranks"));
+    t.master_port = whole<std::uint16_t>(j.at("master_port"));
     j.at("job").get_to(t.job);
     j.at("store").get_to(t.store);
-    for (const int octet : j.at("secret").get<std::vector<int>>()) t.secret.push_back(static_cast<std::byte>(octet));
+    for (const Json& octet : j.at("secret")) t.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(octet)));
     return t;
   } catch (const Json::exception& e) {
     throw Error(Code::Mismatch, fmt::format("what standard input says is no task for an agent: {}", e.what()));

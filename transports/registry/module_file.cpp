@@ -52,6 +52,24 @@ bool is_cut_off(const files::path& file) {
   return false;
 }
 
+bool is_open_to_all(const files::path& path) {
+  std::error_code failed;
+  const files::perms allowed = files::status(path, failed).permissions();
+  return !failed && (allowed & files::perms::others_write) != files::perms::none;
+}
+
+/// Why loading it would run what any user of this host has written; empty: it would not.
+std::string exposed_by(const files::path& file) {
+  const files::path folder = file.has_parent_path() ? file.parent_path() : files::path(".");
+  for (const files::path& path : {file, folder}) {
+    if (is_open_to_all(path)) {
+      return fmt::format("{0} can be written by every user of this host, who could run anything here; chmod o-w {0}",
+                         path.native());
+    }
+  }
+  return {};
+}
+
 /// As the library's symbol table says; 0: it does not.
 std::size_t size_of_symbol(const void* address) {
   Dl_info info{};
@@ -69,6 +87,7 @@ std::pair<Module*, std::string> open_file(std::string_view name, const files::pa
   }
   if (failed) return {nullptr, fmt::format("{}: {}", file.native(), failed.message())};
   if (!files::is_regular_file(status)) return {nullptr, fmt::format("{} is no regular file", file.native())};
+  if (const std::string why = exposed_by(file); !why.empty()) return {nullptr, why};
   if (is_cut_off(file)) return {nullptr, fmt::format("{} is cut off: shorter than its own headers say", file.native())};
   void* library = [&] {
     const KeptSignals kept;

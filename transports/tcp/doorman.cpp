@@ -37,7 +37,7 @@ void Doorman::listen(bool on) {
 
 void Doorman::ready(bool, bool) {
   gone_.clear();
-  while (guests_.size() < kGuests) {
+  while (make_room()) {
     auto [socket, error] = accept_next(listener_.get());
     if (!socket) {
       if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return;
@@ -53,11 +53,19 @@ void Doorman::ready(bool, bool) {
   listen(false);  // until the next tick
 }
 
+/// false: all places are taken, by guests who have not had their time.
+bool Doorman::make_room() {
+  if (guests_.size() < Strangers::kPlaces) return true;
+  if (Clock::now() - guests_.front().came < Strangers::kAtLeast) return false;
+  drop(guests_.front(), "others wait, and it has not proved the job's secret");
+  return true;
+}
+
 void Doorman::tick(Clock::time_point now) {
   gone_.clear();
   for (auto at = guests_.begin(); at != guests_.end();) {
     Guest& guest = *at++;
-    if (now >= guest.leaves) drop(guest, "it did not prove the job's secret in time");
+    if (now - guest.came >= Strangers::kAtMost) drop(guest, "it did not prove the job's secret in time");
   }
   listen(true);
   if (guests_.empty() && listening_) poller_.remove_timed(*this);

@@ -6,18 +6,16 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/socket_address.hpp>
+#include <sinew/core/strangers.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 
 namespace sinew::tcp {
 
-/// Listens, and lets in who proves the job's secret. Strangers cost 64 bytes of reading, one of at most kGuests places
-/// and five seconds; then they are dropped with a debug line. While all places are taken, the rest wait in the kernel.
+/// Listens, and lets in who proves the job's secret. Strangers cost 64 bytes of reading and a place
+/// (core/strangers.hpp); then they are dropped with a debug line.
 class Doorman final : Handler, Timed {
  public:
-  static constexpr std::size_t kGuests = 64;
-  static constexpr auto kPatience = std::chrono::seconds(5);
-
   /// Told once per proven connection: which of the pair's, from whom. It says its consent on the socket.
   using Admit = std::function<void(int rank, ChannelClaim channel, FileDescriptor socket)>;
 
@@ -30,13 +28,13 @@ class Doorman final : Handler, Timed {
         : doorman(owner),
           socket(std::move(fd)),
           handshake(Authentication::acceptor(owner.secret_, owner.expected_)),
-          leaves(Clock::now() + kPatience) {}
+          came(Clock::now()) {}
     void ready(bool, bool) override { doorman.hear(*this); }
 
     Doorman& doorman;
     FileDescriptor socket;
     Authentication handshake;
-    Clock::time_point leaves;
+    Clock::time_point came;
   };
 
   void ready(bool readable, bool writable) override;
@@ -45,14 +43,15 @@ class Doorman final : Handler, Timed {
   void admit(Guest& guest);
   void drop(Guest& guest, const std::string& why);
   void listen(bool on);
+  bool make_room();
 
   Poller& poller_;
   FileDescriptor listener_;
   Bytes secret_;
   AuthClaim expected_;
   Admit admit_;
-  std::list<Guest> guests_;
-  std::list<Guest> gone_;  // since the last tick or event: an event of theirs may be at work
+  std::list<Guest> guests_;  // in the order in which they came
+  std::list<Guest> gone_;    // since the last tick or event: an event of theirs may be at work
   bool listening_ = false;
 };
 

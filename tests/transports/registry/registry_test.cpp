@@ -61,6 +61,20 @@ TEST(Modules, ThatNoLibraryCanLieIn_AreNotOpened) {
   EXPECT_THAT(reason_of("loop", config), HasSubstr("Too many levels of symbolic links"));
 }
 
+TEST(Modules, ThatEveryUserCouldHaveWritten_AreNotLoaded) {
+  using std::filesystem::perms;
+  const ScratchFolder folder;
+  const std::string open = folder / "open";
+  std::filesystem::create_directory(open);
+  std::filesystem::copy_file(file_of("fine"), folder / "sinew_loose.so");
+  std::filesystem::permissions(folder / "sinew_loose.so", perms::others_write, std::filesystem::perm_options::add);
+  std::filesystem::copy_file(file_of("fine"), open + "/sinew_planted.so");
+  std::filesystem::permissions(open, perms::others_write, std::filesystem::perm_options::add);
+  const Config config = with_path({folder / "", open});
+  EXPECT_THAT(reason_of("loose", config), HasSubstr("sinew_loose.so can be written by every user of this host"));
+  EXPECT_THAT(reason_of("planted", config), HasSubstr("open can be written by every user of this host"));
+}
+
 TEST(ModuleNames, AreKnownWithoutLoadingAnything) {
   const std::vector<std::string> names = module_names(planted());
   const std::vector<std::string> expected = {

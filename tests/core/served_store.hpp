@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/core/secret.hpp>
+#include <sinew/core/store_client.hpp>
+#include <sinew/core/store_server.hpp>
+
+namespace sinew::test {
+
+inline constexpr auto kLong = std::chrono::seconds(60);  // a hang, not a slow machine
+
+inline Bytes bytes_of(std::string_view text) {
+  const auto b = std::as_bytes(std::span(text));
+  return {b.begin(), b.end()};
+}
+
+/// Runs `call` and gives the Error it ends with.
+inline Error error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e;
+  }
+  return Error(Code::Ok, "no error");
+}
+
+/// A store with as many handles as there are ranks: each what one process would hold.
+struct StoreUnderTest {
+  virtual ~StoreUnderTest() = default;
+  virtual std::shared_ptr<Store> handle(int rank, int ranks) = 0;
+};
+
+struct Served final : StoreUnderTest {
+  explicit Served(bool over_tcp) : tcp(over_tcp) {
+    Listener listener = tcp ? listen_on(SocketAddress::parse("127.0.0.1:0"))
+                            : listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
+    address = listener.address;
+    auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret});
+    server->listen(std::move(listener));
+    thread = std::make_unique<StoreServerThread>(std::move(server));
+  }
+  std::shared_ptr<Store> handle(int rank, int ranks) override {
+    StoreClient::Options options;
+    options.addresses = {address};
+    if (tcp) options.secret = secret;
+    options.group = fmt::format("world of {}", ranks);
+    options.rank = rank;
+    options.ranks = ranks;
+    options.timeout = kLong;
+    return std::make_shared<StoreClient>(options, Deadline::after(kLong));
+  }
+  bool tcp;
+  Bytes secret = random_secret();
+  SocketAddress address;
+  std::unique_ptr<StoreServerThread> thread;
+};
+
+class ServedStore : public testing::Test {
+ protected:
+  Served served{true};
+  Served local{false};
+};
+
+}  // namespace sinew::test

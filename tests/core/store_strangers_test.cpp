@@ -1,0 +1,123 @@
+// What a store says to those who do not know the job's secret, or do not keep to the protocol.
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include <sinew/core/auth.hpp>
+#include <sinew/core/strangers.hpp>
+
+#include "served_store.hpp"
+
+namespace sinew::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Sends raw bytes and reads until the server closes; how many bytes came back.
+std::size_t talk(const SocketAddress& address, const Bytes& bytes) {
+  auto [socket, error] = try_connect(address, Deadline::after(kLong));
+  EXPECT_EQ(error, 0);
+  ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  ::shutdown(socket.get(), SHUT_WR);
+  timeval limit{60, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  std::size_t total = 0;
+  std::array<std::byte, 4096> in;  // not a page
+  for (;;) {
+    const ssize_t got = ::recv(socket.get(), in.data(), in.size(), 0);
+    if (got > 0) total += static_cast<std::size_t>(got);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) return total;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+TEST_F(ServedStore, Stranger_LearnsNothingAndEndsNothing) {
+  const auto a = served.handle(0, 1);
+  a->set("secret thing", bytes_of("x"));
+  EXPECT_EQ(talk(served.address, Bytes(1, std::byte(0xff))), 0u);
+  EXPECT_EQ(talk(served.address, Bytes(64, std::byte(0))), 0u);
+  EXPECT_EQ(
+      talk(served.address, bytes_of("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: somebody with more to say\r\n\r\n")), 0u);
+  EXPECT_EQ(talk(served.address, Bytes(1 << 20, std::byte(0xff))), 0u);
+  EXPECT_EQ(a->get("secret thing"), bytes_of("x"));
+}
+
+FileDescriptor stranger_at(const SocketAddress& address) {
+  auto [socket, error] = try_connect(address, Deadline::after(kLong));
+  EXPECT_EQ(error, 0);
+  return std::move(socket);
+}
+
+/// So long until the other end has closed.
+Duration time_to_close(const FileDescriptor& socket) {
+  const auto start = Clock::now();
+  pollfd closed{socket.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&closed, 1, 60000), 1);
+  return Clock::now() - start;
+}
+
+TEST_F(ServedStore, SilentStranger_HasItsTime_AndNoMore) {
+  const FileDescriptor silent = stranger_at(served.address);
+  const Duration time = time_to_close(silent);
+  EXPECT_GT(time, Strangers::kAtMost - 500ms);
+  EXPECT_LT(time, Strangers::kAtMost + 5s);
+}
+
+TEST_F(ServedStore, SlowStrangersWhoTakeAllPlaces_GiveWayToAPeer_TheOldestFirst) {
+  std::vector<FileDescriptor> slow;
+  for (std::size_t i = 0; i < 3 * Strangers::kPlaces; ++i) {
+    slow.push_back(stranger_at(served.address));
+    EXPECT_EQ(::send(slow.back().get(), "sinew", 5, MSG_NOSIGNAL), 5);  // half a hello
+  }
+  const auto start = Clock::now();
+  const auto a = served.handle(0, 1);
+  a->set("k", bytes_of("v"));
+  EXPECT_LT(Clock::now() - start, Strangers::kAtMost) << "it waited for the strangers' whole time";
+  pollfd first{slow.front().get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&first, 1, 0), 1) << "the oldest was not dropped";
+  EXPECT_EQ(a->get("k"), bytes_of("v"));
+}
+
+TEST_F(ServedStore, ReplayedHandshake_IsRefused) {
+  // What a peer has said in a handshake that was heard: its hello and its proof.
+  Authentication peer = Authentication::connector(served.secret, AuthClaim{.service = kStoreService});
+  const Bytes hello(peer.to_send().begin(), peer.to_send().end());
+  Bytes proof;
+  {
+    const FileDescriptor heard = stranger_at(served.address);
+    ASSERT_EQ(::send(heard.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 64);
+    peer.sent(hello.size());
+    pollfd reply{heard.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&reply, 1, 60000), 1);
+    ASSERT_EQ(::recv(heard.get(), peer.room().data(), peer.room().size(), MSG_WAITALL), 64);
+    peer.received(64);
+    ASSERT_EQ(peer.state(), Authentication::State::Proven);
+    proof.assign(peer.to_send().begin(), peer.to_send().end());
+  }
+  Bytes again = hello;
+  again.insert(again.end(), proof.begin(), proof.end());
+  again.resize(again.size() + 100);  // and a request
+  EXPECT_EQ(talk(served.address, again), 64u) << "only the reply to the hello, with a number of its own";
+}
+
+TEST_F(ServedStore, MisbehavingClientOfTheSameUser_IsCutOff_AndOthersGoOn) {
+  const auto a = local.handle(0, 1);
+  Bytes huge(4, std::byte(0xff));       // announces 4 GiB
+  const Bytes hollow(4, std::byte(0));  // an empty request
+  Bytes no_hello = bytes_of("\x05");    // five bytes: Set before Hello
+  no_hello.resize(9);
+  no_hello[4] = std::byte(1);
+  for (const Bytes& bytes : {huge, hollow, no_hello, Bytes(100000, std::byte(0x20))}) {
+    talk(local.address, bytes);
+    a->set("k", bytes_of("v"));
+    EXPECT_EQ(a->get("k"), bytes_of("v"));
+  }
+}
+
+}  // namespace
+}  // namespace sinew::test

@@ -1,0 +1,42 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <sinew/collectives/cost_cache.hpp>
+#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/log.hpp>
+
+namespace {
+
+/// A file of this process alone.
+std::string file_with(const sinew::FileDescriptor& memory, const std::string& text) {
+  if (::ftruncate(memory.get(), 0) != 0 ||
+      ::pwrite(memory.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+    std::abort();
+  return "/proc/self/fd/" + std::to_string(memory.get());
+}
+
+}  // namespace
+
+/// What a cache says of this machine, the whole of a cache, and what another rank says that it has measured.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const sinew::FileDescriptor memory(::memfd_create("costs", MFD_CLOEXEC));
+  sinew::log::set_level(sinew::log::Level::Off);
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const std::string here = R"({"format":3,"machines":{")" + sinew::machine_identity(2) + R"(":)" + text + "}}";
+  for (const std::string& content : {here, text}) {
+    if (const auto costs = sinew::load_costs(file_with(memory, content), 2)) {
+      (void)sinew::costs_from_bytes(sinew::to_bytes(*costs));
+    }
+  }
+  try {
+    (void)sinew::costs_from_bytes(
+        {reinterpret_cast<const std::byte*>(data), reinterpret_cast<const std::byte*>(data) + size});
+  } catch (const std::exception&) {
+    return 0;
+  }
+  return 0;
+}

@@ -1,0 +1,54 @@
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/topology/cluster.hpp>
+#include <sinew/topology/rank_place.hpp>
+#include <sinew/transports/tcp/peer_address.hpp>
+
+namespace {
+
+template <class Read>
+void read(Read call) {
+  try {
+    call();
+  } catch (const sinew::Error& e) {
+    if (std::string_view(e.what()).empty()) std::abort();
+  }
+}
+
+}  // namespace
+
+/// What ranks tell each other through the store, PMIx or PMI while a World starts, and before a checkpoint. The first byte
+/// says what it is.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const auto bytes = std::as_bytes(std::span(text));
+  const sinew::Bytes owned(bytes.begin(), bytes.end());
+  switch (*data % 5) {
+    case 0: read([&] { (void)sinew::tcp::PeerAddress::decode(owned); }); break;
+    case 1:
+      read([&] {
+        const sinew::MeetingRecord record = sinew::MeetingRecord::decode(owned);
+        sinew::Meeting meeting;
+        sinew::follow(record, meeting);
+      });
+      read([&] { (void)sinew::from_hex(text); });
+      break;
+    case 2: read([&] { (void)sinew::to_bytes(sinew::rank_place_from_bytes(owned)); }); break;
+    case 3:
+      read([&] {
+        const std::vector<sinew::RankPlace> places = {{.host = "a/1"}};
+        (void)sinew::merge_cluster(places, std::array{owned});
+      });
+      break;
+    default: read([&] { (void)sinew::parallel::to_text(sinew::parallel::descriptions_from_text(text)); });
+  }
+  return 0;
+}

@@ -1,0 +1,61 @@
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/store_connection.hpp>
+#include <sinew/core/store_service.hpp>
+
+namespace {
+
+/// What a client may announce, here: nothing it says may make the server keep more.
+constexpr std::size_t kLongestRequest = 4096;
+
+void drain(int socket) {
+  std::array<char, 4096> answers;
+  while (::recv(socket, answers.data(), answers.size(), MSG_DONTWAIT) > 0) {
+  }
+}
+
+/// Requests of a client whose proof was accepted, or who is of the same user.
+void serve(const std::uint8_t* data, std::size_t size) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
+  const sinew::FileDescriptor client(ends[1]);
+  sinew::StoreService service(0);
+  sinew::StoreConnection connection(sinew::FileDescriptor(ends[0]), std::nullopt, kLongestRequest);
+  while (size > 0 && !connection.finished()) {
+    const ssize_t sent = ::send(client.get(), data, std::min<std::size_t>(size, kLongestRequest), MSG_NOSIGNAL);
+    if (sent <= 0) break;
+    data += sent;
+    size -= static_cast<std::size_t>(sent);
+    connection.read([&](const sinew::Bytes& request) { service.handle(connection, request); });
+    drain(client.get());
+  }
+  service.expire();
+  service.lose(0, "it is gone");
+  service.forget(connection);
+}
+
+template <class Decode>
+void decode(Decode call) {
+  try {
+    call();
+  } catch (const sinew::Error& e) {
+    if (std::string_view(e.what()).empty()) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  serve(data, size);
+  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+  decode([&] { (void)sinew::StoreWelcome::decode(bytes); });
+  decode([&] { (void)sinew::StoreIdentity::decode(bytes); });
+  return 0;
+}

@@ -1,0 +1,117 @@
+// Strangers and wrong secrets: what tcp must survive.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/auth.hpp>
+#include <sinew/core/strangers.hpp>
+#include <sinew/transports/tcp/net.hpp>
+
+#include "tcp_pair.hpp"
+
+namespace sinew::test {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(TcpStrangers, WrongSecret_EndsOperationsAndSaysWhy) {
+  auto a = tcp::make_transport(options_of(0, std::byte{1}));
+  auto b = tcp::make_transport(options_of(1, std::byte{2}));
+  const auto to_b = a->connect(b->address());
+  Watched w;
+  to_b->send({}, nullptr, user(1), 0, w);
+  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return w.done(); }));
+  EXPECT_EQ(w.status.code(), Code::PeerLost);
+  EXPECT_NE(w.status.message().find("does not know the job's secret"), std::string_view::npos) << w.status.message();
+}
+
+TEST(TcpStrangers, GarbageIsDropped_AndTheJobGoesOn) {
+  Pair pair;
+  std::vector<FileDescriptor> strangers;
+  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 100000u}) {
+    strangers.push_back(raw_connection(*pair.a));
+    const auto junk = pattern(bytes, 5);
+    static_cast<void>(::send(strangers.back().get(), junk.data(), junk.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  pair.greet();
+  const auto closed = [&](std::size_t i) { return is_closed(strangers[i]); };
+  EXPECT_TRUE(pair.drive(seconds(4), [&] { return closed(3) && closed(4) && closed(5); }))
+      << "64 bytes that are no hello";
+  EXPECT_FALSE(closed(0)) << "a silent stranger has five seconds";
+  EXPECT_TRUE(pair.drive(seconds(8), [&] { return closed(0) && closed(1) && closed(2); })) << "and no more";
+  pair.greet();
+}
+
+TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
+  auto a = tcp::make_transport(options_of(0));
+  std::vector<FileDescriptor> flood;
+  for (int i = 0; i < 150; ++i) flood.push_back(raw_connection(*a));
+  auto b = tcp::make_transport(options_of(1));
+  const auto to_a = b->connect(a->address());
+  const auto to_b = a->connect(b->address());
+  Watched s, r;
+  to_a->send({}, nullptr, user(1), 0, s);
+  to_b->recv({}, nullptr, user(1), r);
+  EXPECT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return s.done() && r.done(); }));
+  EXPECT_TRUE(r.status.ok());
+}
+
+TEST(TcpStrangers, SlowOnesInAllPlaces_GiveWay_TheOldestFirst) {
+  auto a = tcp::make_transport(options_of(0));
+  std::vector<FileDescriptor> slow;
+  for (std::size_t i = 0; i < 2 * Strangers::kPlaces; ++i) {
+    slow.push_back(raw_connection(*a));
+    EXPECT_EQ(::send(slow.back().get(), "sinew", 5, MSG_NOSIGNAL), 5);  // half a hello
+  }
+  const auto start = Clock::now();
+  const auto gone = [&] { return is_closed(slow[0]) && is_closed(slow[Strangers::kPlaces - 1]); };
+  EXPECT_TRUE(drive({a.get()}, seconds(60), gone));
+  EXPECT_LT(Clock::now() - start, Strangers::kAtMost) << "they had their whole time while others waited";
+  EXPECT_FALSE(is_closed(slow.back())) << "nobody waits for its place";
+}
+
+TEST(TcpStrangers, ReplayedHandshake_IsRefused) {
+  auto a = tcp::make_transport(options_of(0));
+  const tcp::PeerAddress there = tcp::PeerAddress::decode(a->address());
+  const AuthClaim claim{tcp::kService, 1, 0, 0, there.instance};
+  Authentication peer = Authentication::connector(options_of(1).secret, claim);
+  Bytes said(peer.to_send().begin(), peer.to_send().end());
+  const auto talk = [&](std::span<const std::byte> bytes, std::span<std::byte> reply) {
+    FileDescriptor socket = raw_connection(*a);
+    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    const auto has_come = [&] {
+      return ::recv(socket.get(), reply.data(), reply.size(), MSG_PEEK | MSG_DONTWAIT) >= 64;
+    };
+    EXPECT_TRUE(drive({a.get()}, seconds(60), has_come));
+    EXPECT_EQ(::recv(socket.get(), reply.data(), reply.size(), MSG_DONTWAIT), 64);
+    return socket;
+  };
+  peer.sent(said.size());
+  const FileDescriptor heard = talk(said, peer.room());
+  peer.received(64);
+  ASSERT_EQ(peer.state(), Authentication::State::Proven);
+  said.insert(said.end(), peer.to_send().begin(), peer.to_send().end());
+  Bytes reply(100);
+  const FileDescriptor again = talk(said, reply);
+  EXPECT_TRUE(drive({a.get()}, seconds(4), [&] { return is_closed(again); })) << "its number was used before";
+  EXPECT_FALSE(is_closed(heard)) << "but the first has its time to send its proof";
+}
+
+TEST(TcpStrangers, HelloForAnotherInstance_IsRefused) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  tcp::PeerAddress stale = tcp::PeerAddress::decode(a->address());
+  stale.instance ^= 1;
+  const auto to_a = b->connect(stale.encode());
+  Watched w;
+  to_a->recv({}, nullptr, user(1), w);
+  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return w.done(); }));
+  EXPECT_EQ(w.status.code(), Code::PeerLost);
+}
+
+}  // namespace
+}  // namespace sinew::test
