@@ -4,10 +4,10 @@
 source bench/scorecard/lib/row.sh
 
 "$bin/whole_gpt_invariant" >"$scratch/out" || true
-read -r models runs differing < <(sed -nE 's/^invariant: ([0-9]+) runs, ([0-9]+) differ .*$/\1 \2/p' "$scratch/out" | awk '
+read -r lines runs differing < <(sed -nE 's/^invariant: ([0-9]+) runs, ([0-9]+) differ .*$/\1 \2/p' "$scratch/out" | awk '
   { runs += $1; differing += $2 } END { print NR, runs + 0, differing + 0 }')
 row gpt_invariant "gpt, layout-invariant, f32, f64 and bf16, every layout of 1, 2, 4, 8 ranks, schedule, ZeRO and number of passes: runs whose losses or weights have other bits than one process" \
-  "0" "$differing ($runs runs of $models models)" "$(jq -n "$models == 3 and $runs > 2000 and $differing == 0")"
+  "0" "$differing ($runs runs of 3 models)" "$(jq -n "$lines == 12 and $runs > 2000 and $differing == 0")"
 
 # step RANKS LEVEL ARGUMENT..: the median time of a step, in ms
 step() {

@@ -1,6 +1,7 @@
 #include <cstdio>
+#include <ostream>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,29 +11,46 @@
 namespace gpt::test {
 namespace {
 
-class AllInvariant : public ::testing::TestWithParam<std::pair<std::string, Options>> {};
+struct Asked {
+  std::string name;
+  Options options;
+  int ranks;
+};
 
-/// Every layout of 1, 2, 4 and 8 ranks has the bits of one process: losses, norms and all weights. Prints a line.
+void PrintTo(const Asked& asked, std::ostream* out) { *out << asked.name << ", " << asked.ranks << " ranks"; }
+
+std::vector<Asked> all_asked() {
+  std::vector<Asked> all;
+  for (const auto& [name, options] : invariant_models()) {
+    for (const int ranks : {1, 2, 4, 8}) all.push_back({name, options, ranks});
+  }
+  return all;
+}
+
+class AllInvariant : public ::testing::TestWithParam<Asked> {};
+
+/// Every layout of so many ranks has the bits of one process: losses, norms and all weights. Prints a line.
 TEST_P(AllInvariant, TrainingHasTheBitsOfOneProcess) {
-  const auto& [name, options] = GetParam();
+  constexpr int kTold = 100;
+  const auto& [name, options, ranks] = GetParam();
   const Bits alone = train_for_bits(1, options);
+  const std::vector<sinew::parallel::JobConfig> layouts = invariant_layouts(ranks, options);
   Comparison all;
-  for (const int ranks : {1, 2, 4, 8}) {
+  for (const auto& job : layouts) {
     Options one = options;
-    for (const auto& job : invariant_layouts(ranks, options)) {
-      one.job = job;
-      all.add(layout_name(ranks, job), train_for_bits(ranks, one), alone);
-    }
-    fmt::print("... {} runs, {} differ, up to {} ranks: {}\n", all.runs, all.differing, ranks, name);
+    one.job = job;
+    all.add(layout_name(ranks, job), train_for_bits(ranks, one), alone);
+    if (all.runs % kTold != 0) continue;
+    fmt::print("... {} of {} runs, {} differ\n", all.runs, layouts.size(), all.differing);
     std::fflush(stdout);
   }
-  fmt::print("invariant: {} runs, {} differ ({}): {}\n", all.runs, all.differing,
-             all.first.empty() ? "none" : all.first, name);
-  EXPECT_GT(all.runs, 500);
+  fmt::print("invariant: {} runs, {} differ ({}): {} ranks, {}\n", all.runs, all.differing,
+             all.first.empty() ? "none" : all.first, ranks, name);
+  EXPECT_GT(all.runs, 30);
   EXPECT_EQ(all.differing, 0) << all.first;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, AllInvariant, ::testing::ValuesIn(invariant_models()));
+INSTANTIATE_TEST_SUITE_P(Models, AllInvariant, ::testing::ValuesIn(all_asked()));
 
 }  // namespace
 }  // namespace gpt::test
