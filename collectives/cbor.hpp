@@ -17,7 +17,8 @@ Bytes to_cbor(const nlohmann::json& value);
 /// Errors: nlohmann's.
 nlohmann::json from_cbor(std::span<const std::byte> bytes);
 
-/// What is no integer, or outside of that, is Error{Mismatch}: nlohmann converts any number, into what does not hold it.
+/// What is no integer, or outside of that, is Error{Mismatch}: nlohmann converts any number, even into what does not
+/// hold it.
 std::int64_t whole_between(const nlohmann::json& value, std::int64_t least, std::int64_t most);
 std::uint64_t whole_up_to(const nlohmann::json& value, std::uint64_t most);
 

@@ -24,8 +24,8 @@ void read(Read call) {
 
 }  // namespace
 
-/// What ranks tell each other through the store, PMIx or PMI while a World starts, and before a checkpoint. The first byte
-/// says what it is.
+/// What ranks tell each other through the store, PMIx or PMI while a World starts, and before a checkpoint. The first
+/// byte says what it is.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -28,8 +28,7 @@ void read(std::string_view says, Read call) {
 
 }  // namespace
 
-/// The first byte: which variable has the rest as its value. The rest is a rule of SINEW_TUNE and a file of tuned times,
-/// too.
+/// The first byte: which variable has the rest as its value, a rule of SINEW_TUNE and a file of tuned times alike.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const char* name = kVariables[*data % kVariables.size()];
