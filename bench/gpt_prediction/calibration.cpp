@@ -50,7 +50,8 @@ class StageTimer {
         blas_(gpt::make_blas(options.blas, options.blas_threads)),
         model_(options.shape, gpt::model_options(options.job, options.experts), *blas_, {}, stages_.parts),
         sequences_(text.sequences({1, 0, options.shape.context}, 0, samples_)) {
-    const std::size_t bytes = gpt::Model::boundary_bytes(options.shape, {}, gpt::model_options(options.job, options.experts), samples_);
+    const std::size_t bytes =
+        gpt::Model::boundary_bytes(options.shape, {}, gpt::model_options(options.job, options.experts), samples_);
     for (std::vector<std::byte>* b : {&in_, &out_, &din_, &dout_}) b->resize(bytes);
     for (std::vector<std::byte>* b : {&in_, &dout_}) {
       auto* values = reinterpret_cast<float*>(b->data());

@@ -42,7 +42,7 @@ struct EngineFacts {
   std::string identity;
   /// It gathers parameters and sums gradients stage by stage, where a schedule says when.
   bool takes_stage_actions = false;
-  std::string outer_unit;     ///< DataOptions::outer_unit, of a model that no pipeline cuts
+  std::string outer_unit;  ///< DataOptions::outer_unit, of a model that no pipeline cuts
   InvariantFacts invariant{};
   std::int64_t experts = 0;   ///< of a layer that has such; 0: none has
   std::int64_t most_etp = 1;  ///< parts that each of them can be cut into

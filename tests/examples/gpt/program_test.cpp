@@ -1,3 +1,5 @@
+#include "program.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -5,8 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,57 +14,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <support/run_program.hpp>
-
-namespace gpt {
+namespace gpt::test {
 namespace {
 
-using sinew::test::Outcome;
-using sinew::test::run_program;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using Strings = std::vector<std::string>;
-
-const Strings kTiny{"--layers",  "1", "--heads", "2",  "--width",  "16",
-                    "--context", "8", "--batch", "12", "--warmup", "2"};
-
-Outcome gpt(int ranks, const Strings& options) {
-  Strings command;
-  if (ranks > 1) command = {SINEW_RUN, "-n", std::to_string(ranks)};
-  command.emplace_back(GPT);
-  command.insert(command.end(), kTiny.begin(), kTiny.end());
-  command.insert(command.end(), options.begin(), options.end());
-  return run_program(command);
-}
-
-std::string content(const std::string& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-long lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
-
-/// Of the last line.
-double last_loss(const std::string& metrics) {
-  const std::string text = content(metrics), name = "\"loss\":";
-  const std::size_t at = text.rfind(name);
-  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size()));
-}
-
-class Program : public ::testing::Test {
- protected:
-  Program() {
-    std::string made = (std::filesystem::temp_directory_path() / "sinew_gpt_XXXXXX").string();
-    if (mkdtemp(made.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder_ = made;
-  }
-  ~Program() override { std::filesystem::remove_all(folder_); }
-  std::string in(const std::string& name) const { return (folder_ / name).string(); }
-
- private:
-  std::filesystem::path folder_;
-};
 
 TEST_F(Program, TrainsAndTells) {
   const Outcome o = gpt(2, {"--zero", "3", "--steps", "4", "--metrics", in("m"), "--plot", in("p.svg")});
@@ -179,43 +134,6 @@ TEST_F(Program, HasTheLossesOfOneProcess_HoweverItsLayersAreCut) {
   EXPECT_GT(std::abs(before / whole - 1), 1e-6) << "steps must show";
   EXPECT_NEAR(losses(3, {"--zero", "3", "--steps", "6", "--resume", in("c")}, "rest") / whole, 1, 1e-12);
   EXPECT_NEAR(losses(6, {"--tp", "3", "--zero", "1", "--steps", "6", "--resume", in("c")}, "rest2") / whole, 1, 1e-12);
-}
-
-/// Experts go to other ranks than they came from, biases to all.
-TEST_F(Program, GoesOnWithExperts_UnderAnotherLayout) {
-  const Strings model{"--experts", "4", "--top-k", "2", "--balance", "0.01", "--balance-bias", "0.01"};
-  const auto with = [&](Strings more) {
-    more.insert(more.begin(), model.begin(), model.end());
-    return more;
-  };
-  const auto losses = [&](int ranks, Strings options, const std::string& name) {
-    options.insert(options.end(), {"--dtype", "f64", "--metrics", in(name)});
-    const Outcome o = gpt(ranks, options);
-    EXPECT_EQ(o.exit_code, 0) << o.err;
-    return last_loss(in(name));
-  };
-  const double whole = losses(1, with({"--steps", "6"}), "whole");
-  losses(4, with({"--steps", "3", "--ep", "4", "--save", in("c")}), "half");
-  EXPECT_NEAR(
-      losses(4, with({"--ep", "2", "--etp", "2", "--zero", "3", "--steps", "6", "--resume", in("c")}), "a") / whole, 1,
-      1e-12);
-  EXPECT_NEAR(losses(2, with({"--tp", "2", "--sp", "--zero", "1", "--steps", "6", "--resume", in("c")}), "b") / whole,
-              1, 1e-12);
-}
-
-TEST_F(Program, SaysWhatExpertsCannotHave) {
-  const auto complaint = [&](int ranks, const Strings& options) {
-    const Outcome o = gpt(ranks, options);
-    EXPECT_EQ(o.exit_code, 2) << o.err;
-    return o.err;
-  };
-  EXPECT_THAT(complaint(1, {"--experts", "4", "--top-k", "5"}), HasSubstr("experts for each token 5, expected 1 to 4"));
-  EXPECT_THAT(complaint(1, {"--experts", "6", "--router-groups", "4"}), HasSubstr("groups 4 do not divide experts 6"));
-  EXPECT_THAT(complaint(1, {"--experts", "4", "--capacity", "-1"}), HasSubstr("capacity -1, expected 0 or more"));
-  EXPECT_THAT(complaint(2, {"--ep", "2"}), HasSubstr("engine_axes: ep 2"));
-  EXPECT_THAT(complaint(4, {"--experts", "2", "--ep", "4"}), HasSubstr("experts: ep 4, and a layer has 2 experts"));
-  EXPECT_THAT(complaint(2, {"--experts", "2", "--tp", "2"}),
-              AllOf(HasSubstr("tp 2 without sequence parallelism"), HasSubstr("expected sequence-parallel")));
 }
 
 TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
@@ -371,13 +289,6 @@ TEST_F(Program, NamesWhatIsNoNumber_WhicheverRankSeesIt) {
   }
 }
 
-TEST_F(Program, NamesARoutersLogitThatIsNoNumber) {
-  const Outcome o =
-      gpt(2, {"--experts", "4", "--ep", "2", "--steps", "5", "--rate", "1e30", "--clip", "0", "--warmup", "0"});
-  EXPECT_NE(o.exit_code, 0) << o.out;
-  EXPECT_THAT(o.err, AllOf(HasSubstr("blocks.0.router"), HasSubstr("is no number: expected finite logits")));
-}
-
 TEST_F(Program, RefusesATextThatPredictsNothing) {
   std::ofstream(in("ends")) << std::string(200, '\n');
   const Outcome o = gpt(1, {"--document-end", "10", "--data", in("ends"), "--steps", "2"});
@@ -406,4 +317,4 @@ TEST_F(Program, TakesScheduleFiles_AndSaysWhatIsWrongWithThem) {
 }
 
 }  // namespace
-}  // namespace gpt
+}  // namespace gpt::test

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <support/run_program.hpp>
+
+// What tests of the whole program share.
+namespace gpt::test {
+
+using sinew::test::Outcome;
+using sinew::test::run_program;
+using Strings = std::vector<std::string>;
+
+/// A model that takes no time.
+inline const Strings kTiny{"--layers",  "1", "--heads", "2",  "--width",  "16",
+                           "--context", "8", "--batch", "12", "--warmup", "2"};
+
+/// The program on so many ranks, of such a model.
+inline Outcome gpt(int ranks, const Strings& options) {
+  Strings command;
+  if (ranks > 1) command = {SINEW_RUN, "-n", std::to_string(ranks)};
+  command.emplace_back(GPT);
+  command.insert(command.end(), kTiny.begin(), kTiny.end());
+  command.insert(command.end(), options.begin(), options.end());
+  return run_program(command);
+}
+
+inline std::string content(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline long lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+/// Of the last line.
+inline double last_loss(const std::string& metrics) {
+  const std::string text = content(metrics), name = "\"loss\":";
+  const std::size_t at = text.rfind(name);
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size()));
+}
+
+/// With a folder of its own.
+class Program : public ::testing::Test {
+ protected:
+  Program() {
+    std::string made = (std::filesystem::temp_directory_path() / "sinew_gpt_XXXXXX").string();
+    if (mkdtemp(made.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    folder_ = made;
+  }
+  ~Program() override { std::filesystem::remove_all(folder_); }
+  std::string in(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace gpt::test
