@@ -69,13 +69,13 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
       "xeon-2s, epyc-2s\n");
   const std::string broken = testing::TempDir() + "sinew-broken-hwloc.xml";
   std::ofstream(broken) << "<topology version=\"2.0\"><object type=\"Nonsense\">\n</topology>\n";
-  EXPECT_THAT(complaint({"topology", "--from", broken}), StartsWith("sinew-info: " + broken + ": hwloc "));
+  EXPECT_THAT(complaint({"topology", "--from", broken}), StartsWith("sinew-info: " + broken + ":2: not XML: "));
   std::ofstream(broken) << "<system version=\"1\">\n<cpu/></system>\n";
   EXPECT_EQ(complaint({"topology", "--from", broken}),
             "sinew-info: " + broken + ":2: <cpu>: expected an attribute numaid\n");
   EXPECT_THAT(complaint({"topology", "--from", SINEW_INFO}),
               HasSubstr(": neither JSON nor XML; expected sinew's JSON"));
-  EXPECT_EQ(complaint({"hang"}), "sinew-info: hang: not in version 0; SINEW_TRACE keeps what it will read\n");
+  EXPECT_EQ(complaint({"trace"}), "sinew-info: trace: not in version 0; SINEW_TRACE keeps what it will read\n");
   EXPECT_EQ(complaint({"config", "more"}), "sinew-info: more: expected nothing more\n");
   EXPECT_EQ(complaint({"config", "--jason"}), "sinew-info: --jason: no such option; --help lists them\n");
   EXPECT_THAT(complaint({"plan", "foo", "8"}), HasSubstr("'foo': expected a collective, one of all_reduce, "));
