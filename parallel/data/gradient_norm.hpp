@@ -18,9 +18,8 @@ namespace sinew::parallel {
 /// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce.
 /// Cost:   a pass over the parts; an all_reduce of 8 bytes along the sharded axis and along each group of the mesh, as
 ///         ranks of another stage may have other sets of axes. The sum is made shard by shard: its last bits depend on
-///         the row. With
-///         Determinism::LayoutInvariant squares are added exactly (invariant/exact_sum.hpp), in some ten times the
-///         time, and bits depend on nothing but the gradients; the all_reduces are of 1 KiB for each group.
+///         the row. With Determinism::LayoutInvariant squares are added exactly (invariant/exact_sum.hpp), in some ten
+///         times the time, and bits depend on nothing but the gradients; the all_reduces are of 1 KiB for each group.
 SINEW_API double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
                                const std::vector<std::string>& spread, const CallOptions& = {});
 

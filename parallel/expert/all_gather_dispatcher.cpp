@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include <sinew/parallel/expert/all_gather_dispatcher.hpp>
@@ -34,6 +35,8 @@ class AllGatherDispatcher<T>::Handle final : public Dispatch<T> {
   template <class E>
   std::vector<E> gather(const E* own, std::int64_t of_token) const;
   void sum(const T* all, std::int64_t of_token, T* own);
+  void account(std::size_t to, std::int64_t tokens);
+  std::int64_t all_tokens() const noexcept { return std::accumulate(tokens_.begin(), tokens_.end(), std::int64_t{0}); }
 
   AllGatherDispatcher& of_;
   std::int64_t top_k_;
@@ -61,13 +64,20 @@ AllGatherDispatcher<T>::Handle::Handle(AllGatherDispatcher& of, const Routing<T>
     tokens_.push_back(tokens[0]);
   const std::vector<std::int32_t> experts = gather(routing.experts.data(), top_k_);
   const std::vector<T> gates = gather(routing.gates.data(), top_k_);
-  for (std::int64_t e = of_.experts_.first; e < of_.experts_.last; ++e) {
-    for (std::size_t i = 0; i < experts.size(); ++i) {
-      if (experts[i] != e) continue;
-      place_of_row_.push_back(static_cast<std::int64_t>(i));
-      this->gates_.push_back(gates[i]);
-    }
-    this->offsets_.push_back(static_cast<std::int64_t>(place_of_row_.size()));
+  const auto is_here = [&](std::int32_t e) { return e >= of_.experts_.first && e < of_.experts_.last; };
+  this->offsets_.assign(at(of_.experts_.count()) + 1, 0);
+  for (const std::int32_t e : experts) {
+    if (is_here(e)) ++this->offsets_[at(e - of_.experts_.first) + 1];
+  }
+  for (std::size_t e = 1; e < this->offsets_.size(); ++e) this->offsets_[e] += this->offsets_[e - 1];
+  std::vector<std::int64_t> next(this->offsets_.begin(), this->offsets_.end() - 1);
+  place_of_row_.resize(at(this->rows()));
+  this->gates_.resize(at(this->rows()));
+  for (std::size_t i = 0; i < experts.size(); ++i) {
+    if (!is_here(experts[i])) continue;
+    const std::size_t row = at(next[at(experts[i] - of_.experts_.first)]++);
+    place_of_row_[row] = static_cast<std::int64_t>(i);
+    this->gates_[row] = gates[i];
   }
   this->chunks_.push_back({0, of_.experts_.count()});
 }
@@ -83,13 +93,11 @@ template <class T>
 template <class E>
 std::vector<E> AllGatherDispatcher<T>::Handle::gather(const E* own, std::int64_t of_token) const {
   const std::vector<std::uint64_t> counts = elements(of_token);
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : counts) sum += count;
-  std::vector<E> all(sum);
+  std::vector<E> all(at(all_tokens() * of_token));
   if (ranks() > 1) {
     of_.group_->all_gather_v(std::span<const E>(own, counts[me()]), all, {counts}).get();
   } else {
-    std::copy_n(own, sum, all.begin());
+    std::copy_n(own, all.size(), all.begin());
   }
   return all;
 }
@@ -101,23 +109,26 @@ void AllGatherDispatcher<T>::Handle::sum(const T* all, std::int64_t of_token, T*
     std::copy_n(all, counts[0], own);
     return;
   }
-  std::int64_t sum = 0;
-  for (const std::uint64_t count : counts) sum += static_cast<std::int64_t>(count);
   const CallOptions options{.determinism = of_.shape_.determinism};
   of_.group_
-      ->reduce_scatter_v(elements_of(all, sum), elements_of(own, static_cast<std::int64_t>(counts[me()])),
-                         dtype_of_layer<T>(), {counts}, ReduceOp::Sum, options)
+      ->reduce_scatter_v(elements_of(all, all_tokens() * of_token),
+                         elements_of(own, static_cast<std::int64_t>(counts[me()])), dtype_of_layer<T>(), {counts},
+                         ReduceOp::Sum, options)
       .get();
+}
+
+/// So many tokens, or sums of them, to a rank.
+template <class T>
+void AllGatherDispatcher<T>::Handle::account(std::size_t to, std::int64_t tokens) {
+  const std::size_t bytes = at(tokens * of_.shape_.width) * sizeof(T);
+  if (to != me()) of_.sent_ += bytes;
+  if (!of_.hosts_.empty() && of_.hosts_[to] != of_.hosts_[me()]) of_.sent_between_hosts_ += bytes;
 }
 
 template <class T>
 void AllGatherDispatcher<T>::Handle::start(const T* x) {
   of_.tokens_ = gather(x, of_.shape_.width);
-  for (std::size_t r = 0; r < ranks(); ++r) {
-    const std::size_t to = at(tokens_[me()] * of_.shape_.width) * sizeof(T);  // to each, and sums of it back
-    if (r != me()) of_.sent_ += to;
-    if (!of_.hosts_.empty() && of_.hosts_[r] != of_.hosts_[me()]) of_.sent_between_hosts_ += to;
-  }
+  for (std::size_t r = 0; r < ranks(); ++r) account(r, tokens_[me()]);
 }
 
 template <class T>
@@ -130,9 +141,7 @@ void AllGatherDispatcher<T>::Handle::receive(std::size_t, T* rows) {
 template <class T>
 void AllGatherDispatcher<T>::Handle::give_back(std::size_t, const T* rows) {
   const std::int64_t width = of_.shape_.width;
-  std::int64_t all = 0;
-  for (const std::int64_t tokens : tokens_) all += tokens;
-  of_.tokens_.assign(at(all * width), T{0});
+  of_.tokens_.assign(at(all_tokens() * width), T{0});
   for (const std::int64_t place : place_of_row_) {
     T* to = of_.tokens_.data() + place / top_k_ * width;
     for (std::int64_t c = 0; c < width; ++c) to[c] += *rows++;
@@ -142,18 +151,12 @@ void AllGatherDispatcher<T>::Handle::give_back(std::size_t, const T* rows) {
 template <class T>
 void AllGatherDispatcher<T>::Handle::collect(T* out) {
   sum(of_.tokens_.data(), of_.shape_.width, out);
-  for (std::size_t r = 0; r < ranks(); ++r) {
-    const std::size_t to = at(tokens_[r] * of_.shape_.width) * sizeof(T);
-    if (r != me()) of_.sent_ += to;
-    if (!of_.hosts_.empty() && of_.hosts_[r] != of_.hosts_[me()]) of_.sent_between_hosts_ += to;
-  }
+  for (std::size_t r = 0; r < ranks(); ++r) account(r, tokens_[r]);
 }
 
 template <class T>
 void AllGatherDispatcher<T>::Handle::return_gates(const T* of_rows, T* to) {
-  std::int64_t all = 0;
-  for (const std::int64_t tokens : tokens_) all += tokens;
-  std::vector<T> by_place(at(all * top_k_));
+  std::vector<T> by_place(at(all_tokens() * top_k_));
   for (const std::int64_t place : place_of_row_) by_place[at(place)] = *of_rows++;
   sum(by_place.data(), top_k_, to);
 }

@@ -5,7 +5,7 @@
 #include <sinew/parallel/expert/all_to_all_dispatcher.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
-#include <sinew/parallel/expert/underway.hpp>
+#include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
@@ -62,7 +62,7 @@ class AllToAllDispatcher<T>::Handle final : public Dispatch<T> {
   std::vector<std::vector<std::int64_t>> from_;  // by rank and own expert: the first row as it comes, and the end
   std::vector<RankParts> going_, coming_;        // by chunk
   RankParts gates_going_, gates_coming_;         // of all chunks, one element a row
-  ChunksUnderway forth_, back_;
+  std::vector<AwaitedWork> forth_, back_;        // by chunk
 };
 
 template <class T>
@@ -208,13 +208,13 @@ void AllToAllDispatcher<T>::Handle::start(const T* x) {
   forth_.clear();
   for (std::size_t c = 0; c < going_.size(); ++c) {
     account(going_[c]);
-    forth_.add(exchange(of_.tokens_side_.data(), going_[c], of_.experts_side_.data(), coming_[c]));
+    forth_.emplace_back(exchange(of_.tokens_side_.data(), going_[c], of_.experts_side_.data(), coming_[c]));
   }
 }
 
 template <class T>
 void AllToAllDispatcher<T>::Handle::receive(std::size_t chunk, T* rows) {
-  forth_.get(chunk);
+  forth_[chunk].get();
   const std::int64_t width = of_.shape_.width;
   for_each_run(this->chunks_[chunk], [&](std::int64_t came, std::int64_t row, std::int64_t n) {
     std::copy_n(of_.experts_side_.data() + came * width, n * width, rows + row * width);
@@ -229,12 +229,13 @@ void AllToAllDispatcher<T>::Handle::give_back(std::size_t chunk, const T* rows) 
     std::copy_n(rows + row * width, n * width, of_.experts_side_.data() + came * width);
   });
   account(coming_[chunk]);
-  back_.add(exchange(of_.experts_side_.data(), coming_[chunk], of_.tokens_side_.data(), going_[chunk]));
+  back_.emplace_back(exchange(of_.experts_side_.data(), coming_[chunk], of_.tokens_side_.data(), going_[chunk]));
 }
 
 template <class T>
 void AllToAllDispatcher<T>::Handle::collect(T* out) {
-  back_.get_all();
+  for (AwaitedWork& work : back_) work.get();
+  back_.clear();
   const std::size_t width = at(of_.shape_.width), k = at(top_k_);
   for (std::size_t t = 0; t < at(tokens_); ++t, out += width) {
     std::fill_n(out, width, T{0});

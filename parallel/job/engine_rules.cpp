@@ -48,17 +48,22 @@ Finding judge_engine_parts(const JobRequest& asked) {
                                : fmt::format("tp {}, and this engine has {} part{}", tp, most, most == 1 ? "" : "s");
 }
 
-JobChanges tp_changes(const JobRequest& asked) {
+/// Divisors of the ranks up to `most` in a size of the layout, the largest first.
+JobChanges to_sizes(const JobRequest& asked, int LayoutSizes::*field, std::string_view name, std::int64_t most) {
   JobChanges all;
   std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
   std::ranges::sort(sizes, std::greater{});
-  for (const std::int64_t tp : sizes) {
-    if (tp > asked.engine->most_tp) continue;
-    JobChange change{fmt::format("tp {}", tp), asked};
-    change.to.config.layout.tp = static_cast<int>(tp);
+  for (const std::int64_t size : sizes) {
+    if (size > most) continue;
+    JobChange change{fmt::format("{} {}", name, size), asked};
+    change.to.config.layout.*field = static_cast<int>(size);
     all.push_back(std::move(change));
   }
   return all;
+}
+
+JobChanges tp_changes(const JobRequest& asked) {
+  return to_sizes(asked, &LayoutSizes::tp, "tp", asked.engine->most_tp);
 }
 
 Finding judge_sequence_parallel(const JobRequest& asked) {
@@ -74,16 +79,8 @@ Finding judge_engine_context(const JobRequest& asked) {
 }
 
 JobChanges context_changes(const JobRequest& asked) {
-  JobChanges all;
-  std::vector<std::int64_t> sizes = divisors_of(std::max(asked.ranks, 1));
-  std::ranges::sort(sizes, std::greater{});
-  for (const std::int64_t cp : sizes) {
-    if (cp > asked.engine->most_cp) continue;
-    JobChange change{fmt::format("cp {}", cp), asked};
-    change.to.config.layout.cp = static_cast<int>(cp);
-    change.to.config.layout.cp_levels.clear();
-    all.push_back(std::move(change));
-  }
+  JobChanges all = to_sizes(asked, &LayoutSizes::cp, "cp", asked.engine->most_cp);
+  for (JobChange& change : all) change.to.config.layout.cp_levels.clear();
   return all;
 }
 
@@ -92,34 +89,50 @@ int least_heads(const JobRequest& asked) {
   return std::max(asked.engine->most_tp / std::max(asked.config.layout.tp, 1), 1);
 }
 
-Finding judge_experts(const JobRequest& asked) {
+bool has_experts(const JobRequest& asked) { return judge_engine_axes(asked) == "" && asked.engine->experts > 0; }
+
+Finding judge_expert_parts(const JobRequest& asked) {
   if (judge_engine_axes(asked) != "") return std::nullopt;
+  if (!has_experts(asked)) return "";
   const LayoutSizes& l = asked.config.layout;
-  const EngineFacts& engine = *asked.engine;
-  if (engine.experts == 0) return "";
-  if (l.ep > engine.experts) return fmt::format("ep {}, and a layer has {} experts", l.ep, engine.experts);
-  if (l.etp > engine.most_etp) return fmt::format("etp {}, and an expert has {} parts", l.etp, engine.most_etp);
-  if (l.tp > 1 && !asked.config.sequence_parallel)
-    return fmt::format("tp {} without sequence parallelism: its ranks would route the same tokens", l.tp);
-  const std::int64_t shared = std::int64_t{l.ep} * l.etp * l.pp,
-                     copies = asked.ranks / std::max<std::int64_t>(shared, 1);
-  if (asked.config.zero == 3 && asked.config.replicas > 1 && copies % asked.config.replicas != 0)
-    return fmt::format("{} replicas of what {} ranks with copies of an expert shard", asked.config.replicas, copies);
-  return "";
+  std::vector<std::string> over;
+  if (l.ep > asked.engine->experts)
+    over.push_back(fmt::format("ep {}, and a layer has {} experts", l.ep, asked.engine->experts));
+  if (l.etp > asked.engine->most_etp)
+    over.push_back(fmt::format("etp {}, and an expert has {} parts", l.etp, asked.engine->most_etp));
+  return fmt::format("{}", fmt::join(over, "; "));
 }
 
-AllChanges experts_changes(const JobRequest& asked) {
-  JobChanges ep;
-  for (const std::int64_t of : divisors_of(std::max(asked.ranks, 1))) {
-    JobChange change{fmt::format("ep {}", of), asked};
-    change.to.config.layout.ep = static_cast<int>(of);
-    ep.push_back(std::move(change));
+AllChanges expert_parts_changes(const JobRequest& asked) {
+  const EngineFacts& engine = *asked.engine;
+  JobChanges etp = to_sizes(asked, &LayoutSizes::etp, "etp", engine.most_etp);
+  if (asked.config.layout.ep <= engine.experts) return {std::move(etp)};
+  JobChanges ep = to_sizes(asked, &LayoutSizes::ep, "ep", engine.experts);
+  if (asked.config.layout.etp <= engine.most_etp) return {std::move(ep)};
+  for (JobChange& change : ep) {
+    change.to.config.layout.etp = 1;
+    change.text += ", etp 1";
   }
-  std::ranges::reverse(ep);
-  JobChange whole{"etp 1", asked};
-  whole.to.config.layout.etp = 1;
-  return {JobChanges{changed(asked, &JobConfig::sequence_parallel, true, "sequence-parallel")}, std::move(ep),
-          JobChanges{std::move(whole)}, JobChanges{changed(asked, &JobConfig::replicas, 1, "replicas 1")}};
+  return {std::move(ep)};
+}
+
+Finding judge_expert_tokens(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const int tp = asked.config.layout.tp;
+  if (!has_experts(asked) || tp <= 1 || asked.config.sequence_parallel) return "";
+  return fmt::format("tp {} without sequence parallelism: its ranks would route the same tokens", tp);
+}
+
+Finding judge_expert_replicas(const JobRequest& asked) {
+  if (judge_engine_axes(asked) != "") return std::nullopt;
+  const JobConfig& c = asked.config;
+  if (!has_experts(asked) || c.zero != 3 || c.replicas <= 1) return "";
+  const std::int64_t shared = product_of({c.layout.ep, c.layout.etp, c.layout.pp});
+  if (shared < 1 || asked.ranks % shared != 0) return std::nullopt;
+  const std::int64_t copies = asked.ranks / shared;
+  return copies % c.replicas == 0
+             ? ""
+             : fmt::format("{} replicas of what {} ranks with copies of an expert shard", c.replicas, copies);
 }
 
 Finding judge_context_levels(const JobRequest& asked) {
@@ -159,13 +172,7 @@ Finding judge_pipeline(const JobRequest& asked) {
 }
 
 AllChanges pipeline_changes(const JobRequest& asked) {
-  JobChanges pp;
-  for (const std::int64_t of : divisors_of(std::max(asked.ranks, 1))) {
-    JobChange change{fmt::format("pp {}", of), asked};
-    change.to.config.layout.pp = static_cast<int>(of);
-    pp.push_back(std::move(change));
-  }
-  std::ranges::reverse(pp);
+  JobChanges pp = to_sizes(asked, &LayoutSizes::pp, "pp", asked.ranks);
   const int most = std::max(asked.engine->most_pp / std::max(asked.config.layout.pp, 1), 1);
   return {to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {most, 1}), std::move(pp)};
 }
@@ -237,21 +244,25 @@ JobChanges sequence_parallel_changes(const JobRequest& asked) {
 }  // namespace
 
 bool fits_engine(const JobRequest& asked) {
-  for (const auto& judge : {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_experts,
-                            judge_context_levels, judge_pipeline, judge_schedule}) {
+  for (const auto& judge :
+       {judge_engine_axes, judge_engine_parts, judge_engine_context, judge_expert_parts, judge_expert_tokens,
+        judge_expert_replicas, judge_context_levels, judge_pipeline, judge_schedule}) {
     if (judge(asked) != "") return false;
   }
   return true;
 }
 
 std::vector<JobRule> engine_rules() {
+  const auto one_replica = set_to(&JobConfig::replicas, 1, "replicas 1");
   const auto plain = set_to(&JobConfig::sequence_parallel, false, "not sequence-parallel");
   const auto together = set_to(&JobConfig::decomposed, false, "not decomposed");
   return {
       {"engine_axes", judge_engine_axes, engine_axes_changes},
       {"engine_parts", judge_engine_parts, any_of(tp_changes)},
       {"engine_context", judge_engine_context, any_of(context_changes)},
-      {"experts", judge_experts, experts_changes},
+      {"expert_parts", judge_expert_parts, expert_parts_changes},
+      {"expert_tokens", judge_expert_tokens, any_of(set_to(&JobConfig::sequence_parallel, true, "sequence-parallel"))},
+      {"expert_replicas", judge_expert_replicas, any_of(one_replica)},
       {"context_levels", judge_context_levels, any_of(context_levels_changes)},
       {"pipeline", judge_pipeline, pipeline_changes},
       {"schedule", judge_schedule, schedule_changes},

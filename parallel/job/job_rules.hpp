@@ -13,9 +13,10 @@ namespace sinew::parallel {
 ///   engine_axes          the engine can be cut along every axis larger than 1
 ///   engine_parts         no more tensor-parallel ranks than the engine has parts: attention heads
 ///   engine_context       no more context-parallel ranks than a sample has parts: positions of a sequence
-///   experts              no more ranks than experts, nor than parts of one; tensor-parallel ranks have rows of their
-///                        own (sequence parallelism), as each token is routed once; with replicas these divide the
-///                        ranks that have copies of an expert
+///   expert_parts         no more ranks than experts, nor than parts of one
+///   expert_tokens        with experts tensor-parallel ranks have rows of their own (sequence parallelism), as each
+///                        token is routed once
+///   expert_replicas      replicas divide the ranks that have copies of an expert
 ///   context_levels       cp has two levels at most, and no more ranks share heads than a tensor-parallel rank has
 ///   pipeline             no more stages than the engine has blocks
 ///   schedule             is known, or a file of this pipeline, has virtual stages only where it can, and is proved;

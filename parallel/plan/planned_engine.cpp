@@ -95,17 +95,20 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
 EngineFacts planned_engine(const PlanQuestion& question) {
   EngineFacts facts;
   facts.axes = {"dp", "tp", "cp", "pp"};
-  if (question.model.experts > 0) facts.axes.insert(facts.axes.end(), {"ep", "etp"});
   facts.most_tp = static_cast<int>(question.model.heads);
   facts.most_pp = static_cast<int>(question.model.layers);
   facts.most_cp = question.sequence;
   facts.sequence_parallel = true;
   facts.parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
-    std::vector<DataParameter> all = planned_parameters(model, config, place, false);
-    const std::vector<DataParameter> experts = planned_parameters(model, config, place, true);
-    all.insert(all.end(), experts.begin(), experts.end());
-    return all;
+    return planned_parameters(model, config, place, false);
   };
+  if (question.model.experts > 0) {
+    facts.axes.emplace_back("ep");
+    facts.experts = question.model.experts;
+    facts.expert_parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
+      return planned_parameters(model, config, place, true);
+    };
+  }
   facts.activation_bytes = [question](const JobConfig& config, std::int64_t, const RankPlace& place) {
     const auto pp = static_cast<std::size_t>(place.pp);
     const StageActivations here = planned_activations(question, config)[pp];

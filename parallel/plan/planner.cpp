@@ -19,7 +19,7 @@ void add_model_rules(const PlanQuestion& q, const JobConfig& config, std::vector
   if (l.ep > 1 && q.model.experts > 0 && q.model.experts % l.ep != 0) {
     std::int64_t fewer = l.ep;
     while (q.model.experts % fewer != 0) --fewer;
-    broken.push_back({"experts",
+    broken.push_back({"experts_even",
                       fmt::format("ep {} does not divide the {} experts", l.ep, q.model.experts),
                       {fmt::format("ep {}", fewer)}});
   }

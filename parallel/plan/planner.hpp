@@ -50,7 +50,7 @@ class SINEW_API Planner {
   const EngineFacts& engine() const noexcept { return engine_; }
 
   /// All rules that a configuration breaks: those of a Job (job_rules.hpp) for planned_engine(), then
-  ///   experts       ep divides the model's experts
+  ///   experts_even  ep divides the model's experts
   ///   tokens        sequence-parallel and context-parallel ranks have a token each
   std::vector<Violation> violations(const JobConfig& config) const;
 

@@ -11,18 +11,7 @@
 #include <sinew/topology/rank_place.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 
-namespace {
-
-template <class Read>
-void read(Read call) {
-  try {
-    call();
-  } catch (const sinew::Error& e) {
-    if (std::string_view(e.what()).empty()) std::abort();
-  }
-}
-
-}  // namespace
+#include "only_errors.hpp"
 
 /// What ranks tell each other through the store, PMIx or PMI while a World starts, and before a checkpoint. The first
 /// byte says what it is.
@@ -32,23 +21,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(text));
   const sinew::Bytes owned(bytes.begin(), bytes.end());
   switch (*data % 5) {
-    case 0: read([&] { (void)sinew::tcp::PeerAddress::decode(owned); }); break;
+    case 0: sinew::test::only_errors([&] { (void)sinew::tcp::PeerAddress::decode(owned); }); break;
     case 1:
-      read([&] {
+      sinew::test::only_errors([&] {
         const sinew::MeetingRecord record = sinew::MeetingRecord::decode(owned);
         sinew::Meeting meeting;
         sinew::follow(record, meeting);
       });
-      read([&] { (void)sinew::from_hex(text); });
+      sinew::test::only_errors([&] { (void)sinew::from_hex(text); });
       break;
-    case 2: read([&] { (void)sinew::to_bytes(sinew::rank_place_from_bytes(owned)); }); break;
+    case 2: sinew::test::only_errors([&] { (void)sinew::to_bytes(sinew::rank_place_from_bytes(owned)); }); break;
     case 3:
-      read([&] {
+      sinew::test::only_errors([&] {
         const std::vector<sinew::RankPlace> places = {{.host = "a/1"}};
         (void)sinew::merge_cluster(places, std::array{owned});
       });
       break;
-    default: read([&] { (void)sinew::parallel::to_text(sinew::parallel::descriptions_from_text(text)); });
+    default:
+      sinew::test::only_errors([&] { (void)sinew::parallel::to_text(sinew::parallel::descriptions_from_text(text)); });
   }
   return 0;
 }

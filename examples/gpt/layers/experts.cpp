@@ -46,8 +46,9 @@ std::size_t Experts<T>::rows_for(const BlockShape& shape) {
 
 template <class T>
 std::size_t Experts<T>::scratch_for(const BlockShape& shape) {
-  const std::int64_t rows = shape.own_rows() * shape.whole.experts.top_k;
-  return at(rows * shape.whole.width * (shape.part.expert_tensor_ranks + 2));
+  const std::int64_t rows = shape.own_rows() * shape.whole.experts.top_k, width = shape.whole.width;
+  const std::int64_t inner = shape.part.of_expert(shape.whole).count();
+  return at(rows * (2 * width + shape.part.expert_tensor_ranks * (2 * width + inner)));
 }
 
 template <class T>
@@ -142,13 +143,8 @@ void Experts<T>::finish(Store& store, Weights<T>& weights, const ExpertsKept<T>&
 template <class T>
 void Experts<T>::forward(Store& store, Weights<T>& weights, const T* x, ExpertsKept<T>& kept, T* out) {
   route(store, weights, x, kept);
-  ExpertsRows<T>& r = *kept.rows;
-  const std::int64_t rows = kept.way->rows();
-  r.in.resize(at(rows * shape_.whole.width));
-  r.up.resize(at(rows * inner()));
-  r.bent.resize(at(rows * inner()));
-  r.note();
-  parts_->scratch.resize(at(rows * shape_.whole.width));
+  kept.rows->resize(kept.way->rows(), shape_.whole.width, inner());
+  parts_->scratch.resize(at(kept.way->rows() * shape_.whole.width));
   kept.way->start(x);
   for (std::size_t c = 0; c < kept.way->chunks().size(); ++c) {
     receive(store, weights, kept, c);
@@ -161,12 +157,7 @@ void Experts<T>::forward(Store& store, Weights<T>& weights, const T* x, ExpertsK
 template <class T>
 void Experts<T>::again(Store& store, Weights<T>& weights, const T* x, ExpertsKept<T>& kept) {
   if (recompute_ != Recompute::Full) return;
-  ExpertsRows<T>& r = *kept.rows;
-  const std::int64_t rows = kept.way->rows();
-  r.in.resize(at(rows * shape_.whole.width));
-  r.up.resize(at(rows * inner()));
-  r.bent.resize(at(rows * inner()));
-  r.note();
+  kept.rows->resize(kept.way->rows(), shape_.whole.width, inner());
   kept.way->start(x);
   for (std::size_t c = 0; c < kept.way->chunks().size(); ++c) receive(store, weights, kept, c);
 }
@@ -236,7 +227,9 @@ void Experts<T>::backward(Store& store, Weights<T>& weights, const T* x, Experts
                           double loss_scale, T* dx) {
   const std::int64_t width = shape_.whole.width, f = inner(), rows = kept.way->rows();
   ExpertsRows<T>& r = *kept.rows;
-  Gradients g{kept.rows, kept.way->offsets(), std::vector<T>(at(rows * width)), std::vector<T>(at(rows * f))};
+  Gradients g{kept.rows, kept.way->offsets(), std::move(parts_->d), std::move(parts_->dup)};
+  g.d.resize(at(rows * width));
+  g.dup.resize(at(rows * f));
   std::vector<T> of_gates(at(rows)), dgates(kept.routed.chosen.size()), room(at(g.offsets.size()) * at(width));
   parts_->scratch.resize(at(rows * width));
   kept.way->start(d);
@@ -282,6 +275,8 @@ void Experts<T>::backward(Store& store, Weights<T>& weights, const T* x, Experts
   router_backward(store, weights, x, kept, dgates, loss_scale, dx);
   if (weights.later == nullptr) {
     report(store, weights, g);
+    parts_->d = std::move(g.d);
+    parts_->dup = std::move(g.dup);
     return;
   }
   weights.later->add([this, &store, &weights, g = std::move(g)] { report(store, weights, g); });

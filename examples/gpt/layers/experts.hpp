@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,11 @@ struct ExpertsRows {
   std::vector<T> in, up, bent;
   std::size_t most = 0;  ///< elements that they held at most
 
-  void note() { most = std::max(most, in.size() + up.size() + bent.size()); }
+  void resize(std::int64_t rows, std::int64_t width, std::int64_t inner) {
+    in.resize(static_cast<std::size_t>(rows * width));
+    for (std::vector<T>* of : {&up, &bent}) of->resize(static_cast<std::size_t>(rows * inner));
+    most = std::max(most, in.size() + up.size() + bent.size());
+  }
 };
 
 /// What a block with experts keeps of its forward pass. Where activations are computed again blocks share the rows.
@@ -60,7 +65,9 @@ struct ExpertsParts {
   ExpertsParts(const BlockShape& shape, const ExpertsRanks& ranks, const ExpertsWay& way, const TokenPlaces& places,
                sinew::Determinism determinism);
 
-  std::size_t held_bytes() const noexcept { return dispatcher->held_bytes() + scratch.capacity() * sizeof(T); }
+  std::size_t held_bytes() const noexcept {
+    return dispatcher->held_bytes() + (scratch.capacity() + d.capacity() + dup.capacity()) * sizeof(T);
+  }
 
   static sinew::parallel::RouterShape router_shape(const Shape& shape, int block);
 
@@ -71,6 +78,7 @@ struct ExpertsParts {
   Routers* routers;
   bool counts_sequences;   // what all ranks of a sequence know this one adds to totals
   std::vector<T> scratch;  // rows on their way
+  std::vector<T> d, dup;   // gradients of rows, of what comes out of both layers; gone where they are deferred
 };
 
 /// A router, experts in the place of an MLP, and what their tokens' sums become.

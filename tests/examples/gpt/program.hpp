@@ -1,17 +1,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <support/run_program.hpp>
+#include <support/scratch_folder.hpp>
 
 // What tests of the whole program share.
 namespace gpt::test {
@@ -51,16 +49,10 @@ inline double last_loss(const std::string& metrics) {
 /// With a folder of its own.
 class Program : public ::testing::Test {
  protected:
-  Program() {
-    std::string made = (std::filesystem::temp_directory_path() / "sinew_gpt_XXXXXX").string();
-    if (mkdtemp(made.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder_ = made;
-  }
-  ~Program() override { std::filesystem::remove_all(folder_); }
-  std::string in(const std::string& name) const { return (folder_ / name).string(); }
+  std::string in(const std::string& name) const { return folder_ / name; }
 
  private:
-  std::filesystem::path folder_;
+  sinew::test::ScratchFolder folder_;
 };
 
 }  // namespace gpt::test

@@ -43,7 +43,10 @@ TEST_F(Program, SaysWhatExpertsCannotHave) {
   EXPECT_THAT(complaint(1, {"--experts", "6", "--router-groups", "4"}), HasSubstr("groups 4 do not divide experts 6"));
   EXPECT_THAT(complaint(1, {"--experts", "4", "--capacity", "-1"}), HasSubstr("capacity -1, expected 0 or more"));
   EXPECT_THAT(complaint(2, {"--ep", "2"}), HasSubstr("engine_axes: ep 2"));
-  EXPECT_THAT(complaint(4, {"--experts", "2", "--ep", "4"}), HasSubstr("experts: ep 4, and a layer has 2 experts"));
+  EXPECT_THAT(complaint(4, {"--experts", "2", "--ep", "4"}),
+              HasSubstr("expert_parts: ep 4, and a layer has 2 experts"));
+  EXPECT_THAT(complaint(8, {"--experts", "2", "--ep", "4", "--tp", "2", "--batch", "16"}),
+              AllOf(HasSubstr("breaks 2 rules"), HasSubstr("expert_parts: "), HasSubstr("expert_tokens: ")));
   EXPECT_THAT(complaint(2, {"--experts", "2", "--tp", "2"}),
               AllOf(HasSubstr("tp 2 without sequence parallelism"), HasSubstr("expected sequence-parallel")));
 }

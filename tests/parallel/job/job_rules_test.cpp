@@ -20,6 +20,7 @@
 namespace sinew::parallel {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -208,6 +209,33 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
                     c.schedule = "interleaved", c.virtual_stages = 2, c.micro_batches = 3;
                   }),
             "");
+}
+
+/// All that is wrong with experts is said at once.
+TEST(JobRules, AreBrokenWhereExpertsDoNotFit) {
+  EngineFacts engine = cut_engine();
+  engine.axes.insert(engine.axes.end(), {"ep", "etp"});
+  engine.experts = 4;
+  engine.most_etp = 2;
+  engine.expert_parameters = engine.parameters;
+  const auto found = [&](void (*change)(JobConfig&)) {
+    JobConfig config;
+    config.global_batch = 48;
+    change(config);
+    return to_string(violations(16, config, engine));
+  };
+  EXPECT_EQ(found([](JobConfig& c) { c.layout.ep = c.layout.etp = 2; }), "");
+  EXPECT_EQ(found([](JobConfig& c) { c.layout.ep = 8; }),
+            "  expert_parts: ep 8, and a layer has 4 experts; expected ep 4");
+  EXPECT_EQ(found([](JobConfig& c) { c.layout.etp = 4; }),
+            "  expert_parts: etp 4, and an expert has 2 parts; expected etp 2");
+  EXPECT_THAT(
+      found([](JobConfig& c) { c.layout.tp = 2, c.layout.ep = 8; }),
+      AllOf(HasSubstr("expert_parts: ep 8"),
+            HasSubstr("expert_tokens: tp 2 without sequence parallelism: its ranks would route the same tokens; "
+                      "expected sequence-parallel")));
+  EXPECT_EQ(found([](JobConfig& c) { c.zero = 3, c.replicas = 4, c.layout.ep = 4, c.layout.etp = 2; }),
+            "  expert_replicas: 4 replicas of what 2 ranks with copies of an expert shard; expected replicas 1");
 }
 
 /// A schedule may say things that an engine does not do: it would run, with other memory than it promises.
