@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include <sinew/collectives/call_stats.hpp>
 #include <sinew/collectives/element_range.hpp>
 #include <sinew/collectives/memory.hpp>
 #include <sinew/collectives/message.hpp>
@@ -214,6 +215,13 @@ class SINEW_API Communicator {
   /// What keeps the oldest call that waits from its end, in words: which rank is late, where it is, since when. Empty
   /// where nothing waits.
   std::string verdict() const;
+
+  /// What the calls so far have taken, waited for whom, against what was predicted: of Config::time_calls
+  /// (SINEW_STATS=1) or SINEW_TRACE. Sums are of all calls of this rank; the rest is of the latest 2,048 calls, as far
+  /// as all ranks keep them. Its own calls are not counted.
+  /// Errors: Unavailable, on all ranks, where one does not time its calls, naming it; what ended the communicator.
+  /// Cost:   collective over this communicator: up to 48 KiB of every rank to every rank.
+  CommunicatorStats stats(const CallOptions& = {});
 
   /// Bytes of buffers held for this communicator on this rank, with the scratch that the calls of its World share.
   std::size_t memory_bytes() const;

@@ -18,7 +18,9 @@ StagedMessages& CommunicatorState::staged_messages() {
 Work CommunicatorState::start_message(const Message& message, const CallOptions& options) {
   const Collective kind = message.sends ? Collective::Send : Collective::Recv;
   arguments::require_codec({.collective = kind, .codec = options.codec});
-  PendingCall& op = begin(fingerprint_of({.collective = kind, .count = message.memory.bytes}), message.peer, options);
+  const std::uint64_t bytes = message.memory.bytes;
+  PendingCall& op =
+      begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
   if (!world->thread) {
     try {
       launch_message(message, options.after, op);
@@ -43,7 +45,8 @@ Work CommunicatorState::start_group(std::span<const Message> messages, const Cal
   std::uint64_t bytes = 0;
   for (const Message& m : messages) bytes += m.memory.bytes;
   PendingCall& op =
-      begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer, options);
+      begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer, bytes,
+            options);
   const auto start = [this, &op](std::span<const Message> all, const StreamRef& after) {
     groups_.start(op, all, [&](const Message& m, Completion& done) { launch_message(m, after, done); });
   };

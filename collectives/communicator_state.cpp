@@ -32,6 +32,10 @@ CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group membe
   world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
   endpoints_.resize(group.world_ranks.size());
+  if (world->timer) {
+    logged = world->timer->define(group);
+    times = std::make_unique<CallHistory>(group.size());
+  }
   world->on_driver([this] { world->control->add(*this); });
 }
 
@@ -180,7 +184,8 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
   return *made;
 }
 
-PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const CallOptions& options) {
+PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::uint64_t extent,
+                                      const CallOptions& options) {
   return world->calls->open([&](PendingCall& op) {
     op.owner = this;
     op.sequence = last_sequence();
@@ -196,6 +201,8 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, const C
                                        .peer = peer,
                                        .id = group.communicator},
                                       options.where);
+    if (world->timer) [[unlikely]]
+      world->timer->entered(op, logged, times_wanted ? times.get() : nullptr, extent);
   });
 }
 
@@ -204,7 +211,7 @@ PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_
   history = mix(history, fingerprint);
   if (extent >> 31 != 0) [[unlikely]]
     history = mix(history, extent);  // of which the fingerprint shows not all
-  return begin(fingerprint, -1, options);
+  return begin(fingerprint, -1, extent, options);
 }
 
 std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
@@ -266,6 +273,8 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   }
   ReadyPlan& plan =
       extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc, 1); });
+  op.notes.plan = &plan;
+  op.notes.in_place = in_place;
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     Call call{desc,         in,        out,         nullptr, nullptr, options.after, op.fingerprint, history_of_call,
               plan.reducer, plan.many, plan.scaler, &op.mark};
@@ -314,6 +323,8 @@ StagedCalls& CommunicatorState::staged_calls() {
 /// Of a call that could not be launched: the caller gets the exception instead of a Work.
 void CommunicatorState::give_up(PendingCall& op) noexcept {
   op.record.complete(Code::InvalidArgument);
+  op.status = Status(Code::InvalidArgument, "it could not be launched");
+  world->calls->tell_end(op);
   world->calls->release(op);
 }
 

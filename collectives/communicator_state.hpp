@@ -44,6 +44,9 @@ struct CommunicatorState : Controlled {
   Status ended;                            ///< why later calls end at once; Ok: alive
   std::atomic<std::uint32_t> sequence{0};  ///< collectives so far; the caller's thread counts, the driver's looks
   std::uint64_t history = 0;               ///< hash of all of them
+  std::uint32_t logged = 0;                ///< its number in the log of calls
+  std::unique_ptr<CallHistory> times;      ///< null: nobody wants calls timed
+  bool times_wanted = true;                ///< of the calls that begin now
 
   Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
              const CallExtras& extras = {});
@@ -109,7 +112,8 @@ struct CommunicatorState : Controlled {
   /// false: calls are still in flight.
   bool close();
   void drop_plans(bool kept_ones_too) noexcept;
-  PendingCall& begin(Fingerprint fingerprint, int peer, const CallOptions& options);
+  /// `extent`: what the call's fingerprint folds.
+  PendingCall& begin(Fingerprint fingerprint, int peer, std::uint64_t extent, const CallOptions& options);
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/clock_offset.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/counting_endpoint.hpp>
 #include <sinew/collectives/gather_facts.hpp>
@@ -165,13 +166,39 @@ void WorldState::open_control(const Exchange& exchange) {
   control->on_lost([this](int lost) { close_endpoints(lost); });
   engine->add(*control);
   engine->set_watch([this](Clock::time_point now) { control->watch(now); });
+  open_timer(exchange);
   calls->set_judge({.hold = [this](PendingCall& call) { return control->hold(call); },
                     .explain =
                         [this](const PendingCall& call) {
                           std::string why;
                           on_driver([&] { why = control->explain(call); });
                           return why;
-                        }});
+                        },
+                    .at_end = timer ? [this](PendingCall& call) { timer->ended(call); }
+                                    : std::function<void(PendingCall&)>()});
+}
+
+
+void WorldState::open_timer(const Exchange& exchange) {
+  const std::vector<ControlPeer>& peers = control->service().peers();
+  const ClockPlace clock = place_clocks(exchange, peers);
+  const Config& config = options.config;
+  if (config.trace_dir.empty() && !config.time_calls) return;
+  std::unique_ptr<CallLog> log;
+  if (!config.trace_dir.empty()) {
+    const ControlPeer& self = peers[static_cast<std::size_t>(rank)];
+    log = std::make_unique<CallLog>(fmt::format("{}/sinew-{}-rank-{}.calls", config.trace_dir, generation, rank),
+                                    LogOwner{.rank = rank,
+                                             .ranks = size,
+                                             .generation = generation,
+                                             .job = peers.front().token,
+                                             .ahead_ns = clock.ahead_ns,
+                                             .ahead_error_ns = clock.error_ns,
+                                             .host = self.host_name,
+                                             .clock = clock_identity()},
+                                    options.drive == Drive::Thread);
+  }
+  timer = std::make_unique<CallTimer>(std::move(log), control->page(), clock);
 }
 
 void WorldState::close_endpoints(int world_rank) {

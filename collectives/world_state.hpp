@@ -9,6 +9,7 @@
 #include <sinew/collectives/control/control_plane.hpp>
 #include <sinew/collectives/executor.hpp>
 #include <sinew/collectives/facts.hpp>
+#include <sinew/collectives/trace/call_timer.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/call_slab.hpp>
 #include <sinew/core/engine.hpp>
@@ -55,6 +56,7 @@ struct WorldState {
   std::string no_cluster;                       ///< why there is none; empty: there is
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
+  std::unique_ptr<CallTimer> timer;        ///< null: nobody wants calls timed
   std::unique_ptr<ProgressThread> thread;  ///< with Drive::Thread
   std::vector<std::uint64_t> free_ids;     ///< bit i: communicator ids 2i and 2i+1 are free
 
@@ -89,6 +91,7 @@ struct WorldState {
   NicName nearest_nic() const;
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
+  void open_timer(const Exchange& exchange);
 
   ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]

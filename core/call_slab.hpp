@@ -24,6 +24,22 @@
 namespace sinew {
 
 class CallSlab;
+struct CallCell;
+struct LogPiece;
+class CallHistory;
+struct ReadyPlan;
+
+/// What the collectives' timer (collectives/trace/call_timer.hpp) notes of a call: all but the last two are neither
+/// written nor read where nobody times.
+struct CallNotes {
+  CallCell* cell = nullptr;  ///< its place in the log
+  LogPiece* piece = nullptr;
+  CallHistory* history = nullptr;  ///< where its times are kept
+  std::uint64_t extent = 0;
+  std::int64_t entered = 0;  ///< ns of CLOCK_MONOTONIC
+  ReadyPlan* plan = nullptr;
+  bool in_place = false;
+};
 
 /// One call in flight: its completion, and what a verdict must say about it.
 struct PendingCall : Completion {
@@ -41,6 +57,7 @@ struct PendingCall : Completion {
   std::source_location where{};
   OpenRecord record{};
   DeviceMark mark{};  ///< calls on device memory
+  CallNotes notes{};
 };
 
 /// All operations of one World, at addresses that never change.
@@ -62,7 +79,10 @@ class SINEW_API CallSlab {
     std::function<bool(PendingCall&)> hold;
     /// Why a call that waits is not done, in words.
     std::function<std::string(const PendingCall&)> explain;
+    /// A call ends now with its status. May be empty, which costs calls nothing.
+    std::function<void(PendingCall&)> at_end;
   };
+  /// Before the first call.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
   std::string explain(const PendingCall& op) const { return judge_.explain ? judge_.explain(op) : std::string(); }
   /// Ends a call that was held, with the status it has now.
@@ -85,6 +105,10 @@ class SINEW_API CallSlab {
   /// Its deadline has come: the watch ends it, and its communicator.
   void expire(PendingCall& op) noexcept;
   void release(PendingCall& op) noexcept;
+  /// Tells the judge's at_end, if there is one.
+  void tell_end(PendingCall& op) noexcept {
+    if (judge_.at_end) judge_.at_end(op);
+  }
   /// The Work is gone: frees the place now or when the operation ends.
   void abandon(PendingCall& op) noexcept;
   /// Visits every operation that is not done.
@@ -103,7 +127,10 @@ class SINEW_API CallSlab {
  private:
   static constexpr std::size_t kBlock = 64;
 
+  /// `Observed`: there is an at_end.
+  template <bool Observed>
   static void fired(Completion& completion) noexcept;
+  static void finish(PendingCall& op) noexcept;
   /// Under the lock where there are two threads.
   template <class F>
   decltype(auto) guarded(F&& f) {

@@ -112,7 +112,13 @@ const std::vector<Row>& rows() {
       text_row("SINEW_SECRET_FILE", "a file name", "the job's shared secret, for jobs of several hosts",
                &Config::secret_file),
       text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
-      text_row("SINEW_TRACE", "a folder", "keep every rank's record of calls there", &Config::trace_dir),
+      text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
+      {"SINEW_STATS", "0 or 1", "times calls, for Communicator::stats(); SINEW_TRACE does, too",
+       [](Config& c, std::string_view v) {
+         if (v != "0" && v != "1") reject();
+         c.time_calls = v == "1";
+       },
+       [](const Config& c) { return std::string(c.time_calls ? "1" : "0"); }},
       {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",
        [](Config& c, std::string_view v) {
          for (const std::string_view level : {"trace", "debug", "info", "warning", "error", "off"}) {

@@ -31,6 +31,7 @@ struct Config {
   std::string secret_file;                                       ///< SINEW_SECRET_FILE
   std::string rsh = "ssh";    ///< SINEW_RSH: command that runs a program on another host
   std::string trace_dir;      ///< SINEW_TRACE
+  bool time_calls = false;    ///< SINEW_STATS: for Communicator::stats(); so does a trace
   std::string log_level;      ///< SINEW_LOG
   bool verify_plans = false;  ///< SINEW_VERIFY: rank 0 proves each plan before its first run
 

@@ -35,7 +35,7 @@ void CallSlab::grow() {
   for (std::size_t i = kBlock; i-- > 0;) {
     PendingCall& op = blocks_.back()[i];
     op.slab = this;
-    op.fire = &CallSlab::fired;
+    op.fire = judge_.at_end ? &CallSlab::fired<true> : &CallSlab::fired<false>;
     op.next_free = std::exchange(free_, &op);
   }
 }
@@ -44,13 +44,20 @@ void CallSlab::release(PendingCall& op) noexcept {
   guarded([&] { give_back(op); });
 }
 
+template <bool Observed>
 void CallSlab::fired(Completion& completion) noexcept {
   auto& op = static_cast<PendingCall&>(completion);
   if (!op.status.ok() && op.slab->judge_.hold && op.slab->judge_.hold(op)) return;
-  settle(op);
+  if constexpr (Observed) op.slab->judge_.at_end(op);
+  finish(op);
 }
 
 void CallSlab::settle(PendingCall& op) noexcept {
+  op.slab->tell_end(op);
+  finish(op);
+}
+
+void CallSlab::finish(PendingCall& op) noexcept {
   CallSlab& slab = *op.slab;
   op.record.complete(op.status.code());
   if (slab.guarded([&] { return slab.end(op); })) slab.ended_.notify_all();

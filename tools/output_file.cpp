@@ -31,14 +31,15 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(const std::string& text) {
-  if (is_standard_output()) {
-    std::cout << text;
-    return;
-  }
+  write([&](std::ostream& to) { to << text; });
+}
+
+void OutputFile::write(const std::function<void(std::ostream&)>& text) {
+  if (is_standard_output()) return text(std::cout);
   made_ = false;
   errno = 0;
   std::ofstream file(name_, std::ios::trunc);
-  file << text;
+  text(file);
   file.close();
   if (file) return;
   throw Error(Code::System, fmt::format("{}: '{}': {}; it is not all there", option_, name_,

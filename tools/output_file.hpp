@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,8 @@ class OutputFile {
   bool is_standard_output() const noexcept { return name_ == "-"; }
   /// All that goes into it; replaces what it held.
   void write(const std::string& text);
+  /// The same from a function that writes to the stream that it is given, for what is too long for memory.
+  void write(const std::function<void(std::ostream&)>& text);
 
  private:
   friend bool leaves_standard_output(std::initializer_list<const OutputFile*> files, bool json);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/cbor.hpp>
+#include <sinew/collectives/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
@@ -104,11 +105,13 @@ std::string ControlPeer::name() const { return fmt::format("rank {} (host {}, pr
 
 std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const ControlSetup& setup,
                                             const ControlPages& pages, const ControlIntroduction& mine) {
+  const bool times_calls = setup.config.time_calls || !setup.config.trace_dir.empty();
   const Json card = {
       {"token", mine.token},         {"process", process_token()},          {"pid", ::getpid()},
       {"host", setup.host_id},       {"name", own_host_name(setup.config)}, {"bell", mine.doorbell},
       {"addresses", mine.addresses}, {"page", pages.page_offset},           {"records", pages.records_offset},
-      {"trace", pages.trace},        {"secret", !setup.secret.empty()}};
+      {"trace", pages.trace},        {"secret", !setup.secret.empty()},
+      {"clock", times_calls ? clock_identity() : std::string()}};
   std::vector<ControlPeer> peers;
   std::vector<Json> cards;
   for (const Bytes& b : exchange.all_gather(to_cbor(card))) {
@@ -121,6 +124,7 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
     peer.host_id = c.at("host");
     peer.host_name = c.at("name");
     peer.doorbell = c.at("bell");
+    peer.clock = c.at("clock");
     peer.addresses = c.at("addresses");
   }
   for (std::size_t r = 0; r < peers.size(); ++r) {

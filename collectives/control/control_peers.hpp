@@ -50,6 +50,7 @@ struct ControlPeer {
   std::string host_id;
   std::string host_name;
   std::string doorbell;                       ///< name of its socket
+  std::string clock;                          ///< clock_identity() where it times calls, else empty
   std::vector<std::string> addresses;         ///< where it listens for other hosts
   std::shared_ptr<const ControlPage> page;    ///< null: on another host
   std::shared_ptr<const RecordPage> records;  ///< null: on another host, or its trace file cannot be read

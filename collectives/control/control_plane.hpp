@@ -55,6 +55,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   std::string explain(const PendingCall& call);
 
   ControlService& service() noexcept { return service_; }
+  /// This rank's records.
+  const RecordPage* page() const noexcept { return ring_.page(); }
 
   int progress() noexcept override;
   bool active() const noexcept override { return service_.news() || !held_.empty(); }

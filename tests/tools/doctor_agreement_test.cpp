@@ -62,8 +62,8 @@ TEST(DoctorClocks, Warn_WhereTheyAreSurelyApart) {
 TEST(DoctorClocks, AreReadTogether) {
   auto exchanges = thread_exchanges(2, std::chrono::seconds(30));
   std::vector<ClockReading> other;
-  std::thread second([&] { other = read_clocks(exchanges[1]); });
-  const auto mine = read_clocks(exchanges[0]);
+  std::thread second([&] { other = read_clocks(exchanges[1], realtime_now); });
+  const auto mine = read_clocks(exchanges[0], realtime_now);
   second.join();
   const auto offset = offset_of(other, mine);
   ASSERT_TRUE(offset.has_value()) << "it is one clock";

@@ -24,6 +24,9 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
 /// `exit_code`: becomes 1 where a call waits; outlives the app.
 void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
+/// `exit_code`: becomes 1 where a call was never completed, or a log is missing, cut or damaged; outlives the app.
+void add_trace_command(CLI::App& app, const InfoOptions& options, int& exit_code);
+
 struct TopologyOptions {
   std::string from;  ///< as described_machine() takes it; empty: this machine
   std::string svg;   ///< files, "-" for standard output; empty: none

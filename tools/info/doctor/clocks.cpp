@@ -1,9 +1,7 @@
 #include "clocks.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,42 +12,11 @@ namespace {
 
 using tools::time_text;
 
-constexpr int kRounds = 8;
 constexpr double kApart_s = 0.1;
-constexpr double kNano = 1e-9;
 constexpr const char* kCure =
     "chrony or systemd-timesyncd on every host: logs and traces of the job are put in order by these clocks";
 
-std::int64_t now_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
 }  // namespace
-
-std::vector<ClockReading> read_clocks(const Exchange& exchange) {
-  std::vector<ClockReading> readings;
-  for (int round = 0; round < kRounds; ++round) {
-    ClockReading reading;
-    reading.before_ns = now_ns();
-    static_cast<void>(exchange.all_gather({}));
-    reading.after_ns = now_ns();
-    readings.push_back(reading);
-  }
-  return readings;
-}
-
-std::optional<ClockOffset> offset_of(std::span<const ClockReading> other, std::span<const ClockReading> base) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::min();
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t round = 0; round < std::min(other.size(), base.size()); ++round) {
-    least = std::max(least, other[round].before_ns - base[round].after_ns);
-    most = std::min(most, other[round].after_ns - base[round].before_ns);
-  }
-  if (least > most) return std::nullopt;
-  const double width = static_cast<double>(most - least) * kNano;
-  return ClockOffset{static_cast<double>(least) * kNano + width / 2, width / 2};
-}
 
 std::vector<Finding> check_clocks(std::span<const std::vector<ClockReading>> readings,
                                   std::span<const std::string> hosts) {

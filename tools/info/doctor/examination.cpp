@@ -186,7 +186,7 @@ Diagnosis examine(const Launch& launch, const Config& config, std::optional<std:
   const auto records = of_leaders(job, exchange.all_gather(mine), host_record_from);
 
   HostReport report;
-  report.clocks = read_clocks(exchange);
+  report.clocks = read_clocks(exchange, realtime_now);
   diagnosis.links = survey_links(launch, host, records, show);
   if (host >= 0) {
     std::vector<std::vector<HostAddress>> others;

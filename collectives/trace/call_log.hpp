@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include <sinew/collectives/trace/log_format.hpp>
+#include <sinew/core/export.hpp>
+#include <sinew/core/file_descriptor.hpp>
+
+namespace sinew {
+
+/// What a log says of its rank.
+struct LogOwner {
+  int rank = 0;
+  int ranks = 1;
+  std::uint8_t generation = 0;
+  std::uint64_t job = 0;
+  std::int64_t ahead_ns = 0;
+  std::int64_t ahead_error_ns = 0;
+  std::string host;
+  std::string clock;
+};
+
+/// A part of the file that is mapped.
+struct LogPiece {
+  std::shared_ptr<std::byte> memory;
+  std::size_t bytes = 0;
+  std::size_t used = 0;
+  std::uint32_t open = 0;  ///< calls in it that have not ended
+};
+
+/// Where a call was written; null: nowhere, the log is cut.
+struct LogPlace {
+  CallCell* cell = nullptr;
+  LogPiece* piece = nullptr;
+};
+
+/// Writes all calls of a rank into a file of its own (0600, never over a link), which outlives it: mapped in pieces of
+/// up to 8 MiB whose room on the disk is taken beforehand. Where there is no more room the job goes on: the log says
+/// so once, in the log of lines and in itself.
+/// Thread: `threaded`: several; otherwise one.
+/// Cost:   no system call, allocation or lock for a call, but a lock if threaded, and a piece every 131,072 calls.
+class SINEW_API CallLog {
+  template <class F>
+  decltype(auto) guarded(F&& f) noexcept {
+    if (!threaded_) return f();
+    const std::scoped_lock lock(mutex_);
+    return f();
+  }
+
+ public:
+  /// Errors: Error{System} naming the file.
+  CallLog(std::string path, const LogOwner& owner, bool threaded);
+  /// Ended in order: gives back what room is left.
+  ~CallLog();
+  CallLog(const CallLog&) = delete;
+  CallLog& operator=(const CallLog&) = delete;
+
+  /// What numbers of one kind stand for; 0 where the log is cut.
+  std::uint32_t define(CellKind kind, std::span<const std::byte> meaning);
+
+  /// The first half; `write` fills all but the kind.
+  template <class Write>
+  LogPlace enter(Write&& write) noexcept {
+    const LogPlace place = guarded([this] { return take(true); });
+    if (place.cell == nullptr) return place;
+    write(*place.cell);
+    place.cell->kind.store(CellKind::Call, std::memory_order_release);
+    return place;
+  }
+  /// The second half of a call that was written.
+  void complete(LogPlace place, std::int64_t at) noexcept {
+    place.cell->completed.store(at, std::memory_order_release);
+    guarded([&] { --place.piece->open; });
+  }
+
+ private:
+  LogPlace take(bool call) noexcept {
+    if (pieces_.empty() || pieces_.back().used == pieces_.back().bytes) {
+      if (!grow()) return lose(call);
+    }
+    LogPiece& piece = pieces_.back();
+    auto* cell = reinterpret_cast<CallCell*>(piece.memory.get() + piece.used);
+    piece.used += sizeof(CallCell);
+    if (call) ++piece.open;
+    return {cell, &piece};
+  }
+  LogPlace lose(bool call) noexcept;
+  bool grow() noexcept;
+  std::shared_ptr<std::byte> map(std::size_t bytes);
+
+  std::string path_;
+  bool threaded_;
+  std::mutex mutex_;
+  FileDescriptor file_;
+  std::shared_ptr<std::byte> header_memory_;
+  LogHeader* header_ = nullptr;
+  std::size_t file_bytes_ = 0;
+  std::deque<LogPiece> pieces_;
+  std::uint32_t last_[5] = {};  // number, by kind
+  bool cut_ = false;
+};
+
+}  // namespace sinew

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <sinew/collectives/call_stats.hpp>
+#include <sinew/core/export.hpp>
+
+namespace sinew {
+
+/// Calls that are counted together.
+struct CallKey {
+  Collective collective = Collective::Barrier;
+  DType dtype = DType::U8;
+  std::uint64_t bytes = 0;
+  friend auto operator<=>(const CallKey&, const CallKey&) = default;
+};
+
+/// The key of a call of which only that is known (call_record.hpp); bytes are 0 for shared counts.
+/// Precondition: the fingerprint's collective and dtype exist.
+SINEW_API CallKey key_of(Fingerprint fingerprint, std::uint64_t extent, int ranks) noexcept;
+
+/// One rank's part in a call. Units: ns of a clock that all ranks share.
+struct CallSpan {
+  int rank = 0;  ///< in the communicator
+  std::int64_t entered = 0;
+  std::int64_t completed = 0;
+};
+
+/// One collective, as its ranks come in any order.
+class SINEW_API CallMeeting {
+ public:
+  void add(const CallSpan& span) noexcept;
+  int ranks() const noexcept { return ranks_; }
+  std::int64_t skew_ns() const noexcept { return last_.entered - first_entered_; }
+  int last_rank() const noexcept { return last_.rank; }
+  /// From the last rank's coming to the end of all; where clocks disagree at least what the last rank took.
+  std::int64_t time_ns() const noexcept;
+
+ private:
+  int ranks_ = 0;
+  std::int64_t first_entered_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::min();
+  CallSpan last_{.rank = -1, .entered = std::numeric_limits<std::int64_t>::min()};
+};
+
+/// Sums up meetings, or messages, of one key. Memory: 12 bytes a call.
+class SINEW_API CallTally {
+ public:
+  void add(const CallMeeting& meeting, std::optional<Seconds> predicted = {});
+  /// A message, or a call of a rank alone.
+  void add_alone(std::int64_t ns, std::optional<Seconds> predicted = {});
+  /// Fills in what it knows: from `judged` on, but `total`. `ranks`: of the communicator.
+  void fill(CallStats& stats, int ranks) const;
+
+ private:
+  std::vector<float> times_s_;
+  std::vector<float> skews_s_;
+  std::vector<float> predicted_s_;
+  std::vector<std::uint64_t> last_;  ///< calls, by rank that came last
+};
+
+}  // namespace sinew
