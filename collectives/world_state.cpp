@@ -180,25 +180,31 @@ void WorldState::open_control(const Exchange& exchange) {
 
 
 void WorldState::open_timer(const Exchange& exchange) {
-  const std::vector<ControlPeer>& peers = control->service().peers();
-  const ClockPlace clock = place_clocks(exchange, peers);
+  const ClockPlace clock = place_clocks(exchange, control->service().peers());
   const Config& config = options.config;
   if (config.trace_dir.empty() && !config.time_calls) return;
-  std::unique_ptr<CallLog> log;
-  if (!config.trace_dir.empty()) {
-    const ControlPeer& self = peers[static_cast<std::size_t>(rank)];
-    log = std::make_unique<CallLog>(fmt::format("{}/sinew-{}-rank-{}.calls", config.trace_dir, generation, rank),
-                                    LogOwner{.rank = rank,
-                                             .ranks = size,
-                                             .generation = generation,
-                                             .job = peers.front().token,
-                                             .ahead_ns = clock.ahead_ns,
-                                             .ahead_error_ns = clock.error_ns,
-                                             .host = self.host_name,
-                                             .clock = clock_identity()},
-                                    options.drive == Drive::Thread);
+  timer = std::make_unique<CallTimer>(config.trace_dir.empty() ? nullptr : open_log(clock), control->page(), clock);
+}
+
+std::unique_ptr<CallLog> WorldState::open_log(const ClockPlace& clock) const {
+  const std::vector<ControlPeer>& peers = control->service().peers();
+  const LogOwner owner{.rank = rank,
+                       .ranks = size,
+                       .generation = generation,
+                       .job = peers.front().token,
+                       .ahead_ns = clock.ahead_ns,
+                       .ahead_error_ns = clock.error_ns,
+                       .host = peers[static_cast<std::size_t>(rank)].host_name,
+                       .clock = clock_identity()};
+  try {
+    return std::make_unique<CallLog>(
+        fmt::format("{}/sinew-{}-rank-{}.calls", options.config.trace_dir, generation, rank), owner,
+        options.drive == Drive::Thread);
+  } catch (const Error& e) {
+    if (generation == 0) throw;  // of a job that has begun the survivors go on
+    log::warning("{}: this rank goes on without", e.what());
+    return nullptr;
   }
-  timer = std::make_unique<CallTimer>(std::move(log), control->page(), clock);
 }
 
 void WorldState::close_endpoints(int world_rank) {

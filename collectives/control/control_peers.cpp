@@ -92,8 +92,16 @@ ControlPages ControlPages::make(const ControlSetup& setup, int rank) {
   pages.page = {page, reinterpret_cast<ControlPage*>(page.get())};
   if (!setup.config.trace_dir.empty()) {
     pages.trace = fmt::format("{}/sinew-{}-rank-{}.trace", setup.config.trace_dir, setup.generation, rank);
-    pages.records = create_mapped_file(pages.trace, RecordRing::bytes());
-  } else if (watched) {
+    try {
+      pages.records = create_mapped_file(pages.trace, RecordRing::bytes());
+    } catch (const Error& e) {
+      if (setup.generation == 0) throw;  // of a job that has begun the survivors go on
+      log::warning("{}: this rank goes on without", e.what());
+      pages.trace.clear();
+    }
+  }
+  if (pages.records) return pages;
+  if (watched) {
     pages.records = heap_memory(heap, RecordRing::bytes(), pages.records_offset);
   } else {
     pages.records = private_memory(RecordRing::bytes());

@@ -11,6 +11,7 @@
 #include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/trace/call_tally.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/export.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {
@@ -33,7 +34,7 @@ struct EndedCall {
 
 /// One rank's calls on one communicator: sums of all, and the times of the latest. Memory: up to 80 KiB.
 /// Thread: the one that drives the engine.
-class CallHistory {
+class SINEW_API CallHistory {
  public:
   static constexpr std::size_t kLatest = 2048;
 

@@ -7,6 +7,7 @@
 #include <sinew/collectives/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/core/exchange.hpp>
+#include <sinew/core/export.hpp>
 
 namespace sinew {
 
@@ -18,7 +19,7 @@ struct ClockPlace {
 };
 
 /// Of rank `rank`, of what all have read in the same rounds.
-ClockPlace place_of(std::span<const std::vector<ClockReading>> readings, int rank);
+SINEW_API ClockPlace place_of(std::span<const std::vector<ClockReading>> readings, int rank);
 
 /// Collective while a World is made. Ranks of one clock, or that time no calls, exchange nothing; otherwise nine rounds:
 /// the offset is measured once, so that it grows by what the hosts' clocks then drift apart (with NTP less than

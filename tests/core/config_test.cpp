@@ -70,6 +70,7 @@ TEST(Config, Takes_EveryVariable) {
                         {"SINEW_PORTS", "20000-20100"},
                         {"SINEW_SECRET_FILE", "/tmp/s"},
                         {"SINEW_TRACE", "/tmp/t"},
+                        {"SINEW_STATS", "1"},
                         {"SINEW_LOG", "debug"},
                         {"SINEW_VERIFY", "1"},
                         {"SINEW_TRANSPORT_PATH", "/a,/b"},
@@ -88,6 +89,7 @@ TEST(Config, Takes_EveryVariable) {
   EXPECT_EQ(c.secret_file, "/tmp/s");
   EXPECT_EQ(c.trace_dir, "/tmp/t");
   EXPECT_EQ(c.log_level, "debug");
+  EXPECT_TRUE(c.time_calls);
   EXPECT_TRUE(c.verify_plans);
   EXPECT_THAT(c.transport_path, ElementsAre("/a", "/b"));
 }
@@ -100,6 +102,7 @@ TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
   }
   EXPECT_THAT(refusal("SINEW_LOG", "loud"), HasSubstr("expected trace, debug"));
   EXPECT_THAT(refusal("SINEW_VERIFY", "yes"), HasSubstr("expected 0 or 1"));
+  EXPECT_THAT(refusal("SINEW_STATS", "on"), HasSubstr("expected 0 or 1"));
   EXPECT_THAT(refusal("SINEW_TRANSPORTS", ","), HasSubstr("expected names such as"));
   EXPECT_THAT(refusal("SINEW_CACHE", ""), HasSubstr("expected a file name"));
   for (const char* host : {"", "tab\there", "caf\xe9"})
