@@ -1,19 +1,11 @@
 // What an all_reduce of 8 bytes over shared memory costs beyond the bare exchange of two flag lines: each part by
 // itself, and the whole call in turns with the bare exchange, in the same two processes.
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <new>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,11 +20,12 @@
 #include <sinew/core/record_ring.hpp>
 #include <sinew/core/work.hpp>
 
-#include "flag_lines.hpp"
+#include "two_ranks.hpp"
 
 namespace {
 
 using namespace sinew;
+using bench::median;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t kCalls = 20'000;
@@ -40,11 +33,6 @@ constexpr int kBatches = 31;
 /// What follows a fence waits for the pipeline to fill again, so a few pieces share one; without any, hundreds would
 /// overlap.
 constexpr std::uint64_t kPiecesPerFence = 4;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 /// The compiler knows nothing of what comes out of here, and cannot leave out what goes in.
 template <class T>
@@ -147,25 +135,16 @@ double work() {
   });
 }
 
-/// What two processes share beside the World's own memory.
-struct Board {
-  static constexpr std::size_t kMostBytes = 1 << 16;
-  std::array<bench::FlagPair, 2> lines;
-  std::array<std::array<std::byte, kMostBytes>, 2> bytes;
-  std::array<std::size_t, 2> lengths;
-  std::uint64_t number = 0;
-};
-
 /// One of the two processes.
 class Rank {
  public:
-  Rank(Board& board, int rank) : board_(board), rank_(rank), world_(World::create(exchange(), options())) {}
+  explicit Rank(bench::Side& side) : side_(side), world_(World::create(side.exchange(), options())) {}
 
-  double bare() { return exchange_flags(own(), others(), number_, kCalls) * 1e9; }
+  double bare() { return side_.bare(kCalls) * 1e9; }
   double whole() {
     Communicator& all = world_.communicator();
     std::array<double, 1> data{};
-    meet();
+    side_.meet();
     const auto begin = Steady::now();
     for (std::uint64_t i = 0; i < kCalls; ++i) all.all_reduce(data).get();
     return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
@@ -179,29 +158,8 @@ class Rank {
     options.config.tune = {"all_reduce:0-:shm@shm"};  // whatever else is predicted to be as fast
     return options;
   }
-  bench::FlagPair& own() { return board_.lines[static_cast<std::size_t>(rank_)]; }
-  const bench::FlagPair& others() { return board_.lines[static_cast<std::size_t>(1 - rank_)]; }
-  void meet() { bench::exchange_flags(own(), others(), number_, 1); }
-  Exchange exchange() {
-    return {rank_, 2, [this](const Bytes& mine) {
-              const auto r = static_cast<std::size_t>(rank_);
-              if (mine.size() > Board::kMostBytes) std::abort();
-              std::memcpy(board_.bytes[r].data(), mine.data(), mine.size());
-              board_.lengths[r] = mine.size();
-              meet();
-              std::vector<Bytes> all;
-              for (std::size_t i = 0; i < 2; ++i) {
-                const auto* first = board_.bytes[i].data();
-                all.emplace_back(first, first + board_.lengths[i]);
-              }
-              meet();
-              return all;
-            }};
-  }
 
-  Board& board_;
-  int rank_;
-  std::uint64_t number_ = 0;
+  bench::Side& side_;
   World world_;
 };
 
@@ -210,25 +168,19 @@ struct Ns {
 };
 
 /// Medians of batches in turns, on rank 0 of two processes.
-Ns in_two_processes(bool show_plan) {
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
-  auto* board = new (memory) Board{};
-  const pid_t child = fork();
+Ns measure(bool show_plan) {
   std::vector<double> bare;
   std::vector<double> whole;
-  {
-    Rank self(*board, child == 0 ? 1 : 0);
-    if (show_plan && child != 0) fmt::print("{}\n", self.plan());
+  bench::in_two_processes([&](bench::Side& side) {
+    Rank self(side);
+    if (show_plan && side.rank() == 0) fmt::print("{}\n", self.plan());
     for (int b = -2; b < kBatches; ++b) {
       const Ns ns{self.bare(), self.whole()};
       if (b < 0) continue;
       bare.push_back(ns.bare);
       whole.push_back(ns.whole);
     }
-  }
-  if (child == 0) _exit(0);
-  waitpid(child, nullptr, 0);
+  });
   return {median(bare), median(whole)};
 }
 
@@ -248,7 +200,7 @@ int main(int argc, char** argv) {
   app.add_flag("--plan", show_plan, "show what runs, and why");
   CLI11_PARSE(app, argc, argv);
 
-  const Ns ns = in_two_processes(show_plan);
+  const Ns ns = measure(show_plan);
   const std::array<Part, 4> parts = {{{"plan lookup", 15, plan_lookup()},
                                       {"arguments, fingerprint", 10, arguments_and_fingerprint()},
                                       {"record", 15, record()},
