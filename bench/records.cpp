@@ -83,11 +83,9 @@ class Bare {
         fingerprint = fingerprint_of(desc, extent_of(desc));
         history_ = mix(history_, fingerprint);
         ++sequence_;
-        done_.record = ring_.enter({.communicator = group_.identity,
-                                    .fingerprint = fingerprint,
-                                    .history = history_,
-                                    .sequence = sequence_},
-                                   calls_.places[i % 4]);
+        done_.record = ring_.enter(
+            {.communicator = group_.identity, .fingerprint = fingerprint, .history = history_, .sequence = sequence_},
+            calls_.places[i % 4]);
       }
       done_.fired = false;
       offload_->launch({desc, in, out, nullptr, nullptr, {}, fingerprint, history_, reducer, many, {}}, done_);
@@ -206,9 +204,9 @@ int main(int argc, char** argv) {
   line("SINEW_STATS adds", between(timed, plain));
   line("SINEW_TRACE adds", between(logged, plain));
   if (!json.empty())
-    std::ofstream(json) << fmt::format(
-                               R"({{"off":{:.2f},"on":{:.2f},"adds":{:.2f},"whole":{:.2f},"stats":{:.2f},"trace":{:.2f}}})",
-                               bench::median(off), bench::median(on), between(on, off), bench::median(plain),
-                               between(timed, plain), between(logged, plain))
-                        << '\n';
+    std::ofstream(json)
+        << fmt::format(R"({{"off":{:.2f},"on":{:.2f},"adds":{:.2f},"whole":{:.2f},"stats":{:.2f},"trace":{:.2f}}})",
+                       bench::median(off), bench::median(on), between(on, off), bench::median(plain),
+                       between(timed, plain), between(logged, plain))
+        << '\n';
 }

@@ -19,8 +19,7 @@ Work CommunicatorState::start_message(const Message& message, const CallOptions&
   const Collective kind = message.sends ? Collective::Send : Collective::Recv;
   arguments::require_codec({.collective = kind, .codec = options.codec});
   const std::uint64_t bytes = message.memory.bytes;
-  PendingCall& op =
-      begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
+  PendingCall& op = begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
   if (!world->thread) {
     try {
       launch_message(message, options.after, op);
@@ -44,9 +43,8 @@ Work CommunicatorState::start_group(std::span<const Message> messages, const Cal
   arguments::require_codec({.collective = Collective::SendRecv, .codec = options.codec});
   std::uint64_t bytes = 0;
   for (const Message& m : messages) bytes += m.memory.bytes;
-  PendingCall& op =
-      begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer, bytes,
-            options);
+  PendingCall& op = begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer,
+                          bytes, options);
   const auto start = [this, &op](std::span<const Message> all, const StreamRef& after) {
     groups_.start(op, all, [&](const Message& m, Completion& done) { launch_message(m, after, done); });
   };

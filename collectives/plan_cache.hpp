@@ -24,7 +24,7 @@ struct ReadyPlan : std::enable_shared_from_this<ReadyPlan> {
   Reducer reducer;
   ManyReducer many;
   Scaler scaler;
-  std::uint32_t logged = 0;     ///< its number in the log of calls; 0: it has none
+  std::uint32_t logged = 0;                               ///< its number in the log of calls; 0: it has none
   std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
 };
 

@@ -167,17 +167,16 @@ void WorldState::open_control(const Exchange& exchange) {
   engine->add(*control);
   engine->set_watch([this](Clock::time_point now) { control->watch(now); });
   open_timer(exchange);
-  calls->set_judge({.hold = [this](PendingCall& call) { return control->hold(call); },
-                    .explain =
-                        [this](const PendingCall& call) {
-                          std::string why;
-                          on_driver([&] { why = control->explain(call); });
-                          return why;
-                        },
-                    .at_end = timer ? [this](PendingCall& call) { timer->ended(call); }
-                                    : std::function<void(PendingCall&)>()});
+  calls->set_judge(
+      {.hold = [this](PendingCall& call) { return control->hold(call); },
+       .explain =
+           [this](const PendingCall& call) {
+             std::string why;
+             on_driver([&] { why = control->explain(call); });
+             return why;
+           },
+       .at_end = timer ? [this](PendingCall& call) { timer->ended(call); } : std::function<void(PendingCall&)>()});
 }
-
 
 void WorldState::open_timer(const Exchange& exchange) {
   const ClockPlace clock = place_clocks(exchange, control->service().peers());

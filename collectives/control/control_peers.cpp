@@ -114,12 +114,18 @@ std::string ControlPeer::name() const { return fmt::format("rank {} (host {}, pr
 std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const ControlSetup& setup,
                                             const ControlPages& pages, const ControlIntroduction& mine) {
   const bool times_calls = setup.config.time_calls || !setup.config.trace_dir.empty();
-  const Json card = {
-      {"token", mine.token},         {"process", process_token()},          {"pid", ::getpid()},
-      {"host", setup.host_id},       {"name", own_host_name(setup.config)}, {"bell", mine.doorbell},
-      {"addresses", mine.addresses}, {"page", pages.page_offset},           {"records", pages.records_offset},
-      {"trace", pages.trace},        {"secret", !setup.secret.empty()},
-      {"clock", times_calls ? clock_identity() : std::string()}};
+  const Json card = {{"token", mine.token},
+                     {"process", process_token()},
+                     {"pid", ::getpid()},
+                     {"host", setup.host_id},
+                     {"name", own_host_name(setup.config)},
+                     {"bell", mine.doorbell},
+                     {"addresses", mine.addresses},
+                     {"page", pages.page_offset},
+                     {"records", pages.records_offset},
+                     {"trace", pages.trace},
+                     {"secret", !setup.secret.empty()},
+                     {"clock", times_calls ? clock_identity() : std::string()}};
   std::vector<ControlPeer> peers;
   std::vector<Json> cards;
   for (const Bytes& b : exchange.all_gather(to_cbor(card))) {

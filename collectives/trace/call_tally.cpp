@@ -72,9 +72,9 @@ void CallTally::fill(CallStats& stats, int ranks) const {
 }
 
 std::string to_text(const std::vector<CallStats>& calls) {
-  std::string text = fmt::format("{:<16} {:<8} {:>12} {:>9} {:>11} {:>8} {:>11} {:>11} {:>16} {:>11} {:>7}  {}\n",
-                                 "call", "dtype", "bytes", "calls", "time us", "GB/s", "skew us", "worst us", "last",
-                                 "predicted", "ratio", "way");
+  std::string text =
+      fmt::format("{:<16} {:<8} {:>12} {:>9} {:>11} {:>8} {:>11} {:>11} {:>16} {:>11} {:>7}  {}\n", "call", "dtype",
+                  "bytes", "calls", "time us", "GB/s", "skew us", "worst us", "last", "predicted", "ratio", "way");
   for (const CallStats& c : calls) {
     const bool judged = c.judged > 0;
     const std::string last =

@@ -8,8 +8,8 @@
 #include <sinew/collectives/trace/call_history.hpp>
 #include <sinew/collectives/trace/call_log.hpp>
 #include <sinew/collectives/trace/clock_place.hpp>
-#include <sinew/core/call_slab.hpp>
 #include <sinew/core/call_record.hpp>
+#include <sinew/core/call_slab.hpp>
 #include <sinew/core/offload.hpp>
 
 namespace sinew {

@@ -44,7 +44,8 @@ struct Group {
 };
 
 std::string call_text(Fingerprint fingerprint, const std::string& site) {
-  return site.empty() ? describe_fingerprint(fingerprint) : fmt::format("{} at {}", describe_fingerprint(fingerprint), site);
+  return site.empty() ? describe_fingerprint(fingerprint)
+                      : fmt::format("{} at {}", describe_fingerprint(fingerprint), site);
 }
 
 /// One pass over all logs, in the order of time.
@@ -98,7 +99,6 @@ class Merge {
     calls_[log] = cursors_[log].next();
     if (calls_[log]) return next_.emplace(calls_[log]->entered, log);
     for (const auto& [number, group] : groups_of_[log]) {
-
       const int rank = job_.logs[log].communicator(number)->rank;
       leave_out(*group, rank, group->open.end());
     }
@@ -143,7 +143,8 @@ class Merge {
     return group.logged[rank] && group.reached[rank] < sequence && has_more(group.about.world_ranks[rank]);
   }
   bool has_more(int world_rank) const {
-    const auto log = std::ranges::lower_bound(job_.logs, world_rank, {}, [](const RankLog& l) { return l.about().rank; });
+    const auto log =
+        std::ranges::lower_bound(job_.logs, world_rank, {}, [](const RankLog& l) { return l.about().rank; });
     return calls_[static_cast<std::size_t>(log - job_.logs.begin())].has_value();
   }
 
@@ -231,10 +232,10 @@ class Merge {
   }
 
   const JobLogs& job_;
-  std::map<std::uint64_t, Group> groups_;                        // by identity
-  std::vector<std::map<std::uint32_t, Group*>> groups_of_;       // by log and number
-  std::vector<RankLog::Cursor> cursors_;                         // by log
-  std::vector<std::optional<LoggedCall>> calls_;                 // the next of each
+  std::map<std::uint64_t, Group> groups_;                   // by identity
+  std::vector<std::map<std::uint32_t, Group*>> groups_of_;  // by log and number
+  std::vector<RankLog::Cursor> cursors_;                    // by log
+  std::vector<std::optional<LoggedCall>> calls_;            // the next of each
   std::priority_queue<std::pair<std::int64_t, std::size_t>, std::vector<std::pair<std::int64_t, std::size_t>>,
                       std::greater<>>
       next_;

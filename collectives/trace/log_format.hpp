@@ -21,12 +21,12 @@ struct LogHeader {
   std::int32_t ranks;  ///< of the World
   std::int32_t process;
   std::uint32_t generation;
-  std::uint64_t job;              ///< one number per World, equal on all of its ranks
-  std::int64_t opened;            ///< ns of this rank's CLOCK_MONOTONIC, as all times but the next
-  std::int64_t opened_realtime;   ///< of CLOCK_REALTIME
-  std::int64_t ahead;             ///< ns that its clock is ahead of rank 0's
-  std::int64_t ahead_error;       ///< give or take; below 0: not known
-  std::atomic<std::int64_t> closed;///< when the World ended in order; 0: it has not
+  std::uint64_t job;                 ///< one number per World, equal on all of its ranks
+  std::int64_t opened;               ///< ns of this rank's CLOCK_MONOTONIC, as all times but the next
+  std::int64_t opened_realtime;      ///< of CLOCK_REALTIME
+  std::int64_t ahead;                ///< ns that its clock is ahead of rank 0's
+  std::int64_t ahead_error;          ///< give or take; below 0: not known
+  std::atomic<std::int64_t> closed;  ///< when the World ended in order; 0: it has not
   std::atomic<std::uint64_t> lost;   ///< calls after the log was cut
   std::atomic<std::int32_t> cut;     ///< errno of what the log could not grow for; 0: it is whole
   std::int32_t unused;
@@ -49,7 +49,7 @@ struct CallCell {
   std::atomic<CellKind> kind;
   std::uint32_t communicator;  ///< number of its definition
   Fingerprint fingerprint;
-  std::uint64_t extent;   ///< extent_of() its description; of messages bytes
+  std::uint64_t extent;  ///< extent_of() its description; of messages bytes
   std::int64_t entered;
   std::uint32_t sequence;  ///< of the collective; of the last one for messages
   std::int32_t peer;       ///< of messages, in the communicator; -1: none

@@ -46,7 +46,8 @@ std::string text_of(const std::byte* from, std::size_t most) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(Code::InvalidArgument, fmt::format("{}: {}; expected a log of calls, as SINEW_TRACE keeps it", path, why));
+  throw Error(Code::InvalidArgument,
+              fmt::format("{}: {}; expected a log of calls, as SINEW_TRACE keeps it", path, why));
 }
 
 }  // namespace
@@ -79,7 +80,8 @@ void RankLog::read_header() {
   const std::vector<std::byte> block = read(0);
   if (block.size() < sizeof(LogHeader)) refuse(about_.path, "is shorter than the header of one");
   const std::byte* h = block.data();
-  if (read_at<std::uint64_t>(h, offsetof(LogHeader, magic)) != LogHeader::kMagic) refuse(about_.path, "does not begin like one");
+  if (read_at<std::uint64_t>(h, offsetof(LogHeader, magic)) != LogHeader::kMagic)
+    refuse(about_.path, "does not begin like one");
   about_.rank = read_at<std::int32_t>(h, offsetof(LogHeader, rank));
   about_.ranks = read_at<std::int32_t>(h, offsetof(LogHeader, ranks));
   about_.process = read_at<std::int32_t>(h, offsetof(LogHeader, process));
@@ -160,15 +162,17 @@ void RankLog::define(CellKind kind, std::uint32_t number, const Parts& parts) {
     const std::string texts = data.substr(sizeof(PlanCell));
     const std::size_t end = std::min(texts.find('\0'), texts.size());
     const double predicted = read_at<double>(bytes, offsetof(PlanCell, predicted_s));
-    plans_.insert_or_assign(number, LoggedPlan{read_at<std::uint64_t>(bytes, offsetof(PlanCell, bytes)),
-                                               std::isfinite(predicted) && predicted > 0 ? predicted : 0,
-                                               printable(texts.substr(0, end)),
-                                               printable(texts.substr(std::min(end + 1, texts.size())))});
+    plans_.insert_or_assign(
+        number, LoggedPlan{read_at<std::uint64_t>(bytes, offsetof(PlanCell, bytes)),
+                           std::isfinite(predicted) && predicted > 0 ? predicted : 0, printable(texts.substr(0, end)),
+                           printable(texts.substr(std::min(end + 1, texts.size())))});
   } else if (kind == CellKind::Communicator && data.size() > sizeof(CommunicatorCell)) {
     const std::size_t size = (data.size() - sizeof(CommunicatorCell)) / sizeof(std::int32_t);
     const auto rank = read_at<std::uint32_t>(bytes, offsetof(CommunicatorCell, rank));
     LoggedCommunicator made{read_at<std::uint64_t>(bytes, offsetof(CommunicatorCell, identity)),
-                            read_at<std::uint32_t>(bytes, offsetof(CommunicatorCell, id)), static_cast<int>(rank), {}};
+                            read_at<std::uint32_t>(bytes, offsetof(CommunicatorCell, id)),
+                            static_cast<int>(rank),
+                            {}};
     made.world_ranks.resize(size);
     std::memcpy(made.world_ranks.data(), bytes + sizeof(CommunicatorCell), size * sizeof(std::int32_t));
     const bool in_world = std::ranges::all_of(made.world_ranks, [&](int r) { return r >= 0 && r < about_.ranks; });

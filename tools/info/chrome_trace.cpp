@@ -41,8 +41,9 @@ class Writer {
     const LoggedPlan* plan = log.plan(call.plan);
     CallKey key = key_of(call.fingerprint, call.extent, static_cast<int>(on.world_ranks.size()));
     if (plan != nullptr) key.bytes = plan->bytes;
-    Json args{{"communicator", on.id}, {"ranks", on.world_ranks.size()}, {"sequence", call.sequence},
-              {"bytes", key.bytes},    {"site", log.site(call.site)},    {"call", describe_fingerprint(call.fingerprint)}};
+    Json args{{"communicator", on.id},       {"ranks", on.world_ranks.size()},
+              {"sequence", call.sequence},   {"bytes", key.bytes},
+              {"site", log.site(call.site)}, {"call", describe_fingerprint(call.fingerprint)}};
     if (call.peer >= 0) args["peer"] = on.world_ranks[static_cast<std::size_t>(call.peer)];
     if (plan != nullptr) {
       args["algorithm"] = plan->algorithm;

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
       "  sinew-info plan all_reduce 64MiB --cluster dgx-h100x8    the same on a cluster that need not be here\n"
       "  sinew-run --hosts a:2,b:2 sinew-info doctor   what would fail or slow a job there, and what to do about it\n"
       "  sinew-info hang                          what a job of this host waits for, and for whom\n"
-      "  sinew-info trace records                 what every call of a job with SINEW_TRACE=records took, and who was late\n"
+      "  sinew-info trace records                 what every call of a job with SINEW_TRACE=records took, and who was "
+      "late\n"
       "  sinew-info config                        every SINEW_* variable, what it takes and what is in effect\n");
   sinew::tools::add_topology_command(app, options);
   sinew::tools::add_transports_command(app, options);

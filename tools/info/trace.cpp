@@ -45,7 +45,7 @@ std::string ranks_of(const std::vector<int>& ranks) {
 }
 
 /// What keeps the picture from being whole, a line each.
-std::vector<std::string> gaps_of(const JobLogs& job) {
+std::vector<std::string> gaps_of(const JobLogs& job, const std::string& folder) {
   std::vector<std::string> gaps;
   if (!job.missing.empty())
     gaps.push_back(fmt::format("{} of {}: no log; calls are judged without", ranks_of(job.missing), job.ranks));
@@ -59,7 +59,9 @@ std::vector<std::string> gaps_of(const JobLogs& job) {
     if (a.damaged != 0)
       gaps.push_back(fmt::format("rank {}: {} cells of its log are damaged, and passed over", a.rank, a.damaged));
   }
-  if (!open.empty()) gaps.push_back(fmt::format("{}: still running, or ended before the World did", ranks_of(open)));
+  if (!open.empty())
+    gaps.push_back(
+        fmt::format("{}: still running, or ended before the World did: sinew-info hang {}", ranks_of(open), folder));
   return gaps;
 }
 
@@ -94,8 +96,7 @@ void print_text(const std::string& folder, const JobLogs& job, const JobTrace& t
                            time_text(seconds_of(job)), clock_text(trace));
   for (const CommunicatorTrace& c : trace.communicators) {
     if (c.calls.empty()) continue;
-    std::cout << fmt::format("\ncommunicator {} of {}\n{}", c.id, ranks_of(c.world_ranks),
-                             to_text(c.calls));
+    std::cout << fmt::format("\ncommunicator {} of {}\n{}", c.id, ranks_of(c.world_ranks), to_text(c.calls));
   }
   if (trace.unfinished_calls > 0) {
     std::cout << fmt::format("\n{} call{} never completed; sinew-info hang {} says why\n", trace.unfinished_calls,
@@ -104,7 +105,7 @@ void print_text(const std::string& folder, const JobLogs& job, const JobTrace& t
     for (std::size_t i = 0; i < shown; ++i) std::cout << "  " << text_of(trace.unfinished[i]) << "\n";
     if (trace.unfinished_calls > shown) std::cout << fmt::format("  and {} more\n", trace.unfinished_calls - shown);
   }
-  for (const std::string& gap : gaps_of(job)) std::cout << gap << "\n";
+  for (const std::string& gap : gaps_of(job, folder)) std::cout << gap << "\n";
 }
 
 Json to_json(const CallStats& c) {
@@ -163,8 +164,8 @@ Json to_json(const JobLogs& job, const JobTrace& trace) {
 
 bool is_whole(const JobLogs& job, const JobTrace& trace) {
   return job.missing.empty() && trace.unfinished_calls == 0 && std::ranges::all_of(job.logs, [](const RankLog& log) {
-    return log.about().cut == 0 && log.about().damaged == 0;
-  });
+           return log.about().cut == 0 && log.about().damaged == 0;
+         });
 }
 
 void trace_command(const InfoOptions& options, const TraceOptions& asked, int& exit_code) {
@@ -196,7 +197,9 @@ void add_trace_command(CLI::App& app, const InfoOptions& options, int& exit_code
   command->add_option("folder", asked->folder, "Where SINEW_TRACE kept the logs of all ranks")
       ->type_name("DIR")
       ->required();
-  command->add_option("--chrome", asked->chrome, "Write all calls of the latest World for chrome://tracing and ui.perfetto.dev")
+  command
+      ->add_option("--chrome", asked->chrome,
+                   "Write all calls of the latest World for chrome://tracing and ui.perfetto.dev")
       ->type_name("FILE");
   command->footer(
       "A line for each kind of call, dtype and size of each communicator:\n"
@@ -208,7 +211,8 @@ void add_trace_command(CLI::App& app, const InfoOptions& options, int& exit_code
       "Messages (send, recv) take what they take on their own rank, and have no skew.\n"
       "Several Worlds in a folder, the latest first: jobs one after the other, generations after a shrink.\n"
       "Logs of several hosts must lie in one folder: copy them together.\n"
-      "Ends with 0 where all is there and every call came to its end, 1 where not, 2 where there is nothing to read.\n\n"
+      "Ends with 0 where all is there and every call came to its end, 1 where not, 2 where there is nothing to "
+      "read.\n\n"
       "Examples:\n"
       "  SINEW_TRACE=records sinew-run -n 4 ./trainer     a job that logs every call\n"
       "  sinew-info trace records                         what they took, also while it runs or after it died\n"

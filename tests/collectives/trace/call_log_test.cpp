@@ -116,8 +116,8 @@ TEST(CallLog, TakesDefinitionsOfAnyLength) {
   const ScratchFolder folder;
   CallLog log(folder / "sinew-0-rank-4095.calls", {.rank = 4095, .ranks = 4096}, false);
   std::vector<std::int32_t> meaning(4 + 4096);
-  meaning[2] = 6;      // id
-  meaning[3] = 4095;   // rank
+  meaning[2] = 6;     // id
+  meaning[3] = 4095;  // rank
   for (int r = 0; r < 4096; ++r) meaning[4 + static_cast<std::size_t>(r)] = r;
   const std::uint32_t number = log.define(CellKind::Communicator, std::as_bytes(std::span(meaning)));
   const RankLog read(folder / "sinew-0-rank-4095.calls");

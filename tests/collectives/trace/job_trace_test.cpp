@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -196,6 +197,24 @@ TEST(ClockPlace, IsBetweenWhatTheRoundsAllow) {
   EXPECT_EQ(zero.worst_error_ns, one.error_ns);
   EXPECT_LT(place_of(readings, 2).error_ns, 0);
   EXPECT_LT(place_of(readings, 1).worst_error_ns, 0);
+}
+
+TEST(ClockPlace, IsMeasuredWhereClocksDiffer_AndNothingIsExchangedElsewhere) {
+  std::vector<ControlPeer> peers(2);
+  const Exchange none{0, 2, [](const Bytes&) -> std::vector<Bytes> { throw Error(Code::System, "an exchange"); }};
+  EXPECT_EQ(place_clocks(none, peers).worst_error_ns, 0) << "nobody times calls";
+  peers[0].clock = peers[1].clock = "one";
+  EXPECT_EQ(place_clocks(none, peers).worst_error_ns, 0);
+  peers[1].clock = "another";
+  auto exchanges = thread_exchanges(2, std::chrono::seconds(30));
+  ClockPlace other;
+  std::thread second([&] { other = place_clocks(exchanges[1], peers); });
+  const ClockPlace mine = place_clocks(exchanges[0], peers);
+  second.join();
+  EXPECT_EQ(mine.ahead_ns, 0);
+  EXPECT_GT(other.error_ns, 0);
+  EXPECT_EQ(mine.worst_error_ns, other.error_ns);
+  EXPECT_LE(std::abs(other.ahead_ns), other.error_ns) << "it is one clock";
 }
 
 }  // namespace

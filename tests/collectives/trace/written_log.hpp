@@ -38,7 +38,8 @@ class WrittenLog {
     site_ = log_->define(CellKind::Site, std::as_bytes(std::span(site)));
   }
 
-  std::uint32_t plan(double predicted_s, std::uint64_t bytes, const std::string& algorithm, const std::string& transport) {
+  std::uint32_t plan(double predicted_s, std::uint64_t bytes, const std::string& algorithm,
+                     const std::string& transport) {
     const PlanCell cell{bytes, predicted_s};
     std::string text(reinterpret_cast<const char*>(&cell), sizeof cell);
     text += algorithm;
