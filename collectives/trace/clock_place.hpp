@@ -21,9 +21,9 @@ struct ClockPlace {
 /// Of rank `rank`, of what all have read in the same rounds.
 SINEW_API ClockPlace place_of(std::span<const std::vector<ClockReading>> readings, int rank);
 
-/// Collective while a World is made. Ranks of one clock, or that time no calls, exchange nothing; otherwise nine rounds:
-/// the offset is measured once, so its error grows by what the hosts' clocks then drift apart (with NTP less than
-/// microseconds a second).
+/// Collective while a World is made. Ranks of one clock, or that time no calls, exchange nothing; otherwise nine
+/// rounds: the offset is measured once, so its error grows by what the hosts' clocks then drift apart (with NTP less
+/// than microseconds a second).
 SINEW_API ClockPlace place_clocks(const Exchange& exchange, std::span<const ControlPeer> peers);
 
 }  // namespace sinew
