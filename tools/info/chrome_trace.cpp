@@ -95,11 +95,14 @@ class Writer {
 
 }  // namespace
 
-void write_chrome_trace(const JobLogs& job, std::ostream& to) {
+void write_chrome_trace(const JobLogs& job, std::ostream& to, const std::function<void(std::size_t)>& before_rank) {
   std::int64_t zero = std::numeric_limits<std::int64_t>::max();
   for (const RankLog& log : job.logs) zero = std::min(zero, log.about().opened);
   Writer writer(to, zero);
-  for (const RankLog& log : job.logs) writer.add(log);
+  for (std::size_t i = 0; i < job.logs.size(); ++i) {
+    before_rank(i);
+    writer.add(job.logs[i]);
+  }
   writer.end();
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <iosfwd>
 
 #include <sinew/collectives/trace/job_trace.hpp>
@@ -11,6 +13,8 @@ namespace sinew::tools {
 /// thread that overlap. A call that never ended only begins.
 /// Units:  microseconds since the first rank's log begins.
 /// Memory: that of one call, whatever the number of calls.
-void write_chrome_trace(const JobLogs& job, std::ostream& to);
+/// `before_rank`: told the place of each rank's log before it is written.
+void write_chrome_trace(
+    const JobLogs& job, std::ostream& to, const std::function<void(std::size_t)>& before_rank = [](std::size_t) {});
 
 }  // namespace sinew::tools

@@ -16,6 +16,7 @@
 #include <sinew/topology/json_text.hpp>
 
 #include "../output_file.hpp"
+#include "../progress.hpp"
 #include "../time_text.hpp"
 #include "chrome_trace.hpp"
 #include "commands.hpp"
@@ -179,13 +180,22 @@ void trace_command(const InfoOptions& options, const TraceOptions& asked, int& e
     if (options.json) {
       jobs.push_back(to_json(job, trace));
     } else if (prints) {
+      if (&job != &found.jobs.front()) std::cout << "\n";
       print_text(asked.folder, job, trace);
     }
   }
   if (!found.refused.empty()) exit_code = 1;
   for (const std::string& why : found.refused) std::cerr << "sinew-info: left out: " << why << "\n";
   if (options.json) std::cout << json_text(jobs, 2) << "\n";
-  if (chrome.wanted()) chrome.write([&](std::ostream& to) { write_chrome_trace(found.jobs.front(), to); });
+  if (!chrome.wanted()) return;
+  const JobLogs& latest = found.jobs.front();
+  Progress progress(latest.logs.size());
+  chrome.write([&](std::ostream& to) {
+    write_chrome_trace(latest, to, [&](std::size_t log) {
+      progress.show(log,
+                    fmt::format("rank {}, {} calls", latest.logs[log].about().rank, latest.logs[log].about().calls));
+    });
+  });
 }
 
 }  // namespace
