@@ -3,6 +3,9 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/all_gather_dispatcher.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
@@ -59,9 +62,17 @@ template <class T>
 AllGatherDispatcher<T>::Handle::Handle(AllGatherDispatcher& of, const Routing<T>& routing)
     : of_(of), top_k_(routing.top_k) {
   const auto all = static_cast<std::size_t>(GroupPlace(*of_.group_).ranks);
-  const std::vector<std::size_t> one(all, 1);
-  for (const auto& tokens : announce(*of_.group_, routing.router, {all, {routing.tokens}}, one, routing.fault))
-    tokens_.push_back(tokens[0]);
+  const std::vector<std::int64_t> mine{routing.tokens, of_.shape_.experts, top_k_, of_.shape_.width};
+  const std::vector<std::size_t> as_many(all, mine.size());
+  for (const auto& numbers : announce(*of_.group_, routing.router, {all, mine}, as_many, routing.fault)) {
+    if (!std::equal(mine.begin() + 1, mine.end(), numbers.begin() + 1))
+      throw Error(
+          Code::InvalidArgument,
+          fmt::format("dispatcher '{}': rank {} of those that share experts has top {} of {} experts, width {}; "
+                      "expected top {} of {}, width {}, as here",
+                      of_.shape_.name, tokens_.size(), numbers[2], numbers[1], numbers[3], mine[2], mine[1], mine[3]));
+    tokens_.push_back(numbers[0]);
+  }
   const std::vector<std::int32_t> experts = gather(routing.experts.data(), top_k_);
   const std::vector<T> gates = gather(routing.gates.data(), top_k_);
   const auto is_here = [&](std::int32_t e) { return e >= of_.experts_.first && e < of_.experts_.last; };

@@ -36,6 +36,7 @@ class SINEW_API BalanceLoss {
  private:
   Communicator* group_;
   std::int64_t experts_, top_k_;
+  RouterScore score_;
   double coefficient_;
 };
 

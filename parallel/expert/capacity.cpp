@@ -9,6 +9,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/capacity.hpp>
+#include <sinew/parallel/expert/routed_tokens.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -36,6 +37,9 @@ CapacityLimit<T>::CapacityLimit(Communicator& group, const RouterShape& router, 
   if (!(shape.factor >= 0) || !std::isfinite(shape.factor))
     throw Error(Code::InvalidArgument,
                 fmt::format("capacity of '{}': factor {}, expected 0 (no limit) or more", router.name, shape.factor));
+  if (tokens < 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("capacity of '{}': {} tokens, expected 0 or more", router.name, tokens));
   const auto ranks = std::max(group.size(), 1);
   std::array<std::uint64_t, 1> mine{at(tokens) * record()};
   counts_.assign(static_cast<std::size_t>(ranks), mine[0]);
@@ -51,12 +55,17 @@ std::size_t CapacityLimit<T>::record() const noexcept {
 template <class T>
 std::int64_t CapacityLimit<T>::capacity(std::int64_t length) const noexcept {
   const double share = static_cast<double>(length * top_k_) / static_cast<double>(experts_);
-  return static_cast<std::int64_t>(std::ceil(share * shape_.factor));
+  const double most = std::ceil(share * shape_.factor);
+  return most < static_cast<double>(length) ? static_cast<std::int64_t>(most) : length;  // no token comes twice
 }
 
 template <class T>
 std::int64_t CapacityLimit<T>::apply(Routing<T>& routing, const TokenPositions& where) {
   if (shape_.factor == 0) return 0;
+  require_positions(where, routing.tokens, routing.router);
+  if (at(routing.tokens) * record() > counts_[counts_.size() > 1 ? static_cast<std::size_t>(group_->rank()) : 0])
+    throw Error(Code::InvalidArgument, fmt::format("capacity of '{}': {} tokens, expected no more than it was made for",
+                                                   routing.router, routing.tokens));
   const std::size_t k = at(top_k_), each = record();
   std::vector<double> all(std::accumulate(counts_.begin(), counts_.end(), std::size_t{0}));
   double* own = all.data() + mine_;

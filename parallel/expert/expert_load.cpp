@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -27,6 +28,8 @@ void balance_by_bias(const ExpertLoad& load, double rate, std::span<double> bias
   if (bias.size() != counts.size())
     throw Error(Code::InvalidArgument,
                 fmt::format("bias of {} experts, expected {}, those of the load", bias.size(), counts.size()));
+  if (!(rate >= 0) || !std::isfinite(rate))
+    throw Error(Code::InvalidArgument, fmt::format("rate of biases: {}, expected 0 or more", rate));
   const double mean = mean_of(counts);
   for (std::size_t e = 0; e < bias.size(); ++e) {
     if (counts[e] != mean) bias[e] += counts[e] < mean ? rate : -rate;

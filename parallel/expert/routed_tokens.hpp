@@ -28,4 +28,14 @@ void require_routing(const Routing<T>& routing, const std::string& name, std::in
   }
 }
 
+/// Errors: InvalidArgument where positions are not those of so many tokens in sequences that have some.
+inline void require_positions(const TokenPositions& where, std::int64_t tokens, const std::string& name) {
+  const auto all = static_cast<std::size_t>(tokens);
+  if (where.length < 1 || where.sequences < 1 || where.sequence.size() != all || where.position.size() != all)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': {} sequences of {} tokens, with {} and {} places for {} tokens here; expected 1 or "
+                            "more of each, and a place for every token",
+                            name, where.sequences, where.length, where.sequence.size(), where.position.size(), tokens));
+}
+
 }  // namespace sinew::parallel

@@ -9,22 +9,12 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/router.hpp>
+#include <sinew/parallel/expert/score_shares.hpp>
 
 namespace sinew::parallel {
 namespace {
 
 std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
-
-/// log(sum(exp(logits))).
-template <class T>
-double log_sum_of(std::span<const T> logits) {
-  const auto most = static_cast<double>(*std::ranges::max_element(logits));
-  double sum = 0;
-  for (const T logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  return most + std::log(sum);
-}
-
-double sigmoid(double x) noexcept { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 
 }  // namespace
 
@@ -112,6 +102,9 @@ Routed<T> Router<T>::route(std::span<const T> logits, std::int64_t tokens, std::
     throw Error(Code::InvalidArgument,
                 fmt::format("router '{}': {} logits and a bias of {} for {} tokens, expected {} and 0 or {}",
                             shape_.name, logits.size(), bias.size(), tokens, at(tokens) * experts, experts));
+  if (!std::ranges::all_of(bias, [](double b) { return std::isfinite(b); }))
+    throw Error(Code::InvalidArgument,
+                fmt::format("router '{}': a bias of {}, expected finite numbers", shape_.name, fmt::join(bias, ", ")));
   Routed<T> r;
   r.routing.router = shape_.name;
   r.routing.tokens = tokens;
@@ -128,7 +121,8 @@ Routed<T> Router<T>::route(std::span<const T> logits, std::int64_t tokens, std::
   r.scores.assign(logits.size(), T{0});
   if (r.routing.fault) return r;
 
-  std::vector<double> scores(experts);
+  std::vector<double> scores(experts), shares(k);
+  std::vector<T> of_chosen(k);
   Choice room;
   for (std::size_t t = 0; t < at(tokens); ++t) {
     const std::span<const T> row = logits.subspan(t * experts, experts);
@@ -141,12 +135,11 @@ Routed<T> Router<T>::route(std::span<const T> logits, std::int64_t tokens, std::
     }
     std::int32_t* chosen = r.chosen.data() + t * k;
     choose(scores, bias, room, chosen);
-    double sum = 0;
-    for (std::size_t i = 0; i < k; ++i) sum += scores[at(chosen[i])];
-    for (std::size_t i = 0; i < k; ++i) {
-      const double gate = scores[at(chosen[i])] * shape_.scale;
-      r.routing.gates[t * k + i] = static_cast<T>(shape_.normalised ? gate / sum : gate);
-    }
+    for (std::size_t i = 0; i < k; ++i) of_chosen[i] = row[at(chosen[i])];
+    shares_of(std::span<const T>(of_chosen), shape_.score, shares);
+    for (std::size_t i = 0; i < k; ++i)
+      r.routing.gates[t * k + i] =
+          static_cast<T>(shape_.scale * (shape_.normalised ? shares[i] : scores[at(chosen[i])]));
   }
   r.routing.experts = r.chosen;
   return r;
@@ -156,33 +149,40 @@ template <class T>
 void Router<T>::backward(const Routed<T>& r, std::span<const T> dgates, double scale, std::span<const double> pull,
                          std::span<const std::int32_t> sequence, std::span<T> dlogits) const {
   const std::size_t experts = at(shape_.experts), k = at(shape_.top_k);
-  std::vector<double> d(experts);
+  std::vector<double> of_score(experts), of_log(experts), shares(experts);
+  std::vector<T> of_chosen(k);
   for (std::size_t t = 0; t < at(r.routing.tokens); ++t) {
-    const T* scores = r.scores.data() + t * experts;
-    const std::int32_t* chosen = r.chosen.data() + t * k;
-    std::ranges::fill(d, 0);
-    double sum = 0, through_sum = 0, all = 0, through_all = 0;
-    for (std::size_t i = 0; i < k; ++i) sum += static_cast<double>(scores[at(chosen[i])]);
-    for (std::size_t i = 0; i < k; ++i)
-      through_sum += static_cast<double>(dgates[t * k + i]) * static_cast<double>(scores[at(chosen[i])]) / sum;
-    for (std::size_t i = 0; i < k; ++i) {
-      const auto dgate = static_cast<double>(dgates[t * k + i]);
-      d[at(chosen[i])] = shape_.scale * (shape_.normalised ? (dgate - through_sum) / sum : dgate);
-    }
-    if (!pull.empty()) {  // of scores that add up to 1
-      const double* pulled = pull.data() + at(sequence[t]) * experts;
-      for (std::size_t e = 0; e < experts; ++e) all += static_cast<double>(scores[e]);
-      for (std::size_t e = 0; e < experts; ++e) through_all += pulled[e] * static_cast<double>(scores[e]) / all;
-      for (std::size_t e = 0; e < experts; ++e) d[e] += scale * (pulled[e] - through_all) / all;
-    }
     const std::span<const T> logits(r.logits.data() + t * experts, experts);
+    const std::int32_t* chosen = r.chosen.data() + t * k;
+    const T* dgate = dgates.data() + t * k;
+    std::ranges::fill(of_score, 0);
+    std::ranges::fill(of_log, 0);  // of a score's logarithm: where scores add up to something else than 1
+    if (shape_.normalised) {
+      for (std::size_t i = 0; i < k; ++i) of_chosen[i] = logits[at(chosen[i])];
+      shares_of(std::span<const T>(of_chosen), shape_.score, std::span(shares).first(k));
+      double through = 0;
+      for (std::size_t i = 0; i < k; ++i) through += shares[i] * static_cast<double>(dgate[i]);
+      for (std::size_t i = 0; i < k; ++i)
+        of_log[at(chosen[i])] = shape_.scale * shares[i] * (static_cast<double>(dgate[i]) - through);
+    } else {
+      for (std::size_t i = 0; i < k; ++i) of_score[at(chosen[i])] = shape_.scale * static_cast<double>(dgate[i]);
+    }
+    if (!pull.empty()) {
+      const double* pulled = pull.data() + at(sequence[t]) * experts;
+      shares_of(logits, shape_.score, shares);
+      double through = 0;
+      for (std::size_t e = 0; e < experts; ++e) through += shares[e] * pulled[e];
+      for (std::size_t e = 0; e < experts; ++e) of_log[e] += scale * shares[e] * (pulled[e] - through);
+    }
+    const T* scores = r.scores.data() + t * experts;
     const double log_sum = shape_.z > 0 ? log_sum_of(logits) : 0;
-    double through = 0;  // softmax: what all scores have in common
+    double through = 0;  // softmax: what all scores have in common; of_log adds up to 0
     if (shape_.score == RouterScore::Softmax)
-      for (std::size_t e = 0; e < experts; ++e) through += d[e] * static_cast<double>(scores[e]);
+      for (std::size_t e = 0; e < experts; ++e) through += of_score[e] * static_cast<double>(scores[e]);
     for (std::size_t e = 0; e < experts; ++e) {
       const auto p = static_cast<double>(scores[e]);
-      double of_logit = shape_.score == RouterScore::Softmax ? p * (d[e] - through) : d[e] * p * (1 - p);
+      double of_logit = shape_.score == RouterScore::Softmax ? of_log[e] + p * (of_score[e] - through)
+                                                             : (of_log[e] + of_score[e] * p) * (1 - p);
       if (shape_.z > 0) of_logit += scale * 2 * shape_.z * log_sum * std::exp(static_cast<double>(logits[e]) - log_sum);
       dlogits[t * experts + e] = static_cast<T>(of_logit);
     }

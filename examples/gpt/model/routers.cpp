@@ -48,6 +48,9 @@ RouterReport Routers::end_step(sinew::Communicator& all) {
     if (has_biases()) sinew::parallel::balance_by_bias(block.load, rate_, block.bias);
     block.load.clear();
   }
+  const auto experts = static_cast<double>(blocks_.front().load.counts().size());
+  if (report.routed > 0)
+    report.most = experts * static_cast<double>(report.tokens) / static_cast<double>(report.routed);
   sum_ = {};
   return report;
 }

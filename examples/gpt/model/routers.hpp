@@ -19,6 +19,7 @@ struct RouterReport {
   std::int64_t routed = 0;   ///< assignments
   std::int64_t dropped = 0;  ///< of these
   double imbalance = 0;      ///< the most loaded expert's load by the mean of its block's; of the worst block
+  double most = 0;           ///< that imbalance can be: one expert has a choice of every token
   int worst_block = 0;
   std::int64_t worst_expert = 0;
 };

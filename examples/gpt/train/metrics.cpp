@@ -73,7 +73,8 @@ std::string line_of(const StepReport& r) {
                                  r.norm, r.tokens_per_s, exposed);
   const RouterReport& of = r.routers;
   if (of.routed == 0) return line;
-  line += fmt::format(" load {:.2f} (expert {} of block {})", of.imbalance, of.worst_expert, of.worst_block);
+  line += fmt::format(" load {:.2f} of {:.2f} (expert {} of block {})", of.imbalance, of.most, of.worst_expert,
+                      of.worst_block);
   if (of.dropped > 0)
     line += fmt::format(" dropped {:.1f} %", 100 * static_cast<double>(of.dropped) / static_cast<double>(of.routed));
   return line;

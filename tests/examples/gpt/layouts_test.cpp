@@ -93,7 +93,7 @@ TEST(Layouts, TrainAsOneProcess_WhereOneExpertGetsAll) {
   const StepReport alone = step_on(1);
   EXPECT_EQ(alone.routers.imbalance, 6);
   EXPECT_EQ(alone.routers.worst_expert, static_cast<std::int64_t>(kBusiest));
-  EXPECT_THAT(line_of(alone), ::testing::HasSubstr("load 6.00 (expert 4 of block 0)"));
+  EXPECT_THAT(line_of(alone), ::testing::HasSubstr("load 6.00 of 6.00 (expert 4 of block 0)"));
   for (const auto& [ep, etp] : {std::pair(1, 1), {2, 1}, {6, 1}, {3, 2}}) {
     options.job.layout.ep = ep;
     options.job.layout.etp = etp;

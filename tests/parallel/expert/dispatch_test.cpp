@@ -298,6 +298,19 @@ TEST(Dispatch, TellsAllRanks_WhatCannotBeRouted) {
   }
 }
 
+/// Rank 1 has twice as many: tokens of some experts would go nowhere.
+TEST(Dispatch, TellsRanksThatHaveOtherExperts) {
+  test::on_threads(2, test::only("inproc"), [](World& world) {
+    const DispatchShape shape{"e", world.rank() == 1 ? 8 : 4, 1, kWidth, 1, Determinism::Fast};
+    const auto dispatcher =
+        make_dispatcher<double>(DispatchKind::AllGather, {&world.communicator(), nullptr, {}}, shape);
+    const std::string why = test::complaint([&] { static_cast<void>(dispatcher->plan({"r", 1, 1, {3}, {1}, {}})); });
+    EXPECT_NE(why.find(world.rank() == 0 ? "rank 1 of those that share experts has top 1 of 8" : "rank 0"),
+              std::string::npos)
+        << why;
+  });
+}
+
 TEST(Dispatch, RefusesWhatDoesNotFit) {
   Communicator alone;
   const auto make = [&](const DispatchShape& shape, std::vector<int> hosts = {}) {

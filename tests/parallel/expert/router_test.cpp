@@ -6,12 +6,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/expert_load.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/random/keyed.hpp>
+#include <support/worlds.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -60,6 +62,32 @@ TEST(Router, NamesWhatIsNoNumber) {
   ASSERT_TRUE(r.routing.fault);
   EXPECT_EQ(r.routing.fault->token, 1);
   EXPECT_EQ(r.routing.fault->expert, 1);
+}
+
+/// Scores that are all too small to be numbers: shares of them are not.
+TEST(Router, GivesFiniteGates_WhateverFiniteLogitsThereAre) {
+  for (const RouterScore score : {RouterScore::Softmax, RouterScore::Sigmoid}) {
+    const Router<float> router({.name = "r", .experts = 3, .top_k = 2, .score = score});
+    const std::vector<float> logits{-1000, -1000, -1000, 0, -120, -120};
+    const std::vector<double> bias{0, 2, 2};
+    const Routed<float> routed = router.route(logits, 2, bias);
+    ASSERT_FALSE(routed.routing.fault);
+    EXPECT_THAT(routed.routing.gates, ::testing::Each(0.5F));
+    const std::vector<float> dgates{1, 0, 0, 2};
+    const std::vector<double> pull{1, 2, 3};
+    const std::vector<std::int32_t> sequence{0, 0};
+    std::vector<float> dlogits(6);
+    router.backward(routed, dgates, 1, pull, sequence, dlogits);
+    for (const float d : dlogits) EXPECT_TRUE(std::isfinite(d));
+    EXPECT_NE(dlogits[1], 0) << "shares of tiny scores have gradients";
+  }
+}
+
+TEST(Router, RefusesABiasThatIsNoNumber) {
+  const Router<double> router({.name = "r", .experts = 2});
+  const std::vector<double> logits{0, 1}, bias{0, std::nan("")};
+  EXPECT_THAT(test::complaint([&] { static_cast<void>(router.route(logits, 1, bias)); }),
+              ::testing::HasSubstr("'r': a bias of 0, nan"));
 }
 
 TEST(Router, SaysAllThatDoesNotFit) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
@@ -112,6 +113,31 @@ TEST(Capacity, DropsTheSameTokens_HoweverSequencesAreCut) {
       EXPECT_EQ(dropped + std::ssize(kept), kSequences * kLength * kTopK);
     }
   }
+}
+
+/// As large as can be is no limit; it was none at all where it was more than an integer can say.
+TEST(Capacity, IsNoMoreThanASequence) {
+  test::on_threads(1, test::only("inproc"), [](World& world) {
+    for (const double factor : {1e3, 1e19, 1e308}) {
+      const CapacityLimit<double> limit(world.communicator(), shape(), {factor, DropPolicy::Position}, 4);
+      EXPECT_EQ(limit.capacity(kLength), kLength);
+    }
+  });
+}
+
+TEST(Capacity, RefusesTokensThatItWasNotMadeFor) {
+  test::on_threads(1, test::only("inproc"), [](World& world) {
+    CapacityLimit<double> limit(world.communicator(), shape(), {0.8, DropPolicy::Position}, 1);
+    Routing<double> routing{.router = "r", .tokens = 2, .top_k = kTopK, .experts = {}, .gates = {}, .fault = {}};
+    routing.experts.resize(2 * kTopK);
+    routing.gates.resize(2 * kTopK);
+    const TokenPositions two{1, 2, {0, 0}, {0, 1}};
+    EXPECT_THAT(test::complaint([&] { limit.apply(routing, two); }),
+                ::testing::HasSubstr("2 tokens, expected no more"));
+    for (const TokenPositions& wrong : {TokenPositions{1, 0, {0, 0}, {0, 1}}, {1, 2, {0}, {0, 1}}, {1, 2, {}, {}}})
+      EXPECT_THAT(test::complaint([&] { limit.apply(routing, wrong); }),
+                  ::testing::HasSubstr("a place for every token"));
+  });
 }
 
 TEST(Capacity, RefusesAFactorBelow0) {
