@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -59,6 +60,7 @@ JobConfig layout_from_text(const PlanQuestion& q, const std::string& text) {
   JobConfig config = plain_config(q);
   std::int64_t samples = 1;
   std::string_view rest = text;
+  std::set<std::string_view> given;
   while (!rest.empty()) {
     const std::string_view entry = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
@@ -67,6 +69,8 @@ JobConfig layout_from_text(const PlanQuestion& q, const std::string& text) {
     if (equals == std::string_view::npos || std::ranges::find(kEntries, name) == std::end(kEntries))
       throw Error(Code::InvalidArgument,
                   fmt::format("layout: '{}': expected NAME=VALUE, of {}", entry, fmt::join(kEntries, ", ")));
+    if (!given.insert(name).second)
+      throw Error(Code::InvalidArgument, fmt::format("layout: {} is given twice, expected once", name));
     set(config, samples, name, entry.substr(equals + 1));
   }
   config.sequence_parallel = config.layout.tp > 1;

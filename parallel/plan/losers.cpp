@@ -70,7 +70,7 @@ void Losers::too_large(const JobConfig& config, const PlannedMemory& memory) {
   Nearest& of = of_class(fmt::format("memory with recompute {}", name_of(config.recompute)), Nearest::Kind::Memory);
   const auto total = static_cast<double>(memory.total());
   if (comes_nearer(of, config, total)) {
-    of.shown.found = fmt::format("{:.1f} of {:.1f} GiB", gib(memory.total()), gib(most_bytes_));
+    of.shown.found = fmt::format("{:.2f} of {:.2f} GiB", gib(memory.total()), gib(most_bytes_));
   }
 }
 
@@ -78,8 +78,12 @@ void Losers::slower(const JobConfig& config, Seconds seconds, const PlannedLayou
   const PlannedTime time = planner_.least_time(config);
   const Excess most = excess_of(planner_.question(), config, time, best.time);
   Nearest& of = of_class(most.name, Nearest::Kind::Time);
-  if (comes_nearer(of, config, seconds))
-    of.shown.found = fmt::format("{:.3f} s, of which {:.3f} s beyond the best's", seconds, most.seconds);
+  if (comes_nearer(of, config, seconds)) of.excess = most.seconds;
+}
+
+void Losers::time_of(Nearest& nearest) {
+  nearest.distance = planner_.time(nearest.config).total();
+  nearest.shown.found = fmt::format("{:.3f} s, of which {:.3f} s beyond the best's", nearest.distance, nearest.excess);
 }
 
 bool Losers::is_good(const JobConfig& config) {
@@ -94,16 +98,18 @@ std::string Losers::fix_of(const Nearest& nearest) {
     }
     return "";
   }
-  std::string text;
+  const Neighbour* best = nullptr;
   Seconds least = nearest.distance;
   for (const Neighbour& n : all) {
     if (!is_good(n.config)) continue;
     const Seconds seconds = planner_.least_time(n.config).total();
     if (seconds >= least) continue;
     least = seconds;
-    text = fmt::format("{}: {:.3f} s", n.text, seconds);
+    best = &n;
   }
-  return text;
+  if (best == nullptr) return "";
+  const Seconds seconds = planner_.time(best->config).total();
+  return seconds < nearest.distance ? fmt::format("{}: {:.3f} s", best->text, seconds) : "";
 }
 
 std::vector<LoserClass> Losers::take() {
@@ -112,6 +118,7 @@ std::vector<LoserClass> Losers::take() {
     for (const std::string& limit : order_) {
       Nearest& of = classes_.at(limit);
       if (of.kind != kind) continue;
+      if (kind == Nearest::Kind::Time) time_of(of);
       if (kind != Nearest::Kind::Rule) of.shown.fix = fix_of(of);
       all.push_back(of.shown);
     }

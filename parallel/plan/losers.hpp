@@ -26,13 +26,16 @@ class Losers {
   struct Nearest {
     LoserClass shown;
     JobConfig config;
-    double distance = 0;  // from being among the best
+    double distance = 0;  // from being among the best; of Time: the least seconds that it may take
+    Seconds excess = 0;   // of Time: of that beyond the best's, for what it loses most by
     enum class Kind : std::uint8_t { Rule, Memory, Time } kind = Kind::Rule;
   };
 
   Nearest& of_class(const std::string& limit, Nearest::Kind kind);
   /// Whether this one comes nearer than those before.
   bool comes_nearer(Nearest& of, const JobConfig& config, double distance);
+  /// Simulates the one that comes nearest.
+  void time_of(Nearest& nearest);
   std::string fix_of(const Nearest& nearest);
   bool is_good(const JobConfig& config);
 

@@ -121,7 +121,14 @@ class Reading {
 ModelShape model_from_json(std::string_view text, std::string_view file) {
   Json object;
   try {
-    object = Json::parse(text);
+    std::vector<std::string> members;  // of the object itself
+    object = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
+      if (event == Json::parse_event_t::key && depth == 1) members.push_back(key.get<std::string>());
+      return true;
+    });
+    std::ranges::sort(members);
+    const auto doubled = std::ranges::adjacent_find(members);
+    if (doubled != members.end()) refuse(file, {fmt::format("{}: is there twice, expected once", *doubled)});
   } catch (const Json::parse_error& e) {
     throw Error(Code::InvalidArgument, fmt::format("model '{}': not JSON: {}", file, e.what()));
   }

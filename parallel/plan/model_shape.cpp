@@ -58,11 +58,21 @@ void judge_attention(const ModelShape& m, Faults& faults) {
   faults.need_none("rope_width", m.rope_width, "key_value_rank");
 }
 
+constexpr double kMostParameters = 1e15;
+
+/// Parameters of matrices, in numbers that do not overflow.
+double roughly(const ModelShape& m) {
+  const auto of = [](std::int64_t n) { return static_cast<double>(n); };
+  const double experts = of(m.experts + m.shared_experts) * of(m.expert_feed_forward);
+  return of(m.layers) * of(m.hidden) * (4 * of(m.hidden) + 3 * (of(m.feed_forward) + experts)) +
+         of(m.hidden) * (2 * of(m.vocabulary) + of(m.context));
+}
+
 }  // namespace
 
 std::vector<std::string> faults_of(const ModelShape& m) {
   Faults faults;
-  faults.need("layers", m.layers, 1, 1 << 20);
+  faults.need("layers", m.layers, 1, 1 << 14);
   faults.need("hidden", m.hidden, 1, kMost);
   faults.need("heads", m.heads, 1, 1 << 20);
   const bool has_mlp = m.experts == 0 || m.dense_layers > 0;
@@ -71,7 +81,10 @@ std::vector<std::string> faults_of(const ModelShape& m) {
   faults.need("context", m.context, 1, kMost);
   judge_attention(m, faults);
   judge_experts(m, faults);
-  return faults.take();
+  std::vector<std::string> all = faults.take();
+  if (all.empty() && roughly(m) > kMostParameters)
+    all.push_back(fmt::format("about {:.0e} parameters, expected {:.0e} at most", roughly(m), kMostParameters));
+  return all;
 }
 
 }  // namespace sinew::parallel

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,7 +12,8 @@
 namespace sinew::parallel {
 
 PlanQuestion PlanQuestion::complete() const {
-  constexpr std::int64_t kTokens = 4 << 20, kMostSamples = std::int64_t{1} << 30;
+  constexpr std::int64_t kTokens = 4 << 20, kMostSamples = 1 << 20, kMostTokens = std::int64_t{1} << 36;
+  constexpr double kLeastRate = 1e6;
   PlanQuestion q = *this;
   std::vector<std::string> faults = faults_of(model);
   if (q.sequence == 0) q.sequence = model.context;
@@ -21,6 +23,15 @@ PlanQuestion PlanQuestion::complete() const {
   if (q.global_batch == 0 && q.sequence > 0) q.global_batch = std::max<std::int64_t>(kTokens / q.sequence, 1);
   if (q.global_batch < 1 || q.global_batch > kMostSamples)
     faults.push_back(fmt::format("global batch: {}, expected 1 to {}", q.global_batch, kMostSamples));
+  if (q.global_batch >= 1 && q.global_batch <= kMostSamples && q.sequence >= 1 &&
+      q.sequence > kMostTokens / q.global_batch)
+    faults.push_back(fmt::format("global batch: {} of {} tokens each, expected {} tokens at most", q.global_batch,
+                                 q.sequence, kMostTokens));
+  for (const auto& [rate, what] :
+       {std::pair(cluster.flops, "operations"), {cluster.memory_bytes_per_s, "bytes of memory"}}) {
+    if (!(rate >= kLeastRate))
+      faults.push_back(fmt::format("{} a second: {}, expected {:.0e} or more", what, rate, kLeastRate));
+  }
   if (!(efficiency > 0 && efficiency <= 1))
     faults.push_back(fmt::format("efficiency: {}, expected more than 0, and 1 at most", efficiency));
   if (!faults.empty())

@@ -176,6 +176,43 @@ TEST(LayoutText, NamesWhatItCannotRead) {
   EXPECT_THAT(refusal("xp=2"), HasSubstr("'xp=2'"));
   EXPECT_THAT(refusal("recompute=some"), HasSubstr("none, selective or full"));
   EXPECT_THAT(refusal("micro-batch=0"), HasSubstr("1 or more"));
+  EXPECT_THAT(refusal("tp=2,pp=1,tp=1"), HasSubstr("tp is given twice"));
+}
+
+/// What would overflow, or keep a search busy for days, is refused before it begins.
+TEST(PlanQuestion, RefusesWhatIsTooLarge) {
+  const auto refusal = [](const auto& change) -> std::string {
+    PlanQuestion q = small(2, 1 << 30);
+    change(q);
+    try {
+      static_cast<void>(q.complete());
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  constexpr std::int64_t kHuge = std::int64_t{1} << 30;
+  EXPECT_THAT(refusal([](PlanQuestion& q) { q.global_batch = kHuge; }), HasSubstr("global batch"));
+  EXPECT_THAT(refusal([](PlanQuestion& q) { q.global_batch = 1000, q.sequence = kHuge; }), HasSubstr("tokens at most"));
+  EXPECT_THAT(refusal([](PlanQuestion& q) { q.model.hidden = q.model.feed_forward = kHuge; }), HasSubstr("parameters"));
+  EXPECT_THAT(refusal([](PlanQuestion& q) { q.cluster.flops = 1; }), HasSubstr("operations a second"));
+  EXPECT_EQ(refusal([](PlanQuestion&) {}), "");
+}
+
+/// A loser's time, and that of its fix, are what those layouts take: none is faster than the best.
+TEST(Search, SaysOfLosersWhatTheyTake) {
+  PlanQuestion q = small(2, 1 << 30);
+  Planner planner(q);
+  const PlanResult found = search(planner, {.top = 3});
+  int judged = 0;
+  for (const LoserClass& c : found.losers) {
+    if (!c.found.ends_with("beyond the best's")) continue;
+    ++judged;
+    EXPECT_GE(std::stod(c.found) + 5e-4, found.best.back().time.total()) << c.limit;
+    if (const std::size_t at = c.fix.rfind(": "); at != std::string::npos)
+      EXPECT_GE(std::stod(c.fix.substr(at + 2)) + 5e-4, found.best.front().time.total()) << c.fix;
+  }
+  EXPECT_GT(judged, 0);
 }
 
 TEST(PlanQuestion, ListsAllThatIsWrong) {
