@@ -163,24 +163,12 @@ MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, const DataR
   return MemoryPlanner(parameters, row, options, shape, use).run();
 }
 
-std::string memory_table(const std::vector<DataParameter>& parameters, const DataParallelOptions& options, int ranks,
-                         int near, const MemoryUse& use) {
-  if (near < 1 || ranks < 1 || ranks % near != 0)
-    throw Error(Code::InvalidArgument,
-                fmt::format("memory table: {} ranks, of which {} are near; expected a divisor", ranks, near));
+std::string memory_table(std::span<const NamedMemory> plans) {
   const auto line = [](const auto&... cells) {
     return fmt::format("{:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", cells...);
   };
-  std::vector<std::pair<std::string_view, MemoryPlan>> plans;
   std::size_t most = 0;
-  for (const std::string_view name : data_row_names()) {
-    const bool both = name == "hsdp";
-    const Factorisation shape =
-        both ? Factorisation({{"near", near}, {"far", ranks / near}}) : Factorisation({{"dp", ranks}});
-    const DataRow row = data_row(name, both ? std::vector<std::string>{"near", "far"} : std::vector<std::string>{"dp"});
-    plans.emplace_back(name, plan_memory(parameters, row, options, shape, use));
-    most = std::max(most, plans.back().second.total());
-  }
+  for (const auto& [name, plan] : plans) most = std::max(most, plan.total());
   const auto [unit, factor] = unit_of(most);
   const auto in_units = [factor](std::size_t bytes) {
     return fmt::format("{:.2f}", static_cast<double>(bytes) / factor);

@@ -3,7 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,11 +47,11 @@ SINEW_API MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, c
                                  const DataParallelOptions& options, const Factorisation& shape,
                                  const MemoryUse& use = {});
 
-/// A line for each row of data_row_names(): KiB, MiB or GiB per rank by purpose, and their sum.
-/// hsdp shards over `near` of the `ranks`, the others over all.
-/// Errors: as plan_memory; InvalidArgument where `near` does not divide `ranks`.
-SINEW_API std::string memory_table(const std::vector<DataParameter>& parameters, const DataParallelOptions& options,
-                                   int ranks, int near, const MemoryUse& use = {});
+/// What a rank takes under a row of data parallelism.
+using NamedMemory = std::pair<std::string_view, MemoryPlan>;
+
+/// A line for each: KiB, MiB or GiB by purpose, and their sum.
+SINEW_API std::string memory_table(std::span<const NamedMemory> plans);
 
 /// Goes on where no more parameters are gathered than planned.
 /// Errors: std::logic_error: the step is not the planned one.

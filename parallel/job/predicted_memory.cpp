@@ -1,7 +1,13 @@
 #include <algorithm>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/data/memory_plan.hpp>
+#include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 
@@ -51,16 +57,22 @@ PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineF
 }
 
 std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine) {
-  JobConfig whole = config;  // settings that not every row has
-  whole.reshard = Reshard::AfterForward;
-  whole.prefetch_bytes = 0;
   const int data = data_ranks(ranks, config);
-  const int copies = config.replicas > 1 ? config.replicas : data % 2 == 0 ? 2 : 1;
-  const std::string table = memory_table(engine.parameters(whole, {}), data_strategy(ranks, whole, engine).options,
-                                         data, data / copies, memory_use(whole));
+  const LayoutSizes& l = config.layout;
+  const int of_expert = engine.experts > 0 ? ranks / (l.ep * l.etp * l.pp) : data;  // ranks that have each
+  const int copies = config.replicas > 1 ? config.replicas : std::gcd(data, of_expert) % 2 == 0 ? 2 : 1;
+  std::vector<NamedMemory> rows;
+  for (const std::string_view name : data_row_names()) {
+    JobConfig of_row = config;  // without settings that not every row has
+    of_row.reshard = Reshard::AfterForward;
+    of_row.prefetch_bytes = 0;
+    of_row.replicas = name == "hsdp" ? copies : 1;
+    of_row.zero = name == "hsdp" ? 3 : static_cast<int>(rows.size());
+    rows.emplace_back(name, predict_memory(ranks, of_row, engine, RankPlace{}).held);
+  }
   const auto on_top = static_cast<double>(activations(ranks, config, engine, {}));
   const bool is_large = on_top >= 1 << 30;
-  return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} {}\n", table, copies,
+  return fmt::format("{}hsdp: {} {} of {} shards; activations on top: {:.2f} {}\n", memory_table(rows), copies,
                      copies == 1 ? "copy" : "copies", data / copies, on_top / (is_large ? 1 << 30 : 1 << 20),
                      is_large ? "GiB" : "MiB");
 }
