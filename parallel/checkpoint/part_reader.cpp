@@ -7,33 +7,9 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/crc32.hpp>
 #include <sinew/parallel/checkpoint/part_reader.hpp>
+#include <sinew/parallel/checkpoint/shared_elements.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-/// Elements that a stored part and a wanted one have in common: how many, and where they are in each.
-struct Shared {
-  std::int64_t count = 0, stored_at = 0, wanted_at = 0;
-};
-
-/// In order of stored_at.
-std::vector<Shared> shared_elements(const std::vector<ElementRun>& stored, const std::vector<ElementRun>& wanted) {
-  std::vector<Shared> all;
-  auto s = stored.begin(), w = wanted.begin();
-  while (s != stored.end() && w != wanted.end()) {
-    const std::int64_t first = std::max(s->first, w->first), last = std::min(s->last, w->last);
-    if (first < last) all.push_back({last - first, s->at + first - s->first, w->at + first - w->first});
-    if (s->last < w->last) {
-      ++s;
-    } else {
-      ++w;
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
 PartReader::PartReader(std::string folder, const CheckpointIndex& index) : folder_(std::move(folder)), index_(&index) {}
 
 const StoredBytes& PartReader::file(std::int32_t number) {
@@ -73,7 +49,7 @@ void PartReader::read(const StoredItem& stored, const CheckpointPart& wanted) {
   const std::size_t element = size_of(stored.item.dtype);
   const std::vector<ElementRun> runs = runs_of(wanted.item, wanted.extent);
   for (const StoredPart& part : stored.parts) {
-    for (const Shared& s : shared_elements(runs_of(stored.item, part.extent), runs)) {
+    for (const SharedElements& s : shared_elements(runs_of(stored.item, part.extent), runs)) {
       std::uint64_t from = static_cast<std::uint64_t>(s.stored_at) * element;
       std::byte* to = wanted.buffer.data + static_cast<std::size_t>(s.wanted_at) * element;
       for (std::uint64_t left = static_cast<std::uint64_t>(s.count) * element; left > 0;) {

@@ -50,7 +50,11 @@ std::int64_t Checkpoints::resume() {
                                    "to begin one",
                                    folder));
   }
-  const std::string of_step = sp::step_folder(folder, *newest);
+  return load(folder, *newest);
+}
+
+std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
+  const std::string of_step = sp::step_folder(folder, step);
   const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts(sp::parts_to_load));
   if (loaded.metadata.seed != options_->job.seed)
     throw sinew::Error(
@@ -63,8 +67,33 @@ std::int64_t Checkpoints::resume() {
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("resume: '{}' is of a model of {}; asked for is one of {}", of_step, shape,
                                    to_string(options_->shape)));
-  for (Trainer::Held& held : trainer_->held()) held.optimizer.restore_steps(loaded.metadata.optimizer_steps);
+  trainer_->restore_steps(loaded.metadata.step, loaded.metadata.optimizer_steps);
   return loaded.metadata.step;
+}
+
+sp::HeldState Checkpoints::held(std::vector<sp::CheckpointPart>& parts) {
+  parts = this->parts(sp::parts_to_save);
+  return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts};
+}
+
+std::vector<int> Checkpoints::ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving) {
+  std::vector<sp::CheckpointPart> parts;
+  return sp::ranks_to_leave(left.communicator(), before != nullptr ? before->held(parts) : sp::HeldState{}, leaving);
+}
+
+std::int64_t Checkpoints::recover(Checkpoints* before) {
+  std::vector<sp::CheckpointPart> held;
+  const sp::HeldState state = before != nullptr ? before->held(held) : sp::HeldState{};
+  if (const auto carried = sp::carry_over(world_->communicator(), state, parts(sp::parts_to_load))) {
+    trainer_->restore_steps(carried->step, carried->optimizer_steps);
+    return carried->step;
+  }
+  if (options_->save.empty())
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       "elastic: what is left of the ranks holds no whole step, and there are no checkpoints; expected "
+                       "--save DIR");
+  if (const auto newest = sp::latest_step(world_->communicator(), options_->save)) return load(options_->save, *newest);
+  return resume();
 }
 
 void Checkpoints::after(std::int64_t step) {

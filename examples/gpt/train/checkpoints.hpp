@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/parallel/checkpoint/carry.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
 #include <sinew/parallel/checkpoint/training_parts.hpp>
 
@@ -25,12 +26,21 @@ class Checkpoints {
   /// the same directory.
   /// Errors: InvalidArgument where there is none, or it is of another seed; as load_checkpoint.
   std::int64_t resume();
+  /// When ranks have died: as many go on as are left, from what all of them hold, `before` under another layout, or
+  /// from the newest checkpoint of --save, then of --resume; returns the step to begin with. 0: there is none yet.
+  /// Errors: InvalidArgument where --save names no folder to look in; as load_checkpoint.
+  std::int64_t recover(Checkpoints* before);
+  /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
+  static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
   /// Behind each step: begins a save where one is due, and ends one that is written.
   void after(std::int64_t step);
   /// Waits for the last save. Whether it is there, or none was asked for.
   bool finish();
 
  private:
+  /// Of this rank; `parts` stays as long as the state is used.
+  sinew::parallel::HeldState held(std::vector<sinew::parallel::CheckpointPart>& parts);
+  std::int64_t load(const std::string& folder, std::int64_t step);
   /// Of each kind of parameters: as parts_to_save or parts_to_load; and biases of routers.
   template <class PartsOf>
   std::vector<sinew::parallel::CheckpointPart> parts(const PartsOf& parts_of);

@@ -187,7 +187,8 @@ void add_model(CLI::App& app, Options& o, Types& types) {
 
 void add_training(CLI::App& app, Options& o) {
   constexpr const char* kGroup = "Training";
-  app.add_option("--steps", o.steps, "Steps in all, those before --resume among them")
+  app.add_option("--steps", o.steps,
+                 "Steps in all, those before --resume among them; the learning rate falls until the last of them")
       ->transform(sinew::tools::whole_number(0, kMostSteps))
       ->group(kGroup)
       ->capture_default_str();
@@ -237,6 +238,8 @@ void add_files(CLI::App& app, Options& o) {
   app.add_option("--resume", o.resume, "Go on from the newest checkpoint; where it is --save, too, start without one")
       ->type_name("DIR")
       ->group(kGroup);
+  app.add_flag("--elastic", o.elastic, "When ranks die the others go on (sinew-run --on-failure continue)")
+      ->group(kGroup);
 }
 
 }  // namespace
@@ -253,6 +256,7 @@ Options read_options(int argc, char** argv) {
       "  sinew-run -n 4 gpt --cp 4 --ulysses 2 --steps 50        sequences cut over four, heads shared by two\n"
       "  sinew-run -n 4 gpt --experts 8 --ep 4 --steps 50        eight experts in each block, two on each rank\n"
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
+      "  sinew-run -n 4 --on-failure continue gpt --elastic      goes on with those that are left when ranks die\n"
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
       "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
       "gpt");

@@ -28,6 +28,7 @@ struct Options {
   std::string plot;              ///< an SVG of the loss; empty: none
   std::string save, resume;      ///< directories of checkpoints; empty: none
   std::int64_t save_every = 50;  ///< steps
+  bool elastic = false;          ///< when ranks die the others go on
   bool plan = false;             ///< say what would be made, and end
   int plan_ranks = 0;            ///< for so many ranks; 0: those that there are
 };

@@ -213,6 +213,11 @@ sp::WeightedLoss Trainer::total_of(const sp::WeightedLoss& part) {
   return loss;
 }
 
+void Trainer::restore_steps(std::int64_t done, std::int64_t of_optimizer) {
+  for (Held& held : held_) held.optimizer.restore_steps(of_optimizer);
+  steps_done_ = done;
+}
+
 std::size_t Trainer::most_held() noexcept {
   std::size_t bytes = model_.held_bytes() + (pipelined_ ? pipelined_->held_bytes() : 0);
   for (const Held& held : held_) {
@@ -260,12 +265,13 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
     held.optimizer.set_rate(report.rate);
     held.optimizer.update(owned[i], loss.scale() * clip);
   }
+  steps_done_ = number + 1;
   store_.timed([&] {
     for (Held& held : held_) held.data->updated();
   });
 
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  report.exposed_s = std::chrono::duration<double>(store_.waited()).count();
+  if (all_->size() > 1) report.exposed_s = std::chrono::duration<double>(store_.waited()).count();
   if (pipelined_) report.exposed_s += pipelined_->runner().waited_s() - waited_before;
   report.tokens_per_s = loss.weight / report.seconds;
   return report;

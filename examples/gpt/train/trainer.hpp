@@ -47,6 +47,11 @@ class Trainer {
   /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
   StepReport step(std::int64_t number, const Watcher& watch = {});
 
+  /// How many steps what this rank owns has seen: also in the middle of one, and where one was not ended.
+  std::int64_t steps_done() const noexcept { return steps_done_; }
+  /// What it owns was filled with what it was after so many. Errors: as Optimizer::restore_steps.
+  void restore_steps(std::int64_t done, std::int64_t of_optimizer);
+
   /// That this rank has held at most: parameters, gradients, optimizer, what was under way, activations.
   std::size_t most_held() noexcept;
 
@@ -84,6 +89,7 @@ class Trainer {
   Model model_;
   WaitingStore store_;
   std::unique_ptr<Pipelined> pipelined_;  // null: there is one stage
+  std::int64_t steps_done_ = 0;
 };
 
 }  // namespace gpt

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/accord.hpp>
+#include <sinew/parallel/checkpoint/carry.hpp>
+#include <sinew/parallel/checkpoint/carry_wishes.hpp>
+#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr std::string_view kWhat = "carry over";
+
+std::string description_of(std::span<const CheckpointPart> parts) {
+  std::vector<PartDescription> all;
+  for (const CheckpointPart& part : parts) {
+    require_valid(part);
+    all.push_back({part.item, part.extent});
+  }
+  return to_text(all);
+}
+
+/// Steps that anybody holds, the newest first.
+std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>& of_ranks) {
+  std::set<std::int64_t, std::greater<>> steps;
+  for (const std::int64_t step : of_ranks) {
+    if (step >= 0) steps.insert(step);
+  }
+  return steps;
+}
+
+/// What all ranks hold.
+struct AllHeld {
+  std::vector<std::int64_t> steps, optimizer_steps;
+  std::vector<std::vector<PartDescription>> parts;
+
+  AllHeld(Communicator& all, const HeldState& held) {
+    std::string mine;
+    on_all_or_none(all, kWhat,
+                   [&] { mine = description_of(held.step >= 0 ? held.parts : std::span<const CheckpointPart>{}); });
+    const std::array<std::int64_t, 2> own{held.step, held.optimizer_steps};
+    std::vector<std::int64_t> numbers(2 * static_cast<std::size_t>(all.size()));
+    all.all_gather(own, numbers).get();
+    for (std::size_t i = 0; i < numbers.size(); i += 2) {
+      steps.push_back(numbers[i]);
+      optimizer_steps.push_back(numbers[i + 1]);
+    }
+    for (const std::string& text : texts_of_all(all, mine)) parts.push_back(descriptions_from_text(text));
+  }
+
+  /// Whether these ranks have each element of every item that any rank has a part of.
+  bool is_whole(std::int64_t step, const std::vector<bool>& stays) const {
+    std::map<std::string_view, std::pair<const CheckpointItem*, std::vector<ElementRun>>> items;
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      for (const PartDescription& part : parts[r]) {
+        auto& [item, runs] = items[part.item.name];
+        item = &part.item;
+        if (!stays[r] || steps[r] != step) continue;
+        const std::vector<ElementRun> more = runs_of(part.item, part.extent);
+        runs.insert(runs.end(), more.begin(), more.end());
+      }
+    }
+    return std::ranges::all_of(items, [](auto& named) {
+      auto& [item, runs] = named.second;
+      std::ranges::sort(runs, {}, &ElementRun::first);
+      std::int64_t end = 0;
+      for (const ElementRun& run : runs) {
+        if (run.first > end) return false;
+        end = std::max(end, run.last);
+      }
+      return end >= item->elements();
+    });
+  }
+};
+
+}  // namespace
+
+std::optional<CarriedState> carry_over(Communicator& all, const HeldState& held,
+                                       std::span<const CheckpointPart> wanted) {
+  on_all_or_none(all, kWhat, [&] {
+    for (const CheckpointPart& part : wanted) require_valid(part);
+  });
+  const AllHeld of_all(all, held);
+  for (const std::int64_t step : steps_in(of_all.steps)) {
+    CarryWishes wishes;
+    on_all_or_none(all, kWhat, [&] { wishes = carry_wishes(all.rank(), of_all.parts, of_all.steps, step, wanted); });
+    std::array<std::int32_t, 1> is_whole{wishes.is_whole ? 1 : 0};
+    all.all_reduce(is_whole, ReduceOp::Min).get();
+    if (is_whole[0] == 0) continue;
+    fulfil(all, wishes, held.parts);
+    const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
+    return CarriedState{step, of_all.optimizer_steps[static_cast<std::size_t>(holder)]};
+  }
+  return std::nullopt;
+}
+
+std::vector<int> ranks_to_leave(Communicator& all, const HeldState& held, int leaving) {
+  const AllHeld of_all(all, held);
+  const std::vector<bool> everybody(of_all.parts.size(), true);
+  for (const std::int64_t step : steps_in(of_all.steps)) {
+    if (!of_all.is_whole(step, everybody)) continue;
+    std::vector<bool> stays = everybody;
+    std::vector<int> ranks;
+    for (int r = all.size() - 1; r >= 0 && std::ssize(ranks) < leaving; --r) {
+      stays[static_cast<std::size_t>(r)] = false;
+      if (of_all.is_whole(step, stays)) {
+        ranks.push_back(r);
+      } else {
+        stays[static_cast<std::size_t>(r)] = true;
+      }
+    }
+    if (std::ssize(ranks) == leaving) return ranks;
+  }
+  std::vector<int> last;
+  for (int r = all.size() - leaving; r < all.size(); ++r) last.push_back(r);
+  return last;
+}
+
+}  // namespace sinew::parallel
