@@ -265,6 +265,8 @@ std::vector<Bytes> StoreClient::all_gather(std::string_view name, int rank, int 
   return all;
 }
 
+void StoreClient::roll_call(Deadline deadline) { ask(StoreOp::RollCall, {}, deadline); }
+
 std::vector<SocketAddress> parse_addresses(std::string_view list) {
   std::vector<SocketAddress> all;
   while (!list.empty()) {

@@ -49,6 +49,8 @@ class SINEW_API StoreClient final : public Store {
   bool erase(std::string_view key, Deadline deadline = {}) override;
   std::vector<Bytes> all_gather(std::string_view name, int rank, int ranks, std::span<const std::byte> mine,
                                 Deadline deadline = {}) override;
+  /// For who waits for ranks of its group by other means. Errors: PeerLost naming one of them that has ended or left.
+  void roll_call(Deadline deadline = {});
 
  private:
   StoreClient() = default;

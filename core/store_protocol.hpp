@@ -16,9 +16,9 @@
 //   reply:   Code, i32 rank, then the message (text) if not Ok, else the fields of the answer
 namespace sinew {
 
-enum class StoreOp : std::uint8_t { Hello, Set, Get, Wait, Add, CompareAndSet, Erase, AllGather };
+enum class StoreOp : std::uint8_t { Hello, Set, Get, Wait, Add, CompareAndSet, Erase, AllGather, RollCall };
 
-inline constexpr std::uint32_t kStoreProtocolVersion = 1;
+inline constexpr std::uint32_t kStoreProtocolVersion = 2;
 inline constexpr std::uint32_t kWaitForever = 0xffffffff;
 inline constexpr std::uint32_t kStoreService = 0x45524f54;  ///< in AuthClaim: "TORE"
 inline constexpr std::size_t kFrameHeaderBytes = sizeof(std::uint32_t);

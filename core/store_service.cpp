@@ -60,6 +60,7 @@ void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
       waiting.gathering = reader.text();
       return gather(from, std::move(waiting), milliseconds, reader.bytes());
     }
+    case StoreOp::RollCall: roll_call(*from.identity).require(); break;
     default: throw Error(Code::Mismatch, fmt::format("store: no operation has number {}", static_cast<int>(op)));
   }
   from.send(framed_reply(fields.take()));
@@ -96,6 +97,16 @@ void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
   left_.erase({id.group, id.rank});
   from.identity = id;
   from.send(framed_reply(Bytes()));
+}
+
+Status StoreService::roll_call(const StoreIdentity& of) const {
+  for (const auto& [rank, why] : lost_) {
+    if (rank < of.ranks) return {Code::PeerLost, why, rank};
+  }
+  for (const auto& [who, why] : left_) {
+    if (who.first == of.group && who.second != of.rank) return why;
+  }
+  return {};
 }
 
 void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {

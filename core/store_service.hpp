@@ -38,6 +38,8 @@ class StoreService {
   /// Answers those who wait for keys that are all there now.
   void wake();
   void fail_rounds(const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict);
+  /// Who of a group is known not to come any more.
+  Status roll_call(const StoreIdentity& of) const;
   Status late(const StoreConnection& waiter) const;
   std::string strangers(const StoreConnection& waiter) const;
   void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);

@@ -56,6 +56,7 @@ Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const C
                                 ranks = meeting.ranks](const Bytes& mine) {
     return store->all_gather(name, rank, ranks, mine);
   };
+  joined.exchange.check = [store = joined.store] { store->roll_call(); };
   return joined;
 }
 

@@ -171,6 +171,22 @@ TEST_F(ServedStore, AllGather_EndsWithPeerLost_WhenARankLeaves) {
   EXPECT_THAT(e.what(), HasSubstr(fmt::format("pid {}", ::getpid())));
 }
 
+/// Ranks that wait for each other without the store, as for descriptors, ask it who will not come.
+TEST_F(ServedStore, RollCall_NamesWhoLeftOrIsLost) {
+  const auto client = [this](int rank) { return std::dynamic_pointer_cast<StoreClient>(local.handle(rank, 3)); };
+  const auto first = client(0);
+  client(1)->roll_call();
+  const auto lost = [&] { return error_of([&] { first->roll_call(); }); };
+  while (lost().code() == Code::Ok) std::this_thread::yield();  // a server sees a connection's end a little later
+  EXPECT_EQ(lost().code(), Code::PeerLost);
+  EXPECT_EQ(lost().rank(), 1);
+  const auto again = client(1);
+  first->roll_call();
+  local.thread->lose(2, "rank 2 is dead");
+  while (lost().code() == Code::Ok) std::this_thread::yield();
+  EXPECT_THAT(lost().what(), HasSubstr("rank 2 is dead"));
+}
+
 TEST_F(ServedStore, Client_IsRefused_WhenItsSecretDiffers) {
   StoreClient::Options options;
   options.addresses = {served.address};

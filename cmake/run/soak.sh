@@ -1,0 +1,43 @@
+# Random calls for a long time: right results, and nothing that grows.
+
+# soak_part NAME RANKS OPTION..: a line of JSON with the part's name; the variables of the caller hold.
+soak_part() {
+  local name=$1 ranks=$2 line
+  shift 2
+  say "soak: $name, $ranks ranks, $*"
+  line=$(build/release/bin/sinew-run -n "$ranks" build/release/bin/soak "$@" | sed -n 's/^\(\[0\] \)\?\({.*\)$/\2/p') || true
+  [ -n "$line" ] || line='{"ok": false}'
+  jq -c --arg part "$name" '{part: $part} + .' <<<"$line"
+}
+
+# The minutes are shared by the parts.
+run_soak() {
+  local minutes=30 seed=1 each parts=() transport
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --minutes | --seed)
+        [[ "${2-}" =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "soak: $1 '${2-}': expected a number above 0"
+        printf -v "${1#--}" '%s' "$2"
+        shift 2
+        ;;
+      *) die "soak: there is no option '$1'; expected --minutes N, --seed N" ;;
+    esac
+  done
+  need_packages build scorecard
+  configure release
+  compile release sinew-run soak
+  for transport in shm tcp ucx ofi; do
+    if [[ $transport == shm || $transport == tcp || -e build/release/lib/sinew-modules/sinew_$transport.so ]]; then
+      parts+=("$transport")
+    else
+      say "soak: not over $transport: it was not built (./run build says why)"
+    fi
+  done
+  each=$(jq -n "$minutes / $((${#parts[@]} + 1))")
+  for transport in "${parts[@]}"; do
+    SINEW_TRANSPORTS=$transport soak_part "$transport" 4 --minutes "$each" --seed "$seed"
+  done >build/soak.json
+  soak_part "two hosts, all transports" 4 --hosts 2 --minutes "$each" --seed "$seed" >>build/soak.json
+  cat build/soak.json
+  jq -es 'all(.[]; .ok)' build/soak.json >/dev/null
+}

@@ -1,0 +1,135 @@
+#include "kill_run.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <support/scratch_folder.hpp>
+
+#include "board.hpp"
+#include "leaks.hpp"
+
+extern char** environ;
+
+namespace sinew::abuse {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kPatience{40};
+
+/// Whether it came true soon enough.
+bool waited_for(const std::function<bool()>& holds, std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
+pid_t spawn(std::vector<std::string> command, const std::string& output) {
+  std::vector<char*> arguments;
+  for (std::string& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, arguments[0], &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) throw_errno("starting " + command.front(), error);
+  return pid;
+}
+
+bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) == pid; }
+bool is_alive(pid_t pid) { return pid > 0 && ::kill(pid, 0) == 0; }
+
+/// What is wrong with what a survivor says; empty: nothing.
+std::string fault_of(const KillRun& run, int rank, const RankLine& line) {
+  const std::string said = line.said.data();
+  if (line.returned_ns == 0) return fmt::format("rank {} did not return", rank);
+  const bool is_named = line.lost == run.victim || said.find(fmt::format("rank {}", run.victim)) != std::string::npos;
+  if (run.moment != Moment::Shrink && !is_named)
+    return fmt::format("rank {} names rank {} instead: {}", rank, line.lost.load(), said);
+  if (run.moment == Moment::Start && line.shrunk == 0) return "";  // there never was a World
+  if (line.shrunk != run.ranks - 1)
+    return fmt::format("rank {} shrank to {} ranks, expected {}", rank, line.shrunk.load(), run.ranks - 1);
+  if (line.right != 100) return fmt::format("rank {} had {} right sums of 100", rank, line.right.load());
+  return "";
+}
+
+}  // namespace
+
+std::string KillRun::to_string() const {
+  return fmt::format("{}, rank {} of {}, {}, after {} us", transport, victim, ranks,
+                     kMomentNames[static_cast<int>(moment)], delay_us);
+}
+
+KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std::string& self) {
+  const test::ScratchFolder folder(std::filesystem::temp_directory_path());
+  const std::string file = folder / "board", output = folder / "output";
+  Board& board = map_board(file, true);
+  const auto before = what_is_there();
+  ::setenv("SINEW_TRANSPORTS", run.transport.c_str(), 1);
+  ::setenv("SINEW_TIMEOUT", "20s", 1);
+  const pid_t job = spawn({launcher, "-n", std::to_string(run.ranks), "--on-failure", "continue", self, "victim",
+                           "--board", file, "--moment", kMomentNames[static_cast<int>(run.moment)]},
+                          output);
+  const auto lines = [&] { return std::span(board.ranks).first(static_cast<std::size_t>(run.ranks)); };
+  const auto& victim = board.ranks[static_cast<std::size_t>(run.victim)];
+  KillOutcome outcome;
+  const bool came = waited_for(
+      [&] {
+        if (run.moment == Moment::Start) return victim.in_moment == 1;
+        return std::ranges::all_of(lines(), [](const RankLine& line) { return line.in_moment == 1; });
+      },
+      kPatience);
+  std::this_thread::sleep_for(std::chrono::microseconds(run.delay_us));
+  board.killed_ns = now_ns();
+  if (victim.pid > 0) ::kill(victim.pid, SIGKILL);
+  outcome.is_hang = !came || !waited_for([job] { return has_ended(job); }, kPatience);
+  if (outcome.is_hang) {
+    for (const RankLine& line : lines()) {
+      if (is_alive(line.pid)) ::kill(line.pid, SIGKILL);
+    }
+    ::kill(job, SIGTERM);
+    ::waitpid(job, nullptr, 0);
+  }
+  for (int r = 0; r < run.ranks; ++r) {
+    const RankLine& line = board.ranks[static_cast<std::size_t>(r)];
+    if (r == run.victim) continue;
+    const double seconds = line.returned_ns > 0 ? 1e-9 * static_cast<double>(line.returned_ns - board.killed_ns) : 0;
+    if (seconds > outcome.worst_s) {
+      outcome.worst_s = seconds;
+      outcome.last_said = fmt::format("rank {}: {}", r, line.said.data());
+    }
+    if (outcome.fault.empty()) outcome.fault = fault_of(run, r, line);
+  }
+  if (outcome.is_hang) outcome.fault = came ? "it hung" : "not all ranks came to the moment";
+  std::set<std::string> left;
+  waited_for([&] { return (left = left_since(before)).empty(); }, seconds(1));
+  for (const RankLine& line : lines()) {
+    if (is_alive(line.pid)) left.insert(fmt::format("process {}", line.pid.load()));
+  }
+  outcome.left_over = fmt::format("{}", fmt::join(left, ", "));
+  return outcome;
+}
+
+}  // namespace sinew::abuse
