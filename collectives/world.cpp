@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -119,8 +120,14 @@ void World::abort(const std::string& reason) {
 World World::shrink() {
   WorldState& state = *inside().state;
   state.on_driver([&] {
-    state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1));
+    constexpr int kAboutToBeKnownMs = 50;
+    state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1),
+                             kAboutToBeKnownMs);
   });
+  // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here without,
+  // and whoever leaves here has met all others behind their calls.
+  std::optional<ProgressThread> meanwhile;
+  if (!state.thread) meanwhile.emplace(*state.engine);
   std::unique_ptr<Inside> next;
   Survivors survivors(state.control->service(), state.options.secret, state.options.config);
   survivors.agree([&](const Exchange& exchange) {

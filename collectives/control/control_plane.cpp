@@ -74,8 +74,8 @@ void ControlPlane::end(Controlled& communicator, const Status& reason) {
   communicator.end(service_.end_of(group.identity, group.world_ranks));
 }
 
-void ControlPlane::end_world(const Status& reason) {
-  service_.announce_end(Notice::of(NoticeKind::WorldEnded, service_.rank(), reason));
+void ControlPlane::end_world(const Status& reason, int patience_ms) {
+  service_.announce_end(Notice::of(NoticeKind::WorldEnded, service_.rank(), reason), patience_ms);
   end_what_must();
 }
 

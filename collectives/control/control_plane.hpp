@@ -42,7 +42,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   /// Ends a communicator on all its ranks with this reason, or with an earlier one.
   void end(Controlled& communicator, const Status& reason);
   /// Ends the generation.
-  void end_world(const Status& reason);
+  /// patience_ms: as ControlService::announce_end.
+  void end_world(const Status& reason, int patience_ms = 0);
 
   /// A call that is about to end other than Ok. true: keeps it until the whole reason is known, or a moment longer than
   /// that takes; then CallSlab::settle ends it.

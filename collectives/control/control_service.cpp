@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -144,6 +145,20 @@ void ControlService::hear() {
   look_everywhere();
 }
 
+void ControlService::look_for_deaths(int patience_ms) {
+  std::vector<pollfd> lives;
+  std::vector<std::uint64_t> tokens;
+  for (const ControlPeer& p : peers_) {
+    if (p.life < 0 || p.process_token == process_token()) continue;
+    lives.push_back({p.life, POLLIN, 0});
+    tokens.push_back(p.process_token);
+  }
+  if (::poll(lives.data(), lives.size(), patience_ms) <= 0) return;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].revents != 0) process_ended(tokens[i]);
+  }
+}
+
 void ControlService::process_ended(std::uint64_t token) {
   look_everywhere();  // its last words
   std::string how;
@@ -168,7 +183,8 @@ void ControlService::announce(const Notice& notice) {
 }
 
 /// Whoever hears of the end of the generation must not hear of it before its cause.
-void ControlService::announce_end(const Notice& notice) {
+void ControlService::announce_end(const Notice& notice, int patience_ms) {
+  if (thread_) thread_->run([this, patience_ms] { look_for_deaths(patience_ms); });
   {
     const std::scoped_lock lock(mutex_);
     for (const Notice& n : failures_.all()) {

@@ -45,7 +45,8 @@ class SINEW_API ControlService : private LinkUser {
   /// Tells all ranks. The first notice about a thing counts, here and everywhere; a later one is dropped.
   void announce(const Notice& notice);
   /// The same for the end of the generation, which all ranks that are known to be lost come before.
-  void announce_end(const Notice& notice);
+  /// patience_ms: for deaths that a transport saw sooner than the kernel tells; none where one is known.
+  void announce_end(const Notice& notice, int patience_ms);
   /// Something waits for take_news.
   bool news() const noexcept { return news_.load(std::memory_order_relaxed); }
   std::vector<Notice> take_news();
@@ -87,6 +88,8 @@ class SINEW_API ControlService : private LinkUser {
   void hear();
   void compare_records();
   void process_ended(std::uint64_t process_token);
+  /// Of processes whose end the kernel has told, but nobody has read yet. On the control thread.
+  void look_for_deaths(int patience_ms);
   bool learn(const Notice& notice);
   void learn_from_afar(Notice notice);
   void tell_host() const;

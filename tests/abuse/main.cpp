@@ -52,10 +52,11 @@ Moment moment_of(const std::string& name) {
 /// Every transport with every moment in turn; who, how many and when are random.
 KillRun run_number(int number, const Options& options, std::mt19937_64& random) {
   const auto transports = static_cast<int>(options.transports.size());
-  KillRun run{.transport = options.transports[static_cast<std::size_t>(number % transports)],
-              .ranks = 2 + static_cast<int>(random() % 5),
-              .moment = moment_of(options.moments[static_cast<std::size_t>(number / transports) % options.moments.size()]),
-              .delay_us = static_cast<std::int64_t>(random() % 20000)};
+  KillRun run{
+      .transport = options.transports[static_cast<std::size_t>(number % transports)],
+      .ranks = 2 + static_cast<int>(random() % 5),
+      .moment = moment_of(options.moments[static_cast<std::size_t>(number / transports) % options.moments.size()]),
+      .delay_us = static_cast<std::int64_t>(random() % 20000)};
   run.victim = static_cast<int>(random() % static_cast<std::uint64_t>(run.ranks));
   return run;
 }
@@ -71,8 +72,8 @@ int kills(const Options& options, const std::string& self) {
     by_kind[{run.transport, static_cast<int>(run.moment)}].add(outcome);
     const std::string left = outcome.left_over.empty() ? "" : "; left behind: " + outcome.left_over;
     if (!outcome.fault.empty() || !left.empty() || outcome.worst_s > kMostSeconds)
-      fmt::print(stderr, "run {} of seed {}: {}: {:.3f} s ({}); {}{}\n", number, options.seed,
-                 run.to_string(), outcome.worst_s, outcome.last_said, outcome.fault, left);
+      fmt::print(stderr, "run {} of seed {}: {}: {:.3f} s ({}); {}{}\n", number, options.seed, run.to_string(),
+                 outcome.worst_s, outcome.last_said, outcome.fault, left);
   }
   fmt::print("{:<6} {:<10} {:>5} {:>10} {:>7} {:>6} {:>6}\n", "", "killed in", "runs", "longest s", "faults", "hangs",
              "leaks");
@@ -107,9 +108,7 @@ int main(int argc, char** argv) {
   std::string board, moment;
   CLI::App* of_victim = app.add_subcommand("victim", "a rank, as kills starts it");
   of_victim->add_option("--board", board, "file that it shares with whoever kills")->required();
-  of_victim->add_option("--moment", moment, "where it can be killed")
-      ->required()
-      ->check(CLI::IsMember(moments));
+  of_victim->add_option("--moment", moment, "where it can be killed")->required()->check(CLI::IsMember(moments));
   CLI11_PARSE(app, argc, argv);
   if (of_victim->parsed()) return run_victim(board, moment_of(moment));
   live_apart();

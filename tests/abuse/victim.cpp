@@ -50,8 +50,7 @@ namespace {
   namespace sp = parallel;
   sp::Mesh mesh(world.communicator(), sp::Factorisation({{"dp", world.size()}}));
   std::vector<sp::DataParameter> parameters;
-  for (const char* name : {"a", "b", "c", "d"})
-    parameters.push_back({.path = name, .elements = 20000, .unit = name});
+  for (const char* name : {"a", "b", "c", "d"}) parameters.push_back({.path = name, .elements = 20000, .unit = name});
   const sp::InitialValues zeros = [](std::int32_t, std::int64_t, std::int64_t, Buffer into) {
     std::fill_n(into.data, into.bytes, std::byte{0});
   };

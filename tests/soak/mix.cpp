@@ -130,8 +130,7 @@ void Mix::repeated_plan(const Draw& draw) {
   doing_ = "a plan that runs three times";
   Communicator& c = any(draw.which);
   Numbers numbers(count_of(draw) / 8);
-  const Plan plan =
-      c.plan({.collective = Collective::AllReduce, .dtype = DType::I64, .count = numbers.size()});
+  const Plan plan = c.plan({.collective = Collective::AllReduce, .dtype = DType::I64, .count = numbers.size()});
   for (std::uint64_t i = 0; i < 3; ++i) {
     fill(numbers, c.rank(), steps_ + i);
     c.run(plan, numbers, numbers).get();
