@@ -124,8 +124,8 @@ World World::shrink() {
     state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1),
                              kAboutToBeKnownMs);
   });
-  // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here without,
-  // and whoever leaves here has met all others behind their calls.
+  // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here
+  // without, and whoever leaves here has met all others behind their calls.
   std::optional<ProgressThread> meanwhile;
   if (!state.thread) meanwhile.emplace(*state.engine);
   std::unique_ptr<Inside> next;

@@ -50,10 +50,14 @@ int soak(sinew::soak::Mix& mix, const Options& options) {
   while (mix.all_go_on(minutes_since(begin) < options.minutes)) {
     for (std::uint64_t i = 0; i < kStepsBetweenLooks; ++i) mix.step();
     const bool is_settled = !mix.all_go_on(minutes_since(begin) < settled);
-    if (!before && is_settled) before = sinew::soak::footprint_now();
+    if (!before && is_settled) {
+      mix.start_anew();
+      before = sinew::soak::footprint_now();
+    }
     if (mix.rank() == 0 && minutes_since(begin) >= said + 1)
       fmt::print(stderr, "{} min: {} calls, {} wrong\n", ++said, mix.calls(), mix.wrong());
   }
+  mix.start_anew();
   const sinew::soak::Footprint after = sinew::soak::footprint_now();
   const sinew::soak::Footprint first = before.value_or(after);
   const std::int64_t growth = mix.largest(after.resident_bytes - first.resident_bytes);

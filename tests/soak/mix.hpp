@@ -20,6 +20,8 @@ class Mix {
 
   /// One thing of the mix. Errors: as what it calls; what must not happen.
   void step();
+  /// Gives up all but a new World, so that what a rank takes can be compared: it does not grow with communicators.
+  void start_anew() { next_generation(); }
   /// Rank 0's will, on all ranks.
   bool all_go_on(bool mine);
   /// The largest of all ranks.
