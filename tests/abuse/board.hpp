@@ -15,6 +15,7 @@ struct RankLine {
   std::atomic<std::int32_t> in_moment;    ///< 1: it is where it can be killed
   std::atomic<std::int64_t> returned_ns;  ///< of the monotonic clock; when it knew of the death
   std::atomic<std::int32_t> lost;         ///< whom its error named, of the World's ranks; -1: nobody
+  std::atomic<std::int32_t> code;         ///< of its error; 0: it had none
   std::atomic<std::int32_t> shrunk;       ///< ranks of the World after shrink
   std::atomic<std::int32_t> right;        ///< of 100 collectives behind it
   std::array<char, 300> said;             ///< its error

@@ -61,13 +61,22 @@ pid_t spawn(std::vector<std::string> command, const std::string& output) {
 bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) == pid; }
 bool is_alive(pid_t pid) { return pid > 0 && ::kill(pid, 0) == 0; }
 
+/// Whether an error is that the victim is lost. A half of the World has other numbers: there its text counts.
+bool is_of_death(const KillRun& run, const RankLine& line) {
+  if (line.code != static_cast<std::int32_t>(Code::PeerLost)) return false;
+  if (run.moment != Moment::Split) return line.lost == run.victim;
+  return std::string(line.said.data()).find(fmt::format("rank {} (", run.victim)) != std::string::npos;
+}
+
 /// What is wrong with what a survivor says; empty: nothing.
-std::string fault_of(const KillRun& run, int rank, const RankLine& line) {
-  const std::string said = line.said.data();
+std::string fault_of(const KillRun& run, int rank, const RankLine& line, std::int64_t killed_ns) {
   if (line.returned_ns == 0) return fmt::format("rank {} did not return", rank);
-  const bool is_named = line.lost == run.victim || said.find(fmt::format("rank {}", run.victim)) != std::string::npos;
-  if (run.moment != Moment::Shrink && !is_named)
-    return fmt::format("rank {} names rank {} instead: {}", rank, line.lost.load(), said);
+  const std::string said =
+      fmt::format("rank {} says {} of rank {}: {}", rank, name_of(static_cast<Code>(line.code.load())),
+                  line.lost.load(), line.said.data());
+  if (line.returned_ns < killed_ns) return said + ", before anybody was killed";
+  const bool is_shrinking = run.moment == Moment::Shrink;  // where who is missing is no error
+  if (is_shrinking ? line.code != 0 : !is_of_death(run, line)) return said;
   if (run.moment == Moment::Start && line.shrunk == 0) return "";  // there never was a World
   if (line.shrunk != run.ranks - 1)
     return fmt::format("rank {} shrank to {} ranks, expected {}", rank, line.shrunk.load(), run.ranks - 1);
@@ -120,7 +129,7 @@ KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std:
       outcome.worst_s = seconds;
       outcome.last_said = fmt::format("rank {}: {}", r, line.said.data());
     }
-    if (outcome.fault.empty()) outcome.fault = fault_of(run, r, line);
+    if (outcome.fault.empty()) outcome.fault = fault_of(run, r, line, board.killed_ns);
   }
   if (outcome.is_hang) outcome.fault = came ? "it hung" : "not all ranks came to the moment";
   std::set<std::string> left;

@@ -51,13 +51,13 @@ int soak(sinew::soak::Mix& mix, const Options& options) {
     for (std::uint64_t i = 0; i < kStepsBetweenLooks; ++i) mix.step();
     const bool is_settled = !mix.all_go_on(minutes_since(begin) < settled);
     if (!before && is_settled) {
-      mix.start_anew();
+      mix.next_generation();
       before = sinew::soak::footprint_now();
     }
     if (mix.rank() == 0 && minutes_since(begin) >= said + 1)
       fmt::print(stderr, "{} min: {} calls, {} wrong\n", ++said, mix.calls(), mix.wrong());
   }
-  mix.start_anew();
+  mix.next_generation();
   const sinew::soak::Footprint after = sinew::soak::footprint_now();
   const sinew::soak::Footprint first = before.value_or(after);
   const std::int64_t growth = mix.largest(after.resident_bytes - first.resident_bytes);

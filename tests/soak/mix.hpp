@@ -21,7 +21,7 @@ class Mix {
   /// One thing of the mix. Errors: as what it calls; what must not happen.
   void step();
   /// Gives up all but a new World, so that what a rank takes can be compared: it does not grow with communicators.
-  void start_anew() { next_generation(); }
+  void next_generation();
   /// Rank 0's will, on all ranks.
   bool all_go_on(bool mine);
   /// The largest of all ranks.
@@ -50,7 +50,6 @@ class Mix {
   void registered(const Draw& draw);
   void split_or_end(const Draw& draw);
   void abort_one(const Draw& draw);
-  void next_generation();
   void count(std::uint64_t bytes) noexcept { ++calls_, bytes_ += bytes; }
 
   std::unique_ptr<World> world_;
