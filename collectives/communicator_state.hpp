@@ -64,6 +64,9 @@ struct CommunicatorState : Controlled {
   std::uint32_t last_sequence() const noexcept override { return sequence.load(std::memory_order_relaxed); }
   const Status& end_reason() const noexcept override { return ended; }
   void end(const Status& reason) noexcept override;
+  OpenMessages open_messages(std::uint32_t call) const override {
+    return world->executor.open_messages(group.communicator, static_cast<std::uint16_t>(call));
+  }
   const void* owner() const noexcept override { return this; }
 
   /// As the cluster knows them; empty where there is none.

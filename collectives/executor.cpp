@@ -290,6 +290,23 @@ void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept 
   }
 }
 
+OpenMessages Executor::open_messages(std::uint16_t communicator, std::uint16_t sequence) const {
+  OpenMessages open;
+  for (const auto& [executable, runs] : runs_) {
+    for (const auto& run : runs) {
+      if (run->done == nullptr || run->args.communicator != communicator || run->args.sequence != sequence) continue;
+      for (const Instance& i : run->instances) {
+        for (std::uint32_t m = 0; i.running && m < executable->messages; ++m) {
+          if (!i.messages[m].posted) continue;
+          const Step& s = executable->program.steps[i.messages[m].step];
+          (s.op == Op::Send ? open.to : open.from).insert(s.peer);
+        }
+      }
+    }
+  }
+  return open;
+}
+
 void Executor::forget(const Executable& executable) noexcept {
   const auto at = runs_.find(&executable);
   if (at == runs_.end()) return;

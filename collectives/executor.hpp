@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/call_parts.hpp>
 #include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/open_messages.hpp>
 #include <sinew/collectives/scratch_pool.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/progress_source.hpp>
@@ -39,6 +40,9 @@ class SINEW_API Executor : public ProgressSource {
   void start(const RunArguments& arguments, Completion& done);
   /// Ends every run of a communicator with `reason` as soon as its posted steps are back.
   void abort(std::uint16_t communicator, const Status& reason) noexcept;
+
+  /// What a call waits for at this moment. Cost: looks at every message of its runs.
+  OpenMessages open_messages(std::uint16_t communicator, std::uint16_t sequence) const;
 
   /// Drops the idle runs made for an executable that is about to end.
   void forget(const Executable& executable) noexcept;

@@ -135,7 +135,7 @@ bool ControlPlane::settle(Held& held, Clock::time_point now) {
   held.look_at = now + kLookAgain;
   if (communicator != nullptr && communicator->end_reason().ok()) {
     const Code code = call.status.code();
-    const Verdict verdict = judge_call(call, communicator->members(), now);
+    const Verdict verdict = judge_call(call, *communicator, now);
     const Status known = verdict.status();
     // Aborted: a transport saw a peer give the communicator up, and that peer is about to say why.
     const bool is_final = code != Code::PeerLost && code != Code::Mismatch && code != Code::Aborted;
@@ -170,7 +170,8 @@ std::vector<std::optional<RankReport>> ControlPlane::reports_on(const Group& gro
   return reports;
 }
 
-Verdict ControlPlane::judge_call(const PendingCall& call, const Group& group, Clock::time_point now) {
+Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& communicator, Clock::time_point now) {
+  const Group& group = communicator.members();
   const Question question = ask_about(ring_.page(), service_.rank(), group.identity, call.sequence, group.world_ranks);
   Waiting waiting;
   waiting.rank = group.rank;
@@ -186,6 +187,7 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Group& group, Cl
   if (call.first_seen_waiting != Clock::time_point{}) {
     waiting.waited_ms = std::chrono::duration_cast<milliseconds>(now - call.first_seen_waiting).count();
   }
+  if (call.peer < 0) waiting.open = communicator.open_messages(call.sequence);
   return judge(waiting, reports_on(group, question),
                [&](std::uint32_t sequence) { return report_call(ring_.page(), group.identity, sequence); });
 }
@@ -220,7 +222,7 @@ void ControlPlane::watch(Clock::time_point now) {
   for (PendingCall* call : expired) {
     Controlled* communicator = owner_of(*call);
     if (communicator == nullptr || !communicator->end_reason().ok()) continue;
-    const Verdict verdict = judge_call(*call, communicator->members(), now);
+    const Verdict verdict = judge_call(*call, *communicator, now);
     const Status known = verdict.status();
     end(*communicator, known.ok() ? Status(Code::Timeout, "deadline passed: " + verdict.text, verdict.blamed) : known);
   }
@@ -246,7 +248,7 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
   for (PendingCall* call : chosen) {
     Controlled* communicator = owner_of(*call);
     if (communicator == nullptr || !communicator->end_reason().ok()) continue;
-    const Verdict verdict = judge_call(*call, communicator->members(), now);
+    const Verdict verdict = judge_call(*call, *communicator, now);
     if (const Status status = verdict.status(); !status.ok()) {
       end(*communicator, status);
     } else if (verdict.finding == Finding::Late && told_[call] != call->serial) {
@@ -258,7 +260,7 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
 
 std::string ControlPlane::explain(const PendingCall& call) {
   Controlled* communicator = owner_of(call);
-  return communicator == nullptr ? std::string() : judge_call(call, communicator->members(), Clock::now()).text;
+  return communicator == nullptr ? std::string() : judge_call(call, *communicator, Clock::now()).text;
 }
 
 std::string ControlPlane::verdict(const Controlled& communicator) {

@@ -75,7 +75,7 @@ class SINEW_API ControlPlane : public ProgressSource {
   Controlled* owner_of(const PendingCall& call) noexcept;
   void end_what_must();
   bool settle(Held& held, Clock::time_point now);
-  Verdict judge_call(const PendingCall& call, const Group& group, Clock::time_point now);
+  Verdict judge_call(const PendingCall& call, const Controlled& communicator, Clock::time_point now);
   void judge_pending(const std::vector<PendingCall*>& pending, Clock::time_point now);
   void judge_past(Controlled& communicator);
   std::vector<std::optional<RankReport>> reports_on(const Group& group, const Question& question);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sinew/collectives/open_messages.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/offload.hpp>
 
@@ -17,6 +18,8 @@ class Controlled {
   virtual const Status& end_reason() const noexcept = 0;
   /// Ends everything pending, and all later calls, with `reason`. Does nothing the second time.
   virtual void end(const Status& reason) noexcept = 0;
+  /// What that collective waits for at this moment, where it goes by messages.
+  virtual OpenMessages open_messages(std::uint32_t sequence) const = 0;
   /// The value of PendingCall::owner for its calls.
   virtual const void* owner() const noexcept = 0;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -117,6 +119,22 @@ std::string lateness(const Waiting& waiting, int rank, const std::optional<RankR
   return beyond ? std::string() : fmt::format("rank {} is late: it {}", rank, whereabouts(*report));
 }
 
+std::string ranks(const std::set<int>& all) {
+  const auto end = std::ranges::next(all.begin(), kMostRanksNamed, all.end());
+  const std::string more = end == all.end() ? "" : fmt::format(" and {} more", all.size() - kMostRanksNamed);
+  return fmt::format("rank{} {}{}", all.size() == 1 ? "" : "s", fmt::join(all.begin(), end, ", "), more);
+}
+
+/// Of a call that all are in.
+std::string under_way(const Waiting& waiting) {
+  const auto& [from, to] = waiting.open;
+  if (from.empty() && to.empty()) return {};
+  std::vector<std::string> what;
+  if (!from.empty()) what.push_back("waits for a message of " + ranks(from));
+  if (!to.empty()) what.push_back(fmt::format("has one for {} that does not leave", ranks(to)));
+  return fmt::format("; rank {} {}", waiting.rank, fmt::join(what, " and "));
+}
+
 std::string list(const std::vector<std::string>& items) {
   if (items.size() <= kMostRanksNamed) return fmt::format("{}", fmt::join(items, "; "));
   return fmt::format("{}; and {} more", fmt::join(items.begin(), items.begin() + kMostRanksNamed, "; "),
@@ -169,7 +187,7 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     late.push_back(std::move(why));
   }
   const std::string head = fmt::format("{} has waited {}", name, duration(waiting.waited_ms));
-  if (late.empty()) return {Finding::OnItsWay, head + ": all ranks have come", -1};
+  if (late.empty()) return {Finding::OnItsWay, head + ": all ranks have come" + under_way(waiting), -1};
   return {Finding::Late, fmt::format("{}: {}", head, list(late)), first_late};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/open_messages.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/export.hpp>
 
@@ -34,7 +35,8 @@ struct SINEW_API Verdict {
 struct Waiting {
   CallReport call;
   std::int64_t waited_ms = 0;
-  int rank = 0;  ///< in the communicator, as `peer` and all ranks in texts
+  int rank = 0;         ///< in the communicator, as `peer` and all ranks in texts
+  OpenMessages open{};  ///< where they are known
 };
 
 /// One's own call of that sequence on the same communicator, while it is remembered.
