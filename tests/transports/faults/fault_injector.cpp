@@ -1,0 +1,200 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include <sinew/conformance/fault_injector.hpp>
+
+namespace sinew::test {
+namespace {
+
+constexpr auto kOvertakeWithin = std::chrono::milliseconds(50);
+
+}  // namespace
+
+/// A message that nobody asked for: its sender does not wait for it.
+struct FaultInjector::Copy : Completion {
+  explicit Copy(ConstBuffer of)
+      : Completion([](Completion& c) noexcept { static_cast<Copy&>(c).over = true; }),
+        bytes(of.data, of.data + of.bytes) {}
+
+  std::vector<std::byte> bytes;
+  bool over = false;
+};
+
+class FaultInjector::FaultyEndpoint final : public Endpoint {
+ public:
+  FaultyEndpoint(FaultInjector& owner, std::unique_ptr<Endpoint> carrier) : inner(std::move(carrier)), owner_(owner) {}
+  ~FaultyEndpoint() override { owner_.forget(*this); }
+
+  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
+    owner_.send({this, from, region, tag, note, &done, {}, false});
+  }
+  void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
+    owner_.count_operation();
+    inner->recv(to, region, tag, done);
+  }
+  bool cancel(Completion& done) override {
+    const std::optional<bool> own = owner_.cancel_own(done);
+    return own ? *own : inner->cancel(done);
+  }
+  void close(Completion& quiet) override {
+    owner_.forget(*this);
+    inner->close(quiet);
+  }
+
+  const std::unique_ptr<Endpoint> inner;
+
+ private:
+  FaultInjector& owner_;
+};
+
+FaultInjector::FaultInjector(Transport& inner, const std::vector<Fault>& faults, int rank) : inner_(inner) {
+  std::ranges::copy_if(faults, std::back_inserter(faults_),
+                       [rank](const Fault& f) { return f.rank < 0 || f.rank == rank; });
+}
+
+FaultInjector::~FaultInjector() {
+  constexpr int kTurns =
+      100;  // endpoints have ended, and with them what was under way: it is known at the next progress
+  for (int turn = 0; turn < kTurns && !copies_.empty(); ++turn) {
+    inner_.progress();
+    copies_.remove_if([](const Copy& c) { return c.over; });
+  }
+}
+
+std::unique_ptr<Endpoint> FaultInjector::connect(const Address& peer) {
+  return std::make_unique<FaultyEndpoint>(*this, inner_.connect(peer));
+}
+
+void FaultInjector::count_operation() {
+  ++operations_;
+  for (const Fault& f : faults_) {
+    if (!f.hits(operations_) || (f.kind != Fault::Kind::Kill && f.kind != Fault::Kind::Stall)) continue;
+    ++hits_;
+    if (f.kind == Fault::Kind::Kill) ::raise(SIGKILL);
+    stalled_ = true;
+    stalled_until_ = f.time == Duration{} ? Clock::time_point::max() : Clock::now() + f.time;
+  }
+}
+
+/// The first rule that hits it; null: none.
+const Fault* FaultInjector::fault_of_next_send() {
+  ++sends_;
+  const auto at = std::ranges::find_if(faults_, [this](const Fault& f) {
+    return f.hits(sends_) && f.kind != Fault::Kind::Kill && f.kind != Fault::Kind::Stall;
+  });
+  if (at == faults_.end()) return nullptr;
+  ++hits_;
+  return &*at;
+}
+
+void FaultInjector::send(Held message) {
+  count_operation();
+  const auto to_this_peer = [&message](const Held& h) { return h.to == message.to; };
+  const auto behind = std::ranges::find_if(held_, to_this_peer);
+  const Fault* fault = fault_of_next_send();
+  const auto kind = fault == nullptr ? Fault::Kind::Kill : fault->kind;  // Kill: none of those below
+  if (kind == Fault::Kind::Drop) {
+    message.done->bytes = message.from.bytes;
+    return decide(*message.done, {});
+  }
+  if (kind == Fault::Kind::Truncate) message.from.bytes = std::min(message.from.bytes, fault->bytes);
+  if (kind == Fault::Kind::Delay || kind == Fault::Kind::Reorder) {
+    message.overtakable = kind == Fault::Kind::Reorder;
+    message.due = Clock::now() + (message.overtakable ? Duration(kOvertakeWithin) : fault->time);
+    held_.push_back(message);
+    return;
+  }
+  if (behind == held_.end()) {
+    if (kind == Fault::Kind::Duplicate && message.from.place.kind == MemoryKind::Host) send_copy(message);
+    return hand_on(message);
+  }
+  if (!behind->overtakable) {
+    message.due = behind->due;
+    held_.push_back(message);
+    return;
+  }
+  const Held overtaken = *behind;
+  held_.erase(behind);
+  hand_on(message);
+  hand_on(overtaken);
+}
+
+void FaultInjector::hand_on(const Held& message) {
+  message.to->inner->send(message.from, message.region, message.tag, message.note, *message.done);
+}
+
+void FaultInjector::send_copy(const Held& message) {
+  Copy& copy = copies_.emplace_back(message.from);
+  message.to->inner->send({copy.bytes.data(), copy.bytes.size()}, nullptr, message.tag, message.note, copy);
+}
+
+void FaultInjector::release_due() {
+  if (held_.empty()) return;
+  const auto now = Clock::now();
+  std::set<FaultyEndpoint*> waiting;  // what is behind one that is not due waits with it
+  for (auto at = held_.begin(); at != held_.end();) {
+    if (at->due > now || waiting.contains(at->to)) {
+      waiting.insert(at++->to);
+      continue;
+    }
+    hand_on(*at);
+    at = held_.erase(at);
+  }
+}
+
+int FaultInjector::progress() noexcept {
+  if (stalled_ && Clock::now() < stalled_until_) return 0;
+  stalled_ = false;
+  release_due();
+  const int events = inner_.progress() + fire_decided();
+  copies_.remove_if([](const Copy& c) { return c.over; });
+  return events;
+}
+
+void FaultInjector::decide(Completion& done, Status status) {
+  done.status = std::move(status);
+  decided_.push_back(&done);
+}
+
+int FaultInjector::fire_decided() noexcept {
+  const std::vector<Completion*> now = std::exchange(decided_, {});
+  for (Completion* c : now) c->fire(*c);
+  return static_cast<int>(now.size());
+}
+
+/// What cancel() says of an operation that the inner transport does not know; nullopt: it knows it.
+std::optional<bool> FaultInjector::cancel_own(const Completion& done) {
+  if (std::ranges::find(decided_, &done) != decided_.end()) return false;
+  const auto at = std::ranges::find(held_, &done, &Held::done);
+  if (at == held_.end()) return std::nullopt;
+  decide(*at->done, {Code::Cancelled, "the send was cancelled"});
+  held_.erase(at);
+  return true;
+}
+
+void FaultInjector::forget(const FaultyEndpoint& endpoint) {
+  for (auto at = held_.begin(); at != held_.end();) {
+    if (at->to != &endpoint) {
+      ++at;
+      continue;
+    }
+    decide(*at->done, {Code::Cancelled, "the endpoint was closed"});
+    at = held_.erase(at);
+  }
+}
+
+void FaultInjector::get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) {
+  count_operation();
+  inner_.one_sided()->get(*static_cast<FaultyEndpoint&>(peer).inner, from, offset, to, done);
+}
+
+void FaultInjector::put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) {
+  count_operation();
+  inner_.one_sided()->put(*static_cast<FaultyEndpoint&>(peer).inner, from, to, offset, done);
+}
+
+}  // namespace sinew::test

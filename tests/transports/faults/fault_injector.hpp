@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <sinew/conformance/fault.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew::test {
+
+/// Another transport, whose messages meet faults; what no fault hits goes through as it is. A World over one must end
+/// each call with the right numbers, or with an Error that names a rank. Whoever waits polls: nothing wakes a thread
+/// when a delay is over. Cost: one comparison per rule and operation.
+class FaultInjector final : public Transport, private OneSided {
+ public:
+  /// `inner` outlives it; `rank` is this process's.
+  FaultInjector(Transport& inner, const std::vector<Fault>& faults, int rank);
+  ~FaultInjector() override;
+
+  std::string_view name() const noexcept override { return inner_.name(); }
+  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
+  Address address() const override { return inner_.address(); }
+  Reach probe(const Address& peer) override { return inner_.probe(peer); }
+  std::unique_ptr<Endpoint> connect(const Address& peer) override;
+  Region register_memory(Buffer memory) override { return inner_.register_memory(memory); }
+  OneSided* one_sided() noexcept override { return inner_.one_sided() == nullptr ? nullptr : this; }
+
+  int progress() noexcept override;
+  bool active() const noexcept override { return inner_.active() || waits(); }
+  int wake_descriptor() const noexcept override { return inner_.wake_descriptor(); }
+  bool arm() noexcept override { return !waits() && inner_.arm(); }
+  void disarm() noexcept override { inner_.disarm(); }
+
+  /// How many operations met a fault.
+  std::uint64_t hits() const noexcept { return hits_; }
+
+ private:
+  class FaultyEndpoint;
+  /// A send that has not been handed on.
+  struct Held {
+    FaultyEndpoint* to;
+    ConstBuffer from;
+    const Region* region;
+    Tag tag;
+    std::uint64_t note;
+    Completion* done;
+    Clock::time_point due;
+    bool overtakable;  ///< by the next send to that peer
+  };
+  struct Copy;
+
+  void get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) override;
+  void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) override;
+  const std::byte* map(const RemoteKey& key) override { return inner_.one_sided()->map(key); }
+
+  bool waits() const noexcept { return stalled_ || !held_.empty() || !decided_.empty(); }
+  void count_operation();
+  const Fault* fault_of_next_send();
+  void send(Held message);
+  void send_copy(const Held& message);
+  void hand_on(const Held& message);
+  void release_due();
+  void decide(Completion& done, Status status);
+  int fire_decided() noexcept;
+  std::optional<bool> cancel_own(const Completion& done);
+  void forget(const FaultyEndpoint& endpoint);
+
+  Transport& inner_;
+  std::vector<Fault> faults_;  // of this rank
+  std::uint64_t operations_ = 0;
+  std::uint64_t sends_ = 0;
+  std::uint64_t hits_ = 0;
+  bool stalled_ = false;
+  Clock::time_point stalled_until_{};
+  std::list<Held> held_;              // in the order of their sends
+  std::list<Copy> copies_;            // under way
+  std::vector<Completion*> decided_;  // to be fired by the next progress
+};
+
+}  // namespace sinew::test
