@@ -118,7 +118,7 @@ void report(const std::string& file, const std::string& problem) {
 
 }  // namespace
 
-std::string machine_identity(int cores) {
+std::string machine_identity(MachineUse use) {
   utsname name{};
   ::uname(&name);
   std::string model = "unknown processor";
@@ -129,7 +129,8 @@ std::string machine_identity(int cores) {
       break;
     }
   }
-  return fmt::format("{} |{} | {} cores | {} | sinew {}", name.release, model, cores, kernel_target(), version());
+  return fmt::format("{} |{} | {} cores | {}{} | sinew {}", name.release, model, use.cores, kernel_target(),
+                     use.encrypts ? " | TLS" : "", version());
 }
 
 std::string cost_cache_file(const Config& config) {
@@ -141,10 +142,10 @@ std::string cost_cache_file(const Config& config) {
   return home != nullptr && *home != '\0' ? fmt::format("{}/.cache/{}/costs.json", home, kFolder) : "";
 }
 
-std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
+std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use) {
   const Cache cache = read_cache(file);
   if (!cache.problem.empty()) report(file, cache.problem);
-  const auto known = cache.machines.find(machine_identity(cores));
+  const auto known = cache.machines.find(machine_identity(use));
   if (known == cache.machines.end()) return std::nullopt;
   try {
     return from_json(*known);
@@ -154,13 +155,13 @@ std::optional<MeasuredCosts> load_costs(const std::string& file, int cores) {
   }
 }
 
-void save_costs(const std::string& file, int cores, const MeasuredCosts& costs) {
+void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs) {
   Cache cache = read_cache(file);
   if (file.empty() || !cache.problem.empty()) return;  // load_costs has said so
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
-  cache.machines[machine_identity(cores)] = to_json(costs);
+  cache.machines[machine_identity(use)] = to_json(costs);
   const std::string beside = fmt::format("{}.{}", file, ::getpid());
   std::filesystem::remove(beside, error);  // of a process that had this number and was killed
   const bool written = write_new(beside, Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) + '\n');

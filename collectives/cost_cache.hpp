@@ -24,19 +24,26 @@ struct MeasuredCosts {
   std::int64_t again_at_s = 0;  ///< since the epoch
 };
 
-/// What costs hold for: the processor, how many of its cores the job has, the kernel and this version.
-SINEW_API std::string machine_identity(int cores);
+/// How a job uses its machine.
+struct MachineUse {
+  MachineUse(int usable_cores, bool encrypts_tcp = false) : cores(usable_cores), encrypts(encrypts_tcp) {}
+  int cores;
+  bool encrypts;  ///< what tcp sends (SINEW_TLS)
+};
+
+/// What costs hold for: the processor, how the job uses it, the kernel and this version.
+SINEW_API std::string machine_identity(MachineUse use);
 
 /// The file costs are kept in between jobs: SINEW_CACHE, else sinew/costs.json in the user's cache folder; empty where
 /// there is no home either.
 SINEW_API std::string cost_cache_file(const Config& config);
 
-/// nullopt where there is none for this machine, this many cores of it for the job, and this version, or it cannot be
+/// nullopt where there is none for this machine, this use of it, and this version, or it cannot be
 /// read (a log line says why).
-SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, int cores);
+SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use);
 /// Keeps what the file says of other machines, and replaces it in one step. What is no regular file, holds something
 /// else or cannot be written is left alone: a log line, not an error.
-SINEW_API void save_costs(const std::string& file, int cores, const MeasuredCosts& costs);
+SINEW_API void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs);
 
 SINEW_API Bytes to_bytes(const MeasuredCosts& costs);
 SINEW_API MeasuredCosts costs_from_bytes(const Bytes& bytes);

@@ -36,6 +36,7 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"device", mine.device},
                 {"no_device", mine.no_device},
                 {"nic", mine.nic},
+                {"tls", config.tls.wanted ? 1 : 0},
                 {"rules", config.tune}};
   hello["transports"] = Json::array();
   for (const OpenedTransport& t : mine.transports) {
@@ -208,6 +209,7 @@ GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, con
   std::vector<Json> hellos;
   for (const Bytes& b : exchange.all_gather(to_cbor(hello_of(mine, config)))) hellos.push_back(from_cbor(b));
   require_equal(hellos, "version", "library versions");
+  require_equal(hellos, "tls", "the settings of SINEW_TLS");
   require_equal(hellos, "rules", "user rules (SINEW_TUNE)");
   GatheredFacts gathered;
   for (const std::string& rule : config.tune) gathered.facts.rules.push_back(Rule::parse(rule));

@@ -134,7 +134,7 @@ std::string source_between_hosts(const Facts& facts) {
 }
 
 /// The cache of rank 0, with what it has not known.
-void keep(const std::string& file, int cores, MeasuredCosts cached, const MeasuredCosts& costs,
+void keep(const std::string& file, MachineUse use, MeasuredCosts cached, const MeasuredCosts& costs,
           const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
   cached.copy_bytes_per_s = costs.copy_bytes_per_s;
   cached.reduce_bytes_per_s = costs.reduce_bytes_per_s;
@@ -143,15 +143,15 @@ void keep(const std::string& file, int cores, MeasuredCosts cached, const Measur
   cached.unfinished = costs.unfinished;
   cached.unfinished.merge(missing(cached));
   cached.again_at_s = cached.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
-  save_costs(file, cores, cached);
+  save_costs(file, use, cached);
 }
 
 }  // namespace
 
 void settle_costs(WorldState& world, const Exchange& exchange) {
   const std::string file = cost_cache_file(world.options.config);
-  const int cores = world.host->usable_cores();
-  const std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, cores) : std::nullopt;
+  const MachineUse use(world.host->usable_cores(), world.options.config.tls.wanted);
+  const std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, use) : std::nullopt;
   ToMeasure pairs{pair_of_a_host(world.facts), pairs_between_hosts(world.facts)};
   const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world, pairs.host); };
   const auto waits = [&](const std::string& t) {
@@ -163,7 +163,7 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   Bytes given;
   if (world.rank == 0 && (covers || !tuned.empty())) {
     given = WireWriter()
-                .rest(tune_file_as_message(tuned, machine_identity(cores)))
+                .rest(tune_file_as_message(tuned, machine_identity(use)))
                 .bytes(covers ? to_bytes(*cached) : Bytes{})
                 .take();
   }
@@ -183,7 +183,7 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     // The file is of rank 0's machine.
     const bool is_its_host =
         world.facts.ranks[static_cast<std::size_t>(pairs.host->a)].host == world.facts.ranks[0].host;
-    if (world.rank == 0 && is_its_host) keep(file, cores, cached.value_or(MeasuredCosts{}), found.front(), missing);
+    if (world.rank == 0 && is_its_host) keep(file, use, cached.value_or(MeasuredCosts{}), found.front(), missing);
     apply_to_hosts(found.front(), "measured just now between two ranks", world.facts);
     found.erase(found.begin());
   }

@@ -16,6 +16,7 @@
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/tls_context.hpp>
 
 namespace sinew {
 
@@ -47,6 +48,7 @@ World World::create(Exchange exchange, WorldOptions options) {
                 fmt::format("rank {} of {}: expected 0 <= rank < size", exchange.rank, exchange.size));
   }
   if (!exchange.all_gather) throw Error(Code::InvalidArgument, "exchange.all_gather is empty, expected a function");
+  static_cast<void>(TlsContext::open(options.config.tls));  // what is wrong with it is no transport's to say
   const auto size = static_cast<std::size_t>(exchange.size);
   exchange.all_gather = [size, gather = std::move(exchange.all_gather)](const Bytes& mine) {
     std::vector<Bytes> all = gather(mine);

@@ -277,7 +277,7 @@ void WorldState::warn_of_shared_device() const {
 void WorldState::open_fabrics() {
   const NicName nic = nearest_nic();
   for (const std::string& name : module_names(options.config)) {
-    TransportStatus status{.name = name, .left_alone = left_alone(name)};
+    TransportStatus status{.name = name, .left_alone = left_alone(name, options.config)};
     if (!wanted(options.config, name)) {
       status.reason = "left out by SINEW_TRANSPORTS or the caller";
     } else if (options.config.transports.empty() && !status.left_alone.empty()) {
@@ -304,6 +304,10 @@ void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus
     status.reason = fabric->outlet().text;
     status.ok = true;
     fabrics.push_back({status.name, std::move(fabric)});
+    if (options.config.tls.wanted && !is_covered_by_tls(status.name) && asks_for(status.name)) {
+      log::warning("transport {} is used as asked for, and does not encrypt what it sends, for all SINEW_TLS=1",
+                   status.name);
+    }
   } catch (const std::exception& e) {
     leave_out(status, e.what());
   } catch (...) {  // of a module from elsewhere
@@ -311,14 +315,19 @@ void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus
   }
 }
 
+/// Is this the rank of its host that speaks of a transport that the user has named? Who names all wants what there is.
+bool WorldState::asks_for(const std::string& transport) const {
+  const std::vector<std::string>& wanted_here = options.config.transports;
+  const bool named = std::ranges::find(wanted_here, transport) != wanted_here.end();
+  const bool all_are = wanted_here.size() >= module_names(options.config).size();
+  return named && !all_are && host->ranks().front() == rank;
+}
+
 void WorldState::leave_out(TransportStatus& status, std::string reason) const {
   const std::string speaker = status.name + ": ";
   if (reason.starts_with(speaker)) reason.erase(0, speaker.size());
   status.reason = std::move(reason);
-  const std::vector<std::string>& wanted_here = options.config.transports;
-  const bool named = std::ranges::find(wanted_here, status.name) != wanted_here.end();
-  const bool all_are = wanted_here.size() >= module_names(options.config).size();  // who names all wants what there is
-  if (((named && !all_are) || is_set_up(options.config, status.name)) && host->ranks().front() == rank) {
+  if (asks_for(status.name) || (is_set_up(options.config, status.name) && host->ranks().front() == rank)) {
     log::warning("transport {}, which was asked for, is left out: {}", status.name, status.reason);
   } else {
     log::info("transport {}: {}", status.name, status.reason);

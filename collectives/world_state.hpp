@@ -89,6 +89,7 @@ struct WorldState {
   void find_cluster(const Exchange& exchange);
   std::string bus_id_of_device() const;
   NicName nearest_nic() const;
+  bool asks_for(const std::string& transport) const;
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
   void open_timer(const Exchange& exchange);

@@ -62,7 +62,7 @@ std::span<std::byte> Authentication::room() noexcept { return std::span(in_).fir
 
 void Authentication::received(std::size_t bytes) {
   in_count_ += bytes;
-  if (state_ != State::Underway || in_count_ < in_wanted_) return;
+  if (state_ != State::Underway || speaks_otherwise() || in_count_ < in_wanted_) return;
   if (connects_) return read_reply();
   in_wanted_ == kHelloBytes ? read_hello() : read_proof();
 }
@@ -74,6 +74,24 @@ std::span<const std::byte> Authentication::to_send() const noexcept {
 void Authentication::sent(std::size_t bytes) noexcept {
   out_sent_ += bytes;
   if (out_sent_ == out_count_) out_sent_ = out_count_ = 0;
+}
+
+/// The first bytes of TLS's messages are none of ours: a hello has text there, and a reply this kind of alert's length
+/// once in 2^56 times.
+bool Authentication::speaks_otherwise() {
+  constexpr std::array<unsigned char, 2> kTlsHello = {22, 3};
+  constexpr std::array<unsigned char, 7> kTlsAlert = {21, 3, 3, 0, 2, 2, 70};  // "protocol version"
+  const auto begins_with = [this](const auto& bytes) {
+    return in_count_ >= bytes.size() && std::memcmp(in_.data(), bytes.data(), bytes.size()) == 0;
+  };
+  if (connects_ && begins_with(kTlsAlert)) {
+    refuse("the listener speaks TLS: SINEW_TLS=1 is set there and not here");
+  } else if (!connects_ && in_wanted_ == kHelloBytes && begins_with(kTlsHello)) {
+    refuse("the connecting side speaks TLS: SINEW_TLS=1 is set there and not here");
+    std::memcpy(out_.data(), kTlsAlert.data(), kTlsAlert.size());
+    out_count_ = kTlsAlert.size();
+  }
+  return state_ == State::Refused;
 }
 
 void Authentication::read_hello() {
@@ -125,15 +143,20 @@ void Authentication::refuse(std::string reason) {
 }
 
 Authentication::Digest Authentication::proof(bool of_connector) const {
-  std::array<std::byte, 1 + 64 + 32> text;
+  std::array<std::byte, 1 + 64 + 32 + 32> text;
   text[0] = std::byte(of_connector ? 'C' : 'A');
   std::memcpy(text.data() + 1, hello_.data(), hello_.size());
   std::memcpy(text.data() + 1 + hello_.size(), acceptor_nonce_.data(), acceptor_nonce_.size());
+  std::size_t bytes = text.size() - 32;
+  if (common_) {
+    std::memcpy(text.data() + bytes, common_->data(), common_->size());
+    bytes = text.size();
+  }
   Digest digest;
   unsigned length = 0;
   if (HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(digest.data()), &length) == nullptr ||
+           reinterpret_cast<const unsigned char*>(text.data()), bytes, reinterpret_cast<unsigned char*>(digest.data()),
+           &length) == nullptr ||
       length != digest.size()) {
     throw Error(Code::System, "HMAC-SHA256: OpenSSL refused to compute it");
   }

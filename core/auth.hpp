@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,7 +25,8 @@ struct AuthClaim {
 /// Mutual proof that both ends of a fresh connection know the job's secret: three messages of fixed size (hello 64,
 /// reply 64, proof 32 bytes), HMAC-SHA256 over role, claim and both sides' random numbers. No I/O and no clock: the
 /// owner reads into room(), calls received(), writes to_send(), calls sent(), until state() is not Underway, and gives
-/// up after a time of its own. The protocol's first byte may follow the last of to_send().
+/// up after a time of its own. The protocol's first byte may follow the last of to_send(). A side that hears TLS where
+/// none is spoken says so, and (to_send, once Refused) tells the other in TLS's words.
 /// Source: ISO/IEC 9798-4, three-pass mutual authentication.
 class SINEW_API Authentication {
  public:
@@ -43,9 +44,14 @@ class SINEW_API Authentication {
   /// Where the next bytes from the peer go; empty: none are wanted. Never reads past the handshake.
   std::span<std::byte> room() noexcept;
   void received(std::size_t bytes);
+  /// What the proofs cover beside: bytes that both ends of the connection below have in common, and nobody else has.
+  void bind(const std::array<std::byte, 32>& common) noexcept { common_ = common; }
   /// What must be written now; empty: nothing.
   std::span<const std::byte> to_send() const noexcept;
   void sent(std::size_t bytes) noexcept;
+
+  /// Ends it, for a reason of the connection's.
+  void refuse(std::string reason);
 
   State state() const noexcept { return state_; }
   /// Why it is Refused, for a debug line.
@@ -62,7 +68,7 @@ class SINEW_API Authentication {
   void read_reply();
   void read_proof();
   void expect(std::size_t bytes) noexcept;
-  void refuse(std::string reason);
+  bool speaks_otherwise();
 
   Bytes secret_;
   AuthClaim claim_;
@@ -70,6 +76,7 @@ class SINEW_API Authentication {
   State state_ = State::Underway;
   std::array<std::byte, 64> hello_{};  // as on the wire
   Digest acceptor_nonce_{};
+  std::optional<std::array<std::byte, 32>> common_;
   std::array<std::byte, 64> in_{};
   std::array<std::byte, 96> out_{};
   std::size_t in_count_ = 0;

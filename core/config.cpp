@@ -74,6 +74,24 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
           [member](const Config& c) { return fmt::format("{}", fmt::join(c.*member, ",")); }};
 }
 
+Row file_row(std::string_view name, std::string_view meaning, std::string TlsFiles::*member) {
+  return {name, "a file name", meaning,
+          [member](Config& c, std::string_view v) {
+            if (v.empty()) reject();
+            c.tls.*member = v;
+          },
+          [member](const Config& c) { return c.tls.*member; }};
+}
+
+Row switch_row(std::string_view name, std::string_view meaning, std::function<bool&(Config&)> of) {
+  return {name, "0 or 1", meaning,
+          [of](Config& c, std::string_view v) {
+            if (v != "0" && v != "1") reject();
+            of(c) = v == "1";
+          },
+          [of](const Config& c) { return std::string(of(const_cast<Config&>(c)) ? "1" : "0"); }};
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
       {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min",
@@ -111,14 +129,16 @@ const std::vector<Row>& rows() {
        [](const Config& c) { return c.ports ? fmt::format("{}-{}", c.ports->first, c.ports->second) : ""; }},
       text_row("SINEW_SECRET_FILE", "a file name", "the job's shared secret, for jobs of several hosts",
                &Config::secret_file),
+      switch_row("SINEW_TLS", "encrypts the job's TCP connections, and wants a certificate at both ends",
+                 [](Config& c) -> bool& { return c.tls.wanted; }),
+      file_row("SINEW_TLS_CERTIFICATE", "PEM: this rank's certificate, then those that lead to the authority's",
+               &TlsFiles::certificate),
+      file_row("SINEW_TLS_KEY", "PEM: the certificate's private key, without a passphrase", &TlsFiles::key),
+      file_row("SINEW_TLS_CA", "PEM: the authorities whose certificates the job's are", &TlsFiles::authority),
       text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
       text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
-      {"SINEW_STATS", "0 or 1", "times calls, for Communicator::stats(); SINEW_TRACE does, too",
-       [](Config& c, std::string_view v) {
-         if (v != "0" && v != "1") reject();
-         c.time_calls = v == "1";
-       },
-       [](const Config& c) { return std::string(c.time_calls ? "1" : "0"); }},
+      switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too",
+                 [](Config& c) -> bool& { return c.time_calls; }),
       {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",
        [](Config& c, std::string_view v) {
          for (const std::string_view level : {"trace", "debug", "info", "warning", "error", "off"}) {
@@ -127,14 +147,12 @@ const std::vector<Row>& rows() {
          if (c.log_level.empty()) reject();
        },
        [](const Config& c) { return c.log_level; }},
-      {"SINEW_VERIFY", "0 or 1", "rank 0 proves each plan of up to 64 ranks before its first run",
-       [](Config& c, std::string_view v) {
-         if (v != "0" && v != "1") reject();
-         c.verify_plans = v == "1";
-       },
-       [](const Config& c) { return std::string(c.verify_plans ? "1" : "0"); }},
+      switch_row("SINEW_VERIFY", "rank 0 proves each plan of up to 64 ranks before its first run",
+                 [](Config& c) -> bool& { return c.verify_plans; }),
       list_row("SINEW_TRANSPORT_PATH", "folders separated by commas", "where further transport modules are looked for",
                &Config::transport_path),
+      text_row("SINEW_FAULTS", "a transport and faults, such as tcp,drop@3",
+               "what the conformance library's transport 'faulty' does to messages, and whose", &Config::faults),
       {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
        [](const Config&) { return std::string(); }},
   };

@@ -15,6 +15,14 @@
 
 namespace sinew {
 
+/// What connections between processes prove and encrypt with; names of PEM files.
+struct TlsFiles {
+  bool wanted = false;      ///< SINEW_TLS
+  std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's, and what leads from it to the authority
+  std::string key;          ///< SINEW_TLS_KEY: the certificate's private key
+  std::string authority;    ///< SINEW_TLS_CA: whose certificates are the job's
+};
+
 /// Everything that can be set from outside, as values. Read once per World from the SINEW_* variables.
 struct Config {
   Duration timeout = std::chrono::minutes(5);  ///< SINEW_TIMEOUT: of every wait that has no deadline of its own
@@ -29,6 +37,8 @@ struct Config {
   std::string ofi_provider;                    ///< SINEW_OFI_PROVIDER: libfabric's; empty: the best there is
   std::optional<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< SINEW_PORTS=A-B: range to listen in
   std::string secret_file;                                       ///< SINEW_SECRET_FILE
+  TlsFiles tls;
+  std::string faults;         ///< SINEW_FAULTS: what the conformance library's module "faulty" does
   std::string rsh = "ssh";    ///< SINEW_RSH: command that runs a program on another host
   std::string trace_dir;      ///< SINEW_TRACE
   bool time_calls = false;    ///< SINEW_STATS: for Communicator::stats(); so does a trace

@@ -64,6 +64,9 @@ struct ConnectOptions {
   std::optional<SocketAddress> from = {};  ///< an address of this machine, its port counts for nothing; none: any
   int segment_bytes = 0;                   ///< TCP sends no longer segments, either way; 0: what the route carries
 };
+/// 0, or the errno that ended an attempt to connect; a socket that TCP has connected to itself, as it may where nobody
+/// listens on a port of this machine's ephemeral range, counts as refused.
+SINEW_API int connect_result(int socket);
 /// A connected non-blocking socket, or the errno that stopped it (ETIMEDOUT when the deadline passes).
 SINEW_API std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
                                                      const ConnectOptions& options = {});

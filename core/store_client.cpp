@@ -12,6 +12,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/core/store_client.hpp>
 #include <sinew/core/wire.hpp>
 
@@ -33,11 +34,16 @@ Deadline with_grace(Deadline deadline) {
 }
 
 /// False when the deadline passes first.
-bool wait_for(int fd, short events, Deadline deadline) {
+bool wait_for(Socket& socket, short events, Deadline deadline) {
   for (;;) {
-    pollfd wait{fd, events, 0};
+    const short unsent = socket.wants_write() ? POLLOUT : 0;
+    pollfd wait{socket.get(), static_cast<short>(events | unsent), 0};
     const int ready = ::poll(&wait, 1, deadline.left_ms(60000));
-    if (ready > 0) return true;
+    if (ready > 0) {
+      socket.flush();
+      if ((wait.revents & ~unsent) != 0 || events == unsent) return true;
+      continue;
+    }
     if (ready < 0 && errno != EINTR) throw_errno("store: waiting for the server");
     if (deadline.passed()) return false;
   }
@@ -99,7 +105,7 @@ void StoreClient::connect(Deadline deadline) {
 }
 
 bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline) {
-  socket_ = std::move(socket);
+  socket_ = Socket(std::move(socket), Socket::End::Connects, address.is_unix() ? nullptr : options_.tls);
   peer_ = address;
   broken_.clear();
   if (!address.is_unix()) {
@@ -131,20 +137,20 @@ bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Dea
 }
 
 void StoreClient::prove(const SocketAddress& address, Deadline deadline) {
-  Authentication proof = Authentication::connector(options_.secret, AuthClaim{.service = kStoreService});
-  while (!proof.to_send().empty() || !proof.room().empty()) {
-    if (const auto out = proof.to_send(); !out.empty()) {
-      send_all(out, deadline);
-      proof.sent(out.size());
+  Authentication authentication = Authentication::connector(options_.secret, AuthClaim{.service = kStoreService});
+  for (;;) {
+    switch (pump(socket_, authentication)) {
+      case Proof::Proven: return;
+      case Proof::Closed: lost("it closed the connection");
+      case Proof::Refused:
+        throw Error(Code::Mismatch, fmt::format("{}: {}; is SINEW_SECRET_FILE the same on all hosts{}?", address.text(),
+                                                authentication.reason(), options_.tls ? ", and SINEW_TLS_CA" : ""));
+      case Proof::Underway:
+        if (!wait_for(socket_, POLLIN, deadline)) {
+          broken_ = fmt::format("the store at {} did not prove who it is before the deadline", peer_.text());
+          throw Error(Code::Timeout, broken_);
+        }
     }
-    if (const auto room = proof.room(); !room.empty()) {
-      receive_all(room, deadline);
-      proof.received(room.size());
-    }
-  }
-  if (proof.state() != Authentication::State::Proven) {
-    throw Error(Code::Mismatch,
-                fmt::format("{}: {}; is SINEW_SECRET_FILE the same on all hosts?", address.text(), proof.reason()));
   }
 }
 
@@ -157,34 +163,34 @@ void StoreClient::lost(const std::string& how) {
 
 void StoreClient::send_all(std::span<const std::byte> data, Deadline deadline) {
   while (!data.empty()) {
-    const ssize_t sent = ::send(socket_.get(), data.data(), data.size(), MSG_NOSIGNAL);
+    const ssize_t sent = socket_.send(data);
     if (sent >= 0) {
       data = data.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_.get(), POLLOUT, deadline)) {
+      if (!wait_for(socket_, POLLOUT, deadline)) {
         broken_ = fmt::format("the store at {} took no more bytes before the deadline", peer_.text());
         throw Error(Code::Timeout, broken_);
       }
     } else if (errno != EINTR) {
-      lost(std::strerror(errno));
+      lost(errno == EPROTO ? socket_.trouble() : std::strerror(errno));
     }
   }
 }
 
 void StoreClient::receive_all(std::span<std::byte> data, Deadline deadline) {
   while (!data.empty()) {
-    const ssize_t got = ::recv(socket_.get(), data.data(), data.size(), 0);
+    const ssize_t got = socket_.receive(data);
     if (got > 0) {
       data = data.subspan(static_cast<std::size_t>(got));
     } else if (got == 0) {
       lost("it closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_.get(), POLLIN, deadline)) {
+      if (!wait_for(socket_, POLLIN, deadline)) {
         broken_ = fmt::format("the store at {} did not answer before the deadline", peer_.text());
         throw Error(Code::Timeout, broken_);
       }
     } else if (errno != EINTR) {
-      lost(std::strerror(errno));
+      lost(errno == EPROTO ? socket_.trouble() : std::strerror(errno));
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/store.hpp>
 #include <sinew/core/store_protocol.hpp>
@@ -19,10 +19,11 @@ namespace sinew {
 class SINEW_API StoreClient final : public Store {
  public:
   struct Options {
-    std::vector<SocketAddress> addresses;  ///< of the server, tried in turn until one answers
-    Bytes secret;                          ///< for TCP; a UNIX server hands it out
-    std::string group;                     ///< the world whose rank this is
-    int rank = -1;                         ///< -1: of no world; takes no part in all_gather
+    std::vector<SocketAddress> addresses;     ///< of the server, tried in turn until one answers
+    Bytes secret;                             ///< for TCP; a UNIX server hands it out
+    std::shared_ptr<const TlsContext> tls{};  ///< for TCP; null: plain
+    std::string group;                        ///< the world whose rank this is
+    int rank = -1;                            ///< -1: of no world; takes no part in all_gather
     int ranks = 0;
     Duration timeout = std::chrono::minutes(5);  ///< of calls without a deadline
     std::function<bool()> may_come{};            ///< false: its server is gone, and nobody will answer
@@ -69,7 +70,7 @@ class SINEW_API StoreClient final : public Store {
   Options options_;
   StoreWelcome server_;
   std::mutex mutex_;
-  FileDescriptor socket_;
+  Socket socket_;
   SocketAddress peer_;
   std::string broken_;  ///< why this connection cannot be used any more
 };

@@ -1,14 +1,14 @@
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include <sinew/core/log.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/core/store_connection.hpp>
 
 namespace sinew {
 
-StoreConnection::StoreConnection(FileDescriptor socket, std::optional<Authentication> proof, std::size_t limit)
+StoreConnection::StoreConnection(Socket socket, std::optional<Authentication> proof, std::size_t limit)
     : socket_(std::move(socket)), proof_(std::move(proof)), limit_(limit) {}
 
 bool StoreConnection::whole() const {
@@ -32,7 +32,7 @@ std::size_t StoreConnection::next_bytes() {
 ssize_t StoreConnection::receive(std::span<std::byte> room) {
   ssize_t got = 0;
   do {
-    got = ::recv(socket_.get(), room.data(), room.size(), 0);
+    got = socket_.receive(room);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
   if (got <= 0 || parked) {  // a client that waits for its answer has nothing to say
@@ -58,16 +58,13 @@ bool StoreConnection::fill() {
 }
 
 bool StoreConnection::prove() {
-  const ssize_t got = receive(proof_->room());
-  if (got == 0) return false;
-  proof_->received(static_cast<std::size_t>(got));
-  if (const auto answer = proof_->to_send(); !answer.empty()) {
-    send(std::make_shared<const Bytes>(answer.begin(), answer.end()));
-    proof_->sent(answer.size());
+  switch (pump(socket_, *proof_)) {
+    case Proof::Underway: return false;
+    case Proof::Proven: proof_.reset(); return true;
+    case Proof::Refused: log::debug("store: a connection was refused: {}", proof_->reason()); [[fallthrough]];
+    case Proof::Closed: broken_ = true; return false;
   }
-  broken_ = broken_ || proof_->state() == Authentication::State::Refused;
-  if (proof_->state() == Authentication::State::Proven) proof_.reset();
-  return !broken_;
+  return false;
 }
 
 void StoreConnection::send(std::shared_ptr<const Bytes> message) {
@@ -76,9 +73,10 @@ void StoreConnection::send(std::shared_ptr<const Bytes> message) {
 }
 
 void StoreConnection::flush() {
+  socket_.flush();
   while (!broken_ && !out_.empty()) {
     const Bytes& message = *out_.front();
-    const ssize_t sent = ::send(socket_.get(), message.data() + written_, message.size() - written_, MSG_NOSIGNAL);
+    const ssize_t sent = socket_.send(std::span(message).subspan(written_));
     if (sent < 0) {
       if (errno == EINTR) continue;
       broken_ = errno != EAGAIN && errno != EWOULDBLOCK;

@@ -11,7 +11,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/store_protocol.hpp>
 #include <sinew/core/store_table.hpp>
 
@@ -32,7 +32,7 @@ struct ParkedRequest {
 class StoreConnection {
  public:
   /// A TCP client has to prove the secret; a UNIX client was judged by its user id already.
-  StoreConnection(FileDescriptor socket, std::optional<Authentication> proof, std::size_t limit);
+  StoreConnection(Socket socket, std::optional<Authentication> proof, std::size_t limit);
 
   int descriptor() const noexcept { return socket_.get(); }
   /// Reads what is there, hands every whole request to `take`; false: the client is gone or broke the protocol.
@@ -52,8 +52,8 @@ class StoreConnection {
   void flush();
   /// What is queued goes out, then the connection ends.
   void close_after_flush() noexcept { closing_ = true; }
-  bool finished() const noexcept { return broken_ || (closing_ && out_.empty()); }
-  bool idle() const noexcept { return out_.empty(); }
+  bool finished() const noexcept { return broken_ || (closing_ && idle()); }
+  bool idle() const noexcept { return out_.empty() && !socket_.wants_write(); }
   bool unproven() const noexcept { return proof_.has_value(); }
 
   std::optional<StoreIdentity> identity;
@@ -68,7 +68,7 @@ class StoreConnection {
   ssize_t receive(std::span<std::byte> room);
   bool prove();
 
-  FileDescriptor socket_;
+  Socket socket_;
   std::optional<Authentication> proof_;
   const std::size_t limit_;
   bool broken_ = false;

@@ -152,7 +152,9 @@ void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
   std::optional<Authentication> proof;
   if (!is_unix) proof = Authentication::acceptor(options.secret, AuthClaim{.service = kStoreService});
   const int fd = socket.get();
-  auto connection = std::make_unique<StoreConnection>(std::move(socket), std::move(proof), options.longest_request);
+  Socket conversation(std::move(socket), Socket::End::Accepts, is_unix ? nullptr : options.tls);
+  auto connection =
+      std::make_unique<StoreConnection>(std::move(conversation), std::move(proof), options.longest_request);
   if (is_unix) {
     connection->send(framed(StoreWelcome{options.host, ::getpid(), options.secret, options.elsewhere}.encode()));
     if (!options.elsewhere.empty()) connection->close_after_flush();

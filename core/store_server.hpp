@@ -10,12 +10,14 @@
 #include <sinew/core/export.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_protocol.hpp>
+#include <sinew/core/tls_context.hpp>
 
 namespace sinew {
 
 struct StoreServerOptions {
-  Bytes secret;   ///< TCP clients prove it, UNIX clients of the same user are told it
-  int ranks = 0;  ///< of the job, if known: whoever says otherwise is refused
+  Bytes secret;                             ///< TCP clients prove it, UNIX clients of the same user are told it
+  int ranks = 0;                            ///< of the job, if known: whoever says otherwise is refused
+  std::shared_ptr<const TlsContext> tls{};  ///< of TCP clients; null: plain
   StoreHost host = StoreHost::Rank;
   std::string elsewhere;                      ///< not empty: tells UNIX clients where the store is, and serves none
   std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is cut off

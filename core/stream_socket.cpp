@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -76,6 +77,21 @@ Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint
               error);
 }
 
+int connect_result(int socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+  if (error != 0) return error;
+  sockaddr_storage own{};
+  sockaddr_storage other{};
+  socklen_t own_length = sizeof own;
+  socklen_t other_length = sizeof other;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_length);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&other), &other_length) != 0) return errno;
+  if (own.ss_family == AF_UNIX) return 0;
+  return own_length == other_length && std::memcmp(&own, &other, own_length) == 0 ? ECONNREFUSED : 0;
+}
+
 std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
                                            const ConnectOptions& options) {
   FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -93,14 +109,9 @@ std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadlin
       ready = ::poll(&wait, 1, deadline.left_ms(1000));
     } while ((ready < 0 && errno == EINTR) || (ready == 0 && !deadline.passed()));
     if (ready <= 0) return {FileDescriptor(), ready == 0 ? ETIMEDOUT : errno};
-    int error = 0;
-    socklen_t length = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) return {FileDescriptor(), error};
   }
+  if (const int error = connect_result(socket.get()); error != 0) return {FileDescriptor(), error};
   if (address.is_unix()) return {std::move(socket), 0};
-  // Where nobody listens on a port of this machine's ephemeral range, TCP may connect a socket to itself.
-  if (bound_address(socket.get()).text() == address.text()) return {FileDescriptor(), ECONNREFUSED};
   set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return {std::move(socket), 0};
 }

@@ -54,7 +54,8 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
     look_everywhere();  // what was said before we listened
     if (alone()) return;
     thread_ = ControlThread::of_process();
-    thread_->run([&] { serve(std::move(listener), setup.secret); });
+    const LinkKeys keys{setup.secret, TlsContext::open(setup.config.tls)};
+    thread_->run([&] { serve(std::move(listener), keys); });
   } catch (...) {
     ProcessPlanes::remove(token_);
     throw;
@@ -94,7 +95,7 @@ bool ControlService::alone() const noexcept {
 }
 
 /// On the control thread, once.
-void ControlService::serve(Listener listener, const Bytes& secret) {
+void ControlService::serve(Listener listener, const LinkKeys& keys) {
   thread_->watch(doorbell_.descriptor(), EPOLLIN, [this](std::uint32_t) { hear(); });
   std::set<std::uint64_t> watched{process_token()};
   for (const ControlPeer& p : peers_) {
@@ -111,7 +112,7 @@ void ControlService::serve(Listener listener, const Bytes& secret) {
     if (!p.page) elsewhere.push_back(&p);
     if (p.host_id == self.host_id) own_first = std::min(own_first, p.rank);
   }
-  links_ = std::make_unique<HostLinks>(*thread_, static_cast<LinkUser&>(*this), std::move(listener), secret, self,
+  links_ = std::make_unique<HostLinks>(*thread_, static_cast<LinkUser&>(*this), std::move(listener), keys, self,
                                        elsewhere, own_first);
   linked_.store(true, std::memory_order_release);
 }

@@ -84,7 +84,7 @@ class SINEW_API ControlService : private LinkUser {
   void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) override;
   void out_of_reach(int world_rank, const std::string& why) override;
 
-  void serve(Listener listener, const Bytes& secret);
+  void serve(Listener listener, const LinkKeys& keys);
   void hear();
   void compare_records();
   void process_ended(std::uint64_t process_token);

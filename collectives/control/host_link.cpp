@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/host_link.hpp>
+#include <sinew/core/proof.hpp>
 
 namespace sinew {
 namespace {
@@ -36,7 +37,7 @@ bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK 
 
 }  // namespace
 
-HostLink::HostLink(FileDescriptor socket, Authentication authentication, bool connecting, std::string address)
+HostLink::HostLink(Socket socket, Authentication authentication, bool connecting, std::string address)
     : socket_(std::move(socket)),
       authentication_(std::move(authentication)),
       state_(connecting ? State::Connecting : State::Proving),
@@ -45,11 +46,12 @@ HostLink::HostLink(FileDescriptor socket, Authentication authentication, bool co
   prepare(socket_.get());
 }
 
-std::unique_ptr<HostLink> HostLink::connect(const SocketAddress& to, const Bytes& secret, const AuthClaim& claim) {
-  FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int refused = socket ? 0 : errno;
+std::unique_ptr<HostLink> HostLink::connect(const SocketAddress& to, const LinkKeys& keys, const AuthClaim& claim) {
+  FileDescriptor descriptor(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int refused = descriptor ? 0 : errno;
+  Socket socket(std::move(descriptor), Socket::End::Connects, keys.tls);
   std::unique_ptr<HostLink> link(
-      new HostLink(std::move(socket), Authentication::connector(secret, claim), true, to.text()));
+      new HostLink(std::move(socket), Authentication::connector(keys.secret, claim), true, to.text()));
   if (refused != 0) {
     link->fail("making a socket", refused);
   } else if (::connect(link->descriptor(), to.data(), to.length()) != 0 && errno != EINPROGRESS) {
@@ -58,17 +60,20 @@ std::unique_ptr<HostLink> HostLink::connect(const SocketAddress& to, const Bytes
   return link;
 }
 
-std::unique_ptr<HostLink> HostLink::accept(FileDescriptor socket, const Bytes& secret, const AuthClaim& expected) {
+std::unique_ptr<HostLink> HostLink::accept(FileDescriptor descriptor, const LinkKeys& keys, const AuthClaim& expected) {
   sockaddr_storage from{};
   socklen_t length = sizeof from;
-  ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&from), &length);
+  ::getpeername(descriptor.get(), reinterpret_cast<sockaddr*>(&from), &length);
   const SocketAddress address = SocketAddress::from(reinterpret_cast<const sockaddr*>(&from), length);
+  Socket socket(std::move(descriptor), Socket::End::Accepts, keys.tls);
   return std::unique_ptr<HostLink>(
-      new HostLink(std::move(socket), Authentication::acceptor(secret, expected), false, address.text()));
+      new HostLink(std::move(socket), Authentication::acceptor(keys.secret, expected), false, address.text()));
 }
 
 std::uint32_t HostLink::events() const noexcept {
-  const bool write = state_ == State::Connecting || !out_.empty() || !authentication_.to_send().empty();
+  const bool proving = state_ == State::Proving && socket_.is_open() && !authentication_.to_send().empty();
+  const bool unsent = proving || socket_.wants_write() || (state_ == State::Open && !out_.empty());
+  const bool write = state_ == State::Connecting || unsent;
   return EPOLLIN | (write ? EPOLLOUT : 0U);
 }
 
@@ -89,40 +94,26 @@ void HostLink::serve(const Take& take) {
 void HostLink::connected() {
   pollfd writable{socket_.get(), POLLOUT, 0};
   if (::poll(&writable, 1, 0) == 0) return;
-  int error = 0;
-  socklen_t length = sizeof error;
-  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return fail(fmt::format("connecting to {}", address_), error);
+  if (const int error = connect_result(socket_.get()); error != 0)
+    return fail(fmt::format("connecting to {}", address_), error);
   state_ = State::Proving;
 }
 
 void HostLink::prove() {
-  while (state_ == State::Proving) {
-    while (!authentication_.to_send().empty()) {
-      const auto out = authentication_.to_send();
-      const ssize_t n = ::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL);
-      if (n < 0 && again(errno)) return;
-      if (n < 0) return fail("proving the secret", errno);
-      authentication_.sent(static_cast<std::size_t>(n));
-    }
-    if (authentication_.state() == Authentication::State::Refused) return fail(authentication_.reason(), 0);
-    if (authentication_.state() == Authentication::State::Proven) {
+  switch (pump(socket_, authentication_)) {
+    case Proof::Underway: return;
+    case Proof::Refused: return fail(authentication_.reason(), 0);
+    case Proof::Closed: return fail("the other side hung up before it proved the secret", errno);
+    case Proof::Proven:
       if (peer_ < 0) peer_ = authentication_.claim().from_rank;
       state_ = State::Open;
-      return;
-    }
-    const auto room = authentication_.room();
-    const ssize_t n = ::recv(socket_.get(), room.data(), room.size(), 0);
-    if (n < 0 && again(errno)) return;
-    if (n <= 0) return fail("the other side hung up before it proved the secret", n < 0 ? errno : 0);
-    authentication_.received(static_cast<std::size_t>(n));
   }
 }
 
 void HostLink::read(const Take& take) {
   std::array<std::byte, 16384> piece;
   for (;;) {
-    const ssize_t n = ::recv(socket_.get(), piece.data(), piece.size(), 0);
+    const ssize_t n = socket_.receive(piece);
     if (n < 0 && again(errno)) return;
     if (n <= 0) return fail("the control connection ended", n < 0 ? errno : 0);
     in_.insert(in_.end(), piece.begin(), piece.begin() + n);
@@ -152,9 +143,10 @@ void HostLink::send(LinkFrame type, std::span<const std::byte> head, std::span<c
 }
 
 void HostLink::write() {
+  socket_.flush();
   while (state_ == State::Open && !out_.empty()) {
     const Bytes& front = out_.front();
-    const ssize_t n = ::send(socket_.get(), front.data() + written_, front.size() - written_, MSG_NOSIGNAL);
+    const ssize_t n = socket_.send(std::span(front).subspan(written_));
     if (n < 0 && again(errno)) return;
     if (n < 0) return fail("writing to the control connection", errno);
     written_ += static_cast<std::size_t>(n);
@@ -163,10 +155,7 @@ void HostLink::write() {
     written_ = 0;
   }
   // Closing while bytes come in would reset the connection, and what was written last could be lost: the peer closes.
-  if (state_ == State::Open && finishing_ && !finished_) {
-    finished_ = true;
-    ::shutdown(socket_.get(), SHUT_WR);
-  }
+  if (state_ == State::Open && finishing_ && !finished_) finished_ = socket_.finish();
 }
 
 void HostLink::finish() {

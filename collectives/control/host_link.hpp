@@ -9,7 +9,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 
 namespace sinew {
@@ -19,6 +19,12 @@ enum class LinkFrame : std::uint8_t {
   Notice,    ///< a Notice
   Question,  ///< Question::encode
   Answer,    ///< i32 World rank of the asker, then RankReport::encode
+};
+
+/// What a link proves itself with.
+struct LinkKeys {
+  Bytes secret;                           ///< the job's
+  std::shared_ptr<const TlsContext> tls;  ///< null: plain
 };
 
 /// One TCP connection between the control planes of two ranks on different hosts. Both prove the job's secret before
@@ -33,9 +39,9 @@ class HostLink {
   static constexpr std::size_t kLongestFrame = 4 << 20;
 
   /// Begins to connect; errors show as Closed.
-  static std::unique_ptr<HostLink> connect(const SocketAddress& to, const Bytes& secret, const AuthClaim& claim);
+  static std::unique_ptr<HostLink> connect(const SocketAddress& to, const LinkKeys& keys, const AuthClaim& claim);
   /// Takes over an accepted socket.
-  static std::unique_ptr<HostLink> accept(FileDescriptor socket, const Bytes& secret, const AuthClaim& expected);
+  static std::unique_ptr<HostLink> accept(FileDescriptor socket, const LinkKeys& keys, const AuthClaim& expected);
 
   int descriptor() const noexcept { return socket_.get(); }
   State state() const noexcept { return state_; }
@@ -59,14 +65,14 @@ class HostLink {
   bool finished() const noexcept { return finished_; }
 
  private:
-  HostLink(FileDescriptor socket, Authentication authentication, bool connecting, std::string address);
+  HostLink(Socket socket, Authentication authentication, bool connecting, std::string address);
   void connected();
   void prove();
   void read(const Take& take);
   void write();
   void fail(std::string what, int error);
 
-  FileDescriptor socket_;
+  Socket socket_;
   Authentication authentication_;
   State state_;
   int peer_;

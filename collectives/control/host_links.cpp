@@ -38,12 +38,12 @@ std::string machine_of(const std::string& address) {
 
 }  // namespace
 
-HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
+HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, LinkKeys keys, const ControlPeer& self,
                      const std::vector<const ControlPeer*>& elsewhere, int own_first)
     : thread_(thread),
       user_(user),
       listener_(std::move(listener)),
-      secret_(std::move(secret)),
+      keys_(std::move(keys)),
       self_(self),
       own_first_(own_first) {
   for (const ControlPeer* p : elsewhere) {
@@ -106,7 +106,7 @@ void HostLinks::accept() {
       break;
     }
     const AuthClaim expected{.service = kService, .to_rank = self_.rank, .instance = self_.token};
-    unproven_.push_back(HostLink::accept(std::move(socket), secret_, expected));
+    unproven_.push_back(HostLink::accept(std::move(socket), keys_, expected));
     watch(*unproven_.back(), true);
   }
   listen(false);  // until a place is free, or the next look
@@ -336,7 +336,7 @@ HostLink::Take HostLinks::taker(HostLink& link) {
 std::unique_ptr<HostLink> HostLinks::connect(const Candidate& to) const {
   const AuthClaim claim{
       .service = kService, .from_rank = self_.rank, .to_rank = to.peer->rank, .instance = to.peer->token};
-  return HostLink::connect(to.address, secret_, claim);
+  return HostLink::connect(to.address, keys_, claim);
 }
 
 }  // namespace sinew

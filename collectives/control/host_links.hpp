@@ -38,7 +38,7 @@ class LinkUser {
 class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
-  HostLinks(ControlThread& thread, LinkUser& user, Listener listener, Bytes secret, const ControlPeer& self,
+  HostLinks(ControlThread& thread, LinkUser& user, Listener listener, LinkKeys keys, const ControlPeer& self,
             const std::vector<const ControlPeer*>& elsewhere, int own_first);
   ~HostLinks();
   HostLinks(const HostLinks&) = delete;
@@ -101,7 +101,7 @@ class HostLinks {
   LinkUser& user_;
   Listener listener_;
   bool listening_ = false;
-  Bytes secret_;
+  LinkKeys keys_;
   const ControlPeer& self_;
   int own_first_;
   std::vector<Host> hosts_;

@@ -86,8 +86,8 @@ Ballot Survivors::propose(const std::vector<int>& members) {
   const bool several_hosts = std::ranges::any_of(
       members, [&](int r) { return service_.peers()[static_cast<std::size_t>(r)].host_id != own_host; });
   hosted_for_ = members;
-  hosted_ =
-      std::make_shared<HostedStore>(static_cast<int>(members.size()), secret_.empty() ? random_secret() : secret_);
+  hosted_ = std::make_shared<HostedStore>(static_cast<int>(members.size()), secret_.empty() ? random_secret() : secret_,
+                                          config_);
   ballot.addresses = {user_socket(fmt::format("shrink-{:016x}", random_id()))};
   hosted_->listen(listen_on(ballot.addresses.front()));
   if (several_hosts) {
@@ -116,6 +116,7 @@ Exchange Survivors::exchange_for(const Ballot& ballot) {
   const auto place = std::ranges::find(ballot.members, service_.rank()) - ballot.members.begin();
   const StoreClient::Options options{.addresses = ballot.addresses,
                                      .secret = secret_,
+                                     .tls = TlsContext::open(config_.tls),
                                      .group = fmt::format("ballot {}", ballot.number),
                                      .rank = static_cast<int>(place),
                                      .ranks = static_cast<int>(ballot.members.size()),

@@ -6,6 +6,7 @@
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/secret.hpp>
+#include <sinew/core/tls_context.hpp>
 
 namespace sinew {
 
@@ -22,7 +23,9 @@ std::string_view name_of(LaunchKind kind) noexcept {
 
 Launch exchange_from_environment(const Config& config) {
   const LaunchVariables v = read_launch_variables(process_environment());
-  if (!config.secret_file.empty()) static_cast<void>(secret_from_file(config.secret_file));  // a wrong name is told
+  // What is wrong with a file is told before anybody waits for this rank.
+  if (!config.secret_file.empty()) static_cast<void>(secret_from_file(config.secret_file));
+  static_cast<void>(TlsContext::open(config.tls));
   if (v.kind == LaunchKind::Pmix) return launch_from_pmix(config);
   if (v.ranks == 1) return {v.kind, exchange_alone(), random_secret(), v.job, 0, 1, nullptr};
   return v.kind == LaunchKind::Pmi1 ? launch_from_pmi1(v, config) : launch_from_master(v, config);

@@ -66,13 +66,13 @@ Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
 /// Rank 0's store for several hosts: it stays until the process ends, because ranks may come to the next world while
 /// the last one is still being taken down, and the port is one for all worlds.
 std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchVariables& v, std::uint16_t port,
-                                       const Bytes& secret) {
+                                       const Bytes& secret, const Config& config) {
   static std::mutex mutex;
   static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
   const std::scoped_lock lock(mutex);
   std::shared_ptr<HostedStore>& hosted = by_port[port];
   if (hosted) return hosted;
-  auto fresh = std::make_shared<HostedStore>(v.ranks, secret);
+  auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);
   fresh->listen(listen_everywhere(port, std::nullopt));
   fresh->listen(take_place(place, v));
   fresh->start();
@@ -105,11 +105,12 @@ Launch launch_from_master(const LaunchVariables& v, const Config& config) {
     const Whereabouts where = locate(v, !meeting.secret.empty());
     const SocketAddress of_world = where.one_host && world > 0 ? user_socket(fmt::format("{}.{}", name, world)) : place;
     if (v.rank == 0 && where.one_host) {
-      hosted = std::make_shared<HostedStore>(v.ranks, meeting.secret.empty() ? random_secret() : meeting.secret);
+      hosted =
+          std::make_shared<HostedStore>(v.ranks, meeting.secret.empty() ? random_secret() : meeting.secret, config);
       hosted->listen(take_place(of_world, v));
       hosted->start();
     } else if (v.rank == 0) {
-      hosted = hosted_at(of_world, v, where.master.front().port(), meeting.secret);
+      hosted = hosted_at(of_world, v, where.master.front().port(), meeting.secret, config);
     }
     if (where.one_host || where.master_is_here) meeting.addresses.push_back(of_world);
     if (!where.one_host && v.rank != 0) {

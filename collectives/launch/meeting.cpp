@@ -32,7 +32,7 @@ void HostedStore::listen(Listener listener) {
 }
 
 void HostedStore::start() {
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret_, .ranks = ranks_});
+  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret_, .ranks = ranks_, .tls = tls_});
   for (Listener& l : waiting_) server->listen(std::move(l));
   waiting_.clear();
   thread_ = std::make_unique<StoreServerThread>(std::move(server));
@@ -42,6 +42,7 @@ Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const C
   StoreClient::Options options;
   options.addresses = meeting.addresses;
   options.secret = meeting.secret;
+  options.tls = TlsContext::open(config.tls);
   options.group = meeting.group;
   options.rank = meeting.rank;
   options.ranks = meeting.ranks;

@@ -33,7 +33,8 @@ SocketAddress user_socket(const std::string& what);
 /// A store server in this process, with a thread of its own.
 class HostedStore {
  public:
-  HostedStore(int ranks, Bytes secret) : secret_(std::move(secret)), ranks_(ranks) {}
+  HostedStore(int ranks, Bytes secret, const Config& config)
+      : secret_(std::move(secret)), tls_(TlsContext::open(config.tls)), ranks_(ranks) {}
   void listen(Listener listener);
   void start();
   /// As StoreServer::lose. Thread: any, once started.
@@ -42,6 +43,7 @@ class HostedStore {
 
  private:
   Bytes secret_;
+  std::shared_ptr<const TlsContext> tls_;
   int ranks_;
   std::vector<Listener> waiting_;
   std::vector<SocketAddress> addresses_;

@@ -42,7 +42,7 @@ MeetingRecord MeetingRecord::decode(std::span<const std::byte> bytes) {
 
 Hosting host_meeting(const SocketAddress& place, int ranks, bool several_hosts, const Config& config) {
   const Bytes secret = config.secret_file.empty() ? random_secret() : secret_from_file(config.secret_file);
-  Hosting h{std::make_shared<HostedStore>(ranks, secret), {this_network(), place.text(), {}, {}}};
+  Hosting h{std::make_shared<HostedStore>(ranks, secret, config), {this_network(), place.text(), {}, {}}};
   h.store->listen(listen_on(place));
   if (several_hosts) {
     Listener tcp = listen_everywhere(0, config.ports);

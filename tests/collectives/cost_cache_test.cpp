@@ -44,6 +44,7 @@ TEST(CostCache, KeepsMachinesApart) {
   expect_equal(*load_costs(file, 2), some_costs(1e9));
   expect_equal(*load_costs(file, 8), some_costs(8e9));
   EXPECT_FALSE(load_costs(file, 4).has_value());
+  EXPECT_FALSE(load_costs(file, {2, true}).has_value());  // of a job under TLS
 }
 
 TEST(CostCache, MeasuresAnew_WhereAFileSaysWhatCannotBe) {

@@ -42,11 +42,12 @@ struct StoreUnderTest {
 };
 
 struct Served final : StoreUnderTest {
-  explicit Served(bool over_tcp) : tcp(over_tcp) {
+  explicit Served(bool over_tcp, std::shared_ptr<const TlsContext> under = nullptr)
+      : tcp(over_tcp), tls(std::move(under)) {
     Listener listener = tcp ? listen_on(SocketAddress::parse("127.0.0.1:0"))
                             : listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
     address = listener.address;
-    auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret});
+    auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret, .tls = tls});
     server->listen(std::move(listener));
     thread = std::make_unique<StoreServerThread>(std::move(server));
   }
@@ -54,6 +55,7 @@ struct Served final : StoreUnderTest {
     StoreClient::Options options;
     options.addresses = {address};
     if (tcp) options.secret = secret;
+    options.tls = tls;
     options.group = fmt::format("world of {}", ranks);
     options.rank = rank;
     options.ranks = ranks;
@@ -61,6 +63,7 @@ struct Served final : StoreUnderTest {
     return std::make_shared<StoreClient>(options, Deadline::after(kLong));
   }
   bool tcp;
+  std::shared_ptr<const TlsContext> tls;
   Bytes secret = random_secret();
   SocketAddress address;
   std::unique_ptr<StoreServerThread> thread;

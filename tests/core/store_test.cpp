@@ -15,6 +15,8 @@
 #include <sinew/core/random.hpp>
 #include <sinew/core/store_client.hpp>
 #include <sinew/core/store_server.hpp>
+#include <support/certificates.hpp>
+#include <support/scratch_folder.hpp>
 
 #include "served_store.hpp"
 
@@ -36,13 +38,16 @@ class AnyStore : public testing::TestWithParam<std::string> {
     if (GetParam() == "memory") {
       under_test = std::make_unique<InMemory>();
     } else {
-      under_test = std::make_unique<Served>(GetParam() == "tcp");
+      const bool secured = GetParam() == "tls";
+      const auto tls = secured ? TlsContext::open(Authority(folder / "", "job").issue("rank")) : nullptr;
+      under_test = std::make_unique<Served>(GetParam() == "tcp" || secured, tls);
     }
   }
+  ScratchFolder folder;
   std::unique_ptr<StoreUnderTest> under_test;
 };
 
-INSTANTIATE_TEST_SUITE_P(Stores, AnyStore, testing::Values("memory", "unix", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Stores, AnyStore, testing::Values("memory", "unix", "tcp", "tls"),
                          [](const auto& store) { return store.param; });
 
 TEST_P(AnyStore, Get_ReturnsWhatAnotherSet) {

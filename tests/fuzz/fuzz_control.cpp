@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
   const sinew::FileDescriptor peer(ends[1]);
-  const auto link = HostLink::accept(sinew::FileDescriptor(ends[0]), secret, claim);
+  const auto link = HostLink::accept(sinew::FileDescriptor(ends[0]), {secret, nullptr}, claim);
   prove(peer.get(), *link, secret, claim);
   while (size > 0 && link->state() == HostLink::State::Open) {
     constexpr std::size_t kPiece = 8192;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/store_connection.hpp>
@@ -29,7 +30,8 @@ void serve(const std::uint8_t* data, std::size_t size) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
   const sinew::FileDescriptor client(ends[1]);
   sinew::StoreService service(0);
-  sinew::StoreConnection connection(sinew::FileDescriptor(ends[0]), std::nullopt, kLongestRequest);
+  sinew::Socket server(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr);
+  sinew::StoreConnection connection(std::move(server), std::nullopt, kLongestRequest);
   while (size > 0 && !connection.finished()) {
     const ssize_t sent = ::send(client.get(), data, std::min<std::size_t>(size, kLongestRequest), MSG_NOSIGNAL);
     if (sent <= 0) break;

@@ -8,6 +8,7 @@
 
 #include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
 
@@ -63,19 +64,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   sinew::log::set_level(sinew::log::Level::Off);
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
-  const sinew::FileDescriptor here(ends[0]);
+  sinew::Socket here(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr);
   const sinew::FileDescriptor there(ends[1]);
   Endpoint endpoint;
   const bool rails = (*data & 1) != 0;
   if ((*data & 2) != 0) {
     ControlChannel channel(endpoint);
     if (rails) channel.outlive_connections();
-    channel.attach(here.get(), (*data & 4) != 0 || !rails);
+    channel.attach(&here, (*data & 4) != 0 || !rails);
     read_all(channel, there.get(), data + 1, size - 1, scratch);
   } else {
     Outgoing outgoing;
     DataChannel channel(endpoint, outgoing, rails);
-    channel.attach(here.get());
+    channel.attach(&here);
     read_all(channel, there.get(), data + 1, size - 1, scratch);
   }
   return 0;

@@ -132,13 +132,14 @@ int run_tune(const BenchOptions& options) {
   WorldOptions everything;
   if (!options.transports.empty()) everything.config.transports = options.transports;
   everything.config.tune_file.clear();
+  const bool encrypts = everything.config.tls.wanted;
   World world = World::from_environment(std::move(everything));
   if (world.size() < 2)
     throw UsageError("tune: expected at least 2 ranks, found 1; start them with sinew-run or mpirun");
   OutputFile file("--output", world.rank() == 0 ? options.output : "");
   TunedTimes times = Tuning(options, world).run();
   const Cluster& cluster = world.cluster();
-  times.machine = machine_identity(cluster.ranks.front().usable_cores);
+  times.machine = machine_identity({cluster.ranks.front().usable_cores, encrypts});
   for (const std::vector<int>& host : cluster.groups_by_host()) times.ranks_on.push_back(static_cast<int>(host.size()));
   if (world.rank() != 0) return 0;
   file.write(to_text(times));

@@ -58,7 +58,10 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
       signals_(signals),
       printer_(options.prefix),
       secret_(random_secret()),
-      store_({.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
+      store_({.secret = secret_,
+              .ranks = options.ranks,
+              .tls = TlsContext::open(config.tls),
+              .host = StoreHost::Launcher}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 

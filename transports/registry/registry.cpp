@@ -103,7 +103,13 @@ Module* find_module(std::string_view name, const Config& config) {
 
 std::unique_ptr<DeviceRuntime> make_device_runtime() { return std::make_unique<cuda::Runtime>(); }
 
-std::string left_alone(std::string_view name) {
+bool is_covered_by_tls(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kCovered = {"shm", "tcp", "inproc", "cuda_ipc"};
+  return std::ranges::find(kCovered, name) != kCovered.end();
+}
+
+std::string left_alone(std::string_view name, const Config& config) {
+  if (config.tls.wanted && !is_covered_by_tls(name)) return "SINEW_TLS=1, and it does not encrypt what it sends";
   if (name != "ucx" && name != "ofi") return {};
   std::error_code failed;
   if (!files::exists(module_folder() / file_name(name), failed)) return {};

@@ -22,8 +22,11 @@ SINEW_API std::vector<std::string> module_names(const Config& config);
 /// the answer is a module that is not available, with the loader's reason.
 SINEW_API Module* find_module(std::string_view name, const Config& config);
 
+/// Does SINEW_TLS cover what it carries between hosts, or carries it nothing there? false of modules from elsewhere.
+SINEW_API bool is_covered_by_tls(std::string_view name);
+
 /// Why a World leaves this one alone unless it is asked for by name; empty: it does not, or it is not in this package.
-SINEW_API std::string left_alone(std::string_view name);
+SINEW_API std::string left_alone(std::string_view name, const Config& config);
 
 /// The accelerators of this machine, for one World.
 /// Errors: Error{Unavailable} with the reason why there are none.

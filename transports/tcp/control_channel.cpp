@@ -1,4 +1,3 @@
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ iovec after(const void* data, std::size_t bytes, std::size_t& skip) noexcept {
 
 }  // namespace
 
-void ControlChannel::attach(int socket, bool first) noexcept {
+void ControlChannel::attach(Socket* socket, bool first) noexcept {
   socket_ = socket;
   greeting_ = {.kind = FrameKind::Resume, .note = received_};
   greeting_sent_ = first ? sizeof greeting_ : 0;
@@ -53,14 +52,14 @@ ChannelState ControlChannel::ends(int error) noexcept {
 }
 
 std::span<const std::byte> ControlChannel::to_write() const noexcept {
-  if (socket_ < 0) return {};
+  if (socket_ == nullptr) return {};
   if (greeting_sent_ != sizeof greeting_) return std::as_bytes(std::span(&greeting_, 1)).subspan(greeting_sent_);
   return resumed_ ? log_->unsent() : std::span<const std::byte>{};
 }
 
 ChannelState ControlChannel::write_log() {
   for (auto next = to_write(); !next.empty(); next = to_write()) {
-    const ssize_t n = ::send(socket_, next.data(), next.size(), MSG_NOSIGNAL);
+    const ssize_t n = socket_->send(next);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     if (greeting_sent_ != sizeof greeting_) {
       greeting_sent_ += static_cast<std::size_t>(n);
@@ -75,8 +74,9 @@ ChannelState ControlChannel::write_log() {
 }
 
 ChannelState ControlChannel::write() {
+  if (socket_ != nullptr) socket_->flush();
   if (log_) return write_log();
-  while (waiting() && socket_ >= 0) {
+  while (has_frames() && socket_ != nullptr) {
     std::array<iovec, kGather> pieces;
     std::size_t count = 0;
     std::size_t skip = head_sent_;
@@ -85,10 +85,7 @@ ChannelState ControlChannel::write() {
       if (frames_[i].payload.bytes != 0)
         pieces[count++] = after(frames_[i].payload.data, frames_[i].payload.bytes, skip);
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t n = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    const ssize_t n = socket_->send(std::span(pieces).first(count));
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     written(static_cast<std::size_t>(n));
   }
@@ -97,7 +94,7 @@ ChannelState ControlChannel::write() {
 
 void ControlChannel::written(std::size_t bytes) {
   head_sent_ += bytes;
-  while (waiting() && head_sent_ >= frames_[head_].bytes()) {
+  while (has_frames() && head_sent_ >= frames_[head_].bytes()) {
     head_sent_ -= frames_[head_].bytes();
     if (Completion* done = frames_[head_].done) events_.eager_written(*done);
     ++head_;
@@ -145,7 +142,7 @@ bool ControlChannel::take_back(Completion& eager) {
 ChannelState ControlChannel::read_greeting() {
   auto* into = reinterpret_cast<std::byte*>(&their_greeting_);
   while (their_greeting_have_ != sizeof their_greeting_) {
-    const ssize_t n = ::recv(socket_, into + their_greeting_have_, sizeof their_greeting_ - their_greeting_have_, 0);
+    const ssize_t n = socket_->receive(std::span(into, sizeof their_greeting_).subspan(their_greeting_have_));
     if (n == 0) return ends(0);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     their_greeting_have_ += static_cast<std::size_t>(n);
@@ -165,7 +162,7 @@ ChannelState ControlChannel::read(std::span<std::byte> scratch) {
   for (;;) {
     const std::size_t kept = unfinished_.size();
     if (kept != 0) std::memcpy(scratch.data(), unfinished_.data(), kept);
-    const ssize_t n = ::recv(socket_, scratch.data() + kept, scratch.size() - kept, 0);
+    const ssize_t n = socket_->receive(scratch.subspan(kept));
     if (n == 0) return ends(0);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     const auto data = scratch.first(kept + static_cast<std::size_t>(n));

@@ -9,6 +9,7 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/completion.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/transports/tcp/frame.hpp>
 #include <sinew/transports/tcp/replay_log.hpp>
 
@@ -38,15 +39,15 @@ class ControlChannel {
   /// Before anything else, on both sides.
   void outlive_connections() { log_.emplace(); }
   /// `first`: both sides know where the stream begins; else each says first how much it has.
-  void attach(int socket, bool first) noexcept;
+  void attach(Socket* socket, bool first) noexcept;
   /// Of one that outlives its connections: this one has ended.
-  void pause() noexcept { socket_ = -1; }
+  void pause() noexcept { socket_ = nullptr; }
   /// There is a connection, and the peer has said where it goes on.
-  bool runs() const noexcept { return socket_ >= 0 && (!log_ || resumed_); }
+  bool runs() const noexcept { return socket_ != nullptr && (!log_ || resumed_); }
   /// Frames nobody will send now are forgotten; visit(completion) is called for the eager messages among them.
   template <class Visit>
   void detach(Visit visit) {
-    socket_ = -1;
+    socket_ = nullptr;
     for (const Logged& l : logged_) visit(*l.done);
     logged_.clear();
     for (std::size_t i = head_; i < frames_.size(); ++i) {
@@ -58,7 +59,7 @@ class ControlChannel {
 
   /// `done`: the eager message whose payload this is.
   void push(const FrameHeader& header, ConstBuffer payload = {}, Completion* done = nullptr);
-  bool waiting() const noexcept { return log_ ? !to_write().empty() : head_ < frames_.size(); }
+  bool waiting() const noexcept { return (socket_ != nullptr && socket_->wants_write()) || has_frames(); }
   ChannelState write();
   /// Reads what is there through `scratch`, which must hold the longest frame.
   ChannelState read(std::span<std::byte> scratch);
@@ -83,6 +84,7 @@ class ControlChannel {
     Completion* done;
   };
 
+  bool has_frames() const noexcept { return log_ ? !to_write().empty() : head_ < frames_.size(); }
   void written(std::size_t bytes);
   bool take_back_logged(Completion& eager);
   ChannelState write_log();
@@ -93,7 +95,7 @@ class ControlChannel {
   bool parse(std::span<const std::byte> data, std::size_t longest, std::size_t& used);
 
   ControlEvents& events_;
-  int socket_ = -1;
+  Socket* socket_ = nullptr;
   int error_ = 0;
   std::vector<Frame> frames_;  // from head_ on: what is not written
   std::size_t head_ = 0;

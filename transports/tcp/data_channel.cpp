@@ -16,12 +16,13 @@ constexpr std::size_t kReadBudget = 8 << 20;  // then the other connections have
 /// Of a frame with nothing behind it. Without MSG_EOR the kernel keeps back the end of a message that is a little
 /// longer than a packet until the card has sent what is before (tcp_autocorking); short messages, on the control
 /// connection, are better put together so.
-constexpr int kSendLast = MSG_NOSIGNAL | MSG_EOR;
+constexpr int kLastOfMessage = MSG_EOR;
 
 }  // namespace
 
 bool DataChannel::write_frame() {
-  if (socket_ < 0) return false;
+  if (socket_ == nullptr) return false;
+  socket_->flush();
   if (!active_) {
     if (outgoing_.empty()) return false;
     begin_frame();
@@ -34,10 +35,8 @@ bool DataChannel::write_frame() {
         iovec{reinterpret_cast<std::byte*>(&out_header_) + header_sent, sizeof(FrameHeader) - header_sent},
         iovec{const_cast<std::byte*>(piece_.from) + payload_sent, piece_.bytes - payload_sent}};
     const bool whole_header = header_sent == sizeof(FrameHeader);
-    msghdr message{};
-    message.msg_iov = pieces.data() + (whole_header ? 1 : 0);
-    message.msg_iovlen = whole_header ? 1 : 2;
-    const ssize_t n = ::sendmsg(socket_, &message, outgoing_.empty() ? kSendLast : MSG_NOSIGNAL);
+    const ssize_t n =
+        socket_->send(std::span(pieces).subspan(whole_header ? 1 : 0), outgoing_.empty() ? kLastOfMessage : 0);
     if (n < 0) return false;  // reading will find the end of one that has ended
     out_sent_ += static_cast<std::size_t>(n);
   }
@@ -72,7 +71,7 @@ void DataChannel::forget(std::uint32_t receiver) {
 }
 
 Received DataChannel::stop() {
-  socket_ = -1;
+  socket_ = nullptr;
   active_ = false;
   Received r{frames_in_, 0};
   if (payload_left_ != 0) {
@@ -105,7 +104,9 @@ ChannelState DataChannel::ends(int error) noexcept {
 }
 
 ChannelState DataChannel::read(std::span<std::byte> scratch) {
-  for (std::size_t total = 0; total < kReadBudget;) {
+  for (std::size_t total = 0;;) {
+    const bool enough = total >= kReadBudget;
+    if (enough && !socket_->holds()) return ChannelState::Open;
     std::array<iovec, 2> pieces;
     std::size_t count = 0;
     std::size_t payload = 0;
@@ -121,10 +122,8 @@ ChannelState DataChannel::read(std::span<std::byte> scratch) {
       pieces[count++] = {reinterpret_cast<std::byte*>(&header_) + header_have_, sizeof header_ - header_have_};
       wanted += sizeof header_ - header_have_;
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t n = ::recvmsg(socket_, &message, 0);
+    const ssize_t n =
+        socket_->receive(std::span(pieces).first(count), enough ? Socket::From::Held : Socket::From::Kernel);
     if (n == 0) return ends(0);
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     const auto got = static_cast<std::size_t>(n);
@@ -134,7 +133,6 @@ ChannelState DataChannel::read(std::span<std::byte> scratch) {
     if (header_have_ == sizeof header_ && !header_read()) return ends(EPROTO);
     if (got < wanted) return ChannelState::Open;
   }
-  return ChannelState::Open;
 }
 
 void DataChannel::payload_read(std::size_t bytes, std::span<std::byte> scratch) {

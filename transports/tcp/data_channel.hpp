@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/frame.hpp>
 #include <sinew/transports/tcp/outgoing.hpp>
@@ -53,8 +54,10 @@ class DataChannel {
   DataChannel(DataEvents& events, Outgoing& outgoing, bool remembers) noexcept
       : events_(events), outgoing_(outgoing), remembers_(remembers) {}
 
-  void attach(int socket) noexcept { socket_ = socket; }
-  bool waiting() const noexcept { return active_ || !outgoing_.empty(); }
+  void attach(Socket* socket) noexcept { socket_ = socket; }
+  bool waiting() const noexcept {
+    return active_ || !outgoing_.empty() || (socket_ != nullptr && socket_->wants_write());
+  }
   /// Writes on at a frame, or the next; true: it is written, and another may be.
   bool write_frame();
   /// Reads what is there, within a budget; reductions go through `scratch`.
@@ -85,7 +88,7 @@ class DataChannel {
   DataEvents& events_;
   Outgoing& outgoing_;
   const bool remembers_;
-  int socket_ = -1;
+  Socket* socket_ = nullptr;
   int error_ = 0;
 
   bool active_ = false;  // a frame is being written

@@ -1,23 +1,22 @@
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/transports/tcp/dialer.hpp>
 
 namespace sinew::tcp {
 
-Dialer::Dialer(Poller& poller, std::vector<Path> paths, const Bytes& secret, AuthClaim claim, int rounds, Events events)
+Dialer::Dialer(Poller& poller, std::vector<Path> paths, const Keys& keys, AuthClaim claim, int rounds, Events events)
     : poller_(poller),
       paths_(std::move(paths)),
-      secret_(secret),
+      keys_(keys),
       claim_(claim),
       rounds_(rounds),
       events_(std::move(events)),
-      handshake_(Authentication::connector(secret, claim)) {}
+      handshake_(Authentication::connector(keys.secret, claim)) {}
 
 Dialer::~Dialer() { finish(); }
 
@@ -29,7 +28,7 @@ void Dialer::start() {
 void Dialer::dial() {
   auto [socket, error] = start_connect(paths_[at_]);
   if (!socket) return next_candidate(error);
-  socket_ = std::move(socket);
+  socket_ = Socket(std::move(socket), Socket::End::Connects, keys_.tls);
   state_ = State::Connecting;
   until_ = Clock::now() + kConnectPatience;
   if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) next_candidate(unwatched);
@@ -42,7 +41,7 @@ void Dialer::ready(bool, bool) {
       poller_.want_write(socket_.get(), *this, false);
       state_ = State::Proving;
       until_ = Clock::time_point::max();
-      handshake_ = Authentication::connector(secret_, claim_);
+      handshake_ = Authentication::connector(keys_.secret, claim_);
       return prove();
     case State::Proving: return prove();
     case State::Consent: return await_consent();
@@ -53,8 +52,8 @@ void Dialer::ready(bool, bool) {
 }
 
 void Dialer::prove() {
-  switch (pump(socket_.get(), handshake_)) {
-    case Proof::Underway: return;
+  switch (pump(socket_, handshake_)) {
+    case Proof::Underway: return poller_.want_write(socket_.get(), *this, socket_.wants_write());
     case Proof::Proven: state_ = State::Consent; return await_consent();
     case Proof::Refused: return despair(fmt::format("{}: {}", paths_[at_].to.text(), handshake_.reason()));
     case Proof::Closed:
@@ -66,11 +65,15 @@ void Dialer::prove() {
 
 void Dialer::await_consent() {
   Consent answer{};
-  const ssize_t n = ::recv(socket_.get(), &answer, 1, 0);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  socket_.flush();
+  const ssize_t n = socket_.receive(std::as_writable_bytes(std::span(&answer, 1)));
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return poller_.want_write(socket_.get(), *this, socket_.wants_write());
+  }
+  if (n < 0 && errno == EPROTO) return despair(fmt::format("{}: {}", paths_[at_].to.text(), socket_.trouble()));
   if (n == 1 && answer == Consent::Accepted) {
     poller_.remove(socket_.get(), *this);
-    FileDescriptor socket = std::move(socket_);
+    Socket socket = std::move(socket_);
     finish();
     return std::exchange(events_.connected, nullptr)(std::move(socket));
   }
@@ -118,7 +121,7 @@ void Dialer::tick(Clock::time_point now) {
 void Dialer::hang_up() noexcept {
   if (!socket_) return;
   poller_.remove(socket_.get(), *this);
-  socket_ = FileDescriptor();
+  socket_ = Socket();
 }
 
 void Dialer::finish() noexcept {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/core/auth.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/poller.hpp>
@@ -22,13 +23,13 @@ class Dialer final : Handler, Timed {
   static constexpr auto kWaitForTheirs = std::chrono::seconds(5);
 
   struct Events {
-    std::function<void(FileDescriptor socket)> connected;
+    std::function<void(Socket socket)> connected;
     std::function<void(std::string why)> hopeless;
   };
 
   static constexpr int kForever = -1;
 
-  Dialer(Poller& poller, std::vector<Path> paths, const Bytes& secret, AuthClaim claim, int rounds, Events events);
+  Dialer(Poller& poller, std::vector<Path> paths, const Keys& keys, AuthClaim claim, int rounds, Events events);
   ~Dialer();
 
   /// Once; connected or hopeless come later, from the poller. Either may end this object.
@@ -52,14 +53,14 @@ class Dialer final : Handler, Timed {
 
   Poller& poller_;
   std::vector<Path> paths_;
-  const Bytes& secret_;
+  const Keys& keys_;
   AuthClaim claim_;
   int rounds_;  // left
   Events events_;
   std::size_t at_ = 0;
   State state_ = State::Pausing;
   Clock::time_point until_ = Clock::time_point::max();
-  FileDescriptor socket_;
+  Socket socket_;
   Authentication handshake_;
   int closings_ = 0;
   std::string refusals_;  // of the addresses tried since the last pause; Hopeless: why

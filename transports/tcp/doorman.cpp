@@ -7,14 +7,15 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/transports/tcp/doorman.hpp>
 
 namespace sinew::tcp {
 
-Doorman::Doorman(Poller& poller, FileDescriptor listener, Bytes secret, AuthClaim expected, Admit admit)
+Doorman::Doorman(Poller& poller, FileDescriptor listener, Keys keys, AuthClaim expected, Admit admit)
     : poller_(poller),
       listener_(std::move(listener)),
-      secret_(std::move(secret)),
+      keys_(std::move(keys)),
       expected_(expected),
       admit_(std::move(admit)) {
   listen(true);
@@ -72,8 +73,8 @@ void Doorman::tick(Clock::time_point now) {
 }
 
 void Doorman::hear(Guest& guest) {
-  switch (pump(guest.socket.get(), guest.handshake)) {
-    case Proof::Underway: return;
+  switch (pump(guest.socket, guest.handshake)) {
+    case Proof::Underway: return poller_.want_write(guest.socket.get(), guest, guest.socket.wants_write());
     case Proof::Proven: return admit(guest);
     case Proof::Refused: return drop(guest, guest.handshake.reason());
     case Proof::Closed: return drop(guest, "it closed the connection before it was proven");
@@ -86,7 +87,7 @@ void Doorman::admit(Guest& guest) {
   if (channel.channel >= kMostChannels || claim.from_rank < 0)
     return drop(guest, "it asks for a channel that does not exist");
   poller_.remove(guest.socket.get(), guest);
-  FileDescriptor socket = std::move(guest.socket);
+  Socket socket = std::move(guest.socket);
   drop(guest, {});
   admit_(claim.from_rank, channel, std::move(socket));
 }
@@ -94,7 +95,7 @@ void Doorman::admit(Guest& guest) {
 void Doorman::drop(Guest& guest, const std::string& why) {
   if (!why.empty()) log::debug("tcp: dropped a connection from {}: {}", peer_text(guest.socket.get()), why);
   if (guest.socket && !why.empty()) poller_.remove(guest.socket.get(), guest);
-  guest.socket = FileDescriptor();
+  guest.socket = Socket();
   const auto at = std::ranges::find_if(guests_, [&guest](const Guest& g) { return &g == &guest; });
   gone_.splice(gone_.end(), guests_, at);
 }

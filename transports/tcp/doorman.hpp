@@ -5,6 +5,7 @@
 #include <list>
 
 #include <sinew/core/auth.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/strangers.hpp>
 #include <sinew/transports/tcp/net.hpp>
@@ -17,22 +18,22 @@ namespace sinew::tcp {
 class Doorman final : Handler, Timed {
  public:
   /// Told once per proven connection: which of the pair's, from whom. It says its consent on the socket.
-  using Admit = std::function<void(int rank, ChannelClaim channel, FileDescriptor socket)>;
+  using Admit = std::function<void(int rank, ChannelClaim channel, Socket socket)>;
 
-  Doorman(Poller& poller, FileDescriptor listener, Bytes secret, AuthClaim expected, Admit admit);
+  Doorman(Poller& poller, FileDescriptor listener, Keys keys, AuthClaim expected, Admit admit);
   ~Doorman();
 
  private:
   struct Guest final : Handler {
     Guest(Doorman& owner, FileDescriptor fd)
         : doorman(owner),
-          socket(std::move(fd)),
-          handshake(Authentication::acceptor(owner.secret_, owner.expected_)),
+          socket(std::move(fd), Socket::End::Accepts, owner.keys_.tls),
+          handshake(Authentication::acceptor(owner.keys_.secret, owner.expected_)),
           came(Clock::now()) {}
     void ready(bool, bool) override { doorman.hear(*this); }
 
     Doorman& doorman;
-    FileDescriptor socket;
+    Socket socket;
     Authentication handshake;
     Clock::time_point came;
   };
@@ -47,7 +48,7 @@ class Doorman final : Handler, Timed {
 
   Poller& poller_;
   FileDescriptor listener_;
-  Bytes secret_;
+  Keys keys_;
   AuthClaim expected_;
   Admit admit_;
   std::list<Guest> guests_;  // in the order in which they came

@@ -28,6 +28,7 @@ namespace sinew::tcp {
 /// What the endpoints of one transport share.
 struct Shared {
   Options options;
+  Keys keys;
   PeerAddress self;
   Poller poller;
   BlockPool pool;
@@ -53,7 +54,7 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
   /// Whether a connection the peer has made is the one: not where this side's own is, or will be.
   bool wants(ChannelClaim claim);
   bool closed() const noexcept { return !end_.ok(); }
-  void attach(ChannelClaim claim, FileDescriptor socket);
+  void attach(ChannelClaim claim, Socket socket);
   /// Makes the connections that are not there.
   void dial();
 
@@ -62,7 +63,7 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
     TcpEndpoint* endpoint = nullptr;
     Channel channel = kControl;
     std::unique_ptr<DataChannel> data;  // of control: none
-    FileDescriptor socket;
+    Socket socket;
     std::string where;  // the other end
     bool wants_write = false;
     bool ended = false;

@@ -1,5 +1,3 @@
-#include <sys/socket.h>
-
 #include <array>
 #include <cerrno>
 
@@ -9,10 +7,10 @@ namespace sinew::tcp {
 namespace {
 
 /// Reads what is there; true: the peer has closed, or there is an error.
-bool drain(int socket) noexcept {
+bool drain(Socket& socket) noexcept {
   std::array<std::byte, 16384> nowhere;
   for (;;) {
-    const ssize_t n = ::recv(socket, nowhere.data(), nowhere.size(), MSG_DONTWAIT);
+    const ssize_t n = socket.receive(nowhere);
     if (n == 0) return true;
     if (n < 0) return errno != EAGAIN && errno != EINTR;
   }
@@ -23,20 +21,21 @@ bool drain(int socket) noexcept {
 Farewells::~Farewells() {
   for (Leaving& l : leaving_) {
     poller_.remove(l.socket.get(), l);
-    drain(l.socket.get());
+    drain(l.socket);
   }
   if (!leaving_.empty()) poller_.remove_timed(*this);
 }
 
-void Farewells::add(FileDescriptor socket) {
-  ::shutdown(socket.get(), SHUT_WR);
+void Farewells::add(Socket socket) {
   if (leaving_.empty()) poller_.add_timed(*this);
   Leaving& l = leaving_.emplace_back(*this, std::move(socket));
-  l.gone = poller_.add(l.socket.get(), l, false) != 0;
+  l.told = l.socket.finish();
+  l.gone = poller_.add(l.socket.get(), l, !l.told) != 0;
 }
 
 void Farewells::Leaving::ready(bool, bool) {
-  if (!drain(socket.get())) return;
+  if (!told && (told = socket.finish())) owner.poller_.want_write(socket.get(), *this, false);
+  if (!drain(socket)) return;
   owner.poller_.remove(socket.get(), *this);
   gone = true;
 }

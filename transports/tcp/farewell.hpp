@@ -2,6 +2,7 @@
 
 #include <list>
 
+#include <sinew/core/socket.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 
 namespace sinew::tcp {
@@ -14,18 +15,18 @@ class Farewells final : Timed {
   explicit Farewells(Poller& poller) noexcept : poller_(poller) {}
   ~Farewells();
 
-  /// Nothing more is written to it.
-  void add(FileDescriptor socket);
+  /// What was sent and has not left goes on its way, and nothing more.
+  void add(Socket socket);
 
  private:
   struct Leaving final : Handler {
-    Leaving(Farewells& o, FileDescriptor s)
-        : owner(o), socket(std::move(s)), until(Clock::now() + std::chrono::seconds(1)) {}
+    Leaving(Farewells& o, Socket s) : owner(o), socket(std::move(s)), until(Clock::now() + std::chrono::seconds(1)) {}
     void ready(bool, bool) override;
 
     Farewells& owner;
-    FileDescriptor socket;
+    Socket socket;
     Clock::time_point until;
+    bool told = false;  // that nothing more comes
     bool gone = false;
   };
 

@@ -28,8 +28,8 @@ void TcpEndpoint::dial(Port& p) {
   const ChannelClaim channel{p.channel, p.epoch};
   const AuthClaim claim{kService, shared_.self.rank, peer_.rank, channel.encode(), peer_.instance};
   const int rounds = has_rails() && p.data ? kRailRounds : Dialer::kForever;
-  p.dialer.emplace(shared_.poller, paths_of(p), shared_.options.secret, claim, rounds,
-                   Dialer::Events{[this, channel](FileDescriptor socket) { attach(channel, std::move(socket)); },
+  p.dialer.emplace(shared_.poller, paths_of(p), shared_.keys, claim, rounds,
+                   Dialer::Events{[this, channel](Socket socket) { attach(channel, std::move(socket)); },
                                   [this, &p](const std::string& why) { hopeless(p, why); }});
   p.dialer->start();
 }
@@ -47,11 +47,12 @@ bool TcpEndpoint::wants(ChannelClaim claim) {
   return true;
 }
 
-void TcpEndpoint::attach(ChannelClaim claim, FileDescriptor socket) {
+void TcpEndpoint::attach(ChannelClaim claim, Socket socket) {
   Port& p = ports_[claim.channel];
   const int descriptor = socket.get();
   p.where = peer_text(descriptor);
   p.socket = std::move(socket);
+  p.socket.read_ahead();
   p.epoch = claim.epoch;
   p.ended = false;
   if (const int error = shared_.poller.add(descriptor, p, false); error != 0) {
@@ -60,10 +61,10 @@ void TcpEndpoint::attach(ChannelClaim claim, FileDescriptor socket) {
   }
   if (has_rails()) prepare(p);
   if (p.data) {
-    p.data->attach(descriptor);
+    p.data->attach(&p.socket);
     deal();
   } else {
-    control_.attach(descriptor, claim.epoch == 0);
+    control_.attach(&p.socket, claim.epoch == 0);
     write_control();
   }
 }
@@ -146,7 +147,7 @@ void TcpEndpoint::end_everything(const Status& reason) {
   const auto end_send = [&](Completion& c) { finish(c, reason); };
   control_.detach(end_send);
   for (Port& p : ports_) {
-    if (p.data) p.data->attach(-1);
+    if (p.data) p.data->attach(nullptr);
   }
   outgoing_.clear();
   sends_.for_each([&](Completion& c, std::uint32_t key) {
@@ -171,7 +172,7 @@ void TcpEndpoint::hang_up(bool politely) {
     if (politely && !p.ended) {
       shared_.farewells.add(std::move(p.socket));
     } else {
-      p.socket = FileDescriptor();
+      p.socket = Socket();
     }
   }
 }

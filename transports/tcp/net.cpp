@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include <sinew/transports/tcp/net.hpp>
 
@@ -56,15 +57,6 @@ std::pair<FileDescriptor, int> start_connect(const Path& path) {
   return {std::move(socket), 0};
 }
 
-int connect_result(int socket) noexcept {
-  int error = 0;
-  socklen_t length = sizeof error;
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
-  if (error != 0) return error;
-  const bool itself = name_of(socket, ::getsockname).text() == name_of(socket, ::getpeername).text();
-  return itself ? ECONNREFUSED : 0;
-}
-
 std::pair<FileDescriptor, int> accept_next(int listener) noexcept {
   FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) return {FileDescriptor(), errno};
@@ -72,9 +64,9 @@ std::pair<FileDescriptor, int> accept_next(int listener) noexcept {
   return {std::move(socket), 0};
 }
 
-void say(int socket, Consent consent) noexcept {
+void say(Socket& socket, Consent consent) noexcept {
   // One byte always fits the empty buffer of a new connection; a peer that has gone needs no answer.
-  static_cast<void>(::send(socket, &consent, 1, MSG_NOSIGNAL));
+  static_cast<void>(socket.send(std::as_bytes(std::span(&consent, 1))));
 }
 
 std::string peer_text(int socket) { return name_of(socket, ::getpeername).text(); }
@@ -101,24 +93,6 @@ bool is_silent(int socket) noexcept {
 bool is_outstanding(int socket) noexcept {
   int bytes = 0;
   return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes != 0;
-}
-
-Proof pump(int socket, Authentication& handshake) {
-  for (;;) {
-    while (!handshake.to_send().empty()) {
-      const auto out = handshake.to_send();
-      const ssize_t n = ::send(socket, out.data(), out.size(), MSG_NOSIGNAL);
-      if (n < 0) return errno == EAGAIN || errno == EINTR ? Proof::Underway : Proof::Closed;
-      handshake.sent(static_cast<std::size_t>(n));
-    }
-    if (handshake.state() == Authentication::State::Proven) return Proof::Proven;
-    if (handshake.state() == Authentication::State::Refused) return Proof::Refused;
-    const auto room = handshake.room();
-    const ssize_t n = ::recv(socket, room.data(), room.size(), 0);
-    if (n == 0) return Proof::Closed;
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? Proof::Underway : Proof::Closed;
-    handshake.received(static_cast<std::size_t>(n));
-  }
 }
 
 }  // namespace sinew::tcp

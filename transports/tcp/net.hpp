@@ -9,9 +9,16 @@
 #include <sinew/core/auth.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 
 namespace sinew::tcp {
+
+/// What connections are proven and encrypted with.
+struct Keys {
+  Bytes secret;
+  std::shared_ptr<const TlsContext> tls;  ///< null: plain
+};
 
 /// A way to a listener: the port of `from` counts for nothing; none: routing chooses.
 struct Path {
@@ -20,17 +27,11 @@ struct Path {
 };
 /// Begins to connect; the errno where it cannot even begin. Done when the socket can be written.
 std::pair<FileDescriptor, int> start_connect(const Path& path);
-/// 0, or the errno that ended the attempt; a socket that TCP has connected to itself counts as refused.
-int connect_result(int socket) noexcept;
 /// The next connection, ready for use; or the errno (EAGAIN: none).
 std::pair<FileDescriptor, int> accept_next(int listener) noexcept;
 /// "10.0.0.2:4711", or "?" of a socket that has gone.
 SINEW_API std::string peer_text(int socket);
 SINEW_API std::string own_text(int socket);
-
-enum class Proof { Underway, Proven, Refused, Closed };
-/// Moves a handshake on as far as the socket goes.
-Proof pump(int socket, Authentication& handshake);
 
 /// What the accepting side says after the proofs, one byte.
 enum class Consent : std::uint8_t {
@@ -38,7 +39,7 @@ enum class Consent : std::uint8_t {
   UseMine = 'M',   ///< ours is on its way
   Closed = 'C',    ///< this side has closed its endpoint
 };
-void say(int socket, Consent consent) noexcept;
+void say(Socket& socket, Consent consent) noexcept;
 
 /// The claim's service for this protocol.
 inline constexpr std::uint32_t kService = 0x32706374;  // "tcp2"

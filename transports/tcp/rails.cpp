@@ -76,9 +76,9 @@ void TcpEndpoint::rail_event(Port& p, int error) {
 void TcpEndpoint::disconnect(Port& p) {
   if (!p.socket) return;
   shared_.poller.remove(p.socket.get(), p);
-  p.socket = FileDescriptor();
+  p.socket = Socket();
   p.wants_write = false;
-  p.data ? p.data->attach(-1) : control_.pause();
+  p.data ? p.data->attach(nullptr) : control_.pause();
 }
 
 void TcpEndpoint::lose_rail(Port& p) {

@@ -37,14 +37,15 @@ class TcpTransport final : public Transport {
  public:
   explicit TcpTransport(const Options& options) : shared_{.options = options} {
     if (options.secret.empty()) throw Error(Code::Unavailable, "tcp: the job has no secret to prove connections with");
+    shared_.keys = {options.secret, TlsContext::open(options.config.tls)};
     Listener listener = open_listener(options.config);
     shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, listener.address.port())};
     shared_.scratch.resize(kScratchBytes);
     capabilities_.cancels_sends = true;
     capabilities_.eager_bytes = options.eager_bytes;
-    doorman_.emplace(shared_.poller, std::move(listener.socket), options.secret,
+    doorman_.emplace(shared_.poller, std::move(listener.socket), shared_.keys,
                      AuthClaim{kService, -1, options.rank, 0, shared_.self.instance},
-                     [this](int rank, ChannelClaim c, FileDescriptor s) { admit(rank, c, std::move(s)); });
+                     [this](int rank, ChannelClaim c, Socket s) { admit(rank, c, std::move(s)); });
   }
 
   std::string_view name() const noexcept override { return "tcp"; }
@@ -66,11 +67,11 @@ class TcpTransport final : public Transport {
   void disarm() noexcept override {}
 
  private:
-  void admit(int rank, ChannelClaim channel, FileDescriptor socket);
+  void admit(int rank, ChannelClaim channel, Socket socket);
 
   Shared shared_;
   Capabilities capabilities_;
-  std::map<int, std::array<FileDescriptor, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
+  std::map<int, std::array<Socket, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
   std::optional<Doorman> doorman_;
 };
 
@@ -109,12 +110,12 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   return endpoint;
 }
 
-void TcpTransport::admit(int rank, ChannelClaim channel, FileDescriptor socket) {
+void TcpTransport::admit(int rank, ChannelClaim channel, Socket socket) {
   const auto peer = shared_.peers.find(rank);
   const bool here = peer != shared_.peers.end();
-  if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket.get(), Consent::Closed);
-  if (here && !peer->second->wants(channel)) return say(socket.get(), Consent::UseMine);
-  say(socket.get(), Consent::Accepted);
+  if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket, Consent::Closed);
+  if (here && !peer->second->wants(channel)) return say(socket, Consent::UseMine);
+  say(socket, Consent::Accepted);
   if (here) {
     peer->second->attach(channel, std::move(socket));
   } else {

@@ -1,0 +1,260 @@
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <sinew/core/tls_session.hpp>
+
+namespace sinew {
+
+/// OpenSSL's way to the socket: never a signal, and what the kernel has no room for is kept, so that a record that is
+/// begun never has to be begun again.
+struct TlsSocketBio {
+  static TlsSession& of(BIO* bio) noexcept { return *static_cast<TlsSession*>(BIO_get_data(bio)); }
+
+  static int write(BIO* bio, const char* bytes, int count) {
+    of(bio).put(std::as_bytes(std::span(bytes, static_cast<std::size_t>(count))));
+    return count;
+  }
+
+  static int read(BIO* bio, char* into, int count) {
+    BIO_clear_retry_flags(bio);
+    const ssize_t got = of(bio).get(std::as_writable_bytes(std::span(into, static_cast<std::size_t>(count))));
+    if (got < 0 && of(bio).error_ == 0) BIO_set_retry_read(bio);
+    return static_cast<int>(got);
+  }
+
+  static long control(BIO* bio, int command, long, void*) {
+    if (command == BIO_CTRL_FLUSH) return 1;
+    return command == BIO_CTRL_EOF && of(bio).closed_ ? 1 : 0;
+  }
+
+  static BIO* make(TlsSession& session) {
+    static BIO_METHOD* const method = [] {
+      BIO_METHOD* m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "a socket of sinew's");
+      BIO_meth_set_write(m, &write);
+      BIO_meth_set_read(m, &read);
+      BIO_meth_set_ctrl(m, &control);
+      return m;
+    }();
+    BIO* bio = BIO_new(method);
+    BIO_set_data(bio, &session);
+    BIO_set_init(bio, 1);
+    return bio;
+  }
+};
+
+namespace {
+
+constexpr std::size_t kRecord = 16 << 10;
+constexpr std::size_t kWorthItsOwn = 2 << 10;  // a piece that is not copied together with others
+constexpr std::size_t kReadAhead = 64 << 10;
+constexpr std::byte kHandshakeRecord{22};
+/// "I do not speak this": a fatal alert, as every TLS understands it.
+constexpr std::array<unsigned char, 7> kNotMine = {21, 3, 3, 0, 2, 2, 70};
+
+bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+void TlsSession::Release::operator()(ssl_st* session) const noexcept { SSL_free(session); }
+
+TlsSession::TlsSession(std::shared_ptr<const TlsContext> context, int socket, bool connects)
+    : context_(std::move(context)), socket_(socket), connects_(connects) {
+  if (connects) begin();
+}
+
+TlsSession::~TlsSession() = default;
+
+void TlsSession::begin() noexcept {
+  session_.reset(SSL_new(context_->get()));
+  if (!session_) return;
+  BIO* bio = TlsSocketBio::make(*this);
+  SSL_set_bio(session_.get(), bio, bio);
+  connects_ ? SSL_set_connect_state(session_.get()) : SSL_set_accept_state(session_.get());
+}
+
+/// Not before a first byte that could be TLS's.
+bool TlsSession::begun() noexcept {
+  if (session_) return true;
+  std::byte first{};
+  const ssize_t got = ::recv(socket_, &first, 1, MSG_PEEK);
+  if (got < 0 && again(errno)) return false;
+  if (got <= 0) {
+    error_ = got < 0 ? errno : ECONNRESET;
+  } else if (first != kHandshakeRecord) {
+    std::array<std::byte, 2048> nothing_for_us;  // unread bytes would take the answer back
+    static_cast<void>(::recv(socket_, nothing_for_us.data(), nothing_for_us.size(), MSG_DONTWAIT));
+    static_cast<void>(::send(socket_, kNotMine.data(), kNotMine.size(), MSG_NOSIGNAL));
+    fails("the other side does not speak TLS, and SINEW_TLS=1 here");
+  } else {
+    begin();
+    if (!session_) error_ = ENOMEM;
+  }
+  return session_ != nullptr;
+}
+
+ssize_t TlsSession::fails(std::string trouble) noexcept {
+  trouble_ = std::move(trouble);
+  error_ = errno = EPROTO;
+  return -1;
+}
+
+void TlsSession::put(std::span<const std::byte> bytes) noexcept {
+  unsent_.insert(unsent_.end(), bytes.begin() + static_cast<std::ptrdiff_t>(unsent_.empty() ? push(bytes) : 0),
+                 bytes.end());
+}
+
+/// How many the kernel has taken; all where it takes none any more: reading will find out why.
+std::size_t TlsSession::push(std::span<const std::byte> bytes) const noexcept {
+  const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), flags_ | MSG_NOSIGNAL);
+  if (n < 0) return again(errno) ? 0 : bytes.size();
+  return static_cast<std::size_t>(n);
+}
+
+void TlsSession::flush() noexcept {
+  if (!unsent_.empty()) unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(push(unsent_)));
+}
+
+ssize_t TlsSession::get(std::span<std::byte> room) noexcept {
+  if (shut_) return -1;
+  const ssize_t n = ::recv(socket_, room.data(), room.size(), 0);
+  if (n < 0 && again(errno)) return -1;
+  if (n < 0) error_ = errno;
+  closed_ = n == 0;
+  if (n > 0 && !is_open() && (heard_ += static_cast<std::size_t>(n)) > kMostUnproven) {
+    return fails(fmt::format("a TLS handshake of more than {} bytes", kMostUnproven));
+  }
+  return n;
+}
+
+std::string TlsSession::what_went_wrong() const {
+  const unsigned long error = ERR_peek_error();
+  const char* reason = ERR_reason_error_string(error);
+  const std::string text = reason != nullptr ? reason : "unknown";
+  if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    return fmt::format("the certificate of the other side is refused: {}",
+                       X509_verify_cert_error_string(SSL_get_verify_result(session_.get())));
+  }
+  if (ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) {
+    return "the other side does not speak TLS 1.3, and SINEW_TLS=1 here";
+  }
+  if (ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET) return fmt::format("the other side ends TLS: {}", text);
+  return fmt::format("TLS: {}", text);
+}
+
+/// What an operation of OpenSSL's has come to, as a system call would say it.
+ssize_t TlsSession::outcome(int result) noexcept {
+  if (result > 0) return result;
+  switch (SSL_get_error(session_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE: errno = EAGAIN; return -1;
+    case SSL_ERROR_ZERO_RETURN: return 0;
+    default: break;
+  }
+  if (error_ == 0 && closed_) error_ = ECONNRESET;  // a peer that means it says so first
+  if (error_ == 0) return fails(what_went_wrong());
+  errno = error_;
+  return -1;
+}
+
+ssize_t TlsSession::record(std::span<const std::byte> plain) noexcept {
+  ERR_clear_error();
+  return outcome(SSL_write(session_.get(), plain.data(), static_cast<int>(std::min(plain.size(), kRecord))));
+}
+
+ssize_t TlsSession::send(std::span<const iovec> pieces, int flags) noexcept {
+  flags_ = flags;
+  flush();
+  if (error_ == 0 && (wants_write() || !begun())) errno = EAGAIN;
+  if (error_ != 0) errno = error_;
+  if (error_ != 0 || wants_write() || !session_) return -1;
+  std::array<std::byte, kRecord> together;
+  ssize_t sent = 0;
+  std::size_t skip = 0;  // of the first piece
+  while (!pieces.empty() && !wants_write()) {
+    const auto at = [&](const iovec& v) { return std::span(static_cast<const std::byte*>(v.iov_base), v.iov_len); };
+    std::span<const std::byte> next = at(pieces.front()).subspan(skip);
+    if (next.size() < kWorthItsOwn) {
+      std::size_t filled = 0;
+      for (const iovec& v : pieces) {
+        const auto piece = at(v).subspan(&v == pieces.data() ? skip : 0);
+        if (filled != 0 && piece.size() >= kWorthItsOwn) break;
+        const std::size_t fits = std::min(piece.size(), kRecord - filled);
+        if (fits != 0) std::memcpy(together.data() + filled, piece.data(), fits);
+        filled += fits;
+        if (fits < piece.size()) break;
+      }
+      next = std::span(together).first(filled);
+    }
+    ssize_t taken = next.empty() ? 0 : record(next);
+    if (taken < 0) return sent != 0 ? sent : -1;
+    sent += taken;
+    skip += static_cast<std::size_t>(taken);
+    while (!pieces.empty() && skip >= pieces.front().iov_len) {
+      skip -= pieces.front().iov_len;
+      pieces = pieces.subspan(1);
+    }
+  }
+  return sent;
+}
+
+ssize_t TlsSession::receive(std::span<const iovec> room, bool held) noexcept {
+  if (!begun()) {
+    errno = error_ != 0 ? error_ : EAGAIN;
+    return -1;
+  }
+  shut_ = held;
+  ssize_t all = 0;
+  for (const iovec& v : room) {
+    for (std::size_t at = 0; at < v.iov_len;) {
+      ERR_clear_error();
+      auto* into = static_cast<std::byte*>(v.iov_base) + at;
+      const ssize_t n =
+          outcome(SSL_read(session_.get(), into, static_cast<int>(std::min<std::size_t>(v.iov_len - at, 1 << 30))));
+      if (n <= 0) {
+        shut_ = false;
+        return all != 0 ? all : n;  // the next call says the same again
+      }
+      at += static_cast<std::size_t>(n);
+      all += n;
+    }
+  }
+  shut_ = false;
+  return all;
+}
+
+void TlsSession::read_ahead() noexcept {
+  if (!session_) return;
+  SSL_set_read_ahead(session_.get(), 1);
+  SSL_set_default_read_buffer_len(session_.get(), kReadAhead);
+}
+
+bool TlsSession::is_open() const noexcept { return session_ && SSL_is_init_finished(session_.get()) != 0; }
+
+bool TlsSession::holds() const noexcept { return session_ && SSL_has_pending(session_.get()) != 0; }
+
+void TlsSession::finish() noexcept {
+  ERR_clear_error();
+  if (is_open() && error_ == 0) SSL_shutdown(session_.get());
+}
+
+std::array<std::byte, 32> TlsSession::binding() const noexcept {
+  constexpr std::string_view kLabel = "EXPORTER-Channel-Binding";
+  std::array<std::byte, 32> bytes{};
+  if (session_) {
+    SSL_export_keying_material(session_.get(), reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(),
+                               kLabel.data(), kLabel.size(), nullptr, 0, 1);
+  }
+  return bytes;
+}
+
+}  // namespace sinew
