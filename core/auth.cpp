@@ -117,7 +117,7 @@ void Authentication::read_reply() {
   std::memcpy(acceptor_nonce_.data(), in_.data(), acceptor_nonce_.size());
   const Digest theirs = proof(false);
   if (CRYPTO_memcmp(theirs.data(), in_.data() + acceptor_nonce_.size(), theirs.size()) != 0) {
-    return refuse("the listener does not know the job's secret");
+    return refuse("the listener does not know the job's secret; is SINEW_SECRET_FILE the same on all hosts?");
   }
   const Digest mine = proof(true);
   std::memcpy(out_.data() + out_count_, mine.data(), mine.size());

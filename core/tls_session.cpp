@@ -141,7 +141,7 @@ std::string TlsSession::what_went_wrong() const {
   const char* reason = ERR_reason_error_string(error);
   const std::string text = reason != nullptr ? reason : "unknown";
   if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-    return fmt::format("the certificate of the other side is refused: {}",
+    return fmt::format("the certificate of the other side is refused ({}); is SINEW_TLS_CA the same on all hosts?",
                        X509_verify_cert_error_string(SSL_get_verify_result(session_.get())));
   }
   if (ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) {

@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_descriptor.hpp>
@@ -17,6 +19,14 @@ Board& map_board(const std::string& file, bool create) {
   void* memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) throw_errno("mapping the board " + file);
   return *static_cast<Board*>(memory);
+}
+
+void tell(RankLine& line, const Error& e) {
+  line.returned_ns = now_ns();
+  line.lost = e.rank();
+  line.code = static_cast<std::int32_t>(e.code());
+  const std::string text = e.what();
+  std::copy_n(text.begin(), std::min(text.size(), line.said.size() - 1), line.said.begin());
 }
 
 std::int64_t now_ns() {

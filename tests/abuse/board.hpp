@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include <sinew/core/error.hpp>
+
 namespace sinew::abuse {
 
 inline constexpr int kMostRanks = 8;
@@ -29,6 +31,9 @@ struct Board {
 
 /// Maps the file, of this process's board; made where `create`. Lives as long as the process.
 Board& map_board(const std::string& file, bool create);
+
+/// An error that a rank has been told, and when.
+void tell(RankLine& line, const Error& e);
 
 /// Of the monotonic clock, which is one for all processes of a host.
 std::int64_t now_ns();

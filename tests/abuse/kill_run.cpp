@@ -1,15 +1,10 @@
 #include "kill_run.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <set>
 #include <span>
 #include <thread>
@@ -22,9 +17,8 @@
 #include <support/scratch_folder.hpp>
 
 #include "board.hpp"
+#include "jobs.hpp"
 #include "leaks.hpp"
-
-extern char** environ;
 
 namespace sinew::abuse {
 namespace {
@@ -32,34 +26,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kPatience{40};
-
-/// Whether it came true soon enough.
-bool waited_for(const std::function<bool()>& holds, std::chrono::nanoseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return true;
-}
-
-pid_t spawn(std::vector<std::string> command, const std::string& output) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT, 0600);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, arguments[0], &files, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) throw_errno("starting " + command.front(), error);
-  return pid;
-}
-
-bool has_ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) == pid; }
-bool is_alive(pid_t pid) { return pid > 0 && ::kill(pid, 0) == 0; }
 
 /// Whether an error is that the victim is lost. A half of the World has other numbers: there its text counts.
 bool is_of_death(const KillRun& run, const RankLine& line) {
@@ -98,9 +64,8 @@ KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std:
   const auto before = what_is_there();
   ::setenv("SINEW_TRANSPORTS", run.transport.c_str(), 1);
   ::setenv("SINEW_TIMEOUT", "20s", 1);
-  const pid_t job = spawn({launcher, "-n", std::to_string(run.ranks), "--on-failure", "continue", self, "victim",
-                           "--board", file, "--moment", kMomentNames[static_cast<int>(run.moment)]},
-                          output);
+  Job job({self, "victim", "--board", file, "--moment", kMomentNames[static_cast<int>(run.moment)]}, run.ranks,
+          launcher, output);
   const auto lines = [&] { return std::span(board.ranks).first(static_cast<std::size_t>(run.ranks)); };
   const auto& victim = board.ranks[static_cast<std::size_t>(run.victim)];
   KillOutcome outcome;
@@ -113,13 +78,12 @@ KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std:
   std::this_thread::sleep_for(std::chrono::microseconds(run.delay_us));
   board.killed_ns = now_ns();
   if (victim.pid > 0) ::kill(victim.pid, SIGKILL);
-  outcome.is_hang = !came || !waited_for([job] { return has_ended(job); }, kPatience);
+  outcome.is_hang = !came || !waited_for([&job] { return job.has_ended(); }, kPatience);
   if (outcome.is_hang) {
     for (const RankLine& line : lines()) {
       if (is_alive(line.pid)) ::kill(line.pid, SIGKILL);
     }
-    ::kill(job, SIGTERM);
-    ::waitpid(job, nullptr, 0);
+    job.end();
   }
   for (int r = 0; r < run.ranks; ++r) {
     const RankLine& line = board.ranks[static_cast<std::size_t>(r)];

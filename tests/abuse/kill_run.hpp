@@ -27,7 +27,7 @@ struct KillOutcome {
   std::string left_over;  ///< what it left behind; empty: nothing
 };
 
-/// launcher: sinew-run; self: this program, whose `victim` runs ranks.
+/// launcher: sinew-run, or empty: none, and rank 0 serves the store; self: this program, whose `victim` runs ranks.
 KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std::string& self);
 
 }  // namespace sinew::abuse

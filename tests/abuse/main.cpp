@@ -1,4 +1,5 @@
-// Kills ranks of jobs at random moments and judges what the others make of it. `abuse kills --runs 200` is the whole.
+// Kills ranks of jobs at random moments, and makes life hard for others, and judges what comes of it: `abuse kills
+// --runs 200` and `abuse hardships` are the whole.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apart.hpp"
+#include "hardship_run.hpp"
 #include "kill_run.hpp"
 #include "victim.hpp"
 
@@ -42,7 +44,9 @@ struct Options {
   std::uint64_t seed = 1;
   std::vector<std::string> transports{"shm", "tcp", "ucx", "ofi"};
   std::vector<std::string> moments{std::begin(kMomentNames), std::end(kMomentNames)};
+  std::vector<std::string> hardships{std::begin(kHardshipNames), std::end(kHardshipNames)};
   std::string launcher;
+  std::string jumping_clock;
 };
 
 Moment moment_of(const std::string& name) {
@@ -91,26 +95,69 @@ int kills(const Options& options, const std::string& self) {
   return all.ok() ? 0 : 1;
 }
 
+Hardship hardship_of(const std::string& name) {
+  return static_cast<Hardship>(std::ranges::find(kHardshipNames, name) - std::begin(kHardshipNames));
+}
+
+/// Each hardship over each transport.
+int hardships(const Options& options, const std::string& self) {
+  int runs = 0, faults = 0;
+  for (const std::string& transport : options.transports) {
+    for (const std::string& name : options.hardships) {
+      const HardshipRun run{.transport = transport, .hardship = hardship_of(name)};
+      const std::string fault = run_hardship(run, options.launcher, self, options.jumping_clock);
+      fmt::print("{:<6} {:<12} {}\n", transport, name, fault.empty() ? "ok" : fault);
+      std::fflush(stdout);
+      ++runs;
+      faults += fault.empty() ? 0 : 1;
+    }
+  }
+  fmt::print("{}\n", nlohmann::json{{"runs", runs}, {"faults", faults}, {"ok", runs > 0 && faults == 0}}.dump());
+  return faults == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("kills ranks of jobs, and judges what the others make of it");
   app.require_subcommand(1);
   Options options;
-  options.launcher = std::filesystem::path(argv[0]).replace_filename("sinew-run");
+  const std::filesystem::path here = std::filesystem::canonical("/proc/self/exe").parent_path();
+  options.launcher = here / "sinew-run";
+  options.jumping_clock = here.parent_path() / "fakes" / "libjumping_clock.so";
   CLI::App* of_kills = app.add_subcommand("kills", "jobs of 2 to 6 ranks, each transport and moment in turn");
   of_kills->add_option("--runs", options.runs, "how many")->check(CLI::PositiveNumber)->capture_default_str();
   of_kills->add_option("--seed", options.seed, "that everything random comes from")->capture_default_str();
   of_kills->add_option("--transports", options.transports, "that take turns")->delimiter(',');
   const std::vector<std::string> moments = options.moments;
   of_kills->add_option("--moments", options.moments, "that take turns")->delimiter(',')->check(CLI::IsMember(moments));
+  bool alone = false;
+  of_kills->add_flag("--alone", alone, "each rank is started by itself, and rank 0 serves the store");
   of_kills->add_option("--launcher", options.launcher, "sinew-run")->capture_default_str();
+  CLI::App* of_hardships = app.add_subcommand("hardships", "jobs of 3 ranks, each transport with each hardship");
+  const std::vector<std::string> hardship_names = options.hardships;
+  of_hardships->add_option("--transports", options.transports, "that are tried")->delimiter(',');
+  of_hardships->add_option("--only", options.hardships, "of the hardships")
+      ->delimiter(',')
+      ->check(CLI::IsMember(hardship_names));
+  of_hardships->add_option("--launcher", options.launcher, "sinew-run")->capture_default_str();
+  of_hardships->add_option("--clock", options.jumping_clock, "library of a clock that jumps")->capture_default_str();
   std::string board, moment;
   CLI::App* of_victim = app.add_subcommand("victim", "a rank, as kills starts it");
   of_victim->add_option("--board", board, "file that it shares with whoever kills")->required();
   of_victim->add_option("--moment", moment, "where it can be killed")->required()->check(CLI::IsMember(moments));
+  std::string hardship;
+  CLI::App* of_enduring = app.add_subcommand("enduring", "a rank, as hardships starts it");
+  of_enduring->add_option("--board", board, "file that it shares with whoever judges")->required();
+  of_enduring->add_option("--hardship", hardship, "what it lives with")
+      ->required()
+      ->check(CLI::IsMember(hardship_names));
   CLI11_PARSE(app, argc, argv);
   if (of_victim->parsed()) return run_victim(board, moment_of(moment));
+  if (of_enduring->parsed()) return run_enduring(board, hardship_of(hardship));
   live_apart();
-  return kills(options, std::filesystem::canonical("/proc/self/exe"));
+  const std::string self = std::filesystem::canonical("/proc/self/exe");
+  if (of_hardships->parsed()) return hardships(options, self);
+  if (alone) options.launcher.clear();
+  return kills(options, self);
 }

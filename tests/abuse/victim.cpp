@@ -86,14 +86,6 @@ World shrink_until_one_is_lost(World world) {
   return world;
 }
 
-void tell(RankLine& line, const Error& e) {
-  line.returned_ns = now_ns();
-  line.lost = e.rank();
-  line.code = static_cast<std::int32_t>(e.code());
-  const std::string text = e.what();
-  std::copy_n(text.begin(), std::min(text.size(), line.said.size() - 1), line.said.begin());
-}
-
 int right_sums(World& world) {
   int right = 0;
   for (int i = 0; i < 100; ++i) {

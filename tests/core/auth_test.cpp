@@ -55,7 +55,7 @@ TEST(Authentication, ConnectorRefuses_WhenTheListenerHasAnotherSecret) {
   auto a = Authentication::acceptor(secret("wrong"), kExpected);
   talk(c, a);
   EXPECT_EQ(c.state(), State::Refused);
-  EXPECT_EQ(c.reason(), "the listener does not know the job's secret");
+  EXPECT_EQ(c.reason(), "the listener does not know the job's secret; is SINEW_SECRET_FILE the same on all hosts?");
   EXPECT_EQ(a.state(), State::Underway) << "nothing more came";
   EXPECT_TRUE(c.to_send().empty()) << "no proof is given to a stranger";
 }

@@ -1,0 +1,46 @@
+// A time of day that jumps three hours forth and back, every 20 ms, for programs that LD_PRELOAD this. All other clocks
+// are the kernel's.
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr long kJump = 3 * 60 * 60;
+
+timespec kernels(clockid_t clock) {
+  timespec t{};
+  ::syscall(SYS_clock_gettime, clock, &t);
+  return t;
+}
+
+bool is_ahead() {
+  const timespec now = kernels(CLOCK_MONOTONIC);
+  return now.tv_nsec / 20'000'000 % 2 == 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int clock_gettime(clockid_t clock, timespec* into) noexcept {
+  const long result = ::syscall(SYS_clock_gettime, clock, into);
+  const bool of_day = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+  if (result == 0 && of_day && is_ahead()) into->tv_sec += kJump;
+  return static_cast<int>(result);
+}
+
+int gettimeofday(timeval* into, void*) noexcept {
+  const timespec now = kernels(CLOCK_REALTIME);
+  into->tv_sec = now.tv_sec + (is_ahead() ? kJump : 0);
+  into->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+
+time_t time(time_t* into) noexcept {
+  const time_t now = kernels(CLOCK_REALTIME).tv_sec + (is_ahead() ? kJump : 0);
+  if (into != nullptr) *into = now;
+  return now;
+}
+}
