@@ -142,8 +142,7 @@ void StoreClient::prove(const SocketAddress& address, Deadline deadline) {
     switch (pump(socket_, authentication)) {
       case Proof::Proven: return;
       case Proof::Closed: lost("it closed the connection");
-      case Proof::Refused:
-        throw Error(Code::Mismatch, fmt::format("{}: {}", address.text(), authentication.reason()));
+      case Proof::Refused: throw Error(Code::Mismatch, fmt::format("{}: {}", address.text(), authentication.reason()));
       case Proof::Underway:
         if (!wait_for(socket_, POLLIN, deadline)) {
           broken_ = fmt::format("the store at {} did not prove who it is before the deadline", peer_.text());

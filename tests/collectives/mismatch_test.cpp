@@ -202,8 +202,7 @@ std::vector<std::string> transports() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Mismatch, testing::ValuesIn(transports()),
-                         [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Mismatch, testing::ValuesIn(transports()), [](const auto& i) { return i.param; });
 
 }  // namespace
 }  // namespace sinew::test
