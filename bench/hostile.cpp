@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <new>
 #include <random>
 #include <set>
@@ -31,6 +32,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_protocol.hpp>
 
@@ -114,7 +116,8 @@ long resident_bytes(pid_t process) {
 class Strangers {
  public:
   Strangers(std::vector<SocketAddress> targets, const std::string& secret_file) : targets_(std::move(targets)) {
-    heard_ = conversation(secret_from_file(secret_file));
+    const auto tls = TlsContext::open(Config::from_environment().tls);
+    heard_ = tls ? tls_hello(tls) : conversation(secret_from_file(secret_file));
   }
 
   /// One more; each in its turn: noise, half a handshake, a replayed one, a huge announcement, one byte now and then.
@@ -164,6 +167,20 @@ class Strangers {
     const Bytes proof = pass(rank, store);
     said.insert(said.end(), proof.begin(), proof.end());
     return said;
+  }
+  /// What a rank says first where SINEW_TLS=1.
+  static Bytes tls_hello(const std::shared_ptr<const TlsContext>& tls) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_errno("sockets");
+    Socket rank(FileDescriptor(ends[0]), Socket::End::Connects, tls);
+    const FileDescriptor wire(ends[1]);
+    const std::byte word{};
+    static_cast<void>(rank.send(std::span(&word, 1)));
+    Bytes hello(4000);
+    const ssize_t n = ::recv(wire.get(), hello.data(), hello.size(), 0);
+    if (n < 64) throw Error(Code::System, "TLS says no hello");
+    hello.resize(static_cast<std::size_t>(n));
+    return hello;
   }
   Bytes noise(std::size_t bytes) {
     Bytes all(bytes);

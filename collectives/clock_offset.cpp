@@ -25,7 +25,7 @@ std::int64_t nanoseconds_of(clockid_t clock) noexcept {
 }  // namespace
 
 std::int64_t monotonic_now() noexcept { return nanoseconds_of(CLOCK_MONOTONIC); }
-std::int64_t realtime_now() noexcept { return nanoseconds_of(CLOCK_REALTIME); }
+std::int64_t realtime_now() noexcept { return nanoseconds_of(CLOCK_REALTIME); }  // the time of day is what is asked for
 
 std::string clock_identity() {
   std::string boot = file_text("/proc/sys/kernel/random/boot_id").value_or("unknown");

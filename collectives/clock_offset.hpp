@@ -33,7 +33,7 @@ SINEW_API std::optional<ClockOffset> offset_of(std::span<const ClockReading> oth
 
 /// Nanoseconds of CLOCK_MONOTONIC: what calls are timed with. Cost: 20 ns, no system call.
 SINEW_API std::int64_t monotonic_now() noexcept;
-/// Nanoseconds of CLOCK_REALTIME.
+/// Nanoseconds of CLOCK_REALTIME, the time of day.
 SINEW_API std::int64_t realtime_now() noexcept;
 /// Equal exactly for processes whose monotonic_now() is the same clock: the machine's boot and the time namespace.
 SINEW_API std::string clock_identity();

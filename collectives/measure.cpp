@@ -81,7 +81,9 @@ TunedTimes tuned_times_in(WireReader& message) {
   return text.empty() ? TunedTimes{} : tuned_times_from(text, "rank 0's file");
 }
 
-std::int64_t now_s() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1); }
+std::int64_t now_s() {
+  return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1);  // time of day: a file keeps it
+}
 
 /// All that is measured by two ranks each, in the order in which a rank that is of several does it.
 struct ToMeasure {

@@ -1,14 +1,8 @@
 # What TLS costs two ranks that sum over tcp, in a World with it and in one without, in turns in the same processes.
 source bench/scorecard/lib/row.sh
+source bench/scorecard/lib/certificates.sh
 
-(
-  umask 077
-  cd "$scratch"
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=scorecard" \
-    -keyout authority.key -out authority.pem
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=rank" -keyout rank.key |
-    openssl x509 -req -CA authority.pem -CAkey authority.key -days 2 -out rank.pem
-) 2>/dev/null
+make_certificates "$scratch"
 "$bin/sinew-run" -n 2 "$bin/tls_cost" --certificate "$scratch/rank.pem" --key "$scratch/rank.key" \
   --ca "$scratch/authority.pem" --json "$scratch/tls" >&2
 figure() { jq -r "$1" "$scratch/tls"; }

@@ -26,6 +26,13 @@ lint_page_size() {
       print FILENAME ":" FNR ": a page size? ask sysconf, or say in a comment that it is not a page: " $0 }' | nothing
 }
 
+# The time of day jumps; whoever waits or measures asks a clock that does not. What must know the date says why.
+lint_clock() {
+  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|parallel)\//p' |
+    xargs -r awk '!/time of day/ && /system_clock|gettimeofday|CLOCK_REALTIME|[^A-Za-z_]time\((NULL|nullptr|0)\)/ {
+      print FILENAME ":" FNR ": the time of day? ask Clock, or say in a comment why the time of day is meant: " $0 }' | nothing
+}
+
 lint_lengths() {
   local file lines bad=0
   while read -r file; do
@@ -71,7 +78,7 @@ lint_tidy() {
 # run_lint [--quick]: without clang-tidy, which reads every header anew for every file and takes minutes
 run_lint() {
   need_packages build lint
-  local check bad=0 checks=(layout includes intrinsics page_size lengths shell)
+  local check bad=0 checks=(layout includes intrinsics page_size clock lengths shell)
   case ${1:-} in
     '') checks+=(tidy) ;;
     --quick) ;;

@@ -23,7 +23,7 @@ struct LogHeader {
   std::uint32_t generation;
   std::uint64_t job;                 ///< one number per World, equal on all of its ranks
   std::int64_t opened;               ///< ns of this rank's CLOCK_MONOTONIC, as all times but the next
-  std::int64_t opened_realtime;      ///< of CLOCK_REALTIME
+  std::int64_t opened_realtime;      ///< of CLOCK_REALTIME, the time of day
   std::int64_t ahead;                ///< ns that its clock is ahead of rank 0's
   std::int64_t ahead_error;          ///< give or take; below 0: not known
   std::atomic<std::int64_t> closed;  ///< when the World ended in order; 0: it has not

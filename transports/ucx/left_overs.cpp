@@ -16,7 +16,7 @@ namespace sinew::ucx {
 namespace {
 
 namespace files = std::filesystem;
-using std::chrono::system_clock;
+using std::chrono::system_clock;  // files have the time of day
 
 constexpr std::string_view kPrefix = "ucx_shm_posix_";
 /// Between making a file and having it open its maker may be held up.
@@ -29,7 +29,7 @@ bool is_segment_name(std::string_view name) {
 
 bool is_old_file_of_this_user(const struct stat& s) {
   return S_ISREG(s.st_mode) && s.st_uid == ::geteuid() &&
-         system_clock::from_time_t(s.st_mtim.tv_sec) + kYoung < system_clock::now();
+         system_clock::from_time_t(s.st_mtim.tv_sec) + kYoung < system_clock::now();  // time of day
 }
 
 /// A write lease is granted to the only one who has a file open. Who opens it meanwhile makes the kernel signal us: not
