@@ -116,7 +116,8 @@ void require_accepted(SSL_CTX* context, const Setting& certificate, const Settin
 
 void TlsContext::Release::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
 
-TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_method())) {
+TlsContext::TlsContext(std::uint64_t records_per_key)
+    : context_(SSL_CTX_new(TLS_method())), records_per_key_(records_per_key) {
   SSL_CTX* c = context_.get();
   if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
       SSL_CTX_set_ciphersuites(c, kCiphers) != 1) {
@@ -130,7 +131,7 @@ TlsContext::TlsContext() : context_(SSL_CTX_new(TLS_method())) {
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 }
 
-std::shared_ptr<const TlsContext> TlsContext::open(const TlsFiles& files) {
+std::shared_ptr<const TlsContext> TlsContext::open(const TlsFiles& files, std::uint64_t records_per_key) {
   const Setting certificate{"SINEW_TLS_CERTIFICATE", files.certificate};
   const Setting key{"SINEW_TLS_KEY", files.key};
   const Setting authority{"SINEW_TLS_CA", files.authority};
@@ -142,7 +143,7 @@ std::shared_ptr<const TlsContext> TlsContext::open(const TlsFiles& files) {
   }
   if (!files.wanted) return nullptr;
 
-  std::shared_ptr<TlsContext> made(new TlsContext);
+  std::shared_ptr<TlsContext> made(new TlsContext(records_per_key));
   SSL_CTX* c = made->get();
   for (const Certificate& a : certificates_in(authority)) X509_STORE_add_cert(SSL_CTX_get_cert_store(c), a.get());
   const std::vector<Certificate> own = certificates_in(certificate);

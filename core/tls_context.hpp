@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <sinew/core/config.hpp>
@@ -18,17 +19,20 @@ class SINEW_API TlsContext {
   /// Null where TLS is not wanted. Reads the files, and proves what the other side will: the certificate is one of the
   /// authority's, of today, for both ends of a connection, and the key is its own.
   /// Errors: Error{InvalidArgument} naming the variable, the file, and what is wrong with it.
-  static std::shared_ptr<const TlsContext> open(const TlsFiles& files);
+  /// records_per_key: that a connection's end sends before it takes a new key; AES-GCM bears 2^24.5 (RFC 8446, 5.5).
+  static std::shared_ptr<const TlsContext> open(const TlsFiles& files, std::uint64_t records_per_key = 1U << 23);
 
   ssl_ctx_st* get() const noexcept { return context_.get(); }
+  std::uint64_t records_per_key() const noexcept { return records_per_key_; }
 
  private:
   struct Release {
     void operator()(ssl_ctx_st* context) const noexcept;
   };
 
-  TlsContext();
+  explicit TlsContext(std::uint64_t records_per_key);
   std::unique_ptr<ssl_ctx_st, Release> context_;
+  std::uint64_t records_per_key_;
 };
 
 }  // namespace sinew

@@ -63,6 +63,21 @@ constexpr std::array<unsigned char, 7> kNotMine = {21, 3, 3, 0, 2, 2, 70};
 
 bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
+/// The first bytes of the pieces behind `skip`: of one that is worth a record of its own, else of several, in `room`.
+std::span<const std::byte> beginning(std::span<const iovec> pieces, std::size_t skip, std::span<std::byte> room) {
+  std::size_t filled = 0;
+  for (const iovec& v : pieces) {
+    const auto piece = std::span(static_cast<const std::byte*>(v.iov_base), v.iov_len).subspan(skip);
+    skip = 0;
+    if (piece.size() >= kWorthItsOwn) return filled == 0 ? piece : room.first(filled);
+    const std::size_t fits = std::min(piece.size(), room.size() - filled);
+    if (fits != 0) std::memcpy(room.data() + filled, piece.data(), fits);
+    filled += fits;
+    if (fits < piece.size()) break;
+  }
+  return room.first(filled);
+}
+
 }  // namespace
 
 void TlsSession::Release::operator()(ssl_st* session) const noexcept { SSL_free(session); }
@@ -166,8 +181,10 @@ ssize_t TlsSession::outcome(int result) noexcept {
   return -1;
 }
 
+/// One record, of the first bytes. No key seals more records than its cipher bears.
 ssize_t TlsSession::record(std::span<const std::byte> plain) noexcept {
   ERR_clear_error();
+  if (++records_ % context_->records_per_key() == 0) SSL_key_update(session_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
   return outcome(SSL_write(session_.get(), plain.data(), static_cast<int>(std::min(plain.size(), kRecord))));
 }
 
@@ -181,21 +198,8 @@ ssize_t TlsSession::send(std::span<const iovec> pieces, int flags) noexcept {
   ssize_t sent = 0;
   std::size_t skip = 0;  // of the first piece
   while (!pieces.empty() && !wants_write()) {
-    const auto at = [&](const iovec& v) { return std::span(static_cast<const std::byte*>(v.iov_base), v.iov_len); };
-    std::span<const std::byte> next = at(pieces.front()).subspan(skip);
-    if (next.size() < kWorthItsOwn) {
-      std::size_t filled = 0;
-      for (const iovec& v : pieces) {
-        const auto piece = at(v).subspan(&v == pieces.data() ? skip : 0);
-        if (filled != 0 && piece.size() >= kWorthItsOwn) break;
-        const std::size_t fits = std::min(piece.size(), kRecord - filled);
-        if (fits != 0) std::memcpy(together.data() + filled, piece.data(), fits);
-        filled += fits;
-        if (fits < piece.size()) break;
-      }
-      next = std::span(together).first(filled);
-    }
-    ssize_t taken = next.empty() ? 0 : record(next);
+    const std::span<const std::byte> next = beginning(pieces, skip, together);
+    const ssize_t taken = next.empty() ? 0 : record(next);
     if (taken < 0) return sent != 0 ? sent : -1;
     sent += taken;
     skip += static_cast<std::size_t>(taken);

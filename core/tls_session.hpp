@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,7 +74,8 @@ class TlsSession {
   int error_ = 0;          // of the socket, or EPROTO
   bool closed_ = false;    // by the peer, without a word
   bool shut_ = false;      // towards the kernel: only what it has handed over is read
-  std::size_t heard_ = 0;  // before
+  std::size_t heard_ = 0;  // before the handshake is over
+  std::uint64_t records_ = 0;
   std::string trouble_;
 };
 

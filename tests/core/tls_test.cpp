@@ -200,6 +200,19 @@ TEST_F(Conversation, CarriesWhatASocketCarries_InBothDirections) {
   }
 }
 
+TEST_F(Conversation, KeysAreRenewedUnderWay) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const auto tls = TlsContext::open(good_, 3);
+  a = Socket(FileDescriptor(ends[0]), Socket::End::Connects, tls);
+  b = Socket(FileDescriptor(ends[1]), Socket::End::Accepts, tls);
+  ASSERT_EQ(prove(std::byte{1}, std::byte{1}), std::pair(Proof::Proven, Proof::Proven));
+  b.read_ahead();
+  const std::string all = noise(2'000'000);
+  EXPECT_EQ(carried(a, b, all, 1), all);
+  EXPECT_EQ(carried(b, a, all, 2), all);
+}
+
 TEST_F(Conversation, HoldsWhatItHasReadAhead) {
   begin(good_, good_);
   ASSERT_EQ(prove(std::byte{1}, std::byte{1}), std::pair(Proof::Proven, Proof::Proven));
