@@ -110,6 +110,7 @@ void Authentication::read_hello() {
   const Digest mine = proof(false);
   std::memcpy(out_.data() + acceptor_nonce_.size(), mine.data(), mine.size());
   out_count_ = kReplyBytes;
+  ++steps_;
   expect(kProofBytes);
 }
 
@@ -131,6 +132,7 @@ void Authentication::read_proof() {
   if (CRYPTO_memcmp(theirs.data(), in_.data(), theirs.size()) != 0) {
     return refuse("the connecting side does not know the job's secret");
   }
+  ++steps_;
   expect(0);
   state_ = State::Proven;
 }

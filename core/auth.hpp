@@ -53,6 +53,8 @@ class SINEW_API Authentication {
   /// Ends it, for a reason of the connection's.
   void refuse(std::string reason);
 
+  /// How far the other side has come, each step of it once: a hello, a proof.
+  int steps() const noexcept { return steps_; }
   State state() const noexcept { return state_; }
   /// Why it is Refused, for a debug line.
   const std::string& reason() const noexcept { return reason_; }
@@ -83,6 +85,7 @@ class SINEW_API Authentication {
   std::size_t in_wanted_ = 0;
   std::size_t out_count_ = 0;
   std::size_t out_sent_ = 0;
+  int steps_ = 0;
   std::string reason_;
 };
 

@@ -36,7 +36,10 @@ Proof pump(Socket& socket, Authentication& handshake) {
       handshake.sent(static_cast<std::size_t>(n));
     }
     if (refused) return Proof::Refused;
-    if (handshake.state() == Authentication::State::Proven) return Proof::Proven;
+    if (handshake.state() == Authentication::State::Proven) {
+      socket.trust();
+      return Proof::Proven;
+    }
     const ssize_t n = socket.receive(handshake.room());
     if (n < 0 && again(errno)) return Proof::Underway;
     if (n == 0) errno = 0;

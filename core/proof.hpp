@@ -15,6 +15,11 @@ enum class Proof : std::uint8_t {
   Closed,   ///< by the other side (errno 0), or by the network
 };
 
+/// How far the other side has come: a number that grows a few times, whatever it says. Who waits for it may wait anew.
+inline int steps_of(const Socket& socket, const Authentication& handshake) noexcept {
+  return handshake.steps() + (socket.is_open() ? 1 : 0);
+}
+
 /// Moves a handshake on as far as its socket goes; under TLS both proofs cover the connection's keys, so that nobody
 /// who has a certificate of the authority, and not the secret, can sit between the two ends.
 SINEW_API Proof pump(Socket& socket, Authentication& handshake);

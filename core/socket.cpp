@@ -47,6 +47,10 @@ ssize_t Socket::receive(std::span<std::byte> room) noexcept {
 
 bool Socket::is_open() const noexcept { return !tls_ || tls_->is_open(); }
 
+void Socket::trust() noexcept {
+  if (tls_) tls_->trust();
+}
+
 void Socket::read_ahead() noexcept {
   if (tls_) tls_->read_ahead();
 }
@@ -69,9 +73,7 @@ bool Socket::finish() noexcept {
   return true;
 }
 
-std::optional<Socket::Binding> Socket::binding() const noexcept {
-  return tls_ ? std::optional(tls_->binding()) : std::nullopt;
-}
+std::optional<Socket::Binding> Socket::binding() const { return tls_ ? std::optional(tls_->binding()) : std::nullopt; }
 
 std::string Socket::trouble() const { return tls_ ? tls_->trouble() : std::string(); }
 

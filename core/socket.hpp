@@ -21,7 +21,8 @@ class TlsSession;
 
 /// A stream socket that never blocks, plain or under TLS, with the manners of send(2) and recv(2). Move-only.
 /// Under TLS the handshake is made by the first calls, which say EAGAIN until it is over; what was sent may wait here
-/// for room in the kernel (wants_write), and what has come may be here (holds), where no event tells of it.
+/// for room in the kernel (wants_write), and goes with the process; what has come may be here (holds), where no event
+/// tells of it.
 class SINEW_API Socket {
  public:
   enum class End : std::uint8_t { Connects, Accepts };
@@ -48,6 +49,8 @@ class SINEW_API Socket {
 
   /// A connection that is plain, or whose handshake is over: where send has no room, the kernel has none.
   bool is_open() const noexcept;
+  /// The other side has proven the job's secret: until then little is taken of it.
+  void trust() noexcept;
   /// Of a connection that carries much: fewer system calls, and from now on whoever waits for the descriptor has to ask
   /// holds() before. Until then no byte is read that nobody has asked for.
   void read_ahead() noexcept;
@@ -60,7 +63,7 @@ class SINEW_API Socket {
   bool finish() noexcept;
 
   /// Under TLS, once something was received: what nobody between the two ends knows.
-  std::optional<Binding> binding() const noexcept;
+  std::optional<Binding> binding() const;
   /// Why an operation said EPROTO.
   std::string trouble() const;
 

@@ -58,9 +58,19 @@ std::string host_name() {
 }  // namespace
 
 StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::move(options)) {
-  connect(deadline.or_after(options_.timeout));
+  const Deadline until = deadline.or_after(options_.timeout);
   const StoreIdentity me{options_.group, options_.rank, options_.ranks, ::getpid(), host_name()};
-  ask(StoreOp::Hello, WireWriter().bytes(me.encode()).take(), deadline);
+  const Bytes hello = WireWriter().bytes(me.encode()).take();
+  for (bool is_heard = false; !is_heard;) {
+    connect(until);
+    try {
+      ask(StoreOp::Hello, hello, until);
+      is_heard = true;
+    } catch (const Error&) {
+      // A crowded server ends connections whose proof it has not read: nobody has heard this rank yet.
+      if (broken_.empty() || until.passed()) throw;
+    }
+  }
 }
 
 std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address, Deadline deadline) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <sinew/core/log.hpp>
 #include <sinew/core/proof.hpp>
@@ -58,7 +59,9 @@ bool StoreConnection::fill() {
 }
 
 bool StoreConnection::prove() {
-  switch (pump(socket_, *proof_)) {
+  const Proof proof = pump(socket_, *proof_);
+  if (const int steps = steps_of(socket_, *proof_); std::exchange(steps_, steps) != steps) came = Clock::now();
+  switch (proof) {
     case Proof::Underway: return false;
     case Proof::Proven: proof_.reset(); return true;
     case Proof::Refused: log::debug("store: a connection was refused: {}", proof_->reason()); [[fallthrough]];

@@ -58,7 +58,7 @@ class StoreConnection {
 
   std::optional<StoreIdentity> identity;
   std::optional<ParkedRequest> parked;
-  const Clock::time_point came = Clock::now();
+  Clock::time_point came = Clock::now();  ///< or came a step further, before its proof
 
  private:
   /// One recv; false: nothing more now, or broken_.
@@ -71,6 +71,7 @@ class StoreConnection {
   Socket socket_;
   std::optional<Authentication> proof_;
   const std::size_t limit_;
+  int steps_ = 0;  // of the proof
   bool broken_ = false;
   bool closing_ = false;
   Bytes in_;

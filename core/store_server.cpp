@@ -5,6 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <map>
@@ -54,7 +55,7 @@ struct StoreServer::State {
   FileDescriptor timer;
   std::map<std::uint64_t, Listener> listeners;
   std::map<std::uint64_t, std::unique_ptr<StoreConnection>> connections;
-  std::set<std::uint64_t> strangers;                      // connections without a proof, the oldest first
+  std::set<std::uint64_t> strangers;                      // connections without a proof
   std::map<std::uint64_t, Clock::time_point> shut_doors;  // listeners that are not watched, until when
   StoreService service;
   std::uint64_t next_id = 1;  // 0 is the timer
@@ -104,7 +105,8 @@ void StoreServer::lose(int rank, const std::string& why) { state_->service.lose(
 void StoreServer::State::accept_from(std::uint64_t id, const Listener& listener) {
   for (;;) {
     if (!listener.address.is_unix() && !make_room()) {
-      return shut(id, connections.at(*strangers.begin())->came + Strangers::kAtLeast);
+      const auto came = [this](std::uint64_t s) { return connections.at(s)->came; };
+      return shut(id, came(*std::ranges::min_element(strangers, {}, came)) + Strangers::kAtLeast);
     }
     FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
@@ -122,11 +124,19 @@ void StoreServer::State::accept_from(std::uint64_t id, const Listener& listener)
 /// false: all places are taken, by strangers who have not had their time.
 bool StoreServer::State::make_room() {
   if (strangers.size() < Strangers::kPlaces) return true;
-  const auto oldest = connections.find(*strangers.begin());
-  if (Clock::now() - oldest->second->came < Strangers::kAtLeast) return false;
-  strangers.erase(strangers.begin());
-  connections.erase(oldest);  // no request of it has come to the service
-  return true;
+  const auto has_had_its_time = [this](std::uint64_t id) {
+    return Clock::now() - connections.at(id)->came >= Strangers::kAtLeast;
+  };
+  for (const std::uint64_t id : std::vector(strangers.begin(), strangers.end())) {
+    if (!has_had_its_time(id)) continue;
+    serve(id, 0);  // once more: this side may have been slow
+    if (!strangers.contains(id)) return true;
+    if (!has_had_its_time(id)) continue;
+    strangers.erase(id);
+    connections.erase(id);  // no request of it has come to the service
+    return true;
+  }
+  return false;
 }
 
 /// A watched listener would wake us for nothing.

@@ -24,8 +24,8 @@ struct StoreServerOptions {
 };
 
 /// Serves a store to the processes of a job. Owns no thread: whoever owns it polls its descriptor.
-/// Thread: one at a time. Cost: a client holds a descriptor and at most one request; a stranger 64 bytes and a
-///         place (strangers.hpp).
+/// Thread: one at a time. Cost: a client holds a descriptor and at most one request; a stranger a place
+///         (strangers.hpp).
 class SINEW_API StoreServer {
  public:
   explicit StoreServer(StoreServerOptions options);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kLongestFile = 1 << 20;
 constexpr long kLongestChain = 32 << 10;  // bytes of the peer's certificates
+constexpr int kSecurityLevel = 2;  // of OpenSSL's: keys of RSA from 2048 bits on; the same whatever its file says
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
 template <auto release>
@@ -98,8 +99,11 @@ void require_accepted(SSL_CTX* context, const Setting& certificate, const Settin
     const std::unique_ptr<X509_STORE_CTX, Releasing<X509_STORE_CTX_free>> judge(X509_STORE_CTX_new());
     STACK_OF(X509)* chain = nullptr;
     SSL_CTX_get0_chain_certs(context, &chain);
-    X509_STORE_CTX_init(judge.get(), SSL_CTX_get_cert_store(context), own, chain);
+    if (X509_STORE_CTX_init(judge.get(), SSL_CTX_get_cert_store(context), own, chain) != 1) {
+      refuse(certificate, "OpenSSL does not judge it: it is out of memory");
+    }
     X509_STORE_CTX_set_purpose(judge.get(), purpose);
+    X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(judge.get()), kSecurityLevel);
     if (X509_verify_cert(judge.get()) == 1) continue;
     X509* at_fault = X509_STORE_CTX_get_current_cert(judge.get());
     if (at_fault == nullptr) at_fault = own;
@@ -120,10 +124,11 @@ TlsContext::TlsContext(std::uint64_t records_per_key)
     : context_(SSL_CTX_new(TLS_method())), records_per_key_(records_per_key) {
   SSL_CTX* c = context_.get();
   if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
-      SSL_CTX_set_ciphersuites(c, kCiphers) != 1) {
+      SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) != 1 || SSL_CTX_set_ciphersuites(c, kCiphers) != 1) {
     ERR_clear_error();
     throw Error(Code::Unavailable, "SINEW_TLS=1: this OpenSSL has no TLS 1.3");
   }
+  SSL_CTX_set_security_level(c, kSecurityLevel);
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_num_tickets(c, 0);  // connections last as long as the job: none is resumed
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
@@ -145,12 +150,18 @@ std::shared_ptr<const TlsContext> TlsContext::open(const TlsFiles& files, std::u
 
   std::shared_ptr<TlsContext> made(new TlsContext(records_per_key));
   SSL_CTX* c = made->get();
-  for (const Certificate& a : certificates_in(authority)) X509_STORE_add_cert(SSL_CTX_get_cert_store(c), a.get());
+  for (const Certificate& a : certificates_in(authority)) {
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(c), a.get()) != 1) refuse(authority, "OpenSSL does not take it");
+  }
   const std::vector<Certificate> own = certificates_in(certificate);
   if (SSL_CTX_use_certificate(c, own.front().get()) != 1) {
     refuse(certificate, fmt::format("OpenSSL does not use it: {}", ERR_reason_error_string(ERR_peek_last_error())));
   }
-  for (std::size_t i = 1; i < own.size(); ++i) SSL_CTX_add1_chain_cert(c, own[i].get());
+  for (std::size_t i = 1; i < own.size(); ++i) {
+    if (SSL_CTX_add1_chain_cert(c, own[i].get()) == 1) continue;
+    refuse(certificate, fmt::format("OpenSSL does not use certificate {} in it ({}): {}", i + 1,
+                                    subject_of(own[i].get()), ERR_reason_error_string(ERR_peek_last_error())));
+  }
   const Key own_key = key_in(key);
   if (X509_check_private_key(own.front().get(), own_key.get()) != 1 || SSL_CTX_use_PrivateKey(c, own_key.get()) != 1) {
     refuse(key, fmt::format("is not the key of {}={} ({})", certificate.name, certificate.path,

@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <sinew/core/random.hpp>
 #include <sinew/core/tls_session.hpp>
 
 namespace sinew {
@@ -46,6 +47,7 @@ struct TlsSocketBio {
       return m;
     }();
     BIO* bio = BIO_new(method);
+    if (bio == nullptr) return nullptr;
     BIO_set_data(bio, &session);
     BIO_set_init(bio, 1);
     return bio;
@@ -91,8 +93,12 @@ TlsSession::~TlsSession() = default;
 
 void TlsSession::begin() noexcept {
   session_.reset(SSL_new(context_->get()));
-  if (!session_) return;
-  BIO* bio = TlsSocketBio::make(*this);
+  BIO* bio = session_ ? TlsSocketBio::make(*this) : nullptr;
+  if (bio == nullptr) {
+    session_.reset();
+    error_ = ENOMEM;
+    return;
+  }
   SSL_set_bio(session_.get(), bio, bio);
   connects_ ? SSL_set_connect_state(session_.get()) : SSL_set_accept_state(session_.get());
 }
@@ -100,6 +106,7 @@ void TlsSession::begin() noexcept {
 /// Not before a first byte that could be TLS's.
 bool TlsSession::begun() noexcept {
   if (session_) return true;
+  if (error_ != 0) return false;
   std::byte first{};
   const ssize_t got = ::recv(socket_, &first, 1, MSG_PEEK);
   if (got < 0 && again(errno)) return false;
@@ -112,7 +119,6 @@ bool TlsSession::begun() noexcept {
     fails("the other side does not speak TLS, and SINEW_TLS=1 here");
   } else {
     begin();
-    if (!session_) error_ = ENOMEM;
   }
   return session_ != nullptr;
 }
@@ -126,13 +132,16 @@ ssize_t TlsSession::fails(std::string trouble) noexcept {
 void TlsSession::put(std::span<const std::byte> bytes) noexcept {
   unsent_.insert(unsent_.end(), bytes.begin() + static_cast<std::ptrdiff_t>(unsent_.empty() ? push(bytes) : 0),
                  bytes.end());
+  if (unsent_.size() > kMostUnsent) fails("the other side asks for answers that it does not read");
 }
 
-/// How many the kernel has taken; all where it takes none any more: reading will find out why.
-std::size_t TlsSession::push(std::span<const std::byte> bytes) const noexcept {
+/// How many the kernel has taken; all where it takes none any more.
+std::size_t TlsSession::push(std::span<const std::byte> bytes) noexcept {
   const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), flags_ | MSG_NOSIGNAL);
-  if (n < 0) return again(errno) ? 0 : bytes.size();
-  return static_cast<std::size_t>(n);
+  if (n >= 0) return static_cast<std::size_t>(n);
+  if (again(errno)) return 0;
+  write_error_ = errno;
+  return bytes.size();
 }
 
 void TlsSession::flush() noexcept {
@@ -145,8 +154,8 @@ ssize_t TlsSession::get(std::span<std::byte> room) noexcept {
   if (n < 0 && again(errno)) return -1;
   if (n < 0) error_ = errno;
   closed_ = n == 0;
-  if (n > 0 && !is_open() && (heard_ += static_cast<std::size_t>(n)) > kMostUnproven) {
-    return fails(fmt::format("a TLS handshake of more than {} bytes", kMostUnproven));
+  if (n > 0 && !trusted_ && (heard_ += static_cast<std::size_t>(n)) > kMostUnproven) {
+    return fails(fmt::format("more than {} bytes of TLS before the job's secret was proven", kMostUnproven));
   }
   return n;
 }
@@ -156,8 +165,10 @@ std::string TlsSession::what_went_wrong() const {
   const char* reason = ERR_reason_error_string(error);
   const std::string text = reason != nullptr ? reason : "unknown";
   if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-    return fmt::format("the certificate of the other side is refused ({}); is SINEW_TLS_CA the same on all hosts?",
-                       X509_verify_cert_error_string(SSL_get_verify_result(session_.get())));
+    const long verdict = SSL_get_verify_result(session_.get());
+    const bool of_time = verdict == X509_V_ERR_CERT_HAS_EXPIRED || verdict == X509_V_ERR_CERT_NOT_YET_VALID;
+    return fmt::format("the certificate of the other side is refused ({}){}", X509_verify_cert_error_string(verdict),
+                       of_time ? "" : "; is SINEW_TLS_CA the same on all hosts?");
   }
   if (ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) {
     return "the other side does not speak TLS 1.3, and SINEW_TLS=1 here";
@@ -176,7 +187,11 @@ ssize_t TlsSession::outcome(int result) noexcept {
     default: break;
   }
   if (error_ == 0 && closed_) error_ = ECONNRESET;  // a peer that means it says so first
-  if (error_ == 0) return fails(what_went_wrong());
+  if (error_ == 0) {
+    fails(what_went_wrong());
+    ::shutdown(socket_, SHUT_RD);  // whoever waits for the descriptor is woken, and finds out
+  }
+  ERR_clear_error();
   errno = error_;
   return -1;
 }
@@ -184,16 +199,19 @@ ssize_t TlsSession::outcome(int result) noexcept {
 /// One record, of the first bytes. No key seals more records than its cipher bears.
 ssize_t TlsSession::record(std::span<const std::byte> plain) noexcept {
   ERR_clear_error();
-  if (++records_ % context_->records_per_key() == 0) SSL_key_update(session_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+  const bool is_worn = is_open() && ++records_ % context_->records_per_key() == 0;
+  if (is_worn && SSL_key_update(session_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return outcome(-1);
   return outcome(SSL_write(session_.get(), plain.data(), static_cast<int>(std::min(plain.size(), kRecord))));
 }
 
 ssize_t TlsSession::send(std::span<const iovec> pieces, int flags) noexcept {
   flags_ = flags;
   flush();
-  if (error_ == 0 && (wants_write() || !begun())) errno = EAGAIN;
-  if (error_ != 0) errno = error_;
-  if (error_ != 0 || wants_write() || !session_) return -1;
+  const bool is_ready = error_ == 0 && write_error_ == 0 && !wants_write() && begun();
+  if (!is_ready) {
+    errno = error_ != 0 ? error_ : write_error_ != 0 ? write_error_ : EAGAIN;
+    return -1;
+  }
   std::array<std::byte, kRecord> together;
   ssize_t sent = 0;
   std::size_t skip = 0;  // of the first piece
@@ -251,13 +269,13 @@ void TlsSession::finish() noexcept {
   if (is_open() && error_ == 0) SSL_shutdown(session_.get());
 }
 
-std::array<std::byte, 32> TlsSession::binding() const noexcept {
+std::array<std::byte, 32> TlsSession::binding() const {
   constexpr std::string_view kLabel = "EXPORTER-Channel-Binding";
   std::array<std::byte, 32> bytes{};
-  if (session_) {
-    SSL_export_keying_material(session_.get(), reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(),
-                               kLabel.data(), kLabel.size(), nullptr, 0, 1);
-  }
+  const bool is_bound =
+      is_open() && SSL_export_keying_material(session_.get(), reinterpret_cast<unsigned char*>(bytes.data()),
+                                              bytes.size(), kLabel.data(), kLabel.size(), nullptr, 0, 1) == 1;
+  if (!is_bound) fill_random(bytes);  // then no proof holds
   return bytes;
 }
 

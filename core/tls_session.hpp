@@ -18,12 +18,13 @@ struct ssl_st;
 namespace sinew {
 
 /// One connection's TLS, between plain bytes and a socket that never blocks; the handshake is made by the first calls.
-/// What has been encrypted counts as sent: it waits here where the kernel has no room, a record of 16 KiB at most.
-/// Until the handshake is over no more than kMostUnproven bytes of a peer are read, and who does not begin as TLS does
-/// costs no memory.
+/// What has been encrypted counts as sent: it waits here where the kernel has no room, a record of 16 KiB and answers
+/// to the peer at most, or the session fails. Until trust() no more than kMostUnproven bytes of a peer are read, and who
+/// does not begin as TLS does costs no memory.
 class TlsSession {
  public:
   static constexpr std::size_t kMostUnproven = 64 << 10;
+  static constexpr std::size_t kMostUnsent = 96 << 10;
 
   TlsSession(std::shared_ptr<const TlsContext> context, int socket, bool connects);
   ~TlsSession();
@@ -36,6 +37,8 @@ class TlsSession {
   ssize_t receive(std::span<const iovec> room, bool held) noexcept;
   /// More is read at once from now on, so that what has come may be here where no event tells of it.
   void read_ahead() noexcept;
+  /// The peer has proven the secret.
+  void trust() noexcept { trusted_ = true; }
   /// The handshake is over.
   bool is_open() const noexcept;
   /// Has encrypted bytes that the kernel has not taken.
@@ -46,7 +49,7 @@ class TlsSession {
   /// Says that nothing more will be sent.
   void finish() noexcept;
   /// What both ends of this connection, and nobody between them, know (RFC 9266); once there was something to receive.
-  std::array<std::byte, 32> binding() const noexcept;
+  std::array<std::byte, 32> binding() const;
   const std::string& trouble() const noexcept { return trouble_; }
 
  private:
@@ -61,22 +64,25 @@ class TlsSession {
   ssize_t outcome(int result) noexcept;
   ssize_t fails(std::string trouble) noexcept;
   void put(std::span<const std::byte> bytes) noexcept;
-  std::size_t push(std::span<const std::byte> bytes) const noexcept;
+  std::size_t push(std::span<const std::byte> bytes) noexcept;
   ssize_t get(std::span<std::byte> room) noexcept;
   std::string what_went_wrong() const;
 
   const std::shared_ptr<const TlsContext> context_;
   const int socket_;
   const bool connects_;
-  std::unique_ptr<ssl_st, Release> session_;  // null: nothing has come that could be TLS
   std::vector<std::byte> unsent_;
   int flags_ = 0;          // of what is sent now
   int error_ = 0;          // of the socket, or EPROTO
   bool closed_ = false;    // by the peer, without a word
   bool shut_ = false;      // towards the kernel: only what it has handed over is read
-  std::size_t heard_ = 0;  // before the handshake is over
+  std::size_t heard_ = 0;  // before it was trusted
+  bool trusted_ = false;
   std::uint64_t records_ = 0;
+  int write_error_ = 0;  // of the socket: what comes is read on
   std::string trouble_;
+  std::unique_ptr<ssl_st, Release>
+      session_;  // null: nothing has come that could be TLS; its way out leads through here
 };
 
 }  // namespace sinew

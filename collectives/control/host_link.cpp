@@ -100,7 +100,10 @@ void HostLink::connected() {
 }
 
 void HostLink::prove() {
-  switch (pump(socket_, authentication_)) {
+  const Proof proof = pump(socket_, authentication_);
+  if (const int steps = steps_of(socket_, authentication_); std::exchange(steps_, steps) != steps)
+    since_ = Clock::now();
+  switch (proof) {
     case Proof::Underway: return;
     case Proof::Refused: return fail(authentication_.reason(), 0);
     case Proof::Closed: return fail("the other side hung up before it proved the secret", errno);

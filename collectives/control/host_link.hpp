@@ -52,6 +52,7 @@ class HostLink {
   /// Why it is Closed; `error()` is the errno, or 0.
   const std::string& reason() const noexcept { return reason_; }
   int error() const noexcept { return error_; }
+  /// When it began, or its proof came a step further.
   Clock::time_point since() const noexcept { return since_; }
 
   /// What epoll should wait for now.
@@ -80,6 +81,7 @@ class HostLink {
   std::string reason_;
   int error_ = 0;
   Clock::time_point since_ = Clock::now();
+  int steps_ = 0;  // of the proof
   Bytes in_;
   std::deque<Bytes> out_;
   std::size_t written_ = 0;  // of out_.front()

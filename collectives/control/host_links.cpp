@@ -112,28 +112,35 @@ void HostLinks::accept() {
   listen(false);  // until a place is free, or the next look
 }
 
-/// false: all places are taken, by strangers who have not had their time.
-bool HostLinks::make_room() {
-  if (unproven_.size() < Strangers::kPlaces) return true;
-  const HostLink& oldest = *unproven_.front();
-  if (Clock::now() - oldest.since() < Strangers::kAtLeast) return false;
-  log::debug("a control connection from {} was dropped: others wait, and it has not proved the job's secret",
-             oldest.address());
-  thread_.unwatch(oldest.descriptor());
-  unproven_.erase(unproven_.begin());
-  return true;
+bool HostLinks::is_unproven(const HostLink* link) const {
+  return std::ranges::any_of(unproven_, [link](const auto& l) { return l.get() == link; });
 }
 
-void HostLinks::dismiss_strangers() {
-  const auto now = Clock::now();
-  std::erase_if(unproven_, [&](const auto& l) {
+/// Whoever has had that long is heard once more, for this side may have been slow, and then sent away; true: one has
+/// gone, of `most`.
+bool HostLinks::dismiss(Duration time, std::size_t most, std::string_view why) {
+  std::vector<HostLink*> all;
+  for (const auto& l : unproven_) all.push_back(l.get());
+  std::size_t gone = 0;
+  for (HostLink* l : all) {
     // One that has proved it this moment is Open, and at work.
-    const bool late = l->state() == HostLink::State::Proving && now - l->since() > Strangers::kAtMost;
-    if (!late) return false;
-    log::debug("a control connection from {} was dropped: it did not prove the job's secret in time", l->address());
+    const auto is_late = [&] { return l->state() == HostLink::State::Proving && Clock::now() - l->since() >= time; };
+    if (gone == most || !is_late()) continue;
+    serve(l);
+    if (is_unproven(l) && !is_late()) continue;
+    ++gone;
+    if (!is_unproven(l)) continue;
+    log::debug("a control connection from {} was dropped: {}", l->address(), why);
     thread_.unwatch(l->descriptor());
-    return true;
-  });
+    std::erase_if(unproven_, [l](const auto& u) { return u.get() == l; });
+  }
+  return gone != 0;
+}
+
+/// false: all places are taken, by strangers who have not had their time.
+bool HostLinks::make_room() {
+  return unproven_.size() < Strangers::kPlaces ||
+         dismiss(Strangers::kAtLeast, 1, "others wait, and it has not proved the job's secret");
 }
 
 void HostLinks::serve(HostLink* link) {
@@ -282,7 +289,7 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
 }
 
 void HostLinks::maintain() {
-  dismiss_strangers();
+  dismiss(Strangers::kAtMost, Strangers::kPlaces, "it did not prove the job's secret in time");
   listen(true);
   if (user_.speaks()) {
     const auto now = Clock::now();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sinew/collectives/control/control_peers.hpp>
@@ -78,7 +79,8 @@ class HostLinks {
   void listen(bool on);
   void accept();
   bool make_room();
-  void dismiss_strangers();
+  bool is_unproven(const HostLink* link) const;
+  bool dismiss(Duration time, std::size_t most, std::string_view why);
   std::unique_ptr<HostLink> connect(const Candidate& to) const;
   HostLink::Take taker(HostLink& link);
   bool has_said_goodbye() const;

@@ -1,6 +1,7 @@
 #include "hardship.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -22,6 +23,12 @@
 namespace sinew::abuse {
 namespace {
 
+/// Opens no more than there is room for below the limit.
+void fill_the_table() {
+  while (::open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0) {
+  }
+}
+
 void interrupt_all_the_time() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -37,11 +44,14 @@ void limit(int resource, rlim_t most) {
   if (::setrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) throw_errno("a limit");
 }
 
-/// One more than the highest number that is open.
+/// One more than the highest number that is open; holes below it are filled.
 rlim_t descriptors_in_use() {
   rlim_t most = 0;
   DIR* folder = ::opendir("/proc/self/fd");
-  while (const dirent* entry = ::readdir(folder)) most = std::max(most, static_cast<rlim_t>(std::atoi(entry->d_name)));
+  while (const dirent* entry = ::readdir(folder)) {
+    const int number = std::atoi(entry->d_name);
+    if (number != ::dirfd(folder)) most = std::max(most, static_cast<rlim_t>(number));
+  }
   ::closedir(folder);
   return most + 1;
 }
@@ -56,13 +66,17 @@ rlim_t address_space_in_use() {
 void fork_a_child() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
+  if (child < 0) throw_errno("fork");
   ::waitpid(child, nullptr, 0);
 }
 
 void begin(Hardship hardship, bool is_hit) {
   if (hardship == Hardship::Signals) interrupt_all_the_time();
   if (!is_hit) return;
-  if (hardship == Hardship::Descriptors) limit(RLIMIT_NOFILE, descriptors_in_use());
+  if (hardship == Hardship::Descriptors) {
+    limit(RLIMIT_NOFILE, descriptors_in_use());
+    fill_the_table();
+  }
   if (hardship == Hardship::Memory) limit(RLIMIT_AS, address_space_in_use() + (rlim_t{16} << 20));
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/file_text.hpp>
 #include <support/scratch_folder.hpp>
 
 #include "board.hpp"
@@ -77,6 +78,10 @@ std::string run_hardship(const HardshipRun& run, const std::string& launcher, co
     job.end();
   }
   std::string fault = ended ? "" : "it hung; ";
+  const std::string output = file_text(folder / "output").value_or("");
+  for (const char* crash : {"SIGSEGV", "SIGBUS", "SIGILL", "signal 11", "signal 7"}) {
+    if (output.find(crash) != std::string::npos) fault += fmt::format("a rank ended by {}; ", crash);
+  }
   for (int r = 0; r < run.ranks; ++r) {
     const std::string of_rank = fault_of(run, r, lines[static_cast<std::size_t>(r)]);
     if (!of_rank.empty()) fault += of_rank + "; ";

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,6 +132,17 @@ TEST_F(Faults, Reorder_LetsTheNextOvertake_OrGoesAloneInTime) {
   EXPECT_EQ(in[2], 2u);
 }
 
+TEST_F(Faults, ReorderOfAll_SwapsPairs) {
+  begin("reorder@1+");
+  Watched sent[4], came[4];
+  std::uint64_t in[4]{};
+  for (unsigned i = 0; i < 4; ++i) send(i, sent[i]);
+  for (unsigned i = 0; i < 4; ++i) receive(in[i], came[i]);
+  progress_for(200ms);
+  EXPECT_TRUE(came[3].done());
+  EXPECT_EQ(std::vector(in, in + 4), (std::vector<std::uint64_t>{1, 0, 3, 2}));
+}
+
 TEST_F(Faults, Delay_HoldsBackWhatIsBehindIt_AndCanBeTakenBack) {
   begin("delay@1:150ms");
   Watched sent[2], came[2];
@@ -168,7 +180,8 @@ TEST_F(Faults, Stall_StopsEverythingForItsTime) {
   for (unsigned i = 0; i < 2; ++i) send(i, sent[i]);
   for (unsigned i = 0; i < 2; ++i) receive(in[i], came[i]);
   progress_for(30ms);
-  EXPECT_FALSE(sent[0].done() || sent[1].done());
+  EXPECT_FALSE(sent[0].done() || sent[1].done() || came[1].done());
+  EXPECT_TRUE(a->injector.active());
   progress_for(300ms);
   EXPECT_TRUE(sent[0].done() && sent[1].done() && came[0].done() && came[1].done());
 }

@@ -57,6 +57,16 @@ std::span<const std::byte> ControlChannel::to_write() const noexcept {
   return resumed_ ? log_->unsent() : std::span<const std::byte>{};
 }
 
+/// What has been written and is the kernel's now.
+void ControlChannel::tell_what_left() {
+  if (socket_ == nullptr || socket_->wants_write()) return;
+  for (Completion* c : leaving_) events_.eager_written(*c);
+  leaving_.clear();
+  for (; !logged_.empty() && logged_.front().to <= log_->written(); logged_.pop_front()) {
+    events_.eager_written(*logged_.front().done);
+  }
+}
+
 ChannelState ControlChannel::write_log() {
   for (auto next = to_write(); !next.empty(); next = to_write()) {
     const ssize_t n = socket_->send(next);
@@ -66,15 +76,14 @@ ChannelState ControlChannel::write_log() {
     } else {
       log_->sent(static_cast<std::size_t>(n));
     }
-    for (; !logged_.empty() && logged_.front().to <= log_->written(); logged_.pop_front()) {
-      events_.eager_written(*logged_.front().done);
-    }
+    tell_what_left();
   }
   return ChannelState::Open;
 }
 
 ChannelState ControlChannel::write() {
   if (socket_ != nullptr) socket_->flush();
+  tell_what_left();
   if (log_) return write_log();
   while (has_frames() && socket_ != nullptr) {
     std::array<iovec, kGather> pieces;
@@ -94,9 +103,16 @@ ChannelState ControlChannel::write() {
 
 void ControlChannel::written(std::size_t bytes) {
   head_sent_ += bytes;
+  const bool stays = socket_->wants_write();
   while (has_frames() && head_sent_ >= frames_[head_].bytes()) {
     head_sent_ -= frames_[head_].bytes();
-    if (Completion* done = frames_[head_].done) events_.eager_written(*done);
+    if (Completion* done = frames_[head_].done) {
+      if (stays) {
+        leaving_.push_back(done);
+      } else {
+        events_.eager_written(*done);
+      }
+    }
     ++head_;
   }
   if (head_ > 256 && head_ * 2 > frames_.size()) {

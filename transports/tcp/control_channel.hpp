@@ -20,7 +20,7 @@ class ControlEvents {
  public:
   /// `payload` lies in the channel's memory until the return.
   virtual void control_frame(const FrameHeader& header, const std::byte* payload) = 0;
-  /// The last byte of an eager message is the kernel's.
+  /// The last byte of an eager message is the kernel's: it goes on its way whatever becomes of this process.
   virtual void eager_written(Completion& send) = 0;
 
  protected:
@@ -48,6 +48,8 @@ class ControlChannel {
   template <class Visit>
   void detach(Visit visit) {
     socket_ = nullptr;
+    for (Completion* c : leaving_) visit(*c);
+    leaving_.clear();
     for (const Logged& l : logged_) visit(*l.done);
     logged_.clear();
     for (std::size_t i = head_; i < frames_.size(); ++i) {
@@ -86,6 +88,7 @@ class ControlChannel {
 
   bool has_frames() const noexcept { return log_ ? !to_write().empty() : head_ < frames_.size(); }
   void written(std::size_t bytes);
+  void tell_what_left();
   bool take_back_logged(Completion& eager);
   ChannelState write_log();
   std::span<const std::byte> to_write() const noexcept;
@@ -100,6 +103,7 @@ class ControlChannel {
   std::vector<Frame> frames_;  // from head_ on: what is not written
   std::size_t head_ = 0;
   std::size_t head_sent_ = 0;          // bytes of the frame at head_ that are written
+  std::vector<Completion*> leaving_;   // messages that are written, and of which the socket has something still
   std::vector<std::byte> rest_;        // of a frame whose message was taken back half written
   std::vector<std::byte> unfinished_;  // the beginning of a frame that has not come in full
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <sinew/core/log.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
@@ -23,6 +24,8 @@ constexpr int kLastOfMessage = MSG_EOR;
 bool DataChannel::write_frame() {
   if (socket_ == nullptr) return false;
   socket_->flush();
+  if (socket_->wants_write()) return false;
+  if (leaving_ != nullptr) events_.data_written(*std::exchange(leaving_, nullptr));
   if (!active_) {
     if (outgoing_.empty()) return false;
     begin_frame();
@@ -41,7 +44,12 @@ bool DataChannel::write_frame() {
     out_sent_ += static_cast<std::size_t>(n);
   }
   active_ = false;
-  if (piece_.send != nullptr && !remembers_ && piece_.send->as<Send>().left == 0) events_.data_written(*piece_.send);
+  const bool is_last = piece_.send != nullptr && !remembers_ && piece_.send->as<Send>().left == 0;
+  if (socket_->wants_write()) {
+    if (is_last) leaving_ = piece_.send;
+    return false;
+  }
+  if (is_last) events_.data_written(*piece_.send);
   return true;
 }
 
@@ -55,6 +63,7 @@ void DataChannel::begin_frame() {
 }
 
 void DataChannel::let_go(const Completion& send) {
+  if (leaving_ == &send) leaving_ = nullptr;
   if (active_ && piece_.send == &send) {
     // The frame must be finished: from a copy.
     rest_.assign(piece_.from, piece_.from + piece_.bytes);
@@ -72,6 +81,7 @@ void DataChannel::forget(std::uint32_t receiver) {
 
 Received DataChannel::stop() {
   socket_ = nullptr;
+  leaving_ = nullptr;
   active_ = false;
   Received r{frames_in_, 0};
   if (payload_left_ != 0) {

@@ -54,7 +54,10 @@ class DataChannel {
   DataChannel(DataEvents& events, Outgoing& outgoing, bool remembers) noexcept
       : events_(events), outgoing_(outgoing), remembers_(remembers) {}
 
-  void attach(Socket* socket) noexcept { socket_ = socket; }
+  void attach(Socket* socket) noexcept {
+    socket_ = socket;
+    leaving_ = nullptr;
+  }
   bool waiting() const noexcept {
     return active_ || !outgoing_.empty() || (socket_ != nullptr && socket_->wants_write());
   }
@@ -91,7 +94,8 @@ class DataChannel {
   Socket* socket_ = nullptr;
   int error_ = 0;
 
-  bool active_ = false;  // a frame is being written
+  Completion* leaving_ = nullptr;  // a message that is written, and of which the socket has something still
+  bool active_ = false;            // a frame is being written
   Piece piece_;
   FrameHeader out_header_{};
   std::size_t out_sent_ = 0;     // of header and payload

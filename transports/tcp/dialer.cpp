@@ -39,6 +39,7 @@ void Dialer::ready(bool, bool) {
     case State::Connecting:
       if (const int error = connect_result(socket_.get()); error != 0) return next_candidate(error);
       poller_.want_write(socket_.get(), *this, false);
+      asks_write_ = false;
       state_ = State::Proving;
       until_ = Clock::time_point::max();
       handshake_ = Authentication::connector(keys_.secret, claim_);
@@ -53,23 +54,28 @@ void Dialer::ready(bool, bool) {
 
 void Dialer::prove() {
   switch (pump(socket_, handshake_)) {
-    case Proof::Underway: return poller_.want_write(socket_.get(), *this, socket_.wants_write());
+    case Proof::Underway: return wait();
     case Proof::Proven: state_ = State::Consent; return await_consent();
     case Proof::Refused: return despair(fmt::format("{}: {}", paths_[at_].to.text(), handshake_.reason()));
     case Proof::Closed:
-      if (++closings_ < kClosings) return pause(kPause);
+      // Who has made a TLS connection is the peer, and has no place or no time now.
+      if ((socket_.binding() && socket_.is_open()) || ++closings_ < kClosings) return pause(kPause);
       return despair(
           fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
   }
+}
+
+/// For more from the peer, and under TLS for room to write.
+void Dialer::wait() {
+  const bool asks = socket_.wants_write();
+  if (std::exchange(asks_write_, asks) != asks) poller_.want_write(socket_.get(), *this, asks);
 }
 
 void Dialer::await_consent() {
   Consent answer{};
   socket_.flush();
   const ssize_t n = socket_.receive(std::as_writable_bytes(std::span(&answer, 1)));
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return poller_.want_write(socket_.get(), *this, socket_.wants_write());
-  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return wait();
   if (n < 0 && errno == EPROTO) return despair(fmt::format("{}: {}", paths_[at_].to.text(), socket_.trouble()));
   if (n == 1 && answer == Consent::Accepted) {
     poller_.remove(socket_.get(), *this);

@@ -45,6 +45,7 @@ class Dialer final : Handler, Timed {
   void dial();
   void prove();
   void await_consent();
+  void wait();
   void next_candidate(int error);
   void pause(Clock::duration time);
   void hang_up() noexcept;
@@ -62,6 +63,7 @@ class Dialer final : Handler, Timed {
   Clock::time_point until_ = Clock::time_point::max();
   Socket socket_;
   Authentication handshake_;
+  bool asks_write_ = false;
   int closings_ = 0;
   std::string refusals_;  // of the addresses tried since the last pause; Hopeless: why
   bool late_ = false;     // somebody may be there: an address that did not answer in time

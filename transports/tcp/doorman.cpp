@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,11 @@ void Doorman::ready(bool, bool) {
     if (guests_.empty()) poller_.add_timed(*this);
     Guest& guest = guests_.emplace_back(*this, std::move(socket));
     const int unwatched = poller_.add(guest.socket.get(), guest, false);
-    unwatched == 0 ? hear(guest) : drop(guest, std::generic_category().message(unwatched));
+    if (unwatched == 0) {
+      static_cast<void>(hear(guest));
+    } else {
+      drop(guest, std::generic_category().message(unwatched));
+    }
   }
   if (guests_.empty()) poller_.add_timed(*this);
   listen(false);  // until the next tick
@@ -57,7 +62,10 @@ void Doorman::ready(bool, bool) {
 /// false: all places are taken, by guests who have not had their time.
 bool Doorman::make_room() {
   if (guests_.size() < Strangers::kPlaces) return true;
-  if (Clock::now() - guests_.front().came < Strangers::kAtLeast) return false;
+  const auto has_had_its_time = [this] { return Clock::now() - guests_.front().came >= Strangers::kAtLeast; };
+  if (!has_had_its_time()) return false;
+  if (!hear(guests_.front())) return true;  // this side was slow
+  if (!has_had_its_time()) return make_room();
   drop(guests_.front(), "others wait, and it has not proved the job's secret");
   return true;
 }
@@ -66,19 +74,29 @@ void Doorman::tick(Clock::time_point now) {
   gone_.clear();
   for (auto at = guests_.begin(); at != guests_.end();) {
     Guest& guest = *at++;
-    if (now - guest.came >= Strangers::kAtMost) drop(guest, "it did not prove the job's secret in time");
+    const auto is_late = [&] { return now - guest.came >= Strangers::kAtMost; };
+    if (is_late() && hear(guest) && is_late()) drop(guest, "it did not prove the job's secret in time");
   }
   listen(true);
   if (guests_.empty() && listening_) poller_.remove_timed(*this);
 }
 
-void Doorman::hear(Guest& guest) {
+/// true: it is a guest still. One that has come a step further is the youngest.
+bool Doorman::hear(Guest& guest) {
   switch (pump(guest.socket, guest.handshake)) {
-    case Proof::Underway: return poller_.want_write(guest.socket.get(), guest, guest.socket.wants_write());
-    case Proof::Proven: return admit(guest);
-    case Proof::Refused: return drop(guest, guest.handshake.reason());
-    case Proof::Closed: return drop(guest, "it closed the connection before it was proven");
+    case Proof::Underway: break;
+    case Proof::Proven: admit(guest); return false;
+    case Proof::Refused: drop(guest, guest.handshake.reason()); return false;
+    case Proof::Closed: drop(guest, "it closed the connection before it was proven"); return false;
   }
+  const bool asks = guest.socket.wants_write();
+  if (std::exchange(guest.asks_write, asks) != asks) poller_.want_write(guest.socket.get(), guest, asks);
+  if (const int steps = steps_of(guest.socket, guest.handshake); std::exchange(guest.steps, steps) != steps) {
+    guest.came = Clock::now();
+    const auto at = std::ranges::find_if(guests_, [&guest](const Guest& g) { return &g == &guest; });
+    guests_.splice(guests_.end(), guests_, at);
+  }
+  return true;
 }
 
 void Doorman::admit(Guest& guest) {

@@ -30,17 +30,19 @@ class Doorman final : Handler, Timed {
           socket(std::move(fd), Socket::End::Accepts, owner.keys_.tls),
           handshake(Authentication::acceptor(owner.keys_.secret, owner.expected_)),
           came(Clock::now()) {}
-    void ready(bool, bool) override { doorman.hear(*this); }
+    void ready(bool, bool) override { static_cast<void>(doorman.hear(*this)); }
 
     Doorman& doorman;
     Socket socket;
     Authentication handshake;
-    Clock::time_point came;
+    Clock::time_point came;  // or came further
+    int steps = 0;
+    bool asks_write = false;
   };
 
   void ready(bool readable, bool writable) override;
   void tick(Clock::time_point now) override;
-  void hear(Guest& guest);
+  bool hear(Guest& guest);
   void admit(Guest& guest);
   void drop(Guest& guest, const std::string& why);
   void listen(bool on);

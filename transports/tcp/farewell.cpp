@@ -6,6 +6,8 @@
 namespace sinew::tcp {
 namespace {
 
+constexpr auto kToLeave = std::chrono::seconds(9);  // for what was sent, where the peer takes nothing
+
 /// Reads what is there; true: the peer has closed, or there is an error.
 bool drain(Socket& socket) noexcept {
   std::array<std::byte, 16384> nowhere;
@@ -21,6 +23,7 @@ bool drain(Socket& socket) noexcept {
 Farewells::~Farewells() {
   for (Leaving& l : leaving_) {
     poller_.remove(l.socket.get(), l);
+    if (!l.told) l.socket.finish();
     drain(l.socket);
   }
   if (!leaving_.empty()) poller_.remove_timed(*this);
@@ -42,8 +45,9 @@ void Farewells::Leaving::ready(bool, bool) {
 
 void Farewells::tick(Clock::time_point now) {
   std::erase_if(leaving_, [&](Leaving& l) {
-    if (!l.gone && now >= l.until) poller_.remove(l.socket.get(), l);
-    return l.gone || now >= l.until;
+    const bool over = now >= l.until + (l.told ? Clock::duration{} : Clock::duration(kToLeave));
+    if (!l.gone && over) poller_.remove(l.socket.get(), l);
+    return l.gone || over;
   });
   if (leaving_.empty()) poller_.remove_timed(*this);
 }

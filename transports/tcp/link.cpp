@@ -118,6 +118,7 @@ void TcpEndpoint::ready(Port& p, bool readable, bool writable) {
 /// The other connection is given time to end by itself: it may hold the peer's last messages.
 void TcpEndpoint::channel_ended(Port& p) {
   if (has_rails()) return rail_event(p, p.data ? p.data->error() : control_.error());
+  if (const std::string trouble = p.socket.trouble(); !trouble.empty()) return lose("cannot be understood: " + trouble);
   shared_.poller.remove(p.socket.get(), p);
   p.ended = true;
   const bool all = std::ranges::all_of(ports_, [](const Port& q) { return q.ended || !q.socket; });

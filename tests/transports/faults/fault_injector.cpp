@@ -34,7 +34,7 @@ class FaultInjector::FaultyEndpoint final : public Endpoint {
   }
   void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
     owner_.count_operation();
-    inner->recv(to, region, tag, done);
+    owner_.begin(*this, done, [=, this, &done] { inner->recv(to, region, tag, done); });
   }
   bool cancel(Completion& done) override {
     const std::optional<bool> own = owner_.cancel_own(done);
@@ -91,10 +91,19 @@ const Fault* FaultInjector::fault_of_next_send() {
   return &*at;
 }
 
+/// While nothing moves, an operation waits with all behind it.
+void FaultInjector::begin(FaultyEndpoint& at, Completion& done, std::function<void()> operation) {
+  if (!is_stopped() && stopped_.empty()) return operation();
+  stopped_.push_back({&at, &done, std::move(operation)});
+}
+
 void FaultInjector::send(Held message) {
   count_operation();
-  const auto to_this_peer = [&message](const Held& h) { return h.to == message.to; };
-  const auto behind = std::ranges::find_if(held_, to_this_peer);
+  begin(*message.to, *message.done, [this, message] { pass(message); });
+}
+
+void FaultInjector::pass(Held message) {
+  const auto behind = std::ranges::find(held_, message.to, &Held::to);
   const Fault* fault = fault_of_next_send();
   const auto kind = fault == nullptr ? Fault::Kind::Kill : fault->kind;  // Kill: none of those below
   if (kind == Fault::Kind::Drop) {
@@ -102,25 +111,20 @@ void FaultInjector::send(Held message) {
     return decide(*message.done, {});
   }
   if (kind == Fault::Kind::Truncate) message.from.bytes = std::min(message.from.bytes, fault->bytes);
-  if (kind == Fault::Kind::Delay || kind == Fault::Kind::Reorder) {
-    message.overtakable = kind == Fault::Kind::Reorder;
-    message.due = Clock::now() + (message.overtakable ? Duration(kOvertakeWithin) : fault->time);
+  if (behind != held_.end() && behind->overtakable) {
+    const Held overtaken = *behind;
+    held_.erase(behind);
+    hand_on(message);
+    return hand_on(overtaken);
+  }
+  if (kind == Fault::Kind::Delay || kind == Fault::Kind::Reorder || behind != held_.end()) {
+    message.overtakable = kind == Fault::Kind::Reorder && behind == held_.end();
+    message.due = Clock::now() + (kind == Fault::Kind::Delay ? fault->time : Duration(kOvertakeWithin));
     held_.push_back(message);
     return;
   }
-  if (behind == held_.end()) {
-    if (kind == Fault::Kind::Duplicate && message.from.place.kind == MemoryKind::Host) send_copy(message);
-    return hand_on(message);
-  }
-  if (!behind->overtakable) {
-    message.due = behind->due;
-    held_.push_back(message);
-    return;
-  }
-  const Held overtaken = *behind;
-  held_.erase(behind);
+  if (kind == Fault::Kind::Duplicate && message.from.place.kind == MemoryKind::Host) send_copy(message);
   hand_on(message);
-  hand_on(overtaken);
 }
 
 void FaultInjector::hand_on(const Held& message) {
@@ -147,8 +151,13 @@ void FaultInjector::release_due() {
 }
 
 int FaultInjector::progress() noexcept {
-  if (stalled_ && Clock::now() < stalled_until_) return 0;
+  if (is_stopped()) return 0;
   stalled_ = false;
+  while (!stopped_.empty() && !stalled_) {
+    const Stopped next = std::move(stopped_.front());
+    stopped_.pop_front();
+    next.begin();
+  }
   release_due();
   const int events = inner_.progress() + fire_decided();
   copies_.remove_if([](const Copy& c) { return c.over; });
@@ -160,41 +169,47 @@ void FaultInjector::decide(Completion& done, Status status) {
   decided_.push_back(&done);
 }
 
+/// Those that are decided now: what firing decides comes with the next progress.
 int FaultInjector::fire_decided() noexcept {
-  const std::vector<Completion*> now = std::exchange(decided_, {});
-  for (Completion* c : now) c->fire(*c);
-  return static_cast<int>(now.size());
+  int fired = 0;
+  for (std::size_t left = decided_.size(); left > 0 && !decided_.empty(); --left, ++fired) {
+    Completion& done = *decided_.front();
+    decided_.pop_front();
+    done.fire(done);
+  }
+  return fired;
 }
 
 /// What cancel() says of an operation that the inner transport does not know; nullopt: it knows it.
 std::optional<bool> FaultInjector::cancel_own(const Completion& done) {
   if (std::ranges::find(decided_, &done) != decided_.end()) return false;
-  const auto at = std::ranges::find(held_, &done, &Held::done);
-  if (at == held_.end()) return std::nullopt;
-  decide(*at->done, {Code::Cancelled, "the send was cancelled"});
-  held_.erase(at);
-  return true;
+  const auto take_out = [&](auto& waiting, auto done_of) {
+    const auto at = std::ranges::find(waiting, &done, done_of);
+    if (at == waiting.end()) return false;
+    decide(*at->done, {Code::Cancelled, "the operation was cancelled"});
+    waiting.erase(at);
+    return true;
+  };
+  if (take_out(held_, &Held::done) || take_out(stopped_, &Stopped::done)) return true;
+  return std::nullopt;
 }
 
 void FaultInjector::forget(const FaultyEndpoint& endpoint) {
-  for (auto at = held_.begin(); at != held_.end();) {
-    if (at->to != &endpoint) {
-      ++at;
-      continue;
-    }
-    decide(*at->done, {Code::Cancelled, "the endpoint was closed"});
-    at = held_.erase(at);
-  }
+  const auto end = [this](Completion& done) { decide(done, {Code::Cancelled, "the endpoint was closed"}); };
+  held_.remove_if([&](const Held& h) { return h.to == &endpoint && (end(*h.done), true); });
+  stopped_.remove_if([&](const Stopped& s) { return s.at == &endpoint && (end(*s.done), true); });
 }
 
 void FaultInjector::get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) {
   count_operation();
-  inner_.one_sided()->get(*static_cast<FaultyEndpoint&>(peer).inner, from, offset, to, done);
+  auto& at = static_cast<FaultyEndpoint&>(peer);
+  begin(at, done, [=, this, &at, &done] { inner_.one_sided()->get(*at.inner, from, offset, to, done); });
 }
 
 void FaultInjector::put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) {
   count_operation();
-  inner_.one_sided()->put(*static_cast<FaultyEndpoint&>(peer).inner, from, to, offset, done);
+  auto& at = static_cast<FaultyEndpoint&>(peer);
+  begin(at, done, [=, this, &at, &done] { inner_.one_sided()->put(*at.inner, from, to, offset, done); });
 }
 
 }  // namespace sinew::test

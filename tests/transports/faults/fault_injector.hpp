@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -40,6 +42,12 @@ class FaultInjector final : public Transport, private OneSided {
 
  private:
   class FaultyEndpoint;
+  /// An operation that was begun while nothing moves.
+  struct Stopped {
+    FaultyEndpoint* at;
+    Completion* done;
+    std::function<void()> begin;
+  };
   /// A send that has not been handed on.
   struct Held {
     FaultyEndpoint* to;
@@ -57,10 +65,13 @@ class FaultInjector final : public Transport, private OneSided {
   void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) override;
   const std::byte* map(const RemoteKey& key) override { return inner_.one_sided()->map(key); }
 
-  bool waits() const noexcept { return stalled_ || !held_.empty() || !decided_.empty(); }
+  bool waits() const noexcept { return stalled_ || !stopped_.empty() || !held_.empty() || !decided_.empty(); }
   void count_operation();
+  bool is_stopped() const noexcept { return stalled_ && Clock::now() < stalled_until_; }
+  void begin(FaultyEndpoint& at, Completion& done, std::function<void()> operation);
   const Fault* fault_of_next_send();
   void send(Held message);
+  void pass(Held message);
   void send_copy(const Held& message);
   void hand_on(const Held& message);
   void release_due();
@@ -76,9 +87,10 @@ class FaultInjector final : public Transport, private OneSided {
   std::uint64_t hits_ = 0;
   bool stalled_ = false;
   Clock::time_point stalled_until_{};
-  std::list<Held> held_;              // in the order of their sends
-  std::list<Copy> copies_;            // under way
-  std::vector<Completion*> decided_;  // to be fired by the next progress
+  std::list<Stopped> stopped_;
+  std::list<Held> held_;  // in the order of their sends
+  std::list<Copy> copies_;           // under way
+  std::deque<Completion*> decided_;  // to be fired by the next progress
 };
 
 }  // namespace sinew::test
