@@ -54,6 +54,14 @@ Status wrong_length(const Executable& e, const Step& step, std::size_t sent, std
           step.peer};
 }
 
+/// What is wrong with a message, and whose it is.
+Status named(const Status& status, const Step& step) {
+  const bool is_of_message = status.code() == Code::Mismatch || status.code() == Code::InvalidArgument;
+  if (!is_of_message || status.rank() >= 0) return status;
+  return {status.code(),
+          fmt::format("{} rank {}: {}", step.op == Op::Send ? "to" : "from", step.peer, status.message()), step.peer};
+}
+
 }  // namespace
 
 /// The bytes of a slice in this segment. Slices of several chunks are contiguous only unsegmented.
@@ -234,7 +242,7 @@ void Executor::message_fired(Completion& completion) noexcept {
   const Step& s = e.program.steps[message.step];
   const bool too_long = s.op == Op::Recv && message.status.code() == Code::Truncated;
   if (!message.status.ok() && !too_long) {
-    run.executor->fail(run, message.status);
+    run.executor->fail(run, named(message.status, s));
   } else if (!run.failed) {
     if (s.op == Op::Recv) {
       const Buffer to = instance.memory(s.dst);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -58,7 +59,10 @@ void set_level(Level level) noexcept { threshold().store(level, std::memory_orde
 
 bool enabled(Level level) noexcept { return level >= threshold().load(std::memory_order_relaxed); }
 
-void write(Level level, std::string_view line) {
+void write(Level level, std::string_view text) {
+  std::string line(text);  // what came from outside shall not look like a line of its own
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\t'; }, ' ');
   const std::scoped_lock lock(output().mutex);
   if (output().sink) {
     output().sink(level, line);

@@ -77,7 +77,7 @@ std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address
   auto [socket, error] = try_connect(address, deadline);
   if (error != 0) return std::nullopt;
   StoreClient visitor;
-  const bool here = visitor.greet(std::move(socket), address, deadline);
+  const bool here = visitor.greet(std::move(socket), address, deadline).empty();
   return here || !visitor.server_.elsewhere.empty() ? std::optional(visitor.server_) : std::nullopt;
 }
 
@@ -94,9 +94,10 @@ void StoreClient::connect(Deadline deadline) {
       refused = refused && error == 0;
       if (error != 0) continue;
       try {
-        if (greet(std::move(socket), address, attempt)) return;
+        const std::string trouble = greet(std::move(socket), address, attempt);
+        if (trouble.empty()) return;
         refused = false;
-        why = fmt::format("{}: the connection ended at once", address.text());
+        why = fmt::format("{}: {}", address.text(), trouble);
       } catch (const Error& e) {
         if (e.code() != Code::Mismatch) throw;
         why = e.what();
@@ -114,7 +115,7 @@ void StoreClient::connect(Deadline deadline) {
   }
 }
 
-bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline) {
+std::string StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline) {
   socket_ = Socket(std::move(socket), Socket::End::Connects, address.is_unix() ? nullptr : options_.tls);
   peer_ = address;
   broken_.clear();
@@ -123,9 +124,9 @@ bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Dea
       prove(address, deadline);
     } catch (const Error& e) {
       if (e.code() == Code::Mismatch) throw;
-      return false;
+      return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
     }
-    return true;
+    return {};
   }
   ucred owner{};
   socklen_t length = sizeof owner;
@@ -138,12 +139,12 @@ bool StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Dea
     server_ = StoreWelcome::decode(receive_frame(kWelcomeLimit, deadline));
   } catch (const Error& e) {
     if (e.code() == Code::Mismatch) throw;
-    return false;
+    return "the connection ended at once";
   }
   options_.secret = server_.secret;
-  if (server_.elsewhere.empty()) return true;
+  if (server_.elsewhere.empty()) return {};
   options_.addresses = parse_addresses(server_.elsewhere);
-  return false;
+  return "the store is at " + server_.elsewhere;
 }
 
 void StoreClient::prove(const SocketAddress& address, Deadline deadline) {

@@ -56,8 +56,8 @@ class SINEW_API StoreClient final : public Store {
  private:
   StoreClient() = default;
   void connect(Deadline deadline);
-  /// Empty: nobody there (yet); else why this server is not ours.
-  bool greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline);
+  /// Why there is no conversation, so far; empty: there is one.
+  std::string greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline);
   void prove(const SocketAddress& address, Deadline deadline);
   /// One round trip; the fields of the answer.
   Bytes ask(StoreOp op, const Bytes& fields, Deadline deadline);

@@ -1,4 +1,8 @@
+#include <sys/socket.h>
+
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +17,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/guarded_file.hpp>
+#include <sinew/core/socket.hpp>
 #include <sinew/core/tls_context.hpp>
 
 namespace sinew {
@@ -116,6 +121,26 @@ void require_accepted(SSL_CTX* context, const Setting& certificate, const Settin
   }
 }
 
+/// A connection with itself: what a key, a chain and OpenSSL's own settings come to is known by no judgement alone.
+void require_handshake(const std::shared_ptr<const TlsContext>& context, const Setting& certificate) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) return;  // too few left
+  Socket asks(FileDescriptor(ends[0]), Socket::End::Connects, context);
+  Socket accepts(FileDescriptor(ends[1]), Socket::End::Accepts, context);
+  constexpr int kTurns = 20;
+  std::byte word{};
+  ssize_t came = -1;
+  for (int turn = 0; turn < kTurns && came != 1 && asks.trouble().empty() && accepts.trouble().empty(); ++turn) {
+    static_cast<void>(asks.send(std::span(&word, 1)));
+    asks.flush();
+    came = accepts.receive(std::span(&word, 1));
+    accepts.flush();
+  }
+  if (came == 1) return;
+  const std::string why = accepts.trouble().empty() ? asks.trouble() : accepts.trouble();
+  refuse(certificate, fmt::format("no connection can be made with it: {}", why.empty() ? "it does not end" : why));
+}
+
 }  // namespace
 
 void TlsContext::Release::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
@@ -168,6 +193,7 @@ std::shared_ptr<const TlsContext> TlsContext::open(const TlsFiles& files, std::u
                             subject_of(own.front().get())));
   }
   require_accepted(c, certificate, authority, own.front().get());
+  require_handshake(made, certificate);
   return made;
 }
 

@@ -170,11 +170,21 @@ std::string TlsSession::what_went_wrong() const {
     return fmt::format("the certificate of the other side is refused ({}){}", X509_verify_cert_error_string(verdict),
                        of_time ? "" : "; is SINEW_TLS_CA the same on all hosts?");
   }
-  if (ERR_GET_REASON(error) == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION) {
-    return "the other side does not speak TLS 1.3, and SINEW_TLS=1 here";
+  switch (ERR_GET_REASON(error)) {
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return "the other side does not speak TLS 1.3, and SINEW_TLS=1 here";
+    case SSL_R_WRONG_VERSION_NUMBER: return "the other side does not speak TLS, and SINEW_TLS=1 here";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+      return fmt::format("the other side refuses this one's certificate ({}); is SINEW_TLS_CA the same on all hosts?",
+                         text);
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      return "the other side refuses this one's certificate: it has expired, or the clocks differ";
+    default: break;
   }
-  if (ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET) return fmt::format("the other side ends TLS: {}", text);
-  return fmt::format("TLS: {}", text);
+  const bool is_told = ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET;
+  return fmt::format("{}: {}", is_told ? "the other side ends TLS" : "TLS", text);
 }
 
 /// What an operation of OpenSSL's has come to, as a system call would say it.

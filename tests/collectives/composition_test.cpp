@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,8 @@ std::vector<Composition> compositions(const Levels& levels, const CollectiveDesc
   }
   return all;
 }
+
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
 
 class CompositionOn : public ::testing::TestWithParam<Layout> {};
 

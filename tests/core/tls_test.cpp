@@ -115,6 +115,11 @@ TEST_F(TlsFilesTest, AreRefused_WhereNoPeerWouldAccept) {
   EXPECT_THAT(complaint(authority_.issue("locked", {.passphrase = "open sesame"})), HasSubstr("a key without"));
 }
 
+TEST_F(TlsFilesTest, AreRefused_WhereNoHandshakeEnds) {
+  EXPECT_THAT(complaint(authority_.issue("curve", {.curve = "secp256k1"})),
+              HasSubstr("no connection can be made with it"));
+}
+
 /// Two sockets joined, each with the files it is given; null: plain.
 class Conversation : public TlsFilesTest {
  protected:
@@ -301,7 +306,7 @@ TEST_F(Conversation, StrangersCertificates_AreRefusedWithTheReason) {
   EXPECT_EQ(connecting, Proof::Refused);
   EXPECT_EQ(accepting, Proof::Refused);
   EXPECT_THAT(accepts.reason(), HasSubstr("the certificate of the other side is refused"));
-  EXPECT_THAT(asks.reason(), HasSubstr("the other side ends TLS"));
+  EXPECT_THAT(asks.reason(), HasSubstr("the other side refuses this one's certificate"));
 }
 
 TEST_F(Conversation, WhereOneSideSpeaksPlain_BothSaySo) {

@@ -23,8 +23,8 @@ void require(bool holds) {
   if (!holds) throw std::runtime_error("OpenSSL does not make a certificate for a test");
 }
 
-Key new_key() {
-  Key key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+Key new_key(const char* curve) {
+  Key key(EVP_EC_gen(curve), &EVP_PKEY_free);
   require(key != nullptr);
   return key;
 }
@@ -59,7 +59,7 @@ void write_pem(const std::string& path, Write write) {
 }  // namespace
 
 struct Authority::Keys {
-  Key key = new_key();
+  Key key = new_key("P-256");
   Certificate certificate{nullptr, &X509_free};
 };
 
@@ -77,7 +77,7 @@ Authority::Authority(std::string folder, std::string name)
 Authority::~Authority() = default;
 
 TlsFiles Authority::issue(const std::string& who, const CertificateWish& wish) const {
-  const Key key = new_key();
+  const Key key = new_key(wish.curve);
   const Certificate c = certificate_of(who, key.get(), wish);
   X509_set_issuer_name(c.get(), X509_get_subject_name(keys_->certificate.get()));
   if (!wish.usage.empty()) extend(c.get(), NID_ext_key_usage, wish.usage);

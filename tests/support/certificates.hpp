@@ -13,6 +13,7 @@ struct CertificateWish {
   int until_day = 30;        ///< and until
   std::string usage{};       ///< extended key usage, such as "serverAuth"; empty: none, which allows all
   std::string passphrase{};  ///< of the key; empty: none
+  const char* curve = "P-256";
 };
 
 /// An authority of one test, whose files are in a folder that the caller keeps.

@@ -88,7 +88,7 @@ class FaultInjector final : public Transport, private OneSided {
   bool stalled_ = false;
   Clock::time_point stalled_until_{};
   std::list<Stopped> stopped_;
-  std::list<Held> held_;  // in the order of their sends
+  std::list<Held> held_;             // in the order of their sends
   std::list<Copy> copies_;           // under way
   std::deque<Completion*> decided_;  // to be fired by the next progress
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/conformance/fault_injector.hpp>
 #include <sinew/core/error.hpp>
@@ -43,11 +44,10 @@ class FaultyModule final : public Module {
     const std::string_view transport = asked.substr(0, comma);
     const std::string_view rules = comma == std::string_view::npos ? std::string_view() : asked.substr(comma + 1);
     Module* inner = asked.empty() || transport == name() ? nullptr : find_module(transport, context.config);
-    if (inner == nullptr) {
+    if (inner == nullptr || rules.empty()) {
       throw Error(Code::Unavailable,
-                  fmt::format("SINEW_FAULTS='{}': expected the name of a transport, then faults, such as "
-                              "tcp,drop@3",
-                              asked));
+                  fmt::format("SINEW_FAULTS='{}': expected another transport ({}), then faults: tcp,drop@3", asked,
+                              fmt::join(module_names(context.config), ", ")));
     }
     if (const Availability can = inner->available(); !can.ok) throw Error(Code::Unavailable, can.reason);
     const std::vector<Fault> faults = parse_faults(rules);
