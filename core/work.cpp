@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,20 @@ constexpr int kYieldsBeforeSleep = 200;
 
 /// From its end being asked for to its end.
 constexpr auto kEndsWithin = std::chrono::seconds(30);
+
+/// Of a call that an exception leaves behind: its ranks have come, as a rule, and it ends by itself.
+constexpr auto kEndsByItself = std::chrono::seconds(1);
+
+/// An exception unwinds the stack, which may hold the call's buffers: nobody shall write there any more.
+void leave_in_order(PendingCall& call) noexcept {
+  try {
+    if (call.slab->wait(call, Deadline::after(kEndsByItself))) return;
+    call.slab->expire(call);
+    static_cast<void>(call.slab->wait(call, Deadline::after(kEndsWithin)));
+  } catch (const Error&) {
+    // A fork's child: the call is its parent's.
+  }
+}
 
 /// Apart from get(), which every call pays for.
 [[gnu::noinline]] void end_late(PendingCall& call) {
@@ -161,6 +176,10 @@ void Work::order(StreamRef stream) {
   call_->mark.order(stream);
 }
 
-void Work::abandon() noexcept { call_->slab->abandon(*call_); }
+void Work::abandon() noexcept {
+  const bool done = call_->done.load(std::memory_order_acquire);
+  if (!done && std::uncaught_exceptions() != 0) leave_in_order(*call_);
+  call_->slab->abandon(*call_);
+}
 
 }  // namespace sinew

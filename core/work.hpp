@@ -12,8 +12,9 @@ namespace sinew {
 struct PendingCall;
 
 /// The one handle for work in flight, on host or device: a place in its World's slab of calls.
-/// Lifetime: buffers belong to the operation until it is done; destroying an unfinished Work neither cancels nor waits.
-///           It may outlive its World, whose end ends it.
+/// Lifetime: buffers belong to the operation until it is done; destroying an unfinished Work neither cancels nor waits,
+///           unless an exception unwinds the stack, and the buffers with it: then it waits, a second for the end, and
+///           after that as get() does when time is up. It may outlive its World, whose end ends it.
 /// Thread: the World's thread; with Drive::Thread any one thread may wait.
 class [[nodiscard]] SINEW_API Work {
  public:

@@ -132,7 +132,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> moments = options.moments;
   of_kills->add_option("--moments", options.moments, "that take turns")->delimiter(',')->check(CLI::IsMember(moments));
   bool alone = false;
-  of_kills->add_flag("--alone", alone, "each rank is started by itself, and rank 0 serves the store");
+  of_kills->add_flag("--alone", alone,
+                     "each rank is started by itself, and rank 0 serves the store; not killed at start: that somebody "
+                     "died who has never come nobody can know");
   of_kills->add_option("--launcher", options.launcher, "sinew-run")->capture_default_str();
   CLI::App* of_hardships = app.add_subcommand("hardships", "jobs of 3 ranks, each transport with each hardship");
   const std::vector<std::string> hardship_names = options.hardships;
@@ -158,6 +160,9 @@ int main(int argc, char** argv) {
   live_apart();
   const std::string self = std::filesystem::canonical("/proc/self/exe");
   if (of_hardships->parsed()) return hardships(options, self);
-  if (alone) options.launcher.clear();
+  if (alone) {
+    options.launcher.clear();
+    std::erase(options.moments, std::string(kMomentNames[static_cast<int>(Moment::Start)]));
+  }
   return kills(options, self);
 }

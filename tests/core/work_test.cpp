@@ -48,6 +48,23 @@ TEST_F(WorkOfAnotherThread, WaitEndsAtOnce_WhenTheCallDoes) {
   driver.join();
 }
 
+TEST_F(WorkOfAnotherThread, AnExceptionThatDestroysItWaitsForTheCall) {
+  PendingCall& op = open();
+  std::atomic<bool> ended{false};
+  std::thread driver([&] {
+    std::this_thread::sleep_for(milliseconds(30));
+    ended = true;
+    op.finish({});
+  });
+  try {
+    const Work work(op);
+    throw 7;
+  } catch (int) {
+    EXPECT_TRUE(ended) << "the buffers may be gone now";
+  }
+  driver.join();
+}
+
 TEST_F(WorkOfAnotherThread, WaitSleeps) {
   PendingCall& op = open();
   Work work(op);
