@@ -19,8 +19,8 @@ namespace sinew {
 
 /// One connection's TLS, between plain bytes and a socket that never blocks; the handshake is made by the first calls.
 /// What has been encrypted counts as sent: it waits here where the kernel has no room, a record of 16 KiB and answers
-/// to the peer at most, or the session fails. Until trust() no more than kMostUnproven bytes of a peer are read, and who
-/// does not begin as TLS does costs no memory.
+/// to the peer at most, or the session fails. Until trust() no more than kMostUnproven bytes of a peer are read, and
+/// who does not begin as TLS does costs no memory.
 class TlsSession {
  public:
   static constexpr std::size_t kMostUnproven = 64 << 10;
