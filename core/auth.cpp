@@ -11,6 +11,7 @@
 #include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
+#include <sinew/core/tls_alert.hpp>
 
 namespace sinew {
 namespace {
@@ -80,16 +81,15 @@ void Authentication::sent(std::size_t bytes) noexcept {
 /// once in 2^56 times.
 bool Authentication::speaks_otherwise() {
   constexpr std::array<unsigned char, 2> kTlsHello = {22, 3};
-  constexpr std::array<unsigned char, 7> kTlsAlert = {21, 3, 3, 0, 2, 2, 70};  // "protocol version"
   const auto begins_with = [this](const auto& bytes) {
     return in_count_ >= bytes.size() && std::memcmp(in_.data(), bytes.data(), bytes.size()) == 0;
   };
-  if (connects_ && begins_with(kTlsAlert)) {
+  if (connects_ && begins_with(kNotSpokenHere)) {
     refuse("the listener speaks TLS: SINEW_TLS=1 is set there and not here");
   } else if (!connects_ && in_wanted_ == kHelloBytes && begins_with(kTlsHello)) {
     refuse("the connecting side speaks TLS: SINEW_TLS=1 is set there and not here");
-    std::memcpy(out_.data(), kTlsAlert.data(), kTlsAlert.size());
-    out_count_ = kTlsAlert.size();
+    std::memcpy(out_.data(), kNotSpokenHere.data(), kNotSpokenHere.size());
+    out_count_ = kNotSpokenHere.size();
   }
   return state_ == State::Refused;
 }
@@ -145,7 +145,7 @@ void Authentication::refuse(std::string reason) {
 }
 
 Authentication::Digest Authentication::proof(bool of_connector) const {
-  std::array<std::byte, 1 + 64 + 32 + 32> text;
+  std::array<std::byte, 1 + 64 + 32 + 32> text;  // the last 32: where there is a connection's own
   text[0] = std::byte(of_connector ? 'C' : 'A');
   std::memcpy(text.data() + 1, hello_.data(), hello_.size());
   std::memcpy(text.data() + 1 + hello_.size(), acceptor_nonce_.data(), acceptor_nonce_.size());

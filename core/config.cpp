@@ -55,13 +55,25 @@ struct Row {
   std::function<std::string(const Config&)> show;
 };
 
-Row text_row(std::string_view name, std::string_view expected, std::string_view meaning, std::string Config::*member) {
+/// Rows of one member each: `of` is a pointer to it, or a function that gives it, of a Config that is const or not.
+template <class Of>
+Row text_row(std::string_view name, std::string_view expected, std::string_view meaning, Of of) {
   return {name, expected, meaning,
-          [member](Config& c, std::string_view v) {
+          [of](Config& c, std::string_view v) {
             if (v.empty()) reject();
-            c.*member = v;
+            std::invoke(of, c) = v;
           },
-          [member](const Config& c) { return c.*member; }};
+          [of](const Config& c) { return std::string(std::invoke(of, c)); }};
+}
+
+template <class Of>
+Row switch_row(std::string_view name, std::string_view meaning, Of of) {
+  return {name, "0 or 1", meaning,
+          [of](Config& c, std::string_view v) {
+            if (v != "0" && v != "1") reject();
+            std::invoke(of, c) = v == "1";
+          },
+          [of](const Config& c) { return std::string(std::invoke(of, c) ? "1" : "0"); }};
 }
 
 Row list_row(std::string_view name, std::string_view expected, std::string_view meaning,
@@ -72,24 +84,6 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
             if ((c.*member).empty()) reject();
           },
           [member](const Config& c) { return fmt::format("{}", fmt::join(c.*member, ",")); }};
-}
-
-Row file_row(std::string_view name, std::string_view meaning, std::string TlsFiles::*member) {
-  return {name, "a file name", meaning,
-          [member](Config& c, std::string_view v) {
-            if (v.empty()) reject();
-            c.tls.*member = v;
-          },
-          [member](const Config& c) { return c.tls.*member; }};
-}
-
-Row switch_row(std::string_view name, std::string_view meaning, std::function<bool&(Config&)> of) {
-  return {name, "0 or 1", meaning,
-          [of](Config& c, std::string_view v) {
-            if (v != "0" && v != "1") reject();
-            of(c) = v == "1";
-          },
-          [of](const Config& c) { return std::string(of(const_cast<Config&>(c)) ? "1" : "0"); }};
 }
 
 const std::vector<Row>& rows() {
@@ -130,15 +124,17 @@ const std::vector<Row>& rows() {
       text_row("SINEW_SECRET_FILE", "a file name", "the job's shared secret, for jobs of several hosts",
                &Config::secret_file),
       switch_row("SINEW_TLS", "encrypts the job's TCP connections, and wants a certificate at both ends",
-                 [](Config& c) -> bool& { return c.tls.wanted; }),
-      file_row("SINEW_TLS_CERTIFICATE", "PEM: this rank's certificate, then those that lead to the authority's",
-               &TlsFiles::certificate),
-      file_row("SINEW_TLS_KEY", "PEM: the certificate's private key, without a passphrase", &TlsFiles::key),
-      file_row("SINEW_TLS_CA", "PEM: the authorities whose certificates the job's are", &TlsFiles::authority),
+                 [](auto& c) -> auto& { return c.tls.wanted; }),
+      text_row("SINEW_TLS_CERTIFICATE", "a file name",
+               "PEM: this rank's certificate, then those that lead to the authority's",
+               [](auto& c) -> auto& { return c.tls.certificate; }),
+      text_row("SINEW_TLS_KEY", "a file name", "PEM: the certificate's private key, without a passphrase",
+               [](auto& c) -> auto& { return c.tls.key; }),
+      text_row("SINEW_TLS_CA", "a file name", "PEM: the authorities whose certificates the job's are",
+               [](auto& c) -> auto& { return c.tls.authority; }),
       text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
       text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
-      switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too",
-                 [](Config& c) -> bool& { return c.time_calls; }),
+      switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too", &Config::time_calls),
       {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",
        [](Config& c, std::string_view v) {
          for (const std::string_view level : {"trace", "debug", "info", "warning", "error", "off"}) {
@@ -148,7 +144,7 @@ const std::vector<Row>& rows() {
        },
        [](const Config& c) { return c.log_level; }},
       switch_row("SINEW_VERIFY", "rank 0 proves each plan of up to 64 ranks before its first run",
-                 [](Config& c) -> bool& { return c.verify_plans; }),
+                 &Config::verify_plans),
       list_row("SINEW_TRANSPORT_PATH", "folders separated by commas", "where further transport modules are looked for",
                &Config::transport_path),
       text_row("SINEW_FAULTS", "a transport and faults, such as tcp,drop@3",

@@ -8,8 +8,6 @@
 namespace sinew {
 namespace {
 
-bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 /// What the kernel, or TLS, ended the conversation with.
 Proof ended(const Socket& socket, Authentication& handshake) {
   if (errno != EPROTO) return Proof::Closed;
@@ -31,7 +29,7 @@ Proof pump(Socket& socket, Authentication& handshake) {
     if (refused && !handshake.to_send().empty()) read_off(socket);
     while (!handshake.to_send().empty()) {
       const ssize_t n = socket.send(handshake.to_send());
-      if (n < 0 && again(errno)) return refused ? Proof::Refused : Proof::Underway;
+      if (n < 0 && is_for_later(errno)) return refused ? Proof::Refused : Proof::Underway;
       if (n < 0) return refused ? Proof::Refused : ended(socket, handshake);
       handshake.sent(static_cast<std::size_t>(n));
     }
@@ -41,7 +39,7 @@ Proof pump(Socket& socket, Authentication& handshake) {
       return Proof::Proven;
     }
     const ssize_t n = socket.receive(handshake.room());
-    if (n < 0 && again(errno)) return Proof::Underway;
+    if (n < 0 && is_for_later(errno)) return Proof::Underway;
     if (n == 0) errno = 0;
     if (n <= 0) return n == 0 ? Proof::Closed : ended(socket, handshake);
     if (const auto binding = socket.binding()) handshake.bind(*binding);

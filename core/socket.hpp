@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,9 @@
 namespace sinew {
 
 class TlsSession;
+
+/// An errno of send or receive that says: not now, ask again.
+constexpr bool is_for_later(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 /// A stream socket that never blocks, plain or under TLS, with the manners of send(2) and recv(2). Move-only.
 /// Under TLS the handshake is made by the first calls, which say EAGAIN until it is over; what was sent may wait here

@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <sinew/core/log.hpp>
-#include <sinew/core/proof.hpp>
 #include <sinew/core/store_connection.hpp>
 
 namespace sinew {
@@ -60,7 +58,7 @@ bool StoreConnection::fill() {
 
 bool StoreConnection::prove() {
   const Proof proof = pump(socket_, *proof_);
-  if (const int steps = steps_of(socket_, *proof_); std::exchange(steps_, steps) != steps) came = Clock::now();
+  clock.look(socket_, *proof_);
   switch (proof) {
     case Proof::Underway: return false;
     case Proof::Proven: proof_.reset(); return true;

@@ -11,6 +11,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/core/socket.hpp>
 #include <sinew/core/store_protocol.hpp>
 #include <sinew/core/store_table.hpp>
@@ -58,7 +59,7 @@ class StoreConnection {
 
   std::optional<StoreIdentity> identity;
   std::optional<ParkedRequest> parked;
-  Clock::time_point came = Clock::now();  ///< or came a step further, before its proof
+  ProofClock clock;  ///< until it is proven
 
  private:
   /// One recv; false: nothing more now, or broken_.
@@ -71,7 +72,6 @@ class StoreConnection {
   Socket socket_;
   std::optional<Authentication> proof_;
   const std::size_t limit_;
-  int steps_ = 0;  // of the proof
   bool broken_ = false;
   bool closing_ = false;
   Bytes in_;

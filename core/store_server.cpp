@@ -105,7 +105,7 @@ void StoreServer::lose(int rank, const std::string& why) { state_->service.lose(
 void StoreServer::State::accept_from(std::uint64_t id, const Listener& listener) {
   for (;;) {
     if (!listener.address.is_unix() && !make_room()) {
-      const auto came = [this](std::uint64_t s) { return connections.at(s)->came; };
+      const auto came = [this](std::uint64_t s) { return connections.at(s)->clock.since(); };
       return shut(id, came(*std::ranges::min_element(strangers, {}, came)) + Strangers::kAtLeast);
     }
     FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -125,7 +125,7 @@ void StoreServer::State::accept_from(std::uint64_t id, const Listener& listener)
 bool StoreServer::State::make_room() {
   if (strangers.size() < Strangers::kPlaces) return true;
   const auto has_had_its_time = [this](std::uint64_t id) {
-    return Clock::now() - connections.at(id)->came >= Strangers::kAtLeast;
+    return Clock::now() - connections.at(id)->clock.since() >= Strangers::kAtLeast;
   };
   for (const std::uint64_t id : std::vector(strangers.begin(), strangers.end())) {
     if (!has_had_its_time(id)) continue;
@@ -189,7 +189,7 @@ void StoreServer::State::sweep() {
   Deadline next = service.expire();
   for (auto it = connections.begin(); it != connections.end();) {
     StoreConnection& c = *it->second;
-    const Deadline leaves(c.came + Strangers::kAtMost);
+    const Deadline leaves(c.clock.since() + Strangers::kAtMost);
     if (c.finished() || (c.unproven() && leaves.passed())) {
       service.forget(c);
       strangers.erase(it->first);

@@ -12,6 +12,8 @@
 #include <openssl/x509.h>
 
 #include <sinew/core/random.hpp>
+#include <sinew/core/socket.hpp>
+#include <sinew/core/tls_alert.hpp>
 #include <sinew/core/tls_session.hpp>
 
 namespace sinew {
@@ -60,10 +62,6 @@ constexpr std::size_t kRecord = 16 << 10;
 constexpr std::size_t kWorthItsOwn = 2 << 10;  // a piece that is not copied together with others
 constexpr std::size_t kReadAhead = 64 << 10;
 constexpr std::byte kHandshakeRecord{22};
-/// "I do not speak this": a fatal alert, as every TLS understands it.
-constexpr std::array<unsigned char, 7> kNotMine = {21, 3, 3, 0, 2, 2, 70};
-
-bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 /// The first bytes of the pieces behind `skip`: of one that is worth a record of its own, else of several, in `room`.
 std::span<const std::byte> beginning(std::span<const iovec> pieces, std::size_t skip, std::span<std::byte> room) {
@@ -109,13 +107,13 @@ bool TlsSession::begun() noexcept {
   if (error_ != 0) return false;
   std::byte first{};
   const ssize_t got = ::recv(socket_, &first, 1, MSG_PEEK);
-  if (got < 0 && again(errno)) return false;
+  if (got < 0 && is_for_later(errno)) return false;
   if (got <= 0) {
     error_ = got < 0 ? errno : ECONNRESET;
   } else if (first != kHandshakeRecord) {
     std::array<std::byte, 2048> nothing_for_us;  // unread bytes would take the answer back
     static_cast<void>(::recv(socket_, nothing_for_us.data(), nothing_for_us.size(), MSG_DONTWAIT));
-    static_cast<void>(::send(socket_, kNotMine.data(), kNotMine.size(), MSG_NOSIGNAL));
+    static_cast<void>(::send(socket_, kNotSpokenHere.data(), kNotSpokenHere.size(), MSG_NOSIGNAL));
     fails("the other side does not speak TLS, and SINEW_TLS=1 here");
   } else {
     begin();
@@ -139,7 +137,7 @@ void TlsSession::put(std::span<const std::byte> bytes) noexcept {
 std::size_t TlsSession::push(std::span<const std::byte> bytes) noexcept {
   const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), flags_ | MSG_NOSIGNAL);
   if (n >= 0) return static_cast<std::size_t>(n);
-  if (again(errno)) return 0;
+  if (is_for_later(errno)) return 0;
   write_error_ = errno;
   return bytes.size();
 }
@@ -151,7 +149,7 @@ void TlsSession::flush() noexcept {
 ssize_t TlsSession::get(std::span<std::byte> room) noexcept {
   if (shut_) return -1;
   const ssize_t n = ::recv(socket_, room.data(), room.size(), 0);
-  if (n < 0 && again(errno)) return -1;
+  if (n < 0 && is_for_later(errno)) return -1;
   if (n < 0) error_ = errno;
   closed_ = n == 0;
   if (n > 0 && !trusted_ && (heard_ += static_cast<std::size_t>(n)) > kMostUnproven) {

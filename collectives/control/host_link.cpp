@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/host_link.hpp>
-#include <sinew/core/proof.hpp>
 
 namespace sinew {
 namespace {
@@ -32,8 +31,6 @@ void prepare(int socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
 }
-
-bool again(int error) noexcept { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
 
@@ -101,8 +98,7 @@ void HostLink::connected() {
 
 void HostLink::prove() {
   const Proof proof = pump(socket_, authentication_);
-  if (const int steps = steps_of(socket_, authentication_); std::exchange(steps_, steps) != steps)
-    since_ = Clock::now();
+  clock_.look(socket_, authentication_);
   switch (proof) {
     case Proof::Underway: return;
     case Proof::Refused: return fail(authentication_.reason(), 0);
@@ -117,7 +113,7 @@ void HostLink::read(const Take& take) {
   std::array<std::byte, 16384> piece;
   for (;;) {
     const ssize_t n = socket_.receive(piece);
-    if (n < 0 && again(errno)) return;
+    if (n < 0 && is_for_later(errno)) return;
     if (n <= 0) return fail("the control connection ended", n < 0 ? errno : 0);
     in_.insert(in_.end(), piece.begin(), piece.begin() + n);
     std::size_t at = 0;
@@ -150,7 +146,7 @@ void HostLink::write() {
   while (state_ == State::Open && !out_.empty()) {
     const Bytes& front = out_.front();
     const ssize_t n = socket_.send(std::span(front).subspan(written_));
-    if (n < 0 && again(errno)) return;
+    if (n < 0 && is_for_later(errno)) return;
     if (n < 0) return fail("writing to the control connection", errno);
     written_ += static_cast<std::size_t>(n);
     if (written_ < front.size()) continue;

@@ -9,6 +9,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 
@@ -53,7 +54,7 @@ class HostLink {
   const std::string& reason() const noexcept { return reason_; }
   int error() const noexcept { return error_; }
   /// When it began, or its proof came a step further.
-  Clock::time_point since() const noexcept { return since_; }
+  Clock::time_point since() const noexcept { return clock_.since(); }
 
   /// What epoll should wait for now.
   std::uint32_t events() const noexcept;
@@ -80,8 +81,8 @@ class HostLink {
   std::string address_;
   std::string reason_;
   int error_ = 0;
-  Clock::time_point since_ = Clock::now();
-  int steps_ = 0;  // of the proof
+  ProofClock clock_;
+
   Bytes in_;
   std::deque<Bytes> out_;
   std::size_t written_ = 0;  // of out_.front()

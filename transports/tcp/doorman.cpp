@@ -8,7 +8,6 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/proof.hpp>
 #include <sinew/transports/tcp/doorman.hpp>
 
 namespace sinew::tcp {
@@ -62,7 +61,7 @@ void Doorman::ready(bool, bool) {
 /// false: all places are taken, by guests who have not had their time.
 bool Doorman::make_room() {
   if (guests_.size() < Strangers::kPlaces) return true;
-  const auto has_had_its_time = [this] { return Clock::now() - guests_.front().came >= Strangers::kAtLeast; };
+  const auto has_had_its_time = [this] { return Clock::now() - guests_.front().clock.since() >= Strangers::kAtLeast; };
   if (!has_had_its_time()) return false;
   if (!hear(guests_.front())) return true;  // this side was slow
   if (!has_had_its_time()) return make_room();
@@ -74,7 +73,7 @@ void Doorman::tick(Clock::time_point now) {
   gone_.clear();
   for (auto at = guests_.begin(); at != guests_.end();) {
     Guest& guest = *at++;
-    const auto is_late = [&] { return now - guest.came >= Strangers::kAtMost; };
+    const auto is_late = [&] { return now - guest.clock.since() >= Strangers::kAtMost; };
     if (is_late() && hear(guest) && is_late()) drop(guest, "it did not prove the job's secret in time");
   }
   listen(true);
@@ -91,8 +90,7 @@ bool Doorman::hear(Guest& guest) {
   }
   const bool asks = guest.socket.wants_write();
   if (std::exchange(guest.asks_write, asks) != asks) poller_.want_write(guest.socket.get(), guest, asks);
-  if (const int steps = steps_of(guest.socket, guest.handshake); std::exchange(guest.steps, steps) != steps) {
-    guest.came = Clock::now();
+  if (guest.clock.look(guest.socket, guest.handshake)) {
     const auto at = std::ranges::find_if(guests_, [&guest](const Guest& g) { return &g == &guest; });
     guests_.splice(guests_.end(), guests_, at);
   }

@@ -5,6 +5,7 @@
 #include <list>
 
 #include <sinew/core/auth.hpp>
+#include <sinew/core/proof.hpp>
 #include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/strangers.hpp>
@@ -28,15 +29,13 @@ class Doorman final : Handler, Timed {
     Guest(Doorman& owner, FileDescriptor fd)
         : doorman(owner),
           socket(std::move(fd), Socket::End::Accepts, owner.keys_.tls),
-          handshake(Authentication::acceptor(owner.keys_.secret, owner.expected_)),
-          came(Clock::now()) {}
+          handshake(Authentication::acceptor(owner.keys_.secret, owner.expected_)) {}
     void ready(bool, bool) override { static_cast<void>(doorman.hear(*this)); }
 
     Doorman& doorman;
     Socket socket;
     Authentication handshake;
-    Clock::time_point came;  // or came further
-    int steps = 0;
+    ProofClock clock;
     bool asks_write = false;
   };
 
