@@ -1,8 +1,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
+
 #include <sinew/core/error.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
+#include <sinew/transports/inproc/mailbox.hpp>
 
 #include "transports/conformance/conformance.hpp"
 
@@ -38,6 +41,17 @@ TEST(Inproc, RankThatHasLeft_IsLost) {
   here->progress();
   EXPECT_EQ(w.status.code(), Code::PeerLost);
   EXPECT_EQ(w.status.rank(), 1);
+}
+
+TEST(Inproc, HubForgetsWhoHasLeft) {
+  inproc::Hub hub;
+  const auto mailbox = std::make_shared<inproc::Mailbox>();
+  hub.open(7, mailbox);
+  EXPECT_EQ(hub.find(7), mailbox);
+  EXPECT_EQ(hub.find(8), nullptr);
+  hub.close(7);
+  EXPECT_EQ(hub.find(7), nullptr);
+  EXPECT_EQ(mailbox.use_count(), 1) << "the hub keeps memory of a rank that has left";
 }
 
 }  // namespace

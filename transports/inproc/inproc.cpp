@@ -168,9 +168,9 @@ class InprocTransport final : public Transport {
     static const std::uint64_t process = random_id();
     shared_.self = {::getpid(), process, random_id(), rank};
     shared_.generation = generation;
-    const std::scoped_lock lock(hub().mutex);
-    hub().mailboxes[shared_.self.mailbox] = shared_.mailbox;
+    hub().open(shared_.self.mailbox, shared_.mailbox);
   }
+  ~InprocTransport() override { hub().close(shared_.self.mailbox); }
 
   std::string_view name() const noexcept override { return "inproc"; }
   const Capabilities& capabilities() const noexcept override {

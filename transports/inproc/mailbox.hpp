@@ -75,15 +75,27 @@ class Mailbox {
   FileDescriptor event_;
 };
 
-/// The mailboxes of this process by id.
-struct Hub {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::weak_ptr<Mailbox>> mailboxes;
-
-  std::shared_ptr<Mailbox> find(std::uint64_t id) {
-    const std::scoped_lock lock(mutex);
-    return mailboxes[id].lock();
+/// The mailboxes of this process by id, each for as long as its owner keeps it here. Thread: any.
+class Hub {
+ public:
+  void open(std::uint64_t id, const std::shared_ptr<Mailbox>& mailbox) {
+    const std::scoped_lock lock(mutex_);
+    mailboxes_.emplace(id, mailbox);
   }
+  void close(std::uint64_t id) {
+    const std::scoped_lock lock(mutex_);
+    mailboxes_.erase(id);
+  }
+  /// nullptr: its owner has left.
+  std::shared_ptr<Mailbox> find(std::uint64_t id) {
+    const std::scoped_lock lock(mutex_);
+    const auto at = mailboxes_.find(id);
+    return at == mailboxes_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<Mailbox>> mailboxes_;
 };
 
 }  // namespace sinew::inproc
