@@ -69,7 +69,7 @@ function(sinew_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE ${T_LINK} sinew_test_support)
   if(NOT exhaustive IN_LIST T_LABELS)  # what a test does beside calling a library takes longer to optimise than to run
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   # The report names each case, so that the closing line of `./run test` can count cases and show what was skipped.

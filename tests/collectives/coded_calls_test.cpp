@@ -18,13 +18,14 @@
 #include <sinew/core/codec.hpp>
 #include <sinew/core/error.hpp>
 
+#include "support/sanitized.hpp"
 #include "support/worlds.hpp"
 
 // Calls whose messages are coded: how far results are from the exact ones, and that all ranks have the same.
 namespace sinew::test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// What a rank gives: by turns of 300 elements small and large.
 std::vector<float> given(int rank, std::size_t count) {
@@ -85,7 +86,7 @@ void expect_same(Communicator& all, std::span<const float> mine, const std::stri
   EXPECT_TRUE(least == most) << label;
 }
 
-class CodedCalls : public testing::TestWithParam<const char*> {
+class CodedCalls : public ::testing::TestWithParam<const char*> {
  protected:
   /// On 1, 2, 3, 5 and 8 ranks, by whatever is selected and by the user's choice.
   static void each(const std::vector<std::string>& algorithms, const std::string& collective,
@@ -107,7 +108,7 @@ class CodedCalls : public testing::TestWithParam<const char*> {
 };
 
 /// Several segments on few ranks; on more, what each rank's judging in the square of them allows.
-std::size_t many(const Communicator& all) { return all.size() <= 3 ? 300'000 : 12'000; }
+std::size_t many(const Communicator& all) { return all.size() <= (testing::kSanitized ? 2 : 3) ? 300'000 : 12'000; }
 
 TEST_P(CodedCalls, AllReduce_ErrsByNoMoreThanStated_AndAllRanksHaveTheSame) {
   each(
@@ -207,7 +208,7 @@ TEST_P(CodedCalls, Infinity_IsSeenByAll) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, CodedCalls, testing::Values("inproc", "shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Transports, CodedCalls, ::testing::Values("inproc", "shm", "tcp"),
                          [](const auto& i) { return std::string(i.param); });
 
 /// Whole multiples of a scale, another one in each block of the buffer: coded in the same blocks they stay what they

@@ -34,14 +34,14 @@ void expect_none_survives(int ranks, Codec codec) {
 
 TEST_P(MutationOn, VerifierRejectsEveryMutant) { expect_none_survives(GetParam(), Codec::None); }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, testing::kSanitized ? 7 : 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, MutationOn, ::testing::Range(2, testing::kSanitized ? 5 : 8));
 
 /// Their programs are twice as long, and mutants of these cost the square of that.
 class CodedMutationOn : public ::testing::TestWithParam<int> {};
 
 TEST_P(CodedMutationOn, VerifierRejectsEveryMutant) { expect_none_survives(GetParam(), Codec::Int8); }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CodedMutationOn, ::testing::Range(2, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, CodedMutationOn, ::testing::Range(2, testing::kSanitized ? 4 : 6));
 
 }  // namespace
 }  // namespace sinew
