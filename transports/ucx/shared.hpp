@@ -77,6 +77,11 @@ struct Shared {
     if (!link) link = std::make_unique<Link>(requests, self.rank, broken);
     return *link;
   }
+  /// UCX was asked for a connection, and knows that there will be none.
+  bool has_failed(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return r < links.size() && links[r] && links[r]->failed();
+  }
 };
 
 }  // namespace sinew::ucx

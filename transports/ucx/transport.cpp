@@ -1,4 +1,3 @@
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -104,26 +103,17 @@ Link& UcxTransport::open_link(const PeerAddress& peer, bool watch_peer) {
   return link;
 }
 
-/// Of a peer that could be reached when it was probed: it may be about to end, and not have ended yet.
-void UcxTransport::refuse(const PeerAddress& peer, const std::string& why) const {
-  constexpr int kAboutToEndMs = 200;
-  pollfd life{-1, POLLIN, 0};
-  if (shared_.options.host != nullptr && peer.host_id == shared_.self.host_id)
-    life.fd = shared_.options.host->life_of(peer.rank);
-  const bool has_ended = life.fd >= 0 && ::poll(&life, 1, kAboutToEndMs) == 1;
-  throw Error(has_ended ? Code::PeerLost : Code::Unavailable, fmt::format("ucx: rank {} {}", peer.rank, why),
-              peer.rank);
-}
-
 std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
   PeerAddress p = PeerAddress::decode(peer);
-  if (const Reach r = probe(peer); !r.ok) refuse(p, r.reason);
+  if (const Reach r = probe(peer); !r.ok && !shared_.has_failed(p.rank))
+    throw Error(Code::Unavailable, fmt::format("ucx: rank {} {}", p.rank, r.reason), p.rank);
   Link& link = open_link(p, p.host_id != shared_.self.host_id);
   if (link.endpoint() != nullptr) {
     throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} has an endpoint already", p.rank));
   }
   auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link);
   link.attach(*endpoint);
+  if (link.failed()) endpoint->lose(link.why());
   return endpoint;
 }
 

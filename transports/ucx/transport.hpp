@@ -39,7 +39,6 @@ class UcxTransport final : public Transport {
   void handle(unsigned id, ucp_am_recv_callback_t callback);
   int end_broken();
   Link& open_link(const PeerAddress& peer, bool watch_peer);
-  [[noreturn]] void refuse(const PeerAddress& peer, const std::string& why) const;
 
   Shared shared_;
   Capabilities capabilities_;

@@ -11,11 +11,13 @@
 #include <sinew/core/error.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
+#include "transports/conformance/conformance.hpp"
+
 namespace sinew::test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 /// A variable of the environment, for as long as this lives.
 class Variable {
@@ -49,14 +51,14 @@ std::string handler_of(int signal) {
 TEST(UcxEmbedded, InstallsNoSignalHandler) {
   const auto transport = make_on("a", 0);
   for (int signal = 1; signal < NSIG; ++signal) {
-    EXPECT_THAT(handler_of(signal), testing::Not(HasSubstr("libucs"))) << "signal " << signal;
+    EXPECT_THAT(handler_of(signal), ::testing::Not(HasSubstr("libucs"))) << "signal " << signal;
   }
 }
 
 TEST(UcxEmbedded, TransportsThatAreNotThere_AreAReasonAndNothingIsPrinted) {
   const Variable tls("UCX_TLS", "no_such_transport");
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   std::string reason;
   try {
     static_cast<void>(make_on("a", 0));
@@ -85,6 +87,25 @@ TEST(UcxProbe, SaysThatNothingLeadsToANeighbour) {
   const auto here = make_on("a", 0);
   const auto neighbour = make_on("a", 1);
   EXPECT_THAT(here->probe(neighbour->address()).reason, HasSubstr("cannot be reached"));
+}
+
+/// As one that has ended since it was probed: a call on it ends like calls on ranks that have died, on all ranks.
+TEST(UcxConnect, ToAPeerThatCannotBeReached_EndsOperationsAndNamesIt) {
+  const Variable tls("UCX_TLS", "self");
+  const auto here = make_on("a", 0);
+  const auto neighbour = make_on("a", 1);
+  const auto peer = here->connect(neighbour->address());
+  std::byte b{};
+  Watched sent, received;
+  peer->send({&b, 1}, nullptr, step(1), 0, sent);
+  peer->recv({{&b, 1}, nullptr, {}}, nullptr, step(2), received);
+  while (here->progress() != 0) {
+  }
+  for (const Watched* w : {&sent, &received}) {
+    EXPECT_EQ(w->status.code(), Code::PeerLost);
+    EXPECT_EQ(w->status.rank(), 1);
+    EXPECT_THAT(std::string(w->status.message()), HasSubstr("rank 1 cannot be reached: "));
+  }
 }
 
 TEST(UcxProbe, ReachesAnotherHostByNetwork) {
