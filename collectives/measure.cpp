@@ -135,6 +135,11 @@ std::string source_between_hosts(const Facts& facts) {
   return all ? "measured just now" : any ? "in part measured just now, in part assumed" : "assumed, not measured";
 }
 
+/// What rates stand on where a busy machine left none for long messages.
+std::string_view thoroughness(const MeasuredCosts& costs) {
+  return costs.unfinished.empty() ? "" : ", long messages only as far as there was time";
+}
+
 /// The cache of rank 0, with what it has not known.
 void keep(const std::string& file, MachineUse use, MeasuredCosts cached, const MeasuredCosts& costs,
           const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
@@ -186,11 +191,15 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     const bool is_its_host =
         world.facts.ranks[static_cast<std::size_t>(pairs.host->a)].host == world.facts.ranks[0].host;
     if (world.rank == 0 && is_its_host) keep(file, use, cached.value_or(MeasuredCosts{}), found.front(), missing);
-    apply_to_hosts(found.front(), "measured just now between two ranks", world.facts);
+    apply_to_hosts(found.front(), fmt::format("measured just now between two ranks{}", thoroughness(found.front())),
+                   world.facts);
     found.erase(found.begin());
   }
   for (std::size_t i = 0; i < found.size(); ++i) apply(found[i], pairs.between[i].holds_for, world.facts);
-  if (!pairs.between.empty()) world.facts.source += "; between hosts: " + source_between_hosts(world.facts);
+  if (pairs.between.empty()) return;
+  const auto hurried = std::ranges::find_if(found, [](const MeasuredCosts& c) { return !c.unfinished.empty(); });
+  world.facts.source += fmt::format("; between hosts: {}{}", source_between_hosts(world.facts),
+                                    hurried == found.end() ? "" : thoroughness(*hurried));
 }
 
 }  // namespace sinew
