@@ -88,10 +88,11 @@ void expect_same(Communicator& all, std::span<const float> mine, const std::stri
 
 class CodedCalls : public ::testing::TestWithParam<const char*> {
  protected:
-  /// On 1, 2, 3, 5 and 8 ranks, by whatever is selected and by the user's choice.
+  /// On 1, 2, 3, 5 and, where nothing slows it down, 8 ranks, by whatever is selected and by the user's choice.
   static void each(const std::vector<std::string>& algorithms, const std::string& collective,
                    const std::function<void(Communicator&, Codec, const std::string&)>& body) {
     for (const int ranks : {1, 2, 3, 5, 8}) {
+      if (testing::kSanitized && ranks > 5) continue;
       for (const std::string& algorithm : algorithms) {
         if (algorithm == "recursive_doubling" && (ranks & (ranks - 1)) != 0) continue;
         WorldOptions options = only(GetParam());
