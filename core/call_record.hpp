@@ -37,9 +37,17 @@ struct SiteText {
   char text[124];
 };
 
+/// A communicator that a rank is in, or lately was, whether or not it has called on it.
+struct CommunicatorSeat {
+  std::atomic<std::uint64_t> identity;  ///< Group::identity; 0: none, or being written
+  std::atomic<std::int32_t> ranks;
+  std::atomic<std::int32_t> place;  ///< this rank's in it
+};
+
 /// What lies in shared memory or in a trace file, from its first byte.
 struct RecordPage {
-  static constexpr std::uint64_t kMagic = 0x31'64'72'6f'63'65'72'73;  // "srecord1"
+  static constexpr std::uint64_t kMagic = 0x32'64'72'6f'63'65'72'73;  // "srecord2"
+  static constexpr std::size_t kSeats = 512;
   static constexpr std::size_t kRecords = 1024;
   static constexpr std::size_t kSites = 1024;
 
@@ -48,6 +56,14 @@ struct RecordPage {
   std::atomic<std::int32_t> pid;
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
+  std::array<CommunicatorSeat, kSeats> seats;
+};
+
+/// A seat taken out of a page.
+struct SeatSeen {
+  std::uint64_t communicator = 0;
+  int ranks = 0;
+  int place = 0;
 };
 
 /// A record taken out of a page.
@@ -81,6 +97,8 @@ class SINEW_API RecordReader {
   std::optional<CallSeen> latest(std::uint64_t communicator) const noexcept;
   /// The latest call of all.
   std::optional<CallSeen> latest() const noexcept;
+  /// A communicator that the rank is in, or lately was; nothing where there is none.
+  std::optional<SeatSeen> seat(std::size_t index) const noexcept;
   std::string site(std::uint16_t index) const;
 
  private:

@@ -32,6 +32,35 @@ void RecordRing::learn(Known& known, const std::source_location& where) noexcept
   known = {where.file_name(), where.line(), at->second};
 }
 
+void RecordRing::sit(std::uint64_t communicator, int ranks, int place) noexcept {
+  if (seats_taken_.all()) return;
+  while (seats_taken_.test(next_seat_)) next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
+  seats_taken_.set(next_seat_);
+  CommunicatorSeat& seat = page_->seats[next_seat_];
+  next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
+  seat.identity.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  seat.ranks.store(ranks, std::memory_order_relaxed);
+  seat.place.store(place, std::memory_order_relaxed);
+  seat.identity.store(communicator, std::memory_order_release);
+}
+
+void RecordRing::stand_up(std::uint64_t communicator) noexcept {
+  for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
+    if (page_->seats[i].identity.load(std::memory_order_relaxed) == communicator) seats_taken_.reset(i);
+  }
+}
+
+std::optional<SeatSeen> RecordReader::seat(std::size_t index) const noexcept {
+  const CommunicatorSeat& s = page_->seats[index];
+  SeatSeen seen{.communicator = s.identity.load(std::memory_order_acquire)};
+  seen.ranks = s.ranks.load(std::memory_order_relaxed);
+  seen.place = s.place.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const bool is_whole = seen.communicator != 0 && s.identity.load(std::memory_order_relaxed) == seen.communicator;
+  return is_whole && seen.place >= 0 && seen.place < seen.ranks ? std::optional(seen) : std::nullopt;
+}
+
 std::optional<CallSeen> RecordReader::at(std::size_t place) const noexcept {
   const CallRecord& r = page_->records[place];
   CallSeen seen;

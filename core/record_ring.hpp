@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <source_location>
@@ -47,6 +48,11 @@ class SINEW_API RecordRing {
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
 
+  /// Shows that this rank is in a communicator. Of more than kSeats at a time the last ones are not shown.
+  void sit(std::uint64_t communicator, int ranks, int place) noexcept;
+  /// Its seat may be taken by another, those that were given up earlier first.
+  void stand_up(std::uint64_t communicator) noexcept;
+
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }
   const RecordPage* page() const noexcept { return page_; }
 
@@ -86,6 +92,8 @@ class SINEW_API RecordRing {
 
   RecordPage* page_;
   std::uint64_t last_ = 0;
+  std::bitset<RecordPage::kSeats> seats_taken_;
+  std::size_t next_seat_ = 0;
   std::array<Known, kKnown> known_{};
   std::map<std::string, std::uint16_t> sites_;
 };

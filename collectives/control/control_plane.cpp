@@ -40,6 +40,7 @@ ControlPlane::~ControlPlane() = default;
 void ControlPlane::add(Controlled& communicator) {
   communicators_[communicator.owner()] = &communicator;
   const Group& group = communicator.members();
+  ring_.sit(group.identity, group.size(), group.rank);
   if (const Status end = service_.end_of(group.identity, group.world_ranks); !end.ok()) communicator.end(end);
 }
 
@@ -60,6 +61,7 @@ void ControlPlane::remove(Controlled& communicator) {
               .id = group.communicator},
              std::source_location::current())
       .complete(Code::Ok);
+  ring_.stand_up(group.identity);
   communicators_.erase(communicator.owner());
 }
 
@@ -175,10 +177,12 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& comm
   const Question question = ask_about(ring_.page(), service_.rank(), group.identity, call.sequence, group.world_ranks);
   Waiting waiting;
   waiting.rank = group.rank;
+  waiting.world_ranks = group.world_ranks;
   if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && call.peer < 0) {
     waiting.call = *recorded;
   } else {
     waiting.call.fingerprint = call.fingerprint;
+    waiting.call.communicator = group.identity;
     waiting.call.sequence = call.sequence;
     waiting.call.peer = call.peer;
     waiting.call.id = group.communicator;
@@ -205,7 +209,8 @@ void ControlPlane::judge_past(Controlled& communicator) {
   const auto last = report_call(ring_.page(), group.identity, common);
   if (!last) return;
   const Question question = ask_about(ring_.page(), service_.rank(), group.identity, last->sequence, group.world_ranks);
-  const Verdict verdict = judge({*last, 0, group.rank}, reports_on(group, question), [&](std::uint32_t sequence) {
+  const Waiting waiting{.call = *last, .rank = group.rank, .world_ranks = group.world_ranks};
+  const Verdict verdict = judge(waiting, reports_on(group, question), [&](std::uint32_t sequence) {
     return report_call(ring_.page(), group.identity, sequence);
   });
   if (verdict.finding == Finding::Mismatched) end(communicator, verdict.status());

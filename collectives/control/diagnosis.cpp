@@ -12,6 +12,8 @@ namespace sinew {
 namespace {
 
 constexpr std::uint16_t kWorldId = 0;  // of the communicator that all ranks have
+constexpr std::size_t kNobody = ~std::size_t{0};
+constexpr int kMostRanks = 1 << 20;  // more are no seat, but other bytes
 
 /// f(call) of all that are in its ring.
 template <class F>
@@ -43,19 +45,12 @@ class Judge {
     for (std::size_t r = 0; r < records.size(); ++r) {
       left_.push_back(has_left(records[r]));
       died_.push_back(records[r].page && records[r].gone() && !left_[r] && !has_failed(records[r]));
-      for_each_call(records[r], [&](const CallSeen& c) {
-        std::vector<std::size_t>& members = members_[c.communicator];
-        if (members.empty() || members.back() != r) members.push_back(r);
-        if (c.id == kWorldId) worlds_.push_back(c.communicator);
-      });
+      take_seats(r);
     }
+    add_callers();
     // Where all were ended at once nothing says who was first.
     ended_at_once_ = !died_.empty() && std::ranges::all_of(died_, [](bool died) { return died; });
     if (ended_at_once_) died_.assign(died_.size(), false);
-    for (const std::uint64_t world : worlds_) {
-      members_[world].resize(records.size());
-      for (std::size_t r = 0; r < records.size(); ++r) members_[world][r] = r;
-    }
   }
 
   Diagnosis run() {
@@ -76,6 +71,49 @@ class Judge {
     std::int64_t age_ms;
   };
   using OpenCalls = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Open>>;
+
+  /// Who is in a communicator, its members say.
+  void take_seats(std::size_t r) {
+    if (!records_[r].page) return;
+    const RecordReader reader(records_[r].page.get());
+    for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
+      const auto seat = reader.seat(i);
+      if (!seat || seat->ranks > kMostRanks) continue;
+      std::vector<std::size_t>& members = members_[seat->communicator];
+      members.resize(std::max(members.size(), static_cast<std::size_t>(seat->ranks)), kNobody);
+      members[static_cast<std::size_t>(seat->place)] = r;
+    }
+  }
+
+  /// Of a communicator of which nobody says so: those that called on it, or all of the World.
+  void add_callers() {
+    std::map<std::uint64_t, std::vector<std::size_t>> callers;
+    for (std::size_t r = 0; r < records_.size(); ++r) {
+      for_each_call(records_[r], [&](const CallSeen& c) {
+        std::vector<std::size_t>& of = callers[c.communicator];
+        if (of.empty() || of.back() != r) of.push_back(r);
+        if (c.id != kWorldId) return;
+        std::vector<std::size_t>& world = members_[c.communicator];
+        world.resize(std::max(world.size(), records_.size()), kNobody);
+        for (std::size_t i = 0; i < records_.size(); ++i) world[i] = i;
+      });
+    }
+    for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
+  }
+
+  /// What texts call a rank of a communicator: its World rank, or its own where that is not known.
+  int named(std::uint64_t communicator, int place) const {
+    const auto members = members_.find(communicator);
+    const auto p = static_cast<std::size_t>(place);
+    const bool known = members != members_.end() && p < members->second.size() && members->second[p] != kNobody;
+    return known ? records_[members->second[p]].rank : place;
+  }
+
+  CallReport told(std::size_t r, const CallSeen& call) const {
+    CallReport report = tell(RecordReader(records_[r].page.get()), call, now_);
+    if (call.message()) report.peer = named(call.communicator, report.peer);
+    return report;
+  }
 
   std::int64_t age(std::int64_t since) const noexcept { return std::max<std::int64_t>(now_ - since, 0) / 1'000'000; }
 
@@ -109,28 +147,32 @@ class Judge {
     const Question question = ask_about(mine.page.get(), mine.rank, communicator, first.call.sequence, {});
     std::vector<std::optional<RankReport>> reports;
     for (const std::size_t r : members) {
-      if (!records_[r].page || r == first.rank) {
+      if (r == kNobody || !records_[r].page || r == first.rank) {
         reports.emplace_back();
         continue;
       }
       reports.push_back(report_on(records_[r].page.get(), records_[r].rank, 0, left_[r], question, now_));
       reports.back()->state = records_[r].state;
+      auto& last = reports.back()->latest_anywhere;
+      if (last && last->communicator != communicator) last->peer = named(last->communicator, last->peer);
     }
     Waiting waiting{tell(RecordReader(mine.page.get()), first.call, now_), first.age_ms, place_of(first.rank)};
+    for (int place = 0; place < std::ssize(members); ++place) waiting.world_ranks.push_back(named(communicator, place));
     const Verdict verdict = judge(waiting, reports, [&](std::uint32_t sequence) {
       return report_call(mine.page.get(), communicator, sequence, now_);
     });
 
     StuckCall call{.communicator = first.call.id,
                    .sequence = first.call.sequence,
-                   .call = describe_call(waiting.call),
+                   .call = describe_call(told(first.rank, first.call)),
                    .waiting = {},
                    .waited_ms = first.age_ms,
                    .text = verdict.text};
     for (const Open& o : open) call.waiting.push_back(records_[o.rank].rank);
     std::ranges::sort(call.waiting);
-    const bool is_known = verdict.blamed >= 0 && verdict.blamed < std::ssize(members);
-    const std::size_t blamed = is_known ? members[static_cast<std::size_t>(verdict.blamed)] : records_.size();
+    const bool is_member = verdict.blamed >= 0 && verdict.blamed < std::ssize(members);
+    const std::size_t blamed = is_member ? members[static_cast<std::size_t>(verdict.blamed)] : kNobody;
+    const bool is_known = blamed != kNobody;
     call.blamed = is_known ? records_[blamed].rank : -1;
     call.cause = cause_of(verdict, blamed);
     if (verdict.finding != Finding::Mismatched) blame_the_dead(members, first.call, call);
@@ -168,7 +210,7 @@ class Judge {
     for (std::size_t place = 0; place < members.size(); ++place) {
       const std::size_t r = members[place];
       const bool counts = !waits.message() || waits.peer == static_cast<std::int32_t>(place);
-      if (!counts || !died_[r]) continue;
+      if (!counts || r == kNobody || !died_[r]) continue;
       call.cause = Cause::Dead;
       call.blamed = records_[r].rank;
       call.text = fmt::format("rank {} (process {}) is dead: it was {}; {}", records_[r].rank, records_[r].process,
@@ -192,7 +234,7 @@ class Judge {
       at.text = "in no call yet";
       return at;
     }
-    const CallReport call = tell(reader, *last, now_);
+    const CallReport call = told(r, *last);
     const double seconds = static_cast<double>(call.age_ms) / 1000;
     if (at.left) {
       at.text = "through with its World";
@@ -210,8 +252,7 @@ class Judge {
   std::int64_t now_, least_ms_;
   std::vector<bool> left_, died_;
   bool ended_at_once_ = false;
-  std::map<std::uint64_t, std::vector<std::size_t>> members_;  // by communicator: ranks that called on it, ascending
-  std::vector<std::uint64_t> worlds_;                          // communicators of all ranks
+  std::map<std::uint64_t, std::vector<std::size_t>> members_;  // by communicator: its ranks, in its order
 };
 
 }  // namespace

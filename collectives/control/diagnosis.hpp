@@ -68,8 +68,7 @@ struct Diagnosis {
 /// Judges a job by its ranks' records alone, as its own ranks do. Of ranks that are gone calls count that ended with an
 /// error; one that is gone without having left its World, and without any such call, has died.
 /// records: by rank, one for each; now: on the clock of the records; least_ms: what has waited less is not stuck.
-/// Who belongs to a communicator is known from who ever called on it: a rank that never has is not missed there, but on
-/// the World's own.
+/// Texts number ranks as the World does.
 SINEW_API Diagnosis diagnose(std::span<const RankRecords> records, std::int64_t now, std::int64_t least_ms);
 
 /// Has ended its World in order.

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,8 @@
 namespace sinew {
 
 FileDescriptor create_private_file(const std::string& path) {
+  std::error_code error;  // which creating the file shows, too
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   ::unlink(path.c_str());  // an old one may still be mapped by whoever looks at it
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) throw_errno(fmt::format("SINEW_TRACE: creating {}", path));

@@ -23,10 +23,17 @@ bool is_message(const CallReport& call) noexcept {
 
 bool stopped(const RankReport& report) noexcept { return report.state == 'T' || report.state == 't'; }
 
+/// A call of the communicator that waits, its peer by the name that texts have for it.
+CallReport with_names(const Waiting& waiting, CallReport call) {
+  if (call.communicator == waiting.call.communicator && is_message(call)) call.peer = waiting.named(call.peer);
+  return call;
+}
+
 /// Where a rank is that has not come.
-std::string whereabouts(const RankReport& report) {
+std::string whereabouts(const Waiting& waiting, const RankReport& report) {
   std::string text;
-  const auto& last = report.latest_anywhere;
+  auto last = report.latest_anywhere;
+  if (last) last = with_names(waiting, *last);
   if (!last) {
     text = "has made no call yet";
   } else if (last->fingerprint == kClosedFingerprint) {
@@ -59,10 +66,13 @@ Verdict mismatch(const Waiting& waiting, std::span<const std::optional<RankRepor
     CallReport call;
   };
   std::map<Fingerprint, Side> sides;
+  std::map<int, int> places;  // by what texts call a rank
   const auto add = [&](int rank, const CallReport& call) {
     Side& side = sides[call.fingerprint];
-    side.ranks.push_back(rank);
-    if (side.ranks.size() == 1 || rank < side.ranks[0]) side.call = call;
+    const int name = waiting.named(rank);
+    places[name] = rank;
+    side.ranks.push_back(name);
+    if (side.ranks.size() == 1 || name < side.ranks[0]) side.call = call;
   };
   if (const auto mine = own(first)) add(waiting.rank, *mine);
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -85,7 +95,7 @@ Verdict mismatch(const Waiting& waiting, std::span<const std::optional<RankRepor
     text += fmt::format("{} {} {}: {}", text.empty() ? "" : ";", s.ranks.size() == 1 ? "rank" : "ranks",
                         fmt::join(s.ranks, ", "), describe_call(s.call));
   }
-  const int blamed = ordered.size() > 1 ? ordered[1].ranks[0] : -1;
+  const int blamed = ordered.size() > 1 ? places[ordered[1].ranks[0]] : -1;
   return {Finding::Mismatched,
           fmt::format("call {} of communicator {} is not the same on all ranks:{}", first, waiting.call.id, text),
           blamed};
@@ -96,11 +106,10 @@ std::optional<Verdict> differed_before(const Waiting& waiting, std::span<const s
   for (std::size_t i = 0; i < reports.size(); ++i) {
     if (static_cast<int>(i) == waiting.rank || !reports[i] || !reports[i]->call) continue;
     if (closed(reports[i]->call) || reports[i]->call->history == waiting.call.history) continue;
-    const int other = static_cast<int>(i);
+    const auto [low, high] = std::minmax({waiting.named(waiting.rank), waiting.named(static_cast<int>(i))});
     return Verdict{Finding::Mismatched,
-                   fmt::format("ranks {} and {} made different calls on communicator {} long before call {}",
-                               std::min(waiting.rank, other), std::max(waiting.rank, other), waiting.call.id,
-                               waiting.call.sequence),
+                   fmt::format("ranks {} and {} made different calls on communicator {} long before call {}", low, high,
+                               waiting.call.id, waiting.call.sequence),
                    static_cast<int>(i)};
   }
   return std::nullopt;
@@ -108,18 +117,21 @@ std::optional<Verdict> differed_before(const Waiting& waiting, std::span<const s
 
 /// Why a rank keeps the call waiting; empty: it does not.
 std::string lateness(const Waiting& waiting, int rank, const std::optional<RankReport>& report) {
-  if (!report) return fmt::format("rank {}: its host has not answered", rank);
+  const int name = waiting.named(rank);
+  if (!report) return fmt::format("rank {}: its host has not answered", name);
   const bool message = is_message(waiting.call);
   if (!message && report->call && !closed(report->call)) {
     if (report->call->completed || !stopped(*report)) return {};
-    return fmt::format("rank {} is late: it entered the call {} ago; its process is stopped", rank,
+    return fmt::format("rank {} is late: it entered the call {} ago; its process is stopped", name,
                        duration(report->call->age_ms));
   }
   const bool beyond = !message && report->latest && report->latest->sequence > waiting.call.sequence;
-  return beyond ? std::string() : fmt::format("rank {} is late: it {}", rank, whereabouts(*report));
+  return beyond ? std::string() : fmt::format("rank {} is late: it {}", name, whereabouts(waiting, *report));
 }
 
-std::string ranks(const std::set<int>& all) {
+std::string ranks(const Waiting& waiting, const std::set<int>& in_communicator) {
+  std::set<int> all;
+  for (const int rank : in_communicator) all.insert(waiting.named(rank));
   const auto end = std::ranges::next(all.begin(), kMostRanksNamed, all.end());
   const std::string more = end == all.end() ? "" : fmt::format(" and {} more", all.size() - kMostRanksNamed);
   return fmt::format("rank{} {}{}", all.size() == 1 ? "" : "s", fmt::join(all.begin(), end, ", "), more);
@@ -130,9 +142,9 @@ std::string under_way(const Waiting& waiting) {
   const auto& [from, to] = waiting.open;
   if (from.empty() && to.empty()) return {};
   std::vector<std::string> what;
-  if (!from.empty()) what.push_back("waits for a message of " + ranks(from));
-  if (!to.empty()) what.push_back(fmt::format("has one for {} that does not leave", ranks(to)));
-  return fmt::format("; rank {} {}", waiting.rank, fmt::join(what, " and "));
+  if (!from.empty()) what.push_back("waits for a message of " + ranks(waiting, from));
+  if (!to.empty()) what.push_back(fmt::format("has one for {} that does not leave", ranks(waiting, to)));
+  return fmt::format("; rank {} {}", waiting.named(waiting.rank), fmt::join(what, " and "));
 }
 
 std::string list(const std::vector<std::string>& items) {
@@ -142,6 +154,11 @@ std::string list(const std::vector<std::string>& items) {
 }
 
 }  // namespace
+
+int Waiting::named(int rank_in_communicator) const noexcept {
+  const auto r = static_cast<std::size_t>(rank_in_communicator);
+  return r < world_ranks.size() ? world_ranks[r] : rank_in_communicator;
+}
 
 std::string describe_call(const CallReport& call) {
   if (call.fingerprint == kClosedFingerprint) return "no call: it destroyed the communicator";
@@ -170,9 +187,10 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     }
     if (auto verdict = differed_before(waiting, reports)) return *verdict;
   }
-  const std::string name = message ? fmt::format("{} on communicator {}", describe_call(waiting.call), waiting.call.id)
-                                   : fmt::format("{}, call {} of communicator {},", describe_call(waiting.call),
-                                                 waiting.call.sequence, waiting.call.id);
+  const std::string call = describe_call(with_names(waiting, waiting.call));
+  const std::string name =
+      message ? fmt::format("{} on communicator {}", call, waiting.call.id)
+              : fmt::format("{}, call {} of communicator {}", call, waiting.call.sequence, waiting.call.id);
   std::vector<std::string> late;
   int first_late = -1;
   for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank) {
@@ -181,12 +199,13 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     std::string why = lateness(waiting, rank, report);
     if (why.empty()) continue;
     if (report && report->left) {
-      return {Finding::Gone, fmt::format("rank {} has ended its World; {} needs it", rank, name), rank};
+      return {Finding::Gone, fmt::format("rank {} has ended its World; {} needs it", waiting.named(rank), name), rank};
     }
     if (first_late < 0) first_late = rank;
     late.push_back(std::move(why));
   }
-  const std::string head = fmt::format("{} has waited {}", name, duration(waiting.waited_ms));
+  const std::string head =
+      fmt::format("rank {} has waited {} in {}", waiting.named(waiting.rank), duration(waiting.waited_ms), name);
   if (late.empty()) return {Finding::OnItsWay, head + ": all ranks have come" + under_way(waiting), -1};
   return {Finding::Late, fmt::format("{}: {}", head, list(late)), first_late};
 }

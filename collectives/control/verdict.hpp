@@ -35,15 +35,18 @@ struct SINEW_API Verdict {
 struct Waiting {
   CallReport call;
   std::int64_t waited_ms = 0;
-  int rank = 0;         ///< in the communicator, as `peer` and all ranks in texts
-  OpenMessages open{};  ///< where they are known
+  int rank = 0;                    ///< in the communicator, as `peer`
+  OpenMessages open{};             ///< where they are known
+  std::vector<int> world_ranks{};  ///< by rank in the communicator: what texts call it; empty: that
+
+  int named(int rank_in_communicator) const noexcept;
 };
 
 /// One's own call of that sequence on the same communicator, while it is remembered.
 using OwnCall = std::function<std::optional<CallReport>(std::uint32_t sequence)>;
 
-/// Judges a call by what the other ranks' records say. `reports` by rank in the communicator; nothing: no answer (yet);
-/// one's own place is ignored. Pure: equal reports give equal verdicts.
+/// Judges a call by what the other ranks' records say, in World ranks where they are known. `reports` by rank in the
+/// communicator; nothing: no answer (yet); one's own place is ignored. Pure: equal reports give equal verdicts.
 SINEW_API Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, const OwnCall& own);
 
 /// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words.

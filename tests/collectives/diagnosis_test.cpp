@@ -44,6 +44,10 @@ class Job {
   void everybody(std::uint32_t sequence) {
     for (std::size_t r = 0; r < rings_.size(); ++r) call(r, sequence, reduce_of(4)).complete(Code::Ok);
   }
+  void share(std::uint64_t communicator, const std::vector<std::size_t>& ranks) {
+    for (std::size_t place = 0; place < ranks.size(); ++place)
+      rings_[ranks[place]]->sit(communicator, static_cast<int>(ranks.size()), static_cast<int>(place));
+  }
   void leave(std::size_t rank, std::uint32_t sequence) { call(rank, sequence, kClosedFingerprint).complete(Code::Ok); }
   /// Two seconds from now.
   Diagnosis look() const { return diagnose(records, coarse_now() + 2'000'000'000, 1000); }
@@ -114,6 +118,30 @@ TEST(Diagnosis, ShowsBothCalls_WhereTheyDiffer) {
   EXPECT_EQ(s.blamed, 1);
   EXPECT_THAT(s.text, HasSubstr("ranks 0, 2: all_reduce(f32, sum, count 4)"));
   EXPECT_THAT(s.text, HasSubstr("rank 1: all_reduce(f32, sum, count 5)"));
+}
+
+TEST(Diagnosis, MissesARankThatHasNeverCalledOnItsCommunicator) {
+  Job job(4);
+  job.share(kPair, {3, 1, 2});
+  for (const std::size_t r : {3U, 2U}) static_cast<void>(job.call(r, 1, reduce_of(4), kPair));
+  const StuckCall s = job.look().stuck.at(0);
+  EXPECT_EQ(s.cause, Cause::NotCalled);
+  EXPECT_EQ(s.blamed, 1);
+  EXPECT_THAT(s.waiting, ElementsAre(2, 3));
+  EXPECT_THAT(s.text, HasSubstr("rank 1 is late: it has made no call yet"));
+}
+
+TEST(Diagnosis, NumbersRanksAsTheWorldDoes) {
+  Job job(4);
+  job.share(kPair, {2, 3});
+  const Fingerprint receive = fingerprint_of({.collective = Collective::Recv, .count = 8});
+  static_cast<void>(job.call(2, 0, receive, kPair, 1));
+  const StuckCall s = job.look().stuck.at(0);
+  EXPECT_EQ(s.blamed, 3);
+  EXPECT_THAT(s.call, HasSubstr("recv from rank 3 at "));
+  EXPECT_THAT(s.text, HasSubstr("rank 2 has waited 2.0 s in recv from rank 3 at "));
+  EXPECT_THAT(s.text, HasSubstr("rank 3 is late: it has made no call yet"));
+  EXPECT_THAT(job.look().ranks[2].text, HasSubstr("in recv from rank 3 at "));
 }
 
 /// Ranks 1 and 2 share a communicator, on which rank 2 waits while rank 1 is in a call of all.

@@ -75,6 +75,29 @@ TEST(RecordRing, FindsTheCallOfItsCommunicator_AndTheLatest) {
   EXPECT_FALSE(reader.latest(9));
 }
 
+TEST(RecordRing, ShowsCommunicatorsForAsLongAsThereIsRoom) {
+  Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  const auto shown = [&](std::uint64_t communicator) {
+    for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
+      if (const auto seat = reader.seat(i); seat && seat->communicator == communicator) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(reader.seat(0));
+  for (std::uint64_t c = 1; c <= RecordPage::kSeats; ++c) ring.sit(c, 4, 3);
+  EXPECT_EQ(reader.seat(0)->ranks, 4);
+  EXPECT_EQ(reader.seat(0)->place, 3);
+  ring.sit(1000, 4, 3);
+  EXPECT_FALSE(shown(1000)) << "all seats are taken";
+  ring.stand_up(7);
+  EXPECT_TRUE(shown(7)) << "until somebody needs its seat";
+  ring.sit(1001, 4, 3);
+  EXPECT_TRUE(shown(1001));
+  EXPECT_FALSE(shown(7));
+}
+
 TEST(RecordRing, DropsTheOldest_AndALateSecondHalfWithIt) {
   const Memory memory;
   RecordRing ring(memory.bytes, 0);

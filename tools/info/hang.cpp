@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include <sinew/topology/json_text.hpp>
 
+#include "../whole_number.hpp"
 #include "commands.hpp"
 #include "record_sources.hpp"
 
@@ -45,11 +47,13 @@ Json to_json(const JobRecords& job, const Diagnosis& d) {
   return {{"job", job.name}, {"stuck", stuck}, {"ranks", ranks}};
 }
 
-void print_text(const JobRecords& job, const Diagnosis& d) {
+void print_text(const JobRecords& job, const Diagnosis& d, std::int64_t least_ms) {
   std::cout << fmt::format("{}: {} rank{}\n", job.name, d.ranks.size(), d.ranks.size() == 1 ? "" : "s");
-  if (d.stuck.empty()) std::cout << "  nothing waits\n";
+  if (d.stuck.empty())
+    std::cout << (least_ms == 0 ? "  nothing waits\n"
+                                : fmt::format("  nothing has waited {} ms (--after)\n", least_ms));
   for (const StuckCall& s : d.stuck) {
-    std::cout << fmt::format("  {}: {}\n    {} waits on rank{} {}\n", name_of(s.cause), s.text, s.call,
+    std::cout << fmt::format("  {}: {}\n    waiting in it: rank{} {}\n", name_of(s.cause), s.text,
                              s.waiting.size() == 1 ? "" : "s", fmt::join(s.waiting, ", "));
   }
   for (const RankWhereabouts& r : d.ranks) {
@@ -75,11 +79,11 @@ void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code)
       ->type_name("DIR");
   command->add_option("--process", asked->processes, "Of these, or of those that they have started: a launcher")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1, std::numeric_limits<pid_t>::max()))
       ->delimiter(',')
       ->excludes("folder");
   command->add_option("--after", asked->after_ms, "Milliseconds that a call must have waited")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max() / 1'000'000))
       ->capture_default_str();
   command->footer(
       "The cause of each call that waits: dead, left, mismatched, stopped, in another call, not called, on its way.\n"
@@ -94,9 +98,10 @@ void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code)
     Json all = Json::array();
     for (const JobRecords& job : jobs) {
       const std::int64_t now = any_alive(job) ? coarse_now() : last_moment(job.ranks);
-      const Diagnosis d = diagnose(job.ranks, now, any_alive(job) ? asked->after_ms : 0);
+      const std::int64_t least_ms = any_alive(job) ? asked->after_ms : 0;
+      const Diagnosis d = diagnose(job.ranks, now, least_ms);
       if (!d.stuck.empty()) exit_code = 1;
-      options.json ? all.push_back(to_json(job, d)) : print_text(job, d);
+      options.json ? all.push_back(to_json(job, d)) : print_text(job, d, least_ms);
     }
     if (options.json) std::cout << json_text(all, 2) << "\n";
   });

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -104,19 +105,46 @@ std::vector<RankRecords> pages_of(const std::string& descriptor) {
   return found;
 }
 
+/// "sinew-GENERATION-rank-RANK.trace": the generation.
+std::optional<int> generation_of(const std::string& name) {
+  int generation = 0, rank = 0, end = 0;
+  const bool is_one = std::sscanf(name.c_str(), "sinew-%d-rank-%d.trace%n", &generation, &rank, &end) == 2 &&
+                      static_cast<std::size_t>(end) == name.size();
+  return is_one ? std::optional(generation) : std::nullopt;
+}
+
+std::optional<RankRecords> page_in(const fs::path& file) {
+  const auto memory = map_file(file.string(), sizeof(RecordPage));
+  if (!memory || !is_page(memory.get())) return std::nullopt;
+  return rank_of(memory, memory.get());
+}
+
+/// Of a process: what it shows its peers, or writes to a trace file.
+std::vector<RankRecords> pages_of_process(const fs::path& process) {
+  std::vector<RankRecords> found;
+  std::error_code hidden;
+  for (const auto& descriptor : fs::directory_iterator(process / "fd", hidden)) {
+    if (!fs::read_symlink(descriptor.path(), hidden).string().starts_with("/memfd:sinew ")) continue;
+    std::ranges::move(pages_of(descriptor.path().string()), std::back_inserter(found));
+  }
+  std::ifstream maps(process / "maps");
+  for (std::string line; std::getline(maps, line);) {
+    const fs::path file = line.substr(std::min(line.find('/'), line.size()));
+    if (!generation_of(file.filename().string())) continue;
+    if (auto of = page_in(file)) found.push_back(std::move(*of));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<JobRecords> jobs_in_folder(const std::string& folder) {
   std::map<int, std::vector<RankRecords>, std::greater<>> generations;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    int generation = 0, rank = 0, end = 0;
-    const std::string name = entry.path().filename().string();
-    if (std::sscanf(name.c_str(), "sinew-%d-rank-%d.trace%n", &generation, &rank, &end) != 2 ||
-        static_cast<std::size_t>(end) != name.size())
-      continue;
-    const auto memory = map_file(entry.path().string(), sizeof(RecordPage));
-    if (memory && is_page(memory.get())) add(rank_of(memory, memory.get()), generations[generation]);
+    const auto generation = generation_of(entry.path().filename().string());
+    if (!generation) continue;
+    if (auto of = page_in(entry.path())) add(std::move(*of), generations[*generation]);
   }
   if (error)
     throw Error(Code::InvalidArgument, fmt::format("'{}': cannot be read: {}; expected a folder of records, as "
@@ -141,14 +169,9 @@ std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only) {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto process = whole_number(entry.path().filename().string());
     if (!process || !is_of(static_cast<pid_t>(*process), only)) continue;
-    std::error_code hidden;
-    for (const auto& descriptor : fs::directory_iterator(entry.path() / "fd", hidden)) {
-      const std::string target = fs::read_symlink(descriptor.path(), hidden).string();
-      if (!target.starts_with("/memfd:sinew ")) continue;
-      for (RankRecords& of : pages_of(descriptor.path().string())) {
-        if (of.process != *process || has_left(of) || !seen.emplace(of.process, of.rank).second) continue;
-        add(std::move(of), by_parent[parent_of(static_cast<pid_t>(*process))]);
-      }
+    for (RankRecords& of : pages_of_process(entry.path())) {
+      if (of.process != *process || has_left(of) || !seen.emplace(of.process, of.rank).second) continue;
+      add(std::move(of), by_parent[parent_of(static_cast<pid_t>(*process))]);
     }
   }
   if (by_parent.empty())
