@@ -17,8 +17,8 @@ namespace sinew {
 struct CallStats {
   Collective collective = Collective::Barrier;
   DType dtype = DType::U8;
-  std::uint64_t bytes = 0;
-  std::string algorithm;  ///< of the latest; empty: messages
+  std::uint64_t bytes = 0;  ///< the next power of two of what came when 1024 sizes were known
+  std::string algorithm;    ///< of the latest; empty: messages
   std::string transport;
   std::uint64_t calls = 0;   ///< that ended
   std::uint64_t failed = 0;  ///< of them not well

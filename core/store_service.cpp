@@ -185,6 +185,15 @@ void StoreService::forget(StoreConnection& gone) {
   turn_away(id, {Code::PeerLost,
                  fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host),
                  id.rank});
+  forget_group_without_ranks(id);
+}
+
+void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
+  const auto first = left_.lower_bound({id.group, 0});
+  auto last = first;
+  int gone = 0;
+  for (; last != left_.end() && last->first.first == id.group; ++last) ++gone;
+  if (gone == id.ranks) left_.erase(first, last);
 }
 
 /// Nobody waits for it any more, unless it comes again.

@@ -34,6 +34,8 @@ class StoreService {
   void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
               std::span<const std::byte> mine);
   void turn_away(const StoreIdentity& id, const Status& why);
+  /// A group that all have left needs no memory of who did: a store outlives many Worlds.
+  void forget_group_without_ranks(const StoreIdentity& id);
   void deliver(const Gathering& round);
   /// Answers those who wait for keys that are all there now.
   void wake();

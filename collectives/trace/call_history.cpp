@@ -1,10 +1,18 @@
 #include <algorithm>
+#include <bit>
 
 #include <sinew/collectives/trace/call_history.hpp>
 
 namespace sinew {
+namespace {
 
-void CallHistory::add(const EndedCall& call, const Candidate* way) {
+constexpr std::uint64_t kLargestPower = std::uint64_t{1} << 63;
+
+}  // namespace
+
+void CallHistory::add(EndedCall call, const Candidate* way) {
+  if (rows_.size() >= kMostSizes && !rows_.contains(call.key) && call.key.bytes <= kLargestPower)
+    call.key.bytes = std::bit_ceil(call.key.bytes);
   Row& row = rows_[call.key];
   ++row.calls;
   if (call.outcome != Code::Ok) ++row.failed;

@@ -32,17 +32,19 @@ struct EndedCall {
   Code outcome = Code::Ok;
 };
 
-/// One rank's calls on one communicator: sums of all, and the times of the latest. Memory: up to 80 KiB.
+/// One rank's calls on one communicator: sums of all, and the times of the latest. A call of a new size, once there are
+/// kMostSizes, counts for the next power of two. Memory: 100 KiB for times, and up to some 150 KiB for sums.
 /// Thread: the one that drives the engine.
 class SINEW_API CallHistory {
  public:
   static constexpr std::size_t kLatest = 2048;
+  static constexpr std::size_t kMostSizes = 1024;
 
   explicit CallHistory(int ranks) noexcept : ranks_(ranks) {}
   int ranks() const noexcept { return ranks_; }
 
   /// `way`: what its plan chose; null: it had none.
-  void add(const EndedCall& call, const Candidate* way);
+  void add(EndedCall call, const Candidate* way);
   /// The latest collectives that went well, by sequence, on a clock that is `ahead_ns` behind this rank's.
   std::vector<TimedCall> latest(std::int64_t ahead_ns) const;
   /// `everybody`: latest() of each rank; `rank`: this one's place.

@@ -192,6 +192,16 @@ TEST_F(ServedStore, RollCall_NamesWhoLeftOrIsLost) {
   EXPECT_THAT(lost().what(), HasSubstr("rank 2 is dead"));
 }
 
+/// A store outlives many Worlds, and keeps nothing of those that are over.
+TEST_F(ServedStore, RollCall_StartsAnew_WhenAllHaveLeft) {
+  const auto client = [this](int rank) { return std::dynamic_pointer_cast<StoreClient>(local.handle(rank, 3)); };
+  for (int rank = 0; rank < 3; ++rank) client(rank);
+  Error e(Code::PeerLost, "not asked");
+  const auto bound = Deadline::after(kLong);
+  while (e.code() != Code::Ok && !bound.passed()) e = error_of([&] { client(0)->roll_call(); });
+  EXPECT_EQ(e.code(), Code::Ok) << e.what();
+}
+
 TEST_F(ServedStore, Client_IsRefused_WhenItsSecretDiffers) {
   StoreClient::Options options;
   options.addresses = {served.address};

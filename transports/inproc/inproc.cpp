@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,7 @@ struct Shared {
   BlockPool pool;
   FinishedOperations finished;
   std::map<std::uint64_t, class PeerEndpoint*> peers;
+  std::set<std::uint64_t> left;  // had an endpoint, which has ended: what they still send is for nobody
 };
 
 class PeerEndpoint final : public Endpoint, MatcherWire {
@@ -48,10 +50,12 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
   PeerEndpoint(Shared& shared, Where peer)
       : shared_(shared), peer_(peer), matcher_(*this, shared.pool, shared.finished, shared.generation) {
     shared_.peers[peer.mailbox] = this;
+    shared_.left.erase(peer.mailbox);
   }
   ~PeerEndpoint() override {
     end({Code::Cancelled, "the endpoint was destroyed"});
     shared_.peers.erase(peer_.mailbox);
+    shared_.left.insert(peer_.mailbox);
   }
 
   void send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) override {
@@ -200,8 +204,11 @@ class InprocTransport final : public Transport {
 
   int progress() noexcept override {
     for (const Parcel& p : shared_.mailbox->take_all()) {
-      const auto peer = shared_.peers.find(p.from);
-      peer != shared_.peers.end() ? peer->second->handle(p) : early_[p.from].push_back(p);
+      if (const auto peer = shared_.peers.find(p.from); peer != shared_.peers.end()) {
+        peer->second->handle(p);
+      } else if (!shared_.left.contains(p.from)) {
+        early_[p.from].push_back(p);
+      }
     }
     return shared_.finished.fire();
   }

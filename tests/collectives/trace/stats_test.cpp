@@ -126,6 +126,21 @@ TEST(Stats, SumAllCalls_AndJudgeTheLatest) {
   EXPECT_NEAR(s.time_median, 10e-9, 1e-12);
 }
 
+TEST(Stats, PutSizesTogether_WhenThereAreTooMany) {
+  CallHistory history(1);
+  constexpr std::uint32_t kAll = 10 * CallHistory::kMostSizes;
+  for (std::uint32_t i = 1; i <= kAll; ++i)
+    history.add({{Collective::AllReduce, DType::F32, i}, i, i * 1000, i * 1000 + 10}, nullptr);
+  const std::vector<std::vector<TimedCall>> everybody{history.latest(0)};
+  const std::vector<CallStats> rows = history.stats(everybody, 0);
+  EXPECT_LE(rows.size(), CallHistory::kMostSizes + 64);
+  std::uint64_t calls = 0;
+  for (const CallStats& s : rows) calls += s.calls;
+  EXPECT_EQ(calls, kAll);
+  EXPECT_EQ(rows.back().bytes, 16384U);
+  EXPECT_EQ(rows.back().judged, CallHistory::kLatest);
+}
+
 TEST(Stats, TakeNoCallThatAnotherRankHasForgotten) {
   CallHistory history(2);
   for (std::uint32_t i = 1; i <= 4; ++i)
