@@ -111,7 +111,9 @@ void CommunicatorState::post_message(const Message& message, Completion& done) {
 }
 
 void CommunicatorState::cancel_message(int peer, Completion& done) {
-  if (!staged_messages_ || !staged_messages_->cancel(done)) endpoint_to(peer)->cancel(done);
+  if (staged_messages_ && staged_messages_->cancel(done)) return;
+  // Without an endpoint no transport has it, and none is made for that: who launches it finds the communicator ended.
+  if (Endpoint* known = endpoints_[static_cast<std::size_t>(peer)]) known->cancel(done);
 }
 
 }  // namespace sinew

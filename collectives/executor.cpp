@@ -133,9 +133,13 @@ void Executor::start(const RunArguments& arguments, Completion& done) {
   run.failed = false;
   run.next_segment = 0;
   run.segments_left = arguments.executable->segments;
-  while (run.next_segment < arguments.executable->segments && run.instances_running < arguments.executable->depth) {
-    start_instance(run);
-  }
+  start_instances(run);
+}
+
+/// As many as may be under way; those without messages are over when they have been started.
+void Executor::start_instances(Run& run) {
+  const Executable& e = *run.args.executable;
+  while (!run.failed && run.next_segment < e.segments && run.instances_running < e.depth) start_instance(run);
 }
 
 void Executor::start_instance(Run& run) {
@@ -255,6 +259,7 @@ void Executor::message_fired(Completion& completion) noexcept {
     if (!run.failed) run.executor->step_done(instance, message.step);
   }
   run.executor->execute_ready(instance);
+  run.executor->start_instances(run);
 }
 
 void Executor::instance_over(Instance& instance) {
@@ -264,11 +269,7 @@ void Executor::instance_over(Instance& instance) {
   scratch_.give(std::exchange(instance.scratch, {}));
   --run.instances_running;
   --run.segments_left;
-  if (!run.failed && run.next_segment < run.args.executable->segments) {
-    start_instance(run);
-  } else if (run.instances_running == 0 && (run.failed || run.segments_left == 0)) {
-    finished_.push_back(&run);
-  }
+  if (run.instances_running == 0 && (run.failed || run.segments_left == 0)) finished_.push_back(&run);
 }
 
 void Executor::fail(Run& run, const Status& reason) noexcept {

@@ -66,6 +66,7 @@ class SINEW_API Executor : public ProgressSource {
   Run& take_run(const Executable& e);
   /// The call's own chunks, and room for its scratch.
   void take_local_chunks(Run& run);
+  void start_instances(Run& run);
   void start_instance(Run& run);
   void step_done(Instance& instance, std::uint32_t step);
   void execute_ready(Instance& instance);

@@ -77,8 +77,8 @@ class SINEW_API World {
   /// transports move in collectives of their own. Empty unless WorldOptions::count_sent was asked for.
   std::vector<std::uint64_t> sent_bytes() const;
 
-  /// Host memory of zeros, on whole pages, that peers of this host read without copies; where no transport that is open
-  /// has such memory (shm has), like any other: Memory::known_as(). For device memory: Communicator::allocate.
+  /// Host memory of zeros. Where an open transport has memory that peers of this host read without copies (shm has), it
+  /// is that, on whole pages; elsewhere ordinary memory: Memory::known_as(). For device memory: Communicator::allocate.
   /// Lifetime: ends before its World.
   /// Errors:   System where there is not so much.
   Memory allocate(std::size_t bytes, bool huge_pages = false);

@@ -12,8 +12,9 @@
 namespace sinew {
 
 /// What the library needs of an accelerator. CUDA implements it; tests have a fake one.
-/// Thread:   one thread at a time. Nothing blocks: what is enqueued on a stream runs in its order, streams run as they
-///           like, and query() says what has come.
+/// Thread:   one thread at a time; wait(), query() and release(Event) also from a second one: who waits for a call
+///           orders streams behind it, and gives its event back, while another thread drives. Nothing blocks: what is
+///           enqueued on a stream runs in its order, streams run as they like, and query() says what has come.
 /// Errors:   every call that is not noexcept throws Error{System} with the runtime's text.
 class DeviceRuntime {
  public:

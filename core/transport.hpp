@@ -94,7 +94,8 @@ class Transport : public ProgressSource {
   virtual const Capabilities& capabilities() const noexcept = 0;
   /// Where peers find this rank: the same bytes as long as it lives.
   virtual Address address() const = 0;
-  /// Can this transport reach the peer? Pure: no connection is made. Asked once per distinct host.
+  /// Can this transport reach the peer? Never waits. May begin a connection where nothing else tells (ucx, for ranks of
+  /// this host); what comes of it later shows as the end of operations. Asked once per distinct host.
   virtual Reach probe(const Address& peer) = 0;
   /// Lazily on first use, once per peer; both sides call it; what a peer sent before is kept until then. Never waits: a
   /// peer that is not there shows as the end of operations.

@@ -166,6 +166,7 @@ TEST(World, AllocatesOrdinaryMemory_WhereNoTransportHasAnyOther) {
     const Memory memory = world.allocate(4000);
     EXPECT_THAT(memory.known_as(), HasSubstr("ordinary memory: no open transport"));
     EXPECT_EQ(memory.buffer().bytes, 4000U);
+    EXPECT_THAT(memory.as<float>(), testing::Each(0.0F));
     std::ranges::fill(memory.as<float>(), 1.0F);
     world.communicator().all_reduce(memory.as<float>()).get();
     EXPECT_EQ(memory.as<float>()[999], 2.0F);

@@ -86,7 +86,7 @@ Buffer Runtime::allocate(std::size_t bytes, Place place) {
     return {static_cast<std::byte*>(memory), bytes, place};
   }
   if (place.kind != MemoryKind::Device)
-    throw Error(Code::InvalidArgument, "allocate: expected memory of a device, or pinned memory of the host");
+    throw Error(Code::InvalidArgument, "allocate: memory of the host was asked for, expected pinned or a device's");
   Pointer memory = 0;
   check(driver().allocate(&memory, length), "cuMemAlloc");
   return {reinterpret_cast<std::byte*>(memory), bytes, place};
@@ -160,17 +160,29 @@ void Runtime::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op
 
 DeviceRuntime::Event Runtime::record(StreamRef stream) {
   const Current current(context_of(stream.device));
-  auto& spare = devices_[static_cast<std::size_t>(stream.device)].spare;
-  if (spare.empty()) {
-    EventHandle handle = nullptr;
-    check(driver().event_create(&handle, kEventDisableTiming), "cuEventCreate");
-    events_.push_back({handle, stream.device});
-    spare.push_back(events_.size());
+  const Event event = spare_event(stream.device);
+  try {
+    check(driver().event_record(made(event).handle, stream_of(stream)), "cuEventRecord");
+  } catch (...) {
+    release(event);
+    throw;
   }
-  const Event event = spare.back();
-  check(driver().event_record(made(event).handle, stream_of(stream)), "cuEventRecord");
-  spare.pop_back();
   return event;
+}
+
+DeviceRuntime::Event Runtime::spare_event(int device) {
+  const std::scoped_lock lock(events_mutex_);
+  auto& spare = devices_[static_cast<std::size_t>(device)].spare;
+  if (!spare.empty()) {
+    const Event event = spare.back();
+    spare.pop_back();
+    return event;
+  }
+  spare.reserve(events_.size() + 1);  // release() must not fail
+  EventHandle handle = nullptr;
+  check(driver().event_create(&handle, kEventDisableTiming), "cuEventCreate");
+  events_.push_back({handle, device});
+  return events_.size();
 }
 
 void Runtime::wait(StreamRef stream, Event event) {
@@ -179,15 +191,17 @@ void Runtime::wait(StreamRef stream, Event event) {
 }
 
 bool Runtime::query(Event event) {
-  const Current current(context_of(made(event).device));
-  const Result result = driver().event_query(made(event).handle);
+  const Made asked = made(event);
+  const Current current(context_of(asked.device));
+  const Result result = driver().event_query(asked.handle);
   if (result == kNotReady) return false;
   check(result, "cuEventQuery");
   return true;
 }
 
 void Runtime::release(Event event) noexcept {
-  devices_[static_cast<std::size_t>(made(event).device)].spare.push_back(event);
+  const std::scoped_lock lock(events_mutex_);
+  devices_[static_cast<std::size_t>(events_[event - 1].device)].spare.push_back(event);
 }
 
 }  // namespace sinew::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,7 @@ class SINEW_API Runtime : public DeviceRuntime {
   Context context_of(int device);
 
  private:
+  Event spare_event(int device);
   struct OfDevice {
     Context context = nullptr;
     std::unique_ptr<Kernels> kernels;
@@ -61,10 +63,14 @@ class SINEW_API Runtime : public DeviceRuntime {
     EventHandle handle = nullptr;
     int device = 0;
   };
-  const Made& made(Event event) const { return events_[event - 1]; }
+  Made made(Event event) const {
+    const std::scoped_lock lock(events_mutex_);
+    return events_[event - 1];
+  }
 
   std::vector<OfDevice> devices_;
-  std::vector<Made> events_;  // an Event is a place in it, from 1 on
+  mutable std::mutex events_mutex_;  // and for OfDevice::spare
+  std::vector<Made> events_;         // an Event is a place in it, from 1 on
 };
 
 }  // namespace sinew::cuda

@@ -1,9 +1,12 @@
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -140,6 +143,34 @@ TEST_F(CudaRuntime, GivesEventsAgain_AfterTheyWereReleased) {
   runtime_->release(second);
   runtime_->release(after);
   runtime_->release(other);
+}
+
+/// As a progress thread records, while the user's orders streams behind calls and gives their events back.
+TEST_F(CudaRuntime, TakesEventsBackFromAnotherThread) {
+  std::vector<DeviceRuntime::Event> events;
+  std::mutex mutex;
+  std::atomic<bool> over = false;
+  std::thread user([&] {
+    const StreamRef mine = runtime_->make_stream(0);
+    for (bool last = false; !last;) {
+      last = over;
+      std::unique_lock lock(mutex);
+      const std::vector<DeviceRuntime::Event> taken = std::exchange(events, {});
+      lock.unlock();
+      for (const auto event : taken) {
+        runtime_->wait(mine, event);
+        runtime_->release(event);
+      }
+    }
+    runtime_->release(mine);
+  });
+  for (int i = 0; i < 1000; ++i) {
+    const auto event = runtime_->record(stream_);
+    const std::scoped_lock lock(mutex);
+    events.push_back(event);
+  }
+  over = true;
+  user.join();
 }
 
 TEST_F(CudaRuntime, ThrowsTheDriversWords) {
