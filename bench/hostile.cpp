@@ -172,7 +172,7 @@ class Strangers {
   static Bytes tls_hello(const std::shared_ptr<const TlsContext>& tls) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_errno("sockets");
-    Socket rank(FileDescriptor(ends[0]), Socket::End::Connects, tls);
+    Socket rank(FileDescriptor{ends[0]}, Socket::End::Connects, tls);
     const FileDescriptor wire(ends[1]);
     const std::byte word{};
     static_cast<void>(rank.send(std::span(&word, 1)));

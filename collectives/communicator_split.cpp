@@ -12,7 +12,7 @@ namespace sinew {
 
 Communicator Communicator::split(int color, int key, const CallOptions& options) {
   state();
-  // Free ids common to all: one word each is enough, for a communicator has few others beside it.
+  // Free ids common to all.
   auto& free = state_->world->free_ids;
   std::vector<std::uint64_t> ids = free;
   all_reduce(std::span(ids), ReduceOp::BitAnd, options).get();

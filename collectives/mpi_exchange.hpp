@@ -40,7 +40,9 @@ inline Exchange mpi_exchange(MPI_Comm communicator) {
     for (std::size_t r = 0; r < count; ++r) {
       offsets[r] = total;
       if (counts[r] > std::numeric_limits<int>::max() - total) {
-        throw Error(Code::InvalidArgument, "mpi_exchange: the ranks' bytes together are more than MPI counts");
+        throw Error(Code::InvalidArgument, "mpi_exchange: the bytes of ranks 0 to " + std::to_string(r) +
+                                               " are more than MPI counts (" +
+                                               std::to_string(std::numeric_limits<int>::max()) + ")");
       }
       total += counts[r];
     }

@@ -308,10 +308,16 @@ Selection Selector::select(const CollectiveDesc& desc) const {
     std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc.to_string(), world_ranks_.size());
     const bool is_ruled = std::ranges::any_of(all, [&](const Option& o) { return o.candidate.rejected == reason; });
     if (is_ruled) text += " under " + reason;
+    std::vector<std::string> ruled_out;
     for (const Option& o : all) {
       const Candidate& c = o.candidate;
-      if (c.rejected != reason) text += fmt::format("; {}@{}: {}", c.algorithm, c.transport, c.rejected);
+      if (c.rejected == reason) {
+        ruled_out.push_back(fmt::format("{}@{}", c.algorithm, c.transport));
+      } else {
+        text += fmt::format("; {}@{}: {}", c.algorithm, c.transport, c.rejected);
+      }
     }
+    if (is_ruled) text += fmt::format("; without it there are {}", fmt::join(ruled_out, ", "));
     throw Error(Code::InvalidArgument, text);
   }
   const Seconds least = all.front().candidate.predicted;

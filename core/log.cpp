@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -23,7 +24,7 @@ Level level_from_environment() {
     case spdlog::level::info: return Level::Info;
     case spdlog::level::warn: return Level::Warning;
     case spdlog::level::err: return Level::Error;
-    default: return Level::Off;
+    default: return std::string_view(text) == "off" ? Level::Off : Level::Warning;
   }
 }
 

@@ -15,7 +15,7 @@ enum class Level : std::uint8_t { Trace, Debug, Info, Warning, Error, Off };
 /// Receives every line at or above the level. Called from any thread of the library; must not call back into it.
 using Sink = std::function<void(Level, std::string_view line)>;
 
-/// Replaces where lines go (default: stderr through spdlog, "sinew [rank]"); an empty sink restores the default.
+/// Replaces where lines go (default: stderr through spdlog, "sinew[pid] level: "); an empty sink restores the default.
 SINEW_API void set_sink(Sink sink);
 /// Default: SINEW_LOG (trace, debug, info, warning, error, off), else warning.
 SINEW_API void set_level(Level level) noexcept;

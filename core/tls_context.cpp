@@ -100,7 +100,7 @@ std::string time_of(const ASN1_TIME* when) {
 /// As the other end of a connection will judge it, at either of its ends.
 void require_accepted(SSL_CTX* context, const Setting& certificate, const Setting& authority, X509* own) {
   for (const auto& [purpose, end] :
-       {std::pair(X509_PURPOSE_SSL_SERVER, "accepts"), {X509_PURPOSE_SSL_CLIENT, "asks"}}) {
+       {std::pair(X509_PURPOSE_SSL_SERVER, "accepts"), {X509_PURPOSE_SSL_CLIENT, "opens"}}) {
     const std::unique_ptr<X509_STORE_CTX, Releasing<X509_STORE_CTX_free>> judge(X509_STORE_CTX_new());
     STACK_OF(X509)* chain = nullptr;
     SSL_CTX_get0_chain_certs(context, &chain);

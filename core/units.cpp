@@ -14,6 +14,8 @@ struct Unit {
   std::uint64_t factor;
 };
 
+constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
+
 /// Leading decimal digits and the rest; nullopt if there are no digits or too many.
 std::optional<std::pair<std::uint64_t, std::string_view>> split_number(std::string_view text) {
   std::uint64_t value = 0;
@@ -38,10 +40,11 @@ std::optional<std::uint64_t> scaled(std::string_view text, std::span<const Unit>
 std::uint64_t parse_bytes(std::string_view text) {
   static constexpr Unit kUnits[] = {{"", 1},        {"B", 1},         {"K", 1 << 10}, {"KiB", 1 << 10},
                                     {"M", 1 << 20}, {"MiB", 1 << 20}, {"G", 1 << 30}, {"GiB", 1 << 30},
-                                    {"k", 1 << 10}, {"m", 1 << 20},   {"g", 1 << 30}};
+                                    {"k", 1 << 10}, {"m", 1 << 20},   {"g", 1 << 30}, {"T", kTiB},
+                                    {"TiB", kTiB},  {"t", kTiB}};
   if (const auto bytes = scaled(text, kUnits)) return *bytes;
   throw Error(Code::InvalidArgument,
-              fmt::format("'{}': expected a size in bytes such as 8, 4KiB, 64MiB or 1GiB", text));
+              fmt::format("'{}': expected a size in bytes such as 8, 4KiB, 64MiB, 1GiB or 2TiB", text));
 }
 
 Duration parse_duration(std::string_view text) {
@@ -52,7 +55,7 @@ Duration parse_duration(std::string_view text) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  static constexpr Unit kUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
+  static constexpr Unit kUnits[] = {{"TiB", kTiB}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
   for (const Unit& u : kUnits) {
     if (bytes != 0 && bytes % u.factor == 0) return fmt::format("{}{}", bytes / u.factor, u.suffix);
   }

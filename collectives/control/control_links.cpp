@@ -50,7 +50,8 @@ void ControlService::take(HostLink& from, LinkFrame type, std::span<const std::b
   switch (type) {
     case LinkFrame::Notice: {
       Notice notice;
-      if (bytes.size() != sizeof notice) throw Error(Code::Mismatch, "a notice of another size");
+      if (bytes.size() != sizeof notice)
+        throw Error(Code::Mismatch, fmt::format("a notice of {} bytes, expected {}", bytes.size(), sizeof notice));
       std::memcpy(static_cast<void*>(&notice), bytes.data(), sizeof notice);
       learn_from_afar(notice);
       break;
@@ -58,7 +59,8 @@ void ControlService::take(HostLink& from, LinkFrame type, std::span<const std::b
     case LinkFrame::Question: answer(from, bytes); break;
     case LinkFrame::Answer: {
       std::int32_t asker = -1;
-      if (bytes.size() < sizeof asker) throw Error(Code::Mismatch, "an answer to nobody");
+      if (bytes.size() < sizeof asker)
+        throw Error(Code::Mismatch, fmt::format("an answer of {} bytes, which names nobody", bytes.size()));
       std::memcpy(&asker, bytes.data(), sizeof asker);
       links_->answered(from);
       answered(asker, bytes.subspan(sizeof asker));

@@ -73,7 +73,8 @@ struct AsyncSave::State {
   void plan_with_all(std::span<const CheckpointPart> parts, const CheckpointMetadata& metadata) {
     std::string mine;
     on_all_or_none(all, what, [&] {
-      if (metadata.step < 0) throw Error(Code::InvalidArgument, "expected a step of 0 or more");
+      if (metadata.step < 0)
+        throw Error(Code::InvalidArgument, fmt::format("step {}, expected 0 or more", metadata.step));
       std::vector<PartDescription> descriptions;
       for (const CheckpointPart& part : parts) {
         require_valid(part);

@@ -138,7 +138,8 @@ void ContextAttention<T>::forward_around(std::span<const AttentionMask> masks, c
                                          T* lse, const T* sinks) {
   if (!invariant_) return ring_->forward(masks, in, out, lse, sinks);
   if (sinks != nullptr)
-    throw Error(Code::InvalidArgument, "context attention: sinks, which sums that are invariant lack");
+    throw Error(Code::InvalidArgument,
+                "context attention: sinks were given, which layout-invariant sums lack; leave one of the two out");
   invariant_->forward(masks, in, out, lse);
 }
 

@@ -169,7 +169,8 @@ class Search {
 }  // namespace
 
 PlanResult search(Planner& planner, const SearchOptions& options) {
-  if (options.top < 1) throw Error(Code::InvalidArgument, "plan: the best 0 layouts, expected 1 or more");
+  if (options.top < 1)
+    throw Error(Code::InvalidArgument, fmt::format("plan: the best {} layouts, expected 1 or more", options.top));
   if (options.memory_bytes < 0)
     throw Error(Code::InvalidArgument,
                 fmt::format("plan: memory of {} bytes, expected 1 or more", options.memory_bytes));

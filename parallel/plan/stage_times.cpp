@@ -168,11 +168,6 @@ StagePasses& StagePasses::operator+=(const StagePasses& o) noexcept {
   return *this;
 }
 
-StagePasses layer_passes(const PlanQuestion& question, const JobConfig& config, std::int64_t layer,
-                         CollectiveCosts& costs) {
-  return PassTimes(question, config, costs).layer(layer);
-}
-
 std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs) {
   const ModelShape& m = question.model;
   PassTimes times(question, config, costs);

@@ -32,17 +32,13 @@ struct StagePasses {
   StagePasses operator*(double by) const noexcept { return {forward * by, backward * by, weights * by}; }
 };
 
-/// Of the tensor-parallel rank that has most, in a micro-batch.
+/// By stage, with the embeddings and the head, of the tensor-parallel rank that has most, in a micro-batch.
 /// Model:  products of matrices take their operations at efficiency * flops, or reading their weights where that is
 ///         longer; all else twice the bytes that a layer's activations have, by the memory's rate. A backward pass is
 ///         two forward passes. Attention of a causal mask is half of its products. Tensor-parallel exchanges are waited
 ///         for forward; backward half of them go on beside gradients of weights. Blocks of keys and values travel while
 ///         the last ones are computed with. Tokens to and from experts are waited for.
 /// Source: Narayanan et al., arXiv 2104.04473; what goes beside what: docs/parallel.md.
-SINEW_API StagePasses layer_passes(const PlanQuestion& question, const JobConfig& config, std::int64_t layer,
-                                   CollectiveCosts& costs);
-
-/// By stage, with the embeddings and the head.
 SINEW_API std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config,
                                                 CollectiveCosts& costs);
 

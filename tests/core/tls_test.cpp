@@ -102,7 +102,7 @@ TEST_F(TlsFilesTest, AreRefused_WhereNoPeerWouldAccept) {
   EXPECT_THAT(complaint(authority_.issue("asks", {.usage = "clientAuth"})),
               HasSubstr("from the end that accepts a connection: unsuitable certificate purpose"));
   EXPECT_THAT(complaint(authority_.issue("accepts", {.usage = "serverAuth"})),
-              HasSubstr("from the end that asks a connection: unsuitable certificate purpose"));
+              HasSubstr("from the end that opens a connection: unsuitable certificate purpose"));
   EXPECT_EQ(complaint(authority_.issue("both", {.usage = "serverAuth,clientAuth"})), "no complaint");
 
   const Authority stranger(folder_ / "", "stranger");

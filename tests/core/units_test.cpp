@@ -24,7 +24,7 @@ TEST(ParseBytes, Reads_EveryForm) {
 }
 
 TEST(ParseBytes, Refuses_EverythingElse) {
-  for (const char* text : {"", "KiB", "-1", "+1", " 1", "1 ", "1.5KiB", "4kib", "0x10", "1TiB", "18446744073709551616",
+  for (const char* text : {"", "KiB", "-1", "+1", " 1", "1 ", "1.5KiB", "4kib", "0x10", "1PiB", "18446744073709551616",
                            "18446744073709551615KiB"}) {
     EXPECT_THROW(static_cast<void>(parse_bytes(text)), Error) << text;
   }
@@ -32,7 +32,7 @@ TEST(ParseBytes, Refuses_EverythingElse) {
     static_cast<void>(parse_bytes("4q"));
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::InvalidArgument);
-    EXPECT_STREQ(e.what(), "'4q': expected a size in bytes such as 8, 4KiB, 64MiB or 1GiB");
+    EXPECT_STREQ(e.what(), "'4q': expected a size in bytes such as 8, 4KiB, 64MiB, 1GiB or 2TiB");
   }
 }
 
@@ -41,7 +41,8 @@ TEST(FormatBytes, IsReadBack_AsTheSameNumber) {
   EXPECT_EQ(format_bytes(1000), "1000B");
   EXPECT_EQ(format_bytes(65536), "64KiB");
   EXPECT_EQ(format_bytes(3 << 20), "3MiB");
-  EXPECT_EQ(format_bytes(std::uint64_t{5} << 40), "5120GiB");
+  EXPECT_EQ(format_bytes(std::uint64_t{5} << 40), "5TiB");
+  EXPECT_EQ(parse_bytes("5TiB"), std::uint64_t{5} << 40);
   for (const std::uint64_t n : {1ul, 1023ul, 1024ul, 1025ul, 123456789ul, 1ul << 63}) {
     EXPECT_EQ(parse_bytes(format_bytes(n)), n);
   }

@@ -71,7 +71,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--determinism", "much"}),
               HasSubstr("'much': expected fast, reproducible or layout_invariant"));
   EXPECT_THAT(complaint({"all_reduce", "-b", "9x"}), HasSubstr("'9x': expected a size in bytes such as 8, 4KiB"));
-  EXPECT_THAT(complaint({"latency", "-e", "18446744073709551615"}), HasSubstr("65536GiB at most"));
+  EXPECT_THAT(complaint({"latency", "-e", "18446744073709551615"}), HasSubstr("64TiB at most"));
   EXPECT_THAT(complaint({"all_reduce", "-b", "64", "-e", "8"}),
               HasSubstr("-e: 8B: expected at least -b, which is 64B"));
   EXPECT_THAT(complaint({"all_reduce", "-f", "1"}), HasSubstr("'1': expected a whole number, 2 or more"));

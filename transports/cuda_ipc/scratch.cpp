@@ -1,5 +1,7 @@
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda_ipc/scratch.hpp>
 
@@ -24,7 +26,9 @@ Bytes Scratch::card() const {
 
 void Scratch::join(const Bytes& bytes, bool same_process, bool self) {
   Card card{};
-  if (bytes.size() != sizeof card) throw Error(Code::System, "cuda_ipc: a rank's card has an unexpected length");
+  if (bytes.size() != sizeof card)
+    throw Error(Code::System, fmt::format("cuda_ipc: the card of rank {} has {} bytes, expected {}: another version?",
+                                          ranks_.size(), bytes.size(), sizeof card));
   std::memcpy(&card, bytes.data(), sizeof card);
   if (self || same_process) {
     ranks_.push_back(reinterpret_cast<std::byte*>(card.address));

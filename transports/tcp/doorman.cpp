@@ -18,8 +18,7 @@ Doorman::Doorman(Poller& poller, FileDescriptor listener, Keys keys, AuthClaim e
       keys_(std::move(keys)),
       expected_(expected),
       admit_(std::move(admit)) {
-  listen(true);
-  if (!listening_) throw Error(Code::System, "tcp: the kernel does not let this process watch its listener");
+  if (const int error = listen(true); error != 0) throw_errno("tcp: watching the listener", error);
 }
 
 Doorman::~Doorman() {
@@ -28,12 +27,16 @@ Doorman::~Doorman() {
   poller_.remove_timed(*this);
 }
 
-void Doorman::listen(bool on) {
-  if (std::exchange(listening_, on) == on) return;
-  if (!on) return poller_.remove(listener_.get(), *this);
+int Doorman::listen(bool on) {
+  if (std::exchange(listening_, on) == on) return 0;
+  if (!on) {
+    poller_.remove(listener_.get(), *this);
+    return 0;
+  }
   const int error = poller_.add(listener_.get(), *this, false);
   listening_ = error == 0;
   if (!listening_) log::debug("tcp: watching the listener: {}", std::generic_category().message(error));
+  return error;
 }
 
 void Doorman::ready(bool, bool) {

@@ -44,7 +44,7 @@ class Doorman final : Handler, Timed {
   bool hear(Guest& guest);
   void admit(Guest& guest);
   void drop(Guest& guest, const std::string& why);
-  void listen(bool on);
+  int listen(bool on);
   bool make_room();
 
   Poller& poller_;

@@ -192,7 +192,7 @@ TEST(Checkpoint, NamesHolesOverlapsAndWhatDiffers_OnAllRanksAlike) {
                       }),
               AllOf(HasSubstr("rank 1 on"), HasSubstr("39 bytes, expected 40")));
   EXPECT_THAT(refusal(1, [&](test::Parts& p, int) { p.add(item, whole_of(item), true); }, {.step = -1}),
-              HasSubstr("step of 0 or more"));
+              HasSubstr("step -1, expected 0 or more"));
   EXPECT_THAT(refusal(1, [&](test::Parts& p, int) { p.add(item, whole_of(item), true); }, {.layout = "\xff"}),
               HasSubstr("UTF-8"));
 }
