@@ -281,7 +281,7 @@ void WorldState::open_fabrics() {
     if (!wanted(options.config, name)) {
       status.reason = "left out by SINEW_TRANSPORTS or the caller";
     } else if (options.config.transports.empty() && !status.left_alone.empty()) {
-      status.reason = "used only when asked for by name: " + status.left_alone;
+      status.reason = "used only when SINEW_TRANSPORTS or the caller names it: " + status.left_alone;
     } else {
       open_fabric(*find_module(name, options.config), nic, status);
     }
