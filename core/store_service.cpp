@@ -103,10 +103,16 @@ Status StoreService::roll_call(const StoreIdentity& of) const {
   for (const auto& [rank, why] : lost_) {
     if (rank < of.ranks) return {Code::PeerLost, why, rank};
   }
-  for (const auto& [who, why] : left_) {
-    if (who.first == of.group && who.second != of.rank) return why;
+  return first_departure(of.group, [&](int rank) { return rank != of.rank; }).value_or(Status());
+}
+
+std::optional<Status> StoreService::first_departure(const std::string& group,
+                                                    const std::function<bool(int)>& counts) const {
+  const Departure* first = nullptr;
+  for (auto at = left_.lower_bound({group, 0}); at != left_.end() && at->first.first == group; ++at) {
+    if (counts(at->first.second) && (first == nullptr || at->second.number < first->number)) first = &at->second;
   }
-  return {};
+  return first == nullptr ? std::nullopt : std::optional(first->why);
 }
 
 void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {
@@ -129,10 +135,7 @@ void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uin
     for (const auto& [rank, why] : lost_) {
       if (rank < r.ranks() && !r.has(rank)) return Status(Code::PeerLost, why, rank);
     }
-    for (const auto& [who, why] : left_) {
-      if (who.first == waiter.identity->group && !r.has(who.second)) return why;
-    }
-    return std::nullopt;
+    return first_departure(waiter.identity->group, [&](int rank) { return !r.has(rank); });
   });
 }
 
@@ -198,7 +201,7 @@ void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
 
 /// Nobody waits for it any more, unless it comes again.
 void StoreService::turn_away(const StoreIdentity& id, const Status& why) {
-  left_.emplace(std::pair(id.group, id.rank), why);
+  left_.emplace(std::pair(id.group, id.rank), Departure{departures_++, why});
   fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
     if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
     return why;

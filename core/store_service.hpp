@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,11 +48,20 @@ class StoreService {
   std::string strangers(const StoreConnection& waiter) const;
   void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);
 
+  struct Departure {
+    std::uint64_t number;  // the first to leave is why others do
+    Status why;
+  };
+
+  /// Of who has left a group and is counted by `counts(rank)`: the first one's reason.
+  std::optional<Status> first_departure(const std::string& group, const std::function<bool(int)>& counts) const;
+
   const int ranks_;
   StoreTable table_;
   std::set<StoreConnection*> parked_;
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
-  std::map<std::pair<std::string, int>, Status> left_;            // and why
+  std::map<std::pair<std::string, int>, Departure> left_;
+  std::uint64_t departures_ = 0;
   std::map<int, std::string> lost_;
 };
 

@@ -192,6 +192,21 @@ TEST_F(ServedStore, RollCall_NamesWhoLeftOrIsLost) {
   EXPECT_THAT(lost().what(), HasSubstr("rank 2 is dead"));
 }
 
+/// Rank 1 leaves because rank 2 has: who asks later is told of the cause.
+TEST_F(ServedStore, RollCall_NamesTheFirstWhoLeft) {
+  const auto client = [this](int rank) { return std::dynamic_pointer_cast<StoreClient>(local.handle(rank, 3)); };
+  const auto witness = client(0);
+  auto second = client(1), third = client(2);
+  const auto lost = [&] { return error_of([&] { witness->roll_call(); }); };
+  third.reset();
+  while (lost().code() == Code::Ok) std::this_thread::yield();
+  second.reset();
+  for (int i = 0; i < 200; ++i) {  // meanwhile the server sees the second one's end
+    ASSERT_EQ(lost().rank(), 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 /// A store outlives many Worlds, and keeps nothing of those that are over.
 TEST_F(ServedStore, RollCall_StartsAnew_WhenAllHaveLeft) {
   const auto client = [this](int rank) { return std::dynamic_pointer_cast<StoreClient>(local.handle(rank, 3)); };
