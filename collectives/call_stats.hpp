@@ -17,7 +17,7 @@ namespace sinew {
 struct CallStats {
   Collective collective = Collective::Barrier;
   DType dtype = DType::U8;
-  std::uint64_t bytes = 0;  ///< the next power of two of what came when 1024 sizes were known
+  std::uint64_t bytes = 0;  ///< of sizes after the first 1024 their next power of two
   std::string algorithm;    ///< of the latest; empty: messages
   std::string transport;
   std::uint64_t calls = 0;   ///< that ended

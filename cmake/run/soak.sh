@@ -16,8 +16,9 @@ run_soak() {
   while [ $# -gt 0 ]; do
     case $1 in
       --minutes | --seed)
-        [[ $1 == --seed && "${2-}" =~ ^[0-9]+$ || $1 == --minutes && "${2-}" =~ ^[0-9]+(\.[0-9]+)?$ && "${2-}" =~ [1-9] ]] ||
-          die "soak: $1 '${2-}': expected a $([ "$1" = --seed ] && echo whole) number$([ "$1" = --seed ] || echo ' above 0')"
+        [[ "${2-}" =~ ^[0-9]+(\.[0-9]+)?$ && ($1 == --seed || "$2" =~ [1-9]) ]] ||
+          die "soak: $1 '${2-}': expected a number, of minutes one above 0"
+        [[ $1 == --minutes || "$2" != *.* ]] || die "soak: --seed '$2': expected a whole number"
         printf -v "${1#--}" '%s' "$2"
         shift 2
         ;;

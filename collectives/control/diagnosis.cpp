@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,13 +8,13 @@
 #include <sinew/collectives/control/diagnosis.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/collectives/control/verdict.hpp>
+#include <sinew/core/store_table.hpp>
 
 namespace sinew {
 namespace {
 
 constexpr std::uint16_t kWorldId = 0;  // of the communicator that all ranks have
 constexpr std::size_t kNobody = ~std::size_t{0};
-constexpr int kMostRanks = 1 << 20;  // more are no seat, but other bytes
 
 /// f(call) of all that are in its ring.
 template <class F>
@@ -78,7 +79,7 @@ class Judge {
     const RecordReader reader(records_[r].page.get());
     for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
       const auto seat = reader.seat(i);
-      if (!seat || seat->ranks > kMostRanks) continue;
+      if (!seat || seat->ranks > kMostRanks) continue;  // more are no seat, but other bytes
       std::vector<std::size_t>& members = members_[seat->communicator];
       members.resize(std::max(members.size(), static_cast<std::size_t>(seat->ranks)), kNobody);
       members[static_cast<std::size_t>(seat->place)] = r;
@@ -88,15 +89,18 @@ class Judge {
   /// Of a communicator of which nobody says so: those that called on it, or all of the World.
   void add_callers() {
     std::map<std::uint64_t, std::vector<std::size_t>> callers;
+    std::set<std::uint64_t> worlds;
     for (std::size_t r = 0; r < records_.size(); ++r) {
       for_each_call(records_[r], [&](const CallSeen& c) {
         std::vector<std::size_t>& of = callers[c.communicator];
         if (of.empty() || of.back() != r) of.push_back(r);
-        if (c.id != kWorldId) return;
-        std::vector<std::size_t>& world = members_[c.communicator];
-        world.resize(std::max(world.size(), records_.size()), kNobody);
-        for (std::size_t i = 0; i < records_.size(); ++i) world[i] = i;
+        if (c.id == kWorldId) worlds.insert(c.communicator);
       });
+    }
+    for (const std::uint64_t id : worlds) {
+      std::vector<std::size_t>& world = members_[id];
+      world.resize(std::max(world.size(), records_.size()), kNobody);
+      for (std::size_t i = 0; i < records_.size(); ++i) world[i] = i;
     }
     for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
   }
