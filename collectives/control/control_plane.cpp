@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -50,6 +51,7 @@ void ControlPlane::remove(Controlled& communicator) {
     // No call is left that could tell.
     if (!communicator.end_reason().ok()) log::warning("{}", communicator.end_reason().message());
   }
+  const Status& end = communicator.end_reason();
   const Group& group = communicator.members();
   const auto last = RecordReader(ring_.page()).latest(group.identity);
   ring_
@@ -60,9 +62,15 @@ void ControlPlane::remove(Controlled& communicator) {
               .peer = -1,
               .id = group.communicator},
              std::source_location::current())
-      .complete(Code::Ok);
+      .complete(end.ok() ? world_end().code() : end.code());
   ring_.stand_up(group.identity);
   communicators_.erase(communicator.owner());
+}
+
+Status ControlPlane::world_end() const {
+  std::vector<int> all(service_.peers().size());
+  std::iota(all.begin(), all.end(), 0);
+  return service_.end_of(0, all);
 }
 
 Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
@@ -178,6 +186,7 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& comm
   Waiting waiting;
   waiting.rank = group.rank;
   waiting.world_ranks = group.world_ranks;
+  waiting.world_end = world_end();
   if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && call.peer < 0) {
     waiting.call = *recorded;
   } else {

@@ -72,6 +72,8 @@ class SINEW_API ControlPlane : public ProgressSource {
     Clock::time_point look_at;
   };
 
+  /// Whom the World has lost, or why it has ended; Ok: neither.
+  Status world_end() const;
   Controlled* owner_of(const PendingCall& call) noexcept;
   void end_what_must();
   bool settle(Held& held, Clock::time_point now);

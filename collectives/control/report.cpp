@@ -28,7 +28,9 @@ std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std
 
 Json to_json(const std::optional<CallReport>& c) {
   if (!c) return nullptr;
-  return {c->fingerprint, c->history, c->communicator, c->sequence, c->peer, c->id, c->completed, c->age_ms, c->site};
+  return {c->fingerprint, c->history, c->communicator, c->sequence,
+          c->peer,        c->id,      c->completed,    static_cast<int>(c->outcome),
+          c->age_ms,      c->site};
 }
 
 std::optional<CallReport> call_from(const Json& row) {
@@ -40,8 +42,9 @@ std::optional<CallReport> call_from(const Json& row) {
                     .peer = whole<std::int32_t>(row.at(4)),
                     .id = whole<std::uint16_t>(row.at(5)),
                     .completed = row.at(6),
-                    .age_ms = whole<std::int64_t>(row.at(7)),
-                    .site = row.at(8)};
+                    .outcome = static_cast<Code>(whole<std::uint8_t>(row.at(7))),
+                    .age_ms = whole<std::int64_t>(row.at(8)),
+                    .site = row.at(9)};
 }
 
 using Histories = std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>>;  // by communicator and sequence
@@ -112,6 +115,7 @@ CallReport tell(const RecordReader& reader, const CallSeen& seen, std::int64_t n
           .peer = seen.peer,
           .id = seen.id,
           .completed = seen.completed != 0,
+          .outcome = static_cast<Code>(seen.completed != 0 ? seen.outcome : 0),
           .age_ms = std::max<std::int64_t>(0, now - since) / 1'000'000,
           .site = reader.site(seen.site)};
 }

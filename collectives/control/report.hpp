@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sinew/core/call_record.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/transport.hpp>
 
@@ -23,6 +24,7 @@ struct CallReport {
   std::int32_t peer = -1;
   std::uint16_t id = 0;
   bool completed = false;
+  Code outcome = Code::Ok;  ///< once completed
   std::int64_t age_ms = 0;  ///< since it was completed, else since it was entered
   std::string site;
 };
@@ -60,7 +62,8 @@ struct SINEW_API RankReport {
   static std::vector<RankReport> decode(std::span<const std::byte> bytes, Question& about);
 };
 
-/// A rank that destroyed its communicator writes this as the fingerprint of the call after its last.
+/// A rank that destroyed its communicator writes this as the fingerprint of the call after its last. Its outcome: what
+/// had ended the communicator by then, or somebody else in the World; Ok where all was well.
 inline constexpr Fingerprint kClosedFingerprint = ~Fingerprint{0};
 
 /// The question of a rank with these records.

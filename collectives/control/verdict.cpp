@@ -50,9 +50,12 @@ std::string whereabouts(const Waiting& waiting, const RankReport& report) {
 
 bool closed(const std::optional<CallReport>& call) noexcept { return call && call->fingerprint == kClosedFingerprint; }
 
-/// A difference other than that a rank has left and so closed everything it had.
+/// It destroyed the communicator because something had ended, which is no mistake of the program's.
+bool gave_up(const std::optional<CallReport>& call) noexcept { return closed(call) && call->outcome != Code::Ok; }
+
+/// A difference other than that a rank has left, or met an end, and so closed everything it had.
 bool differs(const std::optional<RankReport>& report) noexcept {
-  return report && report->differing && !(report->left && closed(report->differing));
+  return report && report->differing && !(report->left && closed(report->differing)) && !gave_up(report->differing);
 }
 
 /// The calls that differ, by who made them: "rank 0: ...; ranks 1, 2: ...".
@@ -200,6 +203,12 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     if (why.empty()) continue;
     if (report && report->left) {
       return {Finding::Gone, fmt::format("rank {} has ended its World; {} needs it", waiting.named(rank), name), rank};
+    }
+    if (report && gave_up(report->latest) && !waiting.world_end.ok()) {
+      return {Finding::Gone,
+              fmt::format("rank {} destroyed the communicator, which {} needs, after {}", waiting.named(rank), name,
+                          waiting.world_end.message()),
+              rank};
     }
     if (first_late < 0) first_late = rank;
     late.push_back(std::move(why));

@@ -19,7 +19,7 @@ enum class Finding : std::uint8_t {
   OnItsWay,    ///< all have entered it: data is under way
   Late,        ///< somebody has not come yet, or is stopped; never a reason to give it up
   Mismatched,  ///< somebody made another call, or closed the communicator without making this one
-  Gone,        ///< somebody has left and will never come
+  Gone,        ///< somebody has left, or gave the communicator up as others were lost, and will never come
 };
 
 struct SINEW_API Verdict {
@@ -38,6 +38,7 @@ struct Waiting {
   int rank = 0;                    ///< in the communicator, as `peer`
   OpenMessages open{};             ///< where they are known
   std::vector<int> world_ranks{};  ///< by rank in the communicator: what texts call it; empty: that
+  Status world_end{};              ///< whom the World has lost, as far as this rank knows; Ok: it is whole
 
   int named(int rank_in_communicator) const noexcept;
 };

@@ -2,8 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -117,6 +119,31 @@ TEST_P(Control, NamesTheDeadRank_WhenItIsKilledBetweenCalls) {
     EXPECT_EQ(status.rank(), 1);
   });
   expect_well(ends, 1);
+}
+
+/// As in a mesh: who meets a death in its row unwinds, and its column goes with it.
+TEST_P(Control, NamesTheDeadRank_WhereARankThatMetItDestroysWhatOthersUse) {
+  const std::vector<int> ends = run(4, [&](World& world, const Exchange& exchange) {
+    std::optional<Communicator> row = world.communicator().split(world.rank() / 2);
+    std::optional<Communicator> column = world.communicator().split(world.rank() % 2);
+    Communicator living = world.communicator().split(world.rank() / 3);
+    settle(world, exchange);
+    if (world.rank() == 3) ::kill(::getpid(), SIGKILL);
+    Communicator& used = world.rank() == 2 ? *row : *column;
+    std::array<float, 4> data{};
+    const Status status = used.all_reduce(data).wait(Deadline::after(seconds(10)));
+    EXPECT_EQ(status.code(), Code::PeerLost) << status.message();
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("rank 3 (host "), HasSubstr("killed by signal 9")));
+    if (world.rank() == 0) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 destroyed the communicator, which all_reduce(f32"));
+    }
+    row.reset();
+    column.reset();
+    static_cast<void>(living.barrier().wait(Deadline::after(seconds(10))));  // who shrinks first ends it in others
+    World rest = world.shrink();
+    sum_once(rest, 1);
+  });
+  expect_well(ends, 3);
 }
 
 TEST_P(Control, AbortReachesAllRanks_WithItsReason) {

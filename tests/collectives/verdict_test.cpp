@@ -53,7 +53,7 @@ struct Ranks {
   void everybody(std::uint32_t sequence, Fingerprint f) {
     for (std::size_t r = 0; r < all.size(); ++r) call(r, sequence, f).complete(Code::Ok);
   }
-  Verdict judge(std::size_t rank, std::uint32_t sequence) const {
+  Verdict judge(std::size_t rank, std::uint32_t sequence, const Status& world_end = {}) const {
     const RecordPage* mine = all[rank]->ring.page();
     const Question asked = ask_about(mine, static_cast<int>(rank), kCommunicator, sequence, {});
     const Question question = Question::decode(asked.encode());
@@ -67,8 +67,11 @@ struct Ranks {
       told.emplace_back(std::move(r));
     EXPECT_EQ(about.sequence, sequence);
     told[rank].reset();
-    return sinew::judge({*report_call(mine, kCommunicator, sequence), 250, static_cast<int>(rank)}, told,
-                        [&](std::uint32_t s) { return report_call(mine, kCommunicator, s); });
+    const Waiting waiting{.call = *report_call(mine, kCommunicator, sequence),
+                          .waited_ms = 250,
+                          .rank = static_cast<int>(rank),
+                          .world_end = world_end};
+    return sinew::judge(waiting, told, [&](std::uint32_t s) { return report_call(mine, kCommunicator, s); });
   }
 };
 
@@ -144,6 +147,22 @@ TEST(Verdict, SaysThatARankClosedTheCommunicator) {
   const Verdict v = ranks.judge(0, 2);
   EXPECT_EQ(v.status().code(), Code::Mismatch);
   EXPECT_THAT(v.text, HasSubstr("rank 1: no call: it destroyed the communicator"));
+}
+
+TEST(Verdict, WaitsForTheReason_WhenARankGaveTheCommunicatorUp) {
+  Ranks ranks(3);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(1, 2, kClosedFingerprint).complete(Code::PeerLost);
+  ranks.call(2, 2, reduce_of(4));
+  const Verdict before = ranks.judge(0, 2);
+  EXPECT_EQ(before.finding, Finding::Late) << before.text;
+  EXPECT_EQ(before.blamed, 1);
+  const Verdict after = ranks.judge(0, 2, {Code::PeerLost, "rank 7 ended", 7});
+  EXPECT_EQ(after.status().code(), Code::PeerLost) << after.text;
+  EXPECT_EQ(after.status().rank(), 1);
+  EXPECT_THAT(after.text, AllOf(HasSubstr("rank 1 destroyed the communicator"), HasSubstr("all_reduce(f32"),
+                                HasSubstr("after rank 7 ended")));
 }
 
 TEST(Verdict, CountsARankThatLeftAsLost_WhenACallNeedsIt) {
