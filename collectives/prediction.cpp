@@ -31,6 +31,7 @@ struct Footprint {
   std::uint64_t largest = 0;  ///< bytes of a chunk
   // Of all ranks of the host together: what they send, and what of it leaves.
   double sends = 0, sends_leaving = 0;
+  double handled = 0;                 ///< messages sent and received
   double sent = 0, sent_leaving = 0;  ///< bytes
   double fewest = 0;                  ///< messages, of the rank that sends fewest
   double most_leaving = 0;            ///< part of a rank's bytes, of the one of which most leaves
@@ -60,6 +61,7 @@ Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const s
     std::uint64_t copied = 0;
     for (const Step& s : program.steps) {
       if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
+      if (s.peer >= 0) ++found.handled;
       if (s.op != Op::Send) continue;
       const std::uint64_t bytes = bytes_of(desc, program, chunks, s.a);
       ++sends;
@@ -213,7 +215,8 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
                        .recipe = recipe,
                        .transports = &set,
                        .whole = cost.whole,
-                       .scratch = scratch});
+                       .scratch = scratch,
+                       .messages = found.handled});
   }
 }
 

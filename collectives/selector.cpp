@@ -16,6 +16,10 @@ namespace {
 
 /// Predictions this close to each other are a tie: measurements of one machine differ by as much from day to day.
 constexpr double kResolution = 1.15;
+/// Ways that move the same bytes over the same links in as many rounds are predicted as close to each other as that;
+/// up to so many bytes the number of messages, which predictions leave out within a round, tells them apart.
+constexpr double kEqual = 1.01;
+constexpr std::uint64_t kFewBytes = 8 << 10;
 /// Enqueueing a copy and seeing that it is over.
 constexpr Seconds kDeviceTurn = 10e-6;
 
@@ -321,6 +325,12 @@ Selection Selector::select(const CollectiveDesc& desc) const {
     throw Error(Code::InvalidArgument, text);
   }
   const Seconds least = all.front().candidate.predicted;
+  if (size_to_select_by(desc) <= kFewBytes) {
+    const auto equals = std::ranges::find_if(
+        all, [&](const Option& o) { return !o.candidate.rejected.empty() || o.candidate.predicted > least * kEqual; });
+    const auto shortest = std::ranges::min_element(all.begin(), equals, {}, &Option::messages);
+    std::rotate(all.begin(), shortest, shortest + 1);
+  }
   const auto offload = std::ranges::find_if(all, [&](const Option& o) {
     return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
   });

@@ -76,6 +76,7 @@ class SINEW_API Selector {
     bool staged = false;
     bool whole = false;         ///< its chunks cannot be cut
     std::uint64_t scratch = 0;  ///< bytes beside the user's buffers, if not cut
+    double messages = 1e9;      ///< sent and received by the ranks that were looked at; as given: unknown
   };
   /// Which links of a set.
   enum class Links : std::uint8_t { All, InsideHosts, AcrossHosts };

@@ -74,6 +74,15 @@ TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   EXPECT_EQ(selector.select(sum_of(16 << 20)).plan.chosen().algorithm, "bidirectional_ring");
 }
 
+TEST(Selector, TakesOneMessageRatherThanTwo_WhereBothArePredictedAlike) {
+  const Facts facts = one_host(2, 2);
+  const Selector selector(facts, ranks_of(facts), {});
+  for (std::uint64_t count = 2; count <= 512; count *= 2) {
+    const Plan plan = selector.select({.collective = Collective::Broadcast, .dtype = DType::F32, .count = count}).plan;
+    EXPECT_NE(plan.chosen().algorithm, "double_binary_tree") << count;  // half of the message down each tree
+  }
+}
+
 Seconds hierarchical_time(const Facts& facts) {
   const Selection selection = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20));
   for (const Candidate& c : selection.plan.candidates()) {

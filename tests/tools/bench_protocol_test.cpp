@@ -194,6 +194,13 @@ TEST(BenchStatistics, MedianAndQuantile) {
   EXPECT_DOUBLE_EQ(quantile({1, 2}, 0.99), 2);
 }
 
+TEST(BenchProtocol, CountsALineAsSpoilt_WhereMoreThanAQuarterOfItsBatchesWereDelayed) {
+  EXPECT_FALSE(delays_spoil(0, 1));
+  EXPECT_TRUE(delays_spoil(1, 1));
+  EXPECT_FALSE(delays_spoil(2, 11));
+  EXPECT_TRUE(delays_spoil(3, 11));
+}
+
 TEST(BenchNoise, CountsWhatOthersTook) {
   CpuCounts before;
   before.cores = 4;

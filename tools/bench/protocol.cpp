@@ -108,17 +108,20 @@ struct Entrant {
   std::size_t calls = 1;
   std::uint64_t wrong = 0;
   std::vector<double> per_call{};
+  std::size_t delayed = 0;  ///< batches that stayed so
 };
 
-/// One batch, and again while somebody else had a rank's core. True if it stayed so.
-bool add_batch(Course& course, Entrant& entrant, Workload& work, std::size_t repeats) {
+/// One batch, and again while somebody else had a rank's core; not where it is too late for that.
+void add_batch(Course& course, Entrant& entrant, Workload& work, const ProtocolOptions& options) {
+  const std::size_t repeats = delays_spoil(entrant.delayed, options.least_batches) ? 0 : options.repeats;
   for (std::size_t attempt = 0;; ++attempt) {
     const std::uint64_t before = work.wrong();
     const Course::Batch batch = course.timed(*entrant.who, entrant.calls);
     entrant.wrong += work.wrong() - before;
     if (batch.delayed && attempt < repeats) continue;
     entrant.per_call.push_back(batch.seconds / static_cast<double>(entrant.calls));
-    return batch.delayed;
+    entrant.delayed += batch.delayed ? 1 : 0;
+    return;
   }
 }
 
@@ -127,16 +130,21 @@ bool run_batches(const ProtocolOptions& options, Course& course, Ranks& ranks, W
                  std::vector<Entrant>& entrants) {
   const std::size_t least =
       std::max(options.least_batches, (options.iterations + entrants.front().calls - 1) / entrants.front().calls);
-  for (Entrant& e : entrants) e.per_call.clear();
-  bool noisy = false;
+  for (Entrant& e : entrants) {
+    e.per_call.clear();
+    e.delayed = 0;
+  }
   const auto start = Clock::now();
   for (std::size_t batch = 0;; ++batch) {
-    if (batch >= least && ranks.largest(seconds_since(start)) >= options.least_s) return noisy;
-    for (Entrant& e : entrants) noisy = add_batch(course, e, work, noisy ? 0 : options.repeats) || noisy;
+    if (batch >= least && ranks.largest(seconds_since(start)) >= options.least_s) break;
+    for (Entrant& e : entrants) add_batch(course, e, work, options);
   }
+  return std::ranges::any_of(entrants, [](const Entrant& e) { return delays_spoil(e.delayed, e.per_call.size()); });
 }
 
 }  // namespace
+
+bool delays_spoil(std::size_t delayed, std::size_t batches) noexcept { return 4 * delayed > batches; }
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);

@@ -40,6 +40,9 @@ struct Measurement {
 Measurement measure(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& noise, Workload& work, std::size_t slots,
                     Contestant& ours, Contestant* peer);
 
+/// Do so many batches that somebody delayed, in spite of repeats, spoil the median of all? More than a quarter may.
+bool delays_spoil(std::size_t delayed, std::size_t batches) noexcept;
+
 /// The middle one; of an even number the mean of the middle two. `values` is not empty.
 double median(std::vector<double> values);
 /// The smallest value that at least this share of the values does not exceed.

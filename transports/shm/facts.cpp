@@ -14,9 +14,10 @@
 namespace sinew::shm {
 namespace {
 
-/// A root runs ahead of those who take from it, as long as what it shows finds room: beside the call itself, half of
-/// what an all_reduce takes, in which everybody waits for everybody.
+/// A root runs ahead of those who take from it, as long as what it shows finds room: half of what an all_reduce takes
+/// to move bytes, in which everybody waits for everybody, and most of the call itself, as nobody answers.
 constexpr double kOneWay = 0.5;
+constexpr double kCallAhead = 0.75;
 /// Another rank's flag line to look at.
 constexpr Seconds kPerRank = 60e-9;
 /// Its payload behind it, while it is in the other core's cache.
@@ -140,7 +141,7 @@ Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
   const bool runs_ahead = is_from_root(desc.collective) && shown_bytes(desc, ranks) <= kSlotMostBytes;
   const Seconds moving = interpolate(facts, moved_bytes(desc, ranks));
   const Seconds call = facts.knot_seconds[0];
-  return waiting + turns * (runs_ahead ? call + kOneWay * (moving - call) : moving);
+  return waiting + turns * (runs_ahead ? kCallAhead * call + kOneWay * (moving - call) : moving);
 }
 
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {
