@@ -203,7 +203,11 @@ void finish() {
   if (s.rank == 0) MPI_Recv(&nothing, 0, MPI_BYTE, 1, kTag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-constexpr Peer kPeer{kPeerAbi, name, start, stop, rank, size, all_gather, prepare, run, finish};
+/// Open MPI tells a sender that its message was fetched where there is room to tell, or else in the receiver's next
+/// call: a receiver that went to wait elsewhere would leave its sender waiting for ever.
+void settle() { MPI_Barrier(MPI_COMM_WORLD); }
+
+constexpr Peer kPeer{kPeerAbi, name, start, stop, rank, size, all_gather, prepare, run, finish, settle};
 
 }  // namespace
 }  // namespace sinew::bench

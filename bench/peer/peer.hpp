@@ -8,7 +8,7 @@
 /// call each function together, none throws; the library's own errors end the job.
 namespace sinew::bench {
 
-inline constexpr std::uint32_t kPeerAbi = 2;
+inline constexpr std::uint32_t kPeerAbi = 3;
 
 enum class PeerCall : std::uint8_t {
   AllReduce,
@@ -47,6 +47,8 @@ struct Peer {
   /// One call; of Bandwidth, one message, which is on its way until finish().
   void (*run)(const void* in, void* out) = nullptr;
   void (*finish)() = nullptr;
+  /// Returns when no rank needs this one in order to end what it has started.
+  void (*settle)() = nullptr;
 };
 
 using PeerEntry = const Peer* (*)();

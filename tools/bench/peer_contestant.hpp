@@ -32,6 +32,7 @@ class PeerContestant : public Contestant {
   /// Errors: Error{InvalidArgument} saying what the peer lacks, as require() throws it.
   PeerContestant(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count, const BufferRing& ring);
   void run(std::size_t first_slot, std::size_t calls) override;
+  void settle() override { peer_.settle(); }
 
   static void require(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count);
 

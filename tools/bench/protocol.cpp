@@ -22,6 +22,7 @@ class Course {
     who.run(0, 1);
     work_.read(1);
     for (std::size_t w = 1; w < options_.warmup; ++w) who.run(0, 1);
+    who.settle();
     std::size_t calls = 1;
     for (int round = 0; round < kRounds; ++round) {
       double least = timed(who, calls).seconds;  // of several: one that was disturbed would make batches too short
@@ -47,6 +48,7 @@ class Course {
     who.run(0, calls);
     const double mine = seconds_since(start);
     const double told[] = {mine, noise_.batch_was_delayed(mine) ? 1.0 : 0.0};
+    who.settle();
     finish(calls);
     Batch batch;
     const std::vector<double> all = ranks_.gather(told);

@@ -16,7 +16,7 @@
 /// without looking anywhere else as long as the ranks keep up with each other.
 namespace sinew::shm {
 
-inline constexpr std::size_t kRing = 8;
+inline constexpr std::size_t kRing = 32;
 inline constexpr std::size_t kInlineBytes = 40;
 inline constexpr std::size_t kLinesBytes = 2048;
 

@@ -155,6 +155,8 @@ int ShmOffload::advance() noexcept {
       }
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
       if (call.way == Way::Slot) members_.set_reading(false);
+      if (is_from_root(call.collective) && members_.rank() != call.root)  // it may be ahead
+        prefetch_line(&members_.line_of(call.root, call.sequence + 1));
       finish_reading(call);
       return 1;
     }
