@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
   CLI::App app("kills ranks of jobs, and judges what the others make of it");
   app.require_subcommand(1);
   Options options;
-  const std::filesystem::path here = std::filesystem::canonical("/proc/self/exe").parent_path();
+  // Before this lives apart: in a mount namespace of its own, inside a chroot, the link shows the path from outside.
+  const std::filesystem::path self = std::filesystem::canonical("/proc/self/exe"), here = self.parent_path();
   options.launcher = here / "sinew-run";
   options.jumping_clock = here.parent_path() / "fakes" / "libjumping_clock.so";
   CLI::App* of_kills = app.add_subcommand("kills", "jobs of 2 to 6 ranks, each transport and moment in turn");
@@ -158,7 +159,6 @@ int main(int argc, char** argv) {
   if (of_victim->parsed()) return run_victim(board, moment_of(moment));
   if (of_enduring->parsed()) return run_enduring(board, hardship_of(hardship));
   live_apart();
-  const std::string self = std::filesystem::canonical("/proc/self/exe");
   if (of_hardships->parsed()) return hardships(options, self);
   if (alone) {
     options.launcher.clear();
