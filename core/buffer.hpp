@@ -5,7 +5,8 @@
 
 namespace sinew {
 
-enum class MemoryKind : std::uint8_t { Host, PinnedHost, Device };
+/// As wide as a device number: a Place has no padding, and is written and copied as one word.
+enum class MemoryKind : std::int32_t { Host, PinnedHost, Device };
 
 /// Where memory lies. `device` is the CUDA ordinal for Device and PinnedHost, -1 for Host.
 struct Place {

@@ -26,6 +26,16 @@ inline void cpu_relax() noexcept {
 /// A hint that the line will be read here soon. Never faults.
 inline void prefetch_line(const void* at) noexcept { __builtin_prefetch(at, 0, 3); }
 
+/// A hint that the line will be written here soon: it is taken from the core that has it, before a store waits for
+/// that. Never faults.
+inline void prefetch_line_to_write(void* at) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));  // compilers write it for newer processors only
+#else
+  __builtin_prefetch(at, 1, 3);
+#endif
+}
+
 /// From so many bytes on string_copy pays.
 inline constexpr std::size_t kStringCopyBytes = 1 << 10;
 

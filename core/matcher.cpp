@@ -11,8 +11,8 @@ namespace {
 
 /// The 64 bytes of a receive.
 struct Receive : Operation {
-  MemoryKind kind = MemoryKind::Host;  // first: there is room behind Operation's members
-  bool unwanted = false;               // cancelled while its message was known
+  MemoryKind kind : 8 = MemoryKind::Host;  // first: there is room behind Operation's members
+  bool unwanted = false;                   // cancelled while its message was known
   Tag tag;
   std::byte* into = nullptr;  // the next byte to be written
   std::size_t bytes = 0;      // room; once bytes have come: how many are still to come

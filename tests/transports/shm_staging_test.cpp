@@ -22,10 +22,12 @@ TEST(Staging, LaysShortCallsSideBySide_BeforeOneMustBeFinished) {
 
 TEST(Staging, BeginsAgain_WhereTheRestDoesNotHoldACall) {
   Staging staging;
-  EXPECT_EQ(take(staging, kSlotMostBytes, 1), 0U);
-  EXPECT_EQ(take(staging, 1, 2), kSlotMostBytes);
-  EXPECT_EQ(take(staging, kSlotMostBytes, 3), 0U);
-  EXPECT_EQ(take(staging, kUnitBytes, 4), kSlotMostBytes);
+  std::uint64_t call = 1;
+  EXPECT_EQ(take(staging, 1, call), 0U);
+  std::size_t at = kUnitBytes;
+  for (; at + kSlotMostBytes <= kSlotsBytes; at += kSlotMostBytes) EXPECT_EQ(take(staging, kSlotMostBytes, ++call), at);
+  EXPECT_EQ(take(staging, kSlotMostBytes, ++call), 0U);
+  EXPECT_EQ(take(staging, kUnitBytes, ++call), kSlotMostBytes);
 }
 
 TEST(Staging, WaitsForTheLastOfThoseThatLieInTheWay) {

@@ -51,6 +51,15 @@ void ShmOffload::announce(PendingCall& call) noexcept {
   slot.line.done = static_cast<std::uint32_t>(call.way == Way::Tree ? done_in_subtree(call) : head_ - 1);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
+  if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
+}
+
+/// Who only gives may be ahead of the others; then its next announcement waits for nothing but the lines it goes into.
+void ShmOffload::own_next(const PendingCall& call) noexcept {
+  Slot& next = members_.mine().ring[(call.sequence + 1) % kRing];
+  prefetch_line_to_write(&next.line);
+  if (call.way != Way::Lines || call.shown >= kStringCopyBytes) return;
+  for (std::size_t i = 0; i < call.shown; i += kCacheLine) prefetch_line_to_write(next.payload.data() + i);
 }
 
 void ShmOffload::show(PendingCall& call, Slot& slot) noexcept {

@@ -77,7 +77,7 @@ struct Area {
 
 /// Behind the Area: slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
 /// when used.
-inline constexpr std::size_t kSlotsBytes = 256 << 10;
+inline constexpr std::size_t kSlotsBytes = 1 << 20;
 inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
 inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole ones (staging.hpp)
 inline constexpr std::size_t kStages = 3;

@@ -66,6 +66,7 @@ class ShmOffload final : public CollectiveOffload {
   bool can_announce() noexcept;
   int announce_waiting() noexcept;
   void announce(PendingCall& call) noexcept;
+  void own_next(const PendingCall& call) noexcept;
   void show(PendingCall& call, Slot& slot) noexcept;
   void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
   void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;

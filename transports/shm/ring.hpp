@@ -21,7 +21,7 @@
 namespace sinew::shm {
 
 inline constexpr std::size_t kFewestRingLines = 2048;
-inline constexpr std::size_t kMostRingLines = 8192;
+inline constexpr std::size_t kMostRingLines = 16384;
 /// What one rank's rings to all others of its host take together, where they are longer than the shortest.
 inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
@@ -112,6 +112,7 @@ class RingWriter {
     frame.lines = lines;
     frame.stamp.store(salt_ + position_ + 1, std::memory_order_release);
     position_ += lines;
+    own_ahead(lines);
   }
   bool has_room(std::uint64_t lines) noexcept {
     if (position_ + lines - consumed_ <= lines_.size()) return true;
@@ -121,7 +122,15 @@ class RingWriter {
   std::uint64_t position() const noexcept { return position_; }
 
  private:
+  static constexpr std::size_t kOwnedAhead = 8;
+
   std::uint64_t place(std::uint64_t position) const noexcept { return position & (lines_.size() - 1); }
+  /// The receiver's core still has the lines that are written next. Stores become visible in their order, so each line
+  /// would be taken from it after the one before; asked for some frames ahead, they are taken at the same time.
+  void own_ahead(std::uint16_t lines) noexcept {
+    if (lines > Frame::lines_for(kStringCopyBytes)) return;
+    for (std::size_t i = 0; i < lines; ++i) prefetch_line_to_write(&lines_[place(position_ + kOwnedAhead + i)]);
+  }
 
   std::span<Frame> lines_;
   std::uint64_t salt_;
