@@ -77,7 +77,7 @@ class SINEW_API Engine {
     /// One turn without progress; false when the deadline has passed.
     bool pass_time() {
       if (spins() && (++turns_ & 255) != 0) {
-        cpu_relax();
+        if ((turns_ & 1) != 0) cpu_relax();  // it takes as long as a turn
         return true;
       }
       return slow_turn();

@@ -22,10 +22,11 @@ int ShmEndpoint::handle_frames() {
   if (!end_.ok()) return 0;
   int count = 0;
   for (; count < kFramesPerTurn; ++count) {
+    // Nobody waits here any more. Whoever waited may post the next receives first, and what he sends need not wait
+    // until the next line has come from the other core.
+    if (count > 0 && matcher_.pending() == 0) break;
     const Frame* frame = in_.next();
     if (frame == nullptr) break;
-    // Nobody waits for it yet, and whoever waited may post the next receives first: it need not be kept meanwhile.
-    if (count > 0 && frame->kind == FrameKind::Eager && matcher_.pending() == 0) break;
     in_.fetch_ahead(*frame);
     const std::uint16_t lines = frame->lines;
     handle(*frame);
