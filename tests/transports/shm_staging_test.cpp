@@ -5,12 +5,14 @@
 namespace sinew::shm {
 namespace {
 
+constexpr std::size_t kSlotsBytes = slots_bytes(2);
+
 std::size_t take(Staging& staging, std::uint64_t bytes, std::uint64_t sequence) {
   return staging.take(staging.find(bytes), bytes, sequence);
 }
 
 TEST(Staging, LaysShortCallsSideBySide_BeforeOneMustBeFinished) {
-  Staging staging;
+  Staging staging(kSlotsBytes);
   constexpr std::uint64_t kBytes = 3 * kUnitBytes - 5;
   constexpr std::uint64_t kCalls = kSlotsBytes / (3 * kUnitBytes);
   for (std::uint64_t call = 1; call <= kCalls; ++call) {
@@ -21,7 +23,7 @@ TEST(Staging, LaysShortCallsSideBySide_BeforeOneMustBeFinished) {
 }
 
 TEST(Staging, BeginsAgain_WhereTheRestDoesNotHoldACall) {
-  Staging staging;
+  Staging staging(kSlotsBytes);
   std::uint64_t call = 1;
   EXPECT_EQ(take(staging, 1, call), 0U);
   std::size_t at = kUnitBytes;
@@ -31,7 +33,7 @@ TEST(Staging, BeginsAgain_WhereTheRestDoesNotHoldACall) {
 }
 
 TEST(Staging, WaitsForTheLastOfThoseThatLieInTheWay) {
-  Staging staging;
+  Staging staging(kSlotsBytes);
   for (std::uint64_t call = 1; call <= kSlotsBytes / kUnitBytes; ++call) take(staging, kUnitBytes, call);
   const Staging::Place place = staging.find(4 * kUnitBytes);
   EXPECT_EQ(place.unit, 0U);

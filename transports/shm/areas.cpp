@@ -5,10 +5,10 @@
 
 namespace sinew::shm {
 
-Area* Areas::obtain() {
+Area* Areas::obtain(std::size_t ranks) {
   give_back_unread();
   // As it comes: it may have been an Area whose words a peer looks at once more.
-  return reinterpret_cast<Area*>(heap_.allocate(kAreaBytes, page_bytes()));
+  return reinterpret_cast<Area*>(heap_.allocate(area_bytes(ranks), page_bytes()));
 }
 
 void Areas::retire(Area* area, std::uint64_t salt, std::vector<const Word*> readers) {

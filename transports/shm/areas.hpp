@@ -16,8 +16,8 @@ class Areas {
  public:
   explicit Areas(HostHeap& heap) noexcept : heap_(heap) {}
 
-  /// Zeroed. Errors: Error{System} when the heap is full.
-  Area* obtain();
+  /// Zeroed, with slots for a group of so many ranks. Errors: Error{System} when the heap is full.
+  Area* obtain(std::size_t ranks);
   /// `area.done` says kClosed already; `readers` are the peers' `done` words.
   void retire(Area* area, std::uint64_t salt, std::vector<const Word*> readers);
 

@@ -75,19 +75,21 @@ struct Area {
   std::array<Slot, kRing> results;  ///< Way::Tree: what comes down to this rank's children
 };
 
-/// Behind the Area: slots for Way::Slot, then kStages stages of inputs and of results for Way::Chunks. Touched only
-/// when used.
-inline constexpr std::size_t kSlotsBytes = 1 << 20;
+/// Behind the Area: kStages stages of inputs and of results for Way::Chunks, then slots for Way::Slot. Touched only when
+/// used.
+inline constexpr std::size_t kStages = 3;
+inline constexpr std::size_t kStageBytes = 512 << 10;                          ///< one chunk for each reader
+inline constexpr std::size_t kResultBytes = 256 << 10;                         ///< one chunk
+inline constexpr std::size_t kStagesAt = (sizeof(Area) + 4095) / 4096 * 4096;  // not a page
+inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
+inline constexpr std::size_t kSlotsAt = kResultsAt + kStages * kResultBytes;
 inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
 inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole ones (staging.hpp)
-inline constexpr std::size_t kStages = 3;
-inline constexpr std::size_t kStageBytes = 512 << 10;                         ///< one chunk for each reader
-inline constexpr std::size_t kResultBytes = 256 << 10;                        ///< one chunk
-inline constexpr std::size_t kSlotsAt = (sizeof(Area) + 4095) / 4096 * 4096;  // not a page
-inline constexpr std::size_t kStagesAt = kSlotsAt + kSlotsBytes;
-inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
-inline constexpr std::size_t kAreaBytes = kResultsAt + kStages * kResultBytes;
-static_assert(kAreaBytes <= std::size_t{4} << 20);
+
+/// The more, the longer ago the other cores have read what is written next, and the less a write waits for them.
+constexpr std::size_t slots_bytes(std::size_t ranks) noexcept { return std::size_t{ranks <= 4 ? 2U : 1U} << 20; }
+constexpr std::size_t area_bytes(std::size_t ranks) noexcept { return kSlotsAt + slots_bytes(ranks); }
+static_assert(area_bytes(8) <= std::size_t{4} << 20);
 
 /// The upper 16 bits of a stamp belong to the group: 15 random ones above a one, which memory that is new has not.
 /// Memory that has found another owner is mistaken only where two groups drew the same, one time in 32,768.

@@ -55,7 +55,7 @@ Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
   const std::uint64_t nonce = random_id();
   std::string problem;
   try {
-    area_ = areas.obtain();
+    area_ = areas.obtain(context.group.world_ranks.size());
     mine = {host.heap().offset_of(area_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce), 1};
   } catch (const std::exception& e) {
     problem = e.what();

@@ -25,7 +25,8 @@ ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& cont
       trees_(static_cast<std::size_t>(members_.count())),
       shown_(static_cast<std::size_t>(members_.count())),
       calls_(16),
-      pieces_(calls_.size()) {
+      pieces_(calls_.size()),
+      staging_(slots_bytes(trees_.size())) {
   facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
   domains_.resize(trees_.size(), -1);
 }
@@ -63,7 +64,7 @@ std::string ShmOffload::describe(const CollectiveDesc& desc) const {
 }
 
 std::size_t ShmOffload::memory_bytes() const noexcept {
-  return kAreaBytes + chunks_.memory_bytes() + calls_.capacity() * sizeof(PendingCall);
+  return area_bytes(trees_.size()) + chunks_.memory_bytes() + calls_.capacity() * sizeof(PendingCall);
 }
 
 void ShmOffload::launch(const Call& call, Completion& done) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <sinew/transports/shm/layout.hpp>
 
@@ -18,16 +18,18 @@ class Staging {
     std::uint64_t used_by = 0;  ///< it is free when everybody has finished reading this call
   };
 
+  explicit Staging(std::size_t bytes) : used_by_(bytes / kUnitBytes) {}
+
   /// The next one, for so many bytes, kSlotMostBytes at most.
   Place find(std::uint64_t bytes) const noexcept {
     const std::size_t units = units_of(bytes);
     const std::size_t unit = next_ + units <= used_by_.size() ? next_ : 0;
-    return {unit, *std::max_element(used_by_.begin() + unit, used_by_.begin() + unit + units)};
+    return {unit, *std::max_element(used_by_.data() + unit, used_by_.data() + unit + units)};
   }
   /// Returns where it lies, behind kSlotsAt.
   std::size_t take(Place place, std::uint64_t bytes, std::uint64_t sequence) noexcept {
     next_ = place.unit + units_of(bytes);
-    std::fill(used_by_.begin() + place.unit, used_by_.begin() + next_, sequence);
+    std::fill(used_by_.data() + place.unit, used_by_.data() + next_, sequence);
     return place.unit * kUnitBytes;
   }
 
@@ -37,7 +39,7 @@ class Staging {
   }
 
   std::size_t next_ = 0;
-  std::array<std::uint64_t, kSlotsBytes / kUnitBytes> used_by_{};  // the last call of each unit
+  std::vector<std::uint64_t> used_by_;  // the last call of each unit
 };
 
 }  // namespace sinew::shm
