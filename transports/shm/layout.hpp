@@ -87,7 +87,7 @@ inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
 inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole ones (staging.hpp)
 
 /// The more, the longer ago the other cores have read what is written next, and the less a write waits for them.
-constexpr std::size_t slots_bytes(std::size_t ranks) noexcept { return std::size_t{ranks <= 4 ? 2U : 1U} << 20; }
+constexpr std::size_t slots_bytes(std::size_t ranks) noexcept { return std::size_t{ranks <= 4 ? 1536U : 1024U} << 10; }
 constexpr std::size_t area_bytes(std::size_t ranks) noexcept { return kSlotsAt + slots_bytes(ranks); }
 static_assert(area_bytes(8) <= std::size_t{4} << 20);
 

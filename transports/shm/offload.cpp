@@ -9,13 +9,15 @@
 namespace sinew::shm {
 namespace {
 
-/// The table of pieces, and short ones themselves: all at once, not what the one says after the other.
-void fetch_first(const Slot& slot) noexcept {
-  constexpr std::size_t kLines = 4;
-  for (std::size_t i = 0; i < kLines; ++i) prefetch_line(slot.payload.data() + i * kCacheLine);
+constexpr std::uint64_t kLinesAtOnce = 32;
+
+/// All at once, not as whoever reads them gets to them.
+void fetch_lines(const void* first, std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < lines; ++i) prefetch_line(static_cast<const std::byte*>(first) + i * kCacheLine);
 }
 
 }  // namespace
+
 ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
     : members_(host, areas, context),
       facts_(decode_facts(context.facts)),
@@ -151,9 +153,7 @@ int ShmOffload::advance() noexcept {
     if (call.way == Way::Tree) return advance_tree(call);
     if (call.way < Way::Chunks) {
       if (call.way == Way::Slot && !begin_reading(call)) return 1;
-      for (int r = 0; r < members_.count(); ++r) {
-        if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
-      }
+      find_shown(call);
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
       if (call.way == Way::Slot) members_.set_reading(false);
       if (is_from_root(call.collective) && members_.rank() != call.root)  // it may be ahead
@@ -183,6 +183,19 @@ int ShmOffload::advance() noexcept {
   return 1;
 }
 
+/// Where all that this rank takes lies.
+void ShmOffload::find_shown(const PendingCall& call) noexcept {
+  const bool copies =
+      call.way == Way::Slot && !reduces(call.collective) && blocks_of(call.collective, shown_.size()).in == 1;
+  for (int r = 0; r < members_.count(); ++r) {
+    const bool awaited = awaits(call, r);
+    if (r != members_.rank() && !awaited) continue;
+    shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+    if (awaited && copies)
+      fetch_lines(shown_[static_cast<std::size_t>(r)], std::min<std::uint64_t>(kLinesAtOnce, call.bytes / kCacheLine));
+  }
+}
+
 /// Must the rank's announcement have been seen before this rank goes on? In chunks everybody waits for everybody, and
 /// in one call of each turn of the ring: ranks that take nothing from each other would never learn that they differ.
 bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
@@ -200,7 +213,8 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
-    if (call.way == Way::Pieces) fetch_first(members_.slot_of(met_, call.sequence));
+    if (call.way == Way::Pieces)  // the table of pieces, and short ones themselves
+      fetch_lines(members_.slot_of(met_, call.sequence).payload.data(), 4);
     if (!agrees(call, line)) {
       abort(mismatch(call, met_));
       fail_all();
