@@ -170,7 +170,14 @@ void ControlService::process_ended(std::uint64_t token) {
       how = how_it_ended(p.life, p.process);
     }
     if (p.page && p.page->left.load(std::memory_order_acquire) != 0) continue;
-    learn(Notice::of(NoticeKind::RankLost, p.rank, {Code::PeerLost, fmt::format("{} ended: {}", p.name(), how)}));
+    const Notice lost =
+        Notice::of(NoticeKind::RankLost, p.rank, {Code::PeerLost, fmt::format("{} ended: {}", p.name(), how)});
+    {
+      // This rank may end for that: whoever sees both end at once finds the cause in its last words.
+      const std::scoped_lock lock(mutex_);
+      pages_.page->board.post(lost);
+    }
+    learn(lost);
   }
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/collectives/control/failures.hpp>
 
 namespace sinew {
@@ -8,6 +10,7 @@ bool Failures::learn(const Notice& notice) {
     case NoticeKind::RankLost:
       if (rank >= lost_.size() || lost_[rank] || left_[rank]) return false;
       lost_[rank] = notice;
+      lost_order_.push_back(notice.world_rank);
       return true;
     case NoticeKind::RankLeft:
       if (rank >= left_.size() || left_[rank]) return false;
@@ -42,9 +45,11 @@ bool Failures::learn_later(ByRank& known, const Notice& notice) {
 
 Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const {
   if (const auto at = ended_.find(communicator); at != ended_.end()) return at->second.status();
-  for (std::size_t i = 0; i < world_ranks.size(); ++i) {
-    const auto& lost = lost_[static_cast<std::size_t>(world_ranks[i])];
-    if (lost) return {lost->code, std::string(lost->message()), static_cast<int>(i)};
+  for (const int rank : lost_order_) {  // the first is why others may have ended since
+    const auto at = std::ranges::find(world_ranks, rank);
+    if (at == world_ranks.end()) continue;
+    const Notice& lost = *lost_[static_cast<std::size_t>(rank)];
+    return {lost.code, std::string(lost.message()), static_cast<int>(at - world_ranks.begin())};
   }
   if (world_) return world_->status();
   return {};
@@ -52,9 +57,7 @@ Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& worl
 
 std::vector<Notice> Failures::all() const {
   std::vector<Notice> notices;
-  for (const auto& n : lost_) {
-    if (n) notices.push_back(*n);
-  }
+  for (const int rank : lost_order_) notices.push_back(*lost_[static_cast<std::size_t>(rank)]);
   for (std::size_t r = 0; r < left_.size(); ++r) {
     if (left_[r]) notices.push_back(Notice::of(NoticeKind::RankLeft, static_cast<int>(r), {}));
   }

@@ -23,7 +23,7 @@ class SINEW_API Failures {
   bool lost(int rank) const noexcept { return lost_[static_cast<std::size_t>(rank)].has_value(); }
   bool left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)]; }
   bool living(int rank) const noexcept { return !lost(rank) && !left(rank); }
-  /// Why a communicator has ended: it, the lowest of its ranks that is lost, or the generation. Ok: it lives.
+  /// Why a communicator has ended: it, the first of its ranks known to be lost, or the generation. Ok: it lives.
   Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
   /// The latest of that rank, and whether there is one.
   std::optional<Notice> proposal_of(int leader) const { return latest(proposals_, leader); }
@@ -43,6 +43,7 @@ class SINEW_API Failures {
   }
 
   std::vector<std::optional<Notice>> lost_;
+  std::vector<int> lost_order_;  // as it was learned
   std::vector<bool> left_;
   std::map<std::uint64_t, Notice> ended_;
   std::vector<std::uint64_t> ended_order_;

@@ -75,8 +75,8 @@ struct Area {
   std::array<Slot, kRing> results;  ///< Way::Tree: what comes down to this rank's children
 };
 
-/// Behind the Area: kStages stages of inputs and of results for Way::Chunks, then slots for Way::Slot. Touched only when
-/// used.
+/// Behind the Area: kStages stages of inputs and of results for Way::Chunks, then slots for Way::Slot. Touched only
+/// when used.
 inline constexpr std::size_t kStages = 3;
 inline constexpr std::size_t kStageBytes = 512 << 10;                          ///< one chunk for each reader
 inline constexpr std::size_t kResultBytes = 256 << 10;                         ///< one chunk
