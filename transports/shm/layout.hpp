@@ -89,7 +89,7 @@ inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole 
 /// The more, the longer ago the other cores have read what is written next, and the less a write waits for them.
 constexpr std::size_t slots_bytes(std::size_t ranks) noexcept { return std::size_t{ranks <= 4 ? 1536U : 1024U} << 10; }
 constexpr std::size_t area_bytes(std::size_t ranks) noexcept { return kSlotsAt + slots_bytes(ranks); }
-static_assert(area_bytes(8) <= std::size_t{4} << 20);
+static_assert(area_bytes(2) <= std::size_t{4} << 20);
 
 /// The upper 16 bits of a stamp belong to the group: 15 random ones above a one, which memory that is new has not.
 /// Memory that has found another owner is mistaken only where two groups drew the same, one time in 32,768.

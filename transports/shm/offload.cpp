@@ -153,7 +153,10 @@ int ShmOffload::advance() noexcept {
     if (call.way == Way::Tree) return advance_tree(call);
     if (call.way < Way::Chunks) {
       if (call.way == Way::Slot && !begin_reading(call)) return 1;
-      find_shown(call);
+      for (int r = 0; r < members_.count(); ++r) {
+        if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+      }
+      if (call.way == Way::Slot) fetch_shown(call);
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
       if (call.way == Way::Slot) members_.set_reading(false);
       if (is_from_root(call.collective) && members_.rank() != call.root)  // it may be ahead
@@ -183,16 +186,12 @@ int ShmOffload::advance() noexcept {
   return 1;
 }
 
-/// Where all that this rank takes lies.
-void ShmOffload::find_shown(const PendingCall& call) noexcept {
-  const bool copies =
-      call.way == Way::Slot && !reduces(call.collective) && blocks_of(call.collective, shown_.size()).in == 1;
+/// Asks for the first lines of what is only copied.
+void ShmOffload::fetch_shown(const PendingCall& call) const noexcept {
+  if (reduces(call.collective) || blocks_of(call.collective, shown_.size()).in > 1) return;
+  const std::uint64_t lines = std::min<std::uint64_t>(kLinesAtOnce, call.bytes / kCacheLine);
   for (int r = 0; r < members_.count(); ++r) {
-    const bool awaited = awaits(call, r);
-    if (r != members_.rank() && !awaited) continue;
-    shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
-    if (awaited && copies)
-      fetch_lines(shown_[static_cast<std::size_t>(r)], std::min<std::uint64_t>(kLinesAtOnce, call.bytes / kCacheLine));
+    if (awaits(call, r)) fetch_lines(shown_[static_cast<std::size_t>(r)], lines);
   }
 }
 

@@ -82,7 +82,7 @@ class ShmOffload final : public CollectiveOffload {
   bool can_advance() noexcept;
   bool awaits(const PendingCall& call, int rank) const noexcept;
   bool meet(const PendingCall& call) noexcept;
-  void find_shown(const PendingCall& call) noexcept;
+  void fetch_shown(const PendingCall& call) const noexcept;
   const void* shown_by(const PendingCall& call, int rank) const noexcept;
   int left_while_read(const PendingCall& call) const noexcept;
   bool nobody_left(const PendingCall& call) noexcept;
