@@ -245,6 +245,16 @@ void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& option
   }
 }
 
+/// Does this name stand for an offload that takes memory of devices alone?
+bool Selector::serves_devices_only(const std::string& name) const {
+  const auto takes = [](const NamedOffload& o, MemoryKind kind) {
+    return o.offload->supports({.collective = Collective::AllReduce, .dtype = DType::F32, .place = {kind, 0}}).ok;
+  };
+  return std::ranges::any_of(offloads_, [&](const NamedOffload& o) {
+    return o.offload->name() == name && takes(o, MemoryKind::Device) && !takes(o, MemoryKind::Host);
+  });
+}
+
 bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const {
   if (world_ranks_.size() == 1) return false;  // nothing goes anywhere: no rule is for that
   const std::uint64_t bytes = size_to_select_by(desc);
@@ -252,11 +262,13 @@ bool Selector::apply_rules(const CollectiveDesc& desc, std::vector<Option>& opti
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc.collective)) &&
                          bytes >= rule.min_bytes && bytes <= rule.max_bytes;
     if (!applies) continue;
+    const bool for_devices = serves_devices_only(rule.algorithm);
+    if (for_devices && desc.place.kind != MemoryKind::Device) continue;
     reason = fmt::format("the user's rule {}:{}-{}:{}@{}", rule.collective, rule.min_bytes,
                          rule.max_bytes == UINT64_MAX ? "" : fmt::format("{}", rule.max_bytes), rule.algorithm,
                          rule.transport);
     for (Option& o : options) {
-      if (o.staged) continue;  // the rule has its say over what runs inside
+      if (o.staged && !for_devices) continue;  // the rule has its say over what runs inside
       Candidate& c = o.candidate;
       const bool fits = (rule.algorithm == "*" || rule.algorithm == c.algorithm) &&
                         (rule.transport == "*" || rule.transport == c.transport);

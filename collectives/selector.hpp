@@ -86,6 +86,7 @@ class SINEW_API Selector {
   void find_levels(const std::vector<int>& numa_nodes);
   Selection select_message(const CollectiveDesc& desc) const;
   Option staged_option(const CollectiveDesc& desc) const;
+  bool serves_devices_only(const std::string& name) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
   /// Puts measured times in the place of predicted ones, where there are any for groups of this shape.
   void use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -22,12 +23,12 @@ struct alignas(64) Line {
   std::atomic<std::uint64_t> left{0};  ///< 1: this rank reads nothing of the others any more
 };
 
-/// The lines of one group. Thread: of the World's engine.
+/// The lines of one group. This rank's stays in the heap until that ends: others may still look at it, for a rank that
+/// has its result may end its World. Thread: of the World's engine.
 class Board {
  public:
   explicit Board(HostPeers& host)
       : host_(host), memory_(host.heap().allocate(sizeof(Line))), mine_(new(memory_) Line) {}
-  ~Board() { host_.heap().release(memory_); }
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
@@ -45,6 +46,14 @@ class Board {
       if ((line->*word).load(std::memory_order_acquire) < piece) return false;
     }
     return true;
+  }
+  /// Has every other rank read what this one gave, or left?
+  bool read_by_all() const noexcept {
+    const std::uint64_t given = mine_->given.load(std::memory_order_relaxed);
+    return std::ranges::all_of(lines_, [&](const Line* line) {
+      return line == mine_ || line->left.load(std::memory_order_acquire) != 0 ||
+             line->taken.load(std::memory_order_acquire) >= given;
+    });
   }
   void leave() noexcept { mine_->left.store(1, std::memory_order_release); }
   void begin(std::uint64_t piece, std::uint64_t history, std::uint64_t fingerprint) noexcept {

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include <sinew/core/deadline.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
@@ -9,13 +12,27 @@
 namespace sinew::cuda_ipc {
 namespace {
 
+constexpr Duration kMostPatience = std::chrono::seconds(2);
+constexpr Duration kUnderWay = std::chrono::milliseconds(100);  // what a device has begun to read
+
 class IpcFabric final : public Fabric {
  public:
-  explicit IpcFabric(const FabricContext& c) : host_(c.host), device_(c.device) {
+  explicit IpcFabric(const FabricContext& c) : host_(c.host), device_(c.device), patience_(c.config.timeout) {
     runtime_ = dynamic_cast<cuda::Runtime*>(c.device_runtime);
     if (runtime_ == nullptr)
       throw Error(Code::Unavailable,
                   c.device_runtime == nullptr ? "this rank has no device" : "the World's device runtime is not CUDA's");
+  }
+  /// Device memory that others read is there until they have, or, where a rank does not come, until this process ends.
+  ~IpcFabric() override {
+    const Deadline last = Deadline::after(std::min<Duration>(patience_, kMostPatience));
+    const Deadline last_of_failed = Deadline::after(kUnderWay);
+    for (Remains& r : remains_) {
+      if (!r.scratch) continue;
+      const Deadline& until = r.failed ? last_of_failed : last;
+      while (!r.board->read_by_all() && !until.passed()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (!r.board->read_by_all()) static_cast<void>(r.scratch.release());
+    }
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return {}; }
   Availability has_offload() const override { return Availability::yes(); }
@@ -34,6 +51,7 @@ class IpcFabric final : public Fabric {
   HostPeers& host_;
   cuda::Runtime* runtime_;
   int device_;
+  Duration patience_;
   std::vector<Remains> remains_;
 };
 

@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kOneShotBytes = 256 << 10;
 /// A launch, its event seen, the others told.
 constexpr Seconds kPhase = 15e-6;
+/// A process's turn on a device that it shares: what an H200 gave each of two (docs/results/gpu.md).
+constexpr Seconds kTurn = 140e-6;
 /// Of a device reading another one's memory.
 constexpr double kBytesPerSecond = 50e9;
 
@@ -55,6 +57,7 @@ void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& c
     board_->join(world_rank, offset);
     scratch_->join({cards[r].begin() + sizeof offset, cards[r].end()}, host_.same_process(world_rank), r == rank_);
   }
+  sharers_ = scratch_->processes_on_a_device();
 }
 
 IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
@@ -82,7 +85,7 @@ IpcOffload::~IpcOffload() {
   if (stream_.device >= 0) runtime_.release(stream_);
   if (board_ == nullptr) return;
   board_->leave();
-  remains_.push_back({std::move(scratch_), std::move(board_)});
+  remains_.push_back({std::move(scratch_), std::move(board_), !ended_.ok()});
 }
 
 Availability IpcOffload::supports(const CollectiveDesc& desc) const {
@@ -118,13 +121,15 @@ Seconds IpcOffload::predict(const CollectiveDesc& desc) const {
   const Shape shape = shape_of(desc);
   const auto bytes = static_cast<double>(desc.count * size_of(desc.dtype));
   const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.blocks.in));
-  return static_cast<double>(shape.pieces) * (shape.two_shot ? 3 : 2) * kPhase + reads * bytes / kBytesPerSecond;
+  const Seconds phase = sharers_ > 1 ? kPhase + sharers_ * kTurn : kPhase;
+  return static_cast<double>(shape.pieces) * (shape.two_shot ? 3 : 2) * phase + reads * bytes / kBytesPerSecond;
 }
 
 std::string IpcOffload::describe(const CollectiveDesc& desc) const {
   const Shape shape = shape_of(desc);
-  return fmt::format("{}, {} piece{}", shape.two_shot ? "two-shot" : "one-shot", shape.pieces,
-                     shape.pieces == 1 ? "" : "s");
+  return fmt::format("{}, {} piece{}{}", shape.two_shot ? "two-shot" : "one-shot", shape.pieces,
+                     shape.pieces == 1 ? "" : "s",
+                     sharers_ > 1 ? fmt::format(", {} processes take turns on a device", sharers_) : "");
 }
 
 void IpcOffload::launch(const Call& call, Completion& done) {

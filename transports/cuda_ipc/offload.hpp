@@ -20,6 +20,7 @@ namespace sinew::cuda_ipc {
 struct Remains {
   std::unique_ptr<Scratch> scratch;
   std::unique_ptr<Board> board;
+  bool failed = false;  ///< nobody begins to read any more
 };
 
 /// Collectives on device memory between the processes of one host: every rank copies its contribution, in pieces, into
@@ -28,6 +29,7 @@ struct Remains {
 /// could not run.
 /// Errors: Mismatch where another rank made another call.
 /// Cost:   two phases a piece, three for long all_reduces, where each rank reduces its part and takes the others'.
+///         Where several processes share a device, each phase waits for the turns of all of them.
 /// Source: one-shot and two-shot all-reduce as in TensorRT-LLM and vLLM.
 class IpcOffload final : public CollectiveOffload {
  public:
@@ -106,6 +108,7 @@ class IpcOffload final : public CollectiveOffload {
   std::vector<Remains>& remains_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Board> board_;
+  int sharers_ = 1;  // processes on one device
   StreamRef stream_;
   std::deque<Running> calls_;
   std::uint64_t piece_ = 1;  // the one under way

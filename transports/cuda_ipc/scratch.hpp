@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <sinew/core/fabric.hpp>
@@ -27,6 +30,8 @@ class Scratch {
   void join(const Bytes& card, bool same_process, bool self);
 
   int device() const noexcept { return own_.place.device; }
+  /// How many processes have their ranks' memory on one device, at most. Those take turns on it.
+  int processes_on_a_device() const;
   /// Where a rank's contribution to a piece lies.
   std::byte* of(std::size_t rank, std::uint64_t piece) const noexcept { return ranks_[rank] + piece % 2 * kPieceBytes; }
 
@@ -34,12 +39,15 @@ class Scratch {
   struct Card {
     std::uint64_t address;
     cuda::IpcMemory handle;
+    std::int64_t process;
+    char bus_id[32];
   };
 
   cuda::Runtime& runtime_;
   Buffer own_;
   std::vector<std::byte*> ranks_;
   std::vector<std::byte*> mapped_;
+  std::map<std::string, std::set<std::int64_t>> processes_;  // by the device's bus id
 };
 
 }  // namespace sinew::cuda_ipc

@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,7 +9,10 @@
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
+#include "support/asked_in_child.hpp"
 #include "support/collective_case.hpp"
+#include "support/log_guard.hpp"
+#include "support/on_device.hpp"
 #include "support/ranks.hpp"
 #include "support/worlds.hpp"
 
@@ -17,14 +21,18 @@ namespace {
 
 using DeviceBody = std::function<void(World&, const OnDevice&)>;
 
-/// A rank of a world whose device memory goes through cuda_ipc.
-void rank_on_device(const Exchange& exchange, const DeviceBody& body) {
+enum class Way : std::uint8_t { Selected, CudaIpc };
+
+/// A rank of a world whose device memory goes through cuda_ipc where that has the collective, or as is selected.
+void rank_on_device(const Exchange& exchange, Way way, const DeviceBody& body) {
   WorldOptions options = only("shm,cuda_ipc");
+  for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce"}) {
+    if (way == Way::CudaIpc) options.config.tune.push_back(std::string(collective) + ":0-:cuda_ipc");
+  }
   World world = World::create(exchange, std::move(options));
   cuda::Runtime mine;
   const OnDevice where{mine, mine.make_stream(world.rank() % mine.device_count())};
   body(world, where);
-  world.communicator().barrier().get();
   mine.release(where.stream);
 }
 
@@ -41,15 +49,23 @@ void as_threads(int ranks, const RankBody& body) { run_as_threads(ranks, body); 
 class CudaIpc : public testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override {
-    // Asked in a process of its own: a driver that was started here could not be used by ranks that fork off.
-    const auto ends = fork_ranks(1, [](const Exchange&) {
-      if (!cuda::available().ok || !cuda::kernels_available().ok) throw Error(Code::Unavailable, "");
+    static const std::string obstacle = asked_in_child([] {
+      const Availability driver = cuda::available();
+      return driver.ok ? cuda::kernels_available().reason : driver.reason;
     });
-    if (ends.front() != 0) GTEST_SKIP() << "no CUDA driver, or no kernels in this build";
+    if (!obstacle.empty()) GTEST_SKIP() << obstacle;
+    static const int devices = std::stoi(asked_in_child([] { return std::to_string(cuda::Runtime().device_count()); }));
+    shares_ = devices < GetParam().count;
+    if (shares_) shared_.emplace(log::Level::Warning, "they take turns");
   }
-  void on_devices(const DeviceBody& body) {
-    GetParam().run(GetParam().count, [&](const Exchange& e) { rank_on_device(e, body); });
+  void on_devices(const DeviceBody& body, Way way = Way::CudaIpc) {
+    GetParam().run(GetParam().count, [&](const Exchange& e) { rank_on_device(e, way, body); });
   }
+  bool processes_take_turns() const { return shares_ && GetParam().run == run_as_processes; }
+
+ private:
+  bool shares_ = false;
+  std::optional<ExpectLog> shared_;
 };
 
 TEST_P(CudaIpc, EveryCollectiveIsRight) {
@@ -73,13 +89,26 @@ TEST_P(CudaIpc, CutsLongBuffersIntoPieces) {
 }
 
 TEST_P(CudaIpc, IsTaken_AndSaysHow) {
-  on_devices([](World& world, const OnDevice&) {
+  const auto body = [turns = processes_take_turns()](World& world, const OnDevice&) {
     const std::string small = world.communicator().plan(desc_of(Collective::AllReduce, 1000)).explain();
-    require(small.find("takes  cuda_ipc over cuda_ipc") != std::string::npos, small);
+    require((small.find("takes  cuda_ipc over cuda_ipc") != std::string::npos) != turns, small);
+    require((small.find("processes take turns on a device") != std::string::npos) == turns, small);
     require(small.find("one-shot, 1 piece") != std::string::npos, small);
     const std::string large = world.communicator().plan(desc_of(Collective::AllReduce, 1 << 20)).explain();
     require(large.find(world.size() > 2 ? "two-shot" : "one-shot") != std::string::npos, large);
     require(large.find("staged over shm") != std::string::npos, large);
+  };
+  on_devices(body, Way::Selected);
+}
+
+TEST_P(CudaIpc, IsTaken_WhereARuleSaysSo) {
+  on_devices([](World& world, const OnDevice&) {
+    const std::string small = world.communicator().plan(desc_of(Collective::AllReduce, 1000)).explain();
+    require(small.find("takes  cuda_ipc over cuda_ipc") != std::string::npos, small);
+    CollectiveDesc on_host = desc_of(Collective::AllReduce, 1000);
+    on_host.place = {};
+    const std::string host = world.communicator().plan(on_host).explain();
+    require(host.find("takes  shm over shm") != std::string::npos, host);
   });
 }
 
@@ -103,6 +132,30 @@ TEST_P(CudaIpc, OrdersStreams_WithoutWaitingOnTheHost) {
     where.runtime.release(data);
     where.runtime.release(pinned);
   });
+}
+
+/// Whoever has its result may end its World at once: the others still read what it gave.
+TEST_P(CudaIpc, CompletesCalls_OfAWorldThatOthersHaveLeft) {
+  const auto body = [](const Exchange& exchange) {
+    rank_on_device(exchange, Way::CudaIpc, [](World& world, const OnDevice& where) {
+      constexpr std::size_t kCount = 1000;
+      Communicator& all = world.communicator();
+      std::vector<std::int32_t> ones(kCount, 1);
+      const Buffer data = write(where, ones);
+      world.communicator().barrier().get();
+      const bool late = world.rank() == world.size() - 1;
+      // Others finish the call and end while it has given its part and makes no progress.
+      if (!late) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Work w = all.all_reduce(data, data, DType::I32, ReduceOp::Sum, {.after = where.stream});
+      const Deadline until = Deadline::after(std::chrono::milliseconds(20));
+      while (late && !until.passed()) world.poll();
+      if (late) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      w.get();
+      require(read<std::int32_t>(where, data) == std::vector<std::int32_t>(kCount, world.size()), "the sum");
+      where.runtime.release(data);
+    });
+  };
+  GetParam().run(GetParam().count, body);
 }
 
 TEST_P(CudaIpc, EndsBothCalls_WhenTheyDiffer) {
