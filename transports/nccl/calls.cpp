@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -75,7 +76,7 @@ std::size_t NcclCall::bytes_to_copy(int ranks) const noexcept {
   return collective == Collective::AllToAllV ? end * size_of(dtype) : 0;
 }
 
-Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
+Availability can_run(const CollectiveDesc& desc, const Abilities& abilities, int ranks) {
   switch (desc.collective) {
     case Collective::AllReduce:
     case Collective::AllGather:
@@ -118,6 +119,10 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities) {
     return Availability::no(fmt::format("a device has compute capability {}.{}, {} is computed from {}.{} on",
                                         abilities.compute_capability / 10, abilities.compute_capability % 10,
                                         name_of(desc.dtype), kFloat8Capability / 10, kFloat8Capability % 10));
+  }
+  if (desc.op == ReduceOp::Average && !std::has_single_bit(static_cast<unsigned>(ranks))) {
+    return Availability::no(
+        fmt::format("NCCL multiplies by 1/{} before it adds, and has that factor as {}", ranks, name_of(desc.dtype)));
   }
   return Availability::yes();
 }

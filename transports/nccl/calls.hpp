@@ -43,7 +43,7 @@ struct Abilities {
   int compute_capability = 0;  ///< the least of all ranks' devices
   Features features;
 };
-Availability can_run(const CollectiveDesc& desc, const Abilities& abilities);
+Availability can_run(const CollectiveDesc& desc, const Abilities& abilities, int ranks);
 /// The functions that it runs it with, in words.
 const char* way_of(Collective collective, const Features& features) noexcept;
 

@@ -70,7 +70,7 @@ NcclOffload::~NcclOffload() {
 }
 
 Availability NcclOffload::supports(const CollectiveDesc& desc) const {
-  return obstacle_.empty() ? can_run(desc, abilities_) : Availability::no(obstacle_);
+  return obstacle_.empty() ? can_run(desc, abilities_, ranks_) : Availability::no(obstacle_);
 }
 
 Seconds NcclOffload::predict(const CollectiveDesc& desc) const {
