@@ -93,6 +93,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "int8", "-d", "i32"}), HasSubstr("sum of i32: expected f32 and sum"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "bf16", "-o", "max"}), HasSubstr("max of f32: expected f32 and sum"));
+  EXPECT_THAT(complaint({"all_reduce", "--device", "--peer", "mpi"}), HasSubstr("--device: expected no --peer"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
   EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
@@ -102,6 +103,34 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--nix"}), HasSubstr("--nix: no such option"));
   EXPECT_THAT(complaint({"tune"}), HasSubstr("tune: expected at least 2 ranks, found 1"));
   EXPECT_THAT(complaint({"tune", "--registered"}), HasSubstr("--registered: tune has no such option: expected -b, -e"));
+}
+
+/// On a fake driver, whose devices are memory of the host.
+TEST(SinewBench, MeasuresDeviceMemory) {
+  const Words environment{"LD_LIBRARY_PATH=" FAKE_CUDA};
+  const Words sizes{"--device", "-b", "4KiB", "-e", "64KiB", "-f", "16", "-n", "3"};
+  for (const std::string what : {"all_reduce", "all_to_allv", "latency"}) {
+    Words arguments{what};
+    arguments.insert(arguments.end(), sizes.begin(), sizes.end());
+    const Job job = job_of({SINEW_RUN, "-n", "2"}, arguments, environment);
+    ASSERT_EQ(job.outcome.exit_code, 0) << job.outcome.err;
+    ASSERT_EQ(job.lines.size(), 2U) << job.outcome.out;
+    for (const json& line : job.lines) {
+      EXPECT_EQ(line["wrong"], 0) << line;
+      EXPECT_EQ(line["device"], true) << line;
+      EXPECT_TRUE(what != "all_reduce" || line["transport"] == "cuda_ipc") << line;
+    }
+  }
+  const Job known = job_of({SINEW_RUN, "-n", "2"}, {"all_reduce", "--device", "--registered", "-e", "8"}, environment);
+  ASSERT_EQ(known.outcome.exit_code, 0) << known.outcome.err;
+  EXPECT_EQ(known.lines.at(0)["wrong"], 0) << known.lines.at(0);
+}
+
+TEST(SinewBench, SaysWhyThereIsNoDeviceMemory) {
+  const Outcome outcome = run_program({SINEW_BENCH, "all_reduce", "--device"}, {"CUDA_VISIBLE_DEVICES="});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("CUDA driver"));
 }
 
 TEST(SinewBench, PredictsWhatTuneHasTimed) {

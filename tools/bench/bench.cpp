@@ -1,5 +1,6 @@
 #include "bench.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,9 +36,11 @@ void halve(Measurement& m) {
 
 }  // namespace
 
-Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count) {
+Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count, Place place) {
   const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), count);
-  return world.communicator().plan(desc_of(options, count, counts, world.size()));
+  CollectiveDesc desc = desc_of(options, count, counts, world.size());
+  desc.place = place;
+  return world.communicator().plan(desc);
 }
 
 Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined)
@@ -48,6 +51,10 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
       noise_(ranks_, ranks_to_account(), ranks_fit()) {
+  if (options.on_device) {
+    const std::vector<int> here = cluster_.ranks_on_host(world.rank());
+    device_ = std::make_unique<DeviceMemory>(static_cast<int>(std::ranges::find(here, world.rank()) - here.begin()));
+  }
   facts_ = {.ranks = world.size(),
             .hosts = static_cast<int>(cluster_.hosts.size()),
             .peer = peer == nullptr ? "" : peer->functions().name()};
@@ -85,7 +92,8 @@ Line Bench::measure_size(std::uint64_t bytes) {
   const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count);
   const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
   const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
-                        budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()), allocator());
+                        budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()),
+                        [this](std::size_t length) { return allocate(length); });
   const auto slots = static_cast<std::size_t>(-ranks_.largest(-static_cast<double>(ring.slots())));
   check::ExactRows rows = rows_of(options_, world_.size());
   Workload work(data, element, ring, rows, options_.check);
@@ -101,14 +109,14 @@ Line Bench::measure_size(std::uint64_t bytes) {
   line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
   if (options_.what->exercise == Exercise::Latency) halve(line.measured);
   if (imagined_ != nullptr) {
-    const Plan plan = plan_of(options_, world_, line.count);
+    const Plan plan = plan_of(options_, world_, line.count, place());
     line.links = count_links(*imagined_, world_, ranks_, plan, [&] { ours.run(0, 1); });
   }
   return line;
 }
 
 void Bench::add_plan(Line& line) {
-  const Plan plan = plan_of(options_, world_, line.count);
+  const Plan plan = plan_of(options_, world_, line.count, place());
   const Candidate& chosen = plan.chosen();
   line.algorithm = chosen.algorithm;
   line.transport = chosen.transport.empty() ? "none" : chosen.transport;
@@ -123,12 +131,11 @@ bool Bench::ranks_fit() const {
   return true;
 }
 
-RingAllocator Bench::allocator() {
-  if (!options_.registered) return ordinary_memory;
-  return [this](std::size_t bytes) {
-    auto memory = std::make_shared<Memory>(world_.allocate(bytes));
-    return RingMemory{memory->buffer().data, memory};
-  };
+RingMemory Bench::allocate(std::size_t bytes) {
+  if (device_) return device_->allocate(bytes, options_.registered ? &world_.communicator() : nullptr);
+  if (!options_.registered) return ordinary_memory(bytes);
+  auto memory = std::make_shared<Memory>(world_.allocate(bytes));
+  return {.data = memory->buffer().data, .hold = memory};
 }
 
 }  // namespace sinew::tools

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/topology/cluster.hpp>
 
+#include "device_memory.hpp"
 #include "line.hpp"
 #include "noise.hpp"
 #include "options.hpp"
@@ -27,15 +29,17 @@ class Bench {
  private:
   /// The plan of a size, where there is one.
   void add_plan(Line& line);
+  Place place() const noexcept { return device_ ? device_->place() : Place{}; }
   bool ranks_fit() const;
   /// A process is counted once; all ranks of an imagined cluster are of one.
   std::vector<int> ranks_to_account() const;
-  RingAllocator allocator();
+  RingMemory allocate(std::size_t bytes);
 
   const BenchOptions& options_;
   World& world_;
   const LoadedPeer* peer_;
   const ImaginedWorld* imagined_;
+  std::unique_ptr<DeviceMemory> device_;  ///< null: buffers are host memory
   WorldRanks ranks_;
   Cluster cluster_;
   NoiseGauge noise_;
@@ -43,6 +47,6 @@ class Bench {
 };
 
 /// What the selector is asked for one size of a case, on this rank.
-Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count);
+Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count, Place place = {});
 
 }  // namespace sinew::tools

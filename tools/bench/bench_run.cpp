@@ -73,7 +73,8 @@ void require_known_algorithm(const BenchOptions& options) {
 void require_algorithm(const BenchOptions& options, World& world) {
   if (options.algorithm.empty() || options.algorithm == kHierarchical) return;  // of which the plan has the reasons
   const std::vector<std::uint64_t> counts = skewed_counts(*options.what, world.rank(), world.size(), 1);
-  const CollectiveDesc desc = desc_of(options, 1, counts, world.size());
+  CollectiveDesc desc = desc_of(options, 1, counts, world.size());
+  if (options.on_device) desc.place.kind = MemoryKind::Device;
   if (const Algorithm* found = find_algorithm(desc.collective, options.algorithm)) {
     const Availability can = found->supports(desc, world.size());
     if (!can.ok) throw UsageError(fmt::format("--algorithm: '{}' {}", options.algorithm, can.reason));

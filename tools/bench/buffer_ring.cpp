@@ -23,7 +23,8 @@ std::size_t spaced(std::size_t bytes) {
 RingMemory ordinary_memory(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw_errno("memory for the buffers");
-  return {static_cast<std::byte*>(memory), std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); })};
+  return {.data = static_cast<std::byte*>(memory),
+          .hold = std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); })};
 }
 
 BufferRing::BufferRing(const RankData& data, std::size_t element_bytes, bool in_place, std::size_t most_slots,

@@ -12,8 +12,14 @@ namespace sinew::tools {
 
 /// Where a ring's memory is from: so many bytes, aligned to a page, alive as long as the pointer.
 struct RingMemory {
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;  ///< for calls
   std::shared_ptr<void> hold;
+  Place place{};
+  std::byte* host = nullptr;  ///< where inputs are written and outputs read; null: `data` itself
+  /// What was written on the host goes where calls find it, what they left comes to the host: the first `bytes` bytes,
+  /// all there on return. Empty: both are one.
+  std::function<void(std::size_t bytes)> give{};
+  std::function<void(std::size_t bytes)> take{};
 };
 using RingAllocator = std::function<RingMemory(std::size_t bytes)>;
 
@@ -29,13 +35,25 @@ class BufferRing {
              std::size_t most_bytes, const RingAllocator& allocate);
 
   std::size_t slots() const noexcept { return slots_; }
-  Buffer in(std::size_t slot) const noexcept { return view(slot % slots_, in_offset_, in_bytes_); }
-  Buffer out(std::size_t slot) const noexcept { return view(slot % slots_, out_offset_, out_bytes_); }
+  /// For calls.
+  Buffer in(std::size_t slot) const noexcept { return {memory_.data + at(slot, in_offset_), in_bytes_, memory_.place}; }
+  Buffer out(std::size_t slot) const noexcept {
+    return {memory_.data + at(slot, out_offset_), out_bytes_, memory_.place};
+  }
+  /// The same for the host, between calls.
+  Buffer host_in(std::size_t slot) const noexcept { return {host() + at(slot, in_offset_), in_bytes_}; }
+  Buffer host_out(std::size_t slot) const noexcept { return {host() + at(slot, out_offset_), out_bytes_}; }
+  /// After the host has written, and before it reads, the first `slots` slots.
+  void give(std::size_t slots) const {
+    if (memory_.give) memory_.give(slots * stride_);
+  }
+  void take(std::size_t slots) const {
+    if (memory_.take) memory_.take(slots * stride_);
+  }
 
  private:
-  Buffer view(std::size_t slot, std::size_t offset, std::size_t bytes) const noexcept {
-    return {memory_.data + slot * stride_ + offset, bytes};
-  }
+  std::size_t at(std::size_t slot, std::size_t offset) const noexcept { return slot % slots_ * stride_ + offset; }
+  std::byte* host() const noexcept { return memory_.host != nullptr ? memory_.host : memory_.data; }
 
   std::size_t in_bytes_;
   std::size_t out_bytes_;

@@ -81,6 +81,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["noisy"] = line.measured.noisy;
   out["version"] = std::string(version());
   if (options.warm_buffers) out["warm_buffers"] = true;
+  if (options.on_device) out["device"] = true;
   if (!facts.imagined.empty()) {
     out["imagined"] = facts.imagined;
     out["assumed"] = facts.assumed;

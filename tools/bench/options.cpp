@@ -93,7 +93,10 @@ void add_measuring(CLI::App& app, BenchOptions& o) {
       });
   app.add_flag("--in-place", o.in_place, "Input and output share their memory");
   app.add_flag("--registered", o.registered,
-               "Buffers from World::allocate, which peers of the host read without copies");
+               "Buffers from World::allocate, which peers of the host read without copies; with --device from "
+               "Communicator::allocate, which NCCL knows");
+  app.add_flag("--device", o.on_device,
+               "Buffers in the memory of each rank's device; a time includes that the host sees the end of each call");
   app.add_flag("--warm-buffers", o.warm_buffers,
                "The same buffers over and over, untouched in between: flatters small sizes");
 }
@@ -155,6 +158,7 @@ void check_tune(const BenchOptions& o) {
                                          {"--op", o.op != none.op},
                                          {"--in-place", o.in_place},
                                          {"--registered", o.registered},
+                                         {"--device", o.on_device},
                                          {"--warm-buffers", o.warm_buffers},
                                          {"--determinism", o.determinism != none.determinism},
                                          {"--codec", o.codec != none.codec},
@@ -179,13 +183,15 @@ void check_together(const BenchOptions& o) {
     throw CLI::ValidationError(fault->option, fault->problem);
   if (o.codec != Codec::None && !o.peer.empty())
     throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
-  if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered)) {
+  if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered || o.on_device)) {
     throw CLI::ValidationError("--cluster",
-                               "expected no --peer, --transport or --registered: its ranks are threads, "
+                               "expected no --peer, --transport, --registered or --device: its ranks are threads, "
                                "and what joins them is inproc");
   }
+  if (o.on_device && !o.peer.empty())
+    throw CLI::ValidationError("--device", "expected no --peer: it is given host memory");
   const bool has_registered = o.transports.empty() || std::ranges::find(o.transports, "shm") != o.transports.end();
-  if (o.registered && !has_registered)
+  if (o.registered && !o.on_device && !has_registered)
     throw CLI::ValidationError("--registered", "expected shm among --transport: no other has registered host memory");
   if (o.in_place && !o.what->may_be_in_place) {
     throw CLI::ValidationError("--in-place", fmt::format("{} has no input beside its output", o.what->name));

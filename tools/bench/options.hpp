@@ -36,6 +36,7 @@ struct BenchOptions {
   bool check = true;
   bool in_place = false;
   bool registered = false;
+  bool on_device = false;  ///< buffers in the memory of each rank's device
   bool warm_buffers = false;
   std::vector<std::string> transports;     ///< empty: all
   std::string algorithm;                   ///< empty: as selected

@@ -27,16 +27,18 @@ std::uint64_t Workload::start_of(std::size_t slot) const noexcept { return round
 void Workload::rewrite(std::size_t slots) {
   ++round_;
   for (std::size_t s = 0; s < slots; ++s) {
-    const Buffer target = data_.in_elements > 0 ? ring_.in(s) : ring_.out(s);
+    const Buffer target = data_.in_elements > 0 ? ring_.host_in(s) : ring_.host_out(s);
     for (const Segment& g : data_.given) {
       rows_.write(target.data + g.at * element_bytes_, g.source, start_of(s) + g.first, g.count);
     }
   }
+  ring_.give(slots);
 }
 
 void Workload::read(std::size_t slots) {
+  ring_.take(slots);
   for (std::size_t s = 0; s < slots; ++s) {
-    const Buffer out = ring_.out(s);
+    const Buffer out = ring_.host_out(s);
     if (!check_) read_sum_ += touch(out);
     for (const Segment& e : data_.expected) {
       if (!check_) break;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/device.hpp>
+
+#include "buffer_ring.hpp"
+
+namespace sinew::tools {
+
+/// Buffers in the memory of this rank's device. Data are made and compared on the host, in pinned memory of the same
+/// length. Lifetime: outlives what it allocated.
+class DeviceMemory {
+ public:
+  /// The device of a rank is its place among those of its host, modulo devices, as a World has it.
+  /// Errors: Error{Unavailable} with the driver's reason.
+  explicit DeviceMemory(int place_on_host);
+  ~DeviceMemory() { runtime_->release(stream_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  Place place() const noexcept { return {MemoryKind::Device, stream_.device}; }
+  /// `known_by`: a communicator all of whose ranks call this together, and which allocates it; null: plain.
+  RingMemory allocate(std::size_t bytes, Communicator* known_by);
+
+ private:
+  void drain();
+
+  std::unique_ptr<DeviceRuntime> runtime_;
+  StreamRef stream_;
+};
+
+}  // namespace sinew::tools
