@@ -1,5 +1,5 @@
-// Our device kernels against the device's own copy, and collectives on device memory are sinew-bench's and the tests'
-// affair. One JSON object per line; bytes per second count everything that is read and written.
+// Our device kernels against the device's own copy. One JSON object per line; bytes per second count everything that is
+// read and written.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

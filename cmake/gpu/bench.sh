@@ -1,13 +1,33 @@
 #!/usr/bin/env bash
-# bench.sh [FOLDER]: figures of a GPU; FOLDER holds bin and lib, default: where this script lies.
+# bench.sh [FOLDER]: figures of GPUs; FOLDER holds bin and lib, default: where this script lies.
+# RANKS: that the collectives run on; default: as many as there are devices, 2 at least.
 set -uo pipefail
 folder=${1:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
+devices=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
+ranks=${RANKS:-$((devices > 2 ? devices : 2))}
 bad=0
-for program in device_bench; do
-  if [ -x "$folder/bin/$program" ]; then
-    echo "== $program"
-    "$folder/bin/$program" || bad=1
-  fi
+
+echo "== device_bench"
+"$folder/bin/device_bench" || bad=1
+for threads in 2 4; do
+  echo "== device_threads --ranks $threads"
+  "$folder/bin/device_threads" --ranks $threads 2>/dev/null || bad=1
 done
+
+# collective TITLE OPTION..: a table of device memory from 8 bytes to 64 MiB.
+collective() {
+  echo "== $1, $ranks ranks on $devices devices"
+  "$folder/bin/sinew-run" -n "$ranks" "$folder/bin/sinew-bench" "${@:2}" --device -b 8 -e 64MiB -f 8 2>/dev/null || bad=1
+}
+for what in all_reduce all_gather reduce_scatter all_to_all broadcast; do
+  collective "$what, as selected" "$what"
+done
+collective "all_reduce by cuda_ipc" all_reduce --algorithm cuda_ipc
+collective "all_reduce through the host" all_reduce --transport shm
+if [ "$devices" -ge "$ranks" ]; then
+  collective "all_reduce by NCCL" all_reduce --algorithm nccl --registered
+fi
+collective "latency of messages" latency
+collective "bandwidth of messages" bandwidth
 exit $bad

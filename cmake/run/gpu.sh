@@ -3,7 +3,7 @@
 # What tests and measures devices, of the programs of this build.
 gpu_programs() {
   local program
-  for program in test_cuda test_cuda_ipc device_bench sinew-info sinew-bench sinew-run; do
+  for program in test_cuda test_cuda_ipc test_gpu_nccl device_bench device_threads sinew-info sinew-bench sinew-run; do
     if [ -x "build/release/bin/$program" ]; then echo "$program"; fi
   done
 }

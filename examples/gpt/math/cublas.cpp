@@ -22,10 +22,14 @@ struct Library {
   void* handle = nullptr;
   std::string reason;
 
-  explicit Library(const char* name) : handle(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
-    if (handle != nullptr) return;
-    const char* why = dlerror();
-    reason = why != nullptr ? why : "dlopen gives no reason";
+  /// The newest major version that the loader finds: what is used of them has not changed from one to the next.
+  explicit Library(const std::string& name) {
+    for (const char* version : {".so.13", ".so.12", ".so.11"}) {
+      handle = dlopen((name + version).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle != nullptr) return;
+      const char* why = dlerror();
+      reason += fmt::format("{}{}", reason.empty() ? "" : "; ", why != nullptr ? why : "dlopen gives no reason");
+    }
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -120,7 +124,7 @@ class CuBlas final : public Blas {
     require(copy_(c, of_c, c_bytes, kToHost), "cudaMemcpy");
   }
 
-  Library runtime_{"libcudart.so.12"}, blas_{"libcublas.so.12"};
+  Library runtime_{"libcudart"}, blas_{"libcublas"};
   int (*malloc_)(void**, std::size_t) = nullptr;
   int (*free_)(void*) = nullptr;
   int (*copy_)(void*, const void*, std::size_t, int) = nullptr;

@@ -59,7 +59,7 @@ class Elastic : public test::Program {
 /// The batch of 12 divides among 4, 3 and 2: the losses are those of any other run. Rank 0, which writes the metrics
 /// and serves what it serves, dies too.
 TEST_F(Elastic, GoesOnFromMemory_WhereParametersAreReplicated) {
-  const auto o = kill(4, {{2, 20}, {0, 60}}, {});
+  const auto o = kill(4, {{2, 20}, {0, 240}}, {});
   EXPECT_THAT(o.out, AllOf(HasSubstr("3 of 4 ranks go on with step"), HasSubstr("2 of 3 ranks go on with step")))
       << o.err;
   EXPECT_THAT(o.out, Not(HasSubstr("go on with step 0,")));
