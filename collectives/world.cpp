@@ -125,8 +125,13 @@ World World::shrink() {
   WorldState& state = *inside().state;
   state.on_driver([&] {
     constexpr int kAboutToBeKnownMs = 50;
-    state.control->end_world(Status(Code::Aborted, fmt::format("rank {} went on with the survivors", state.rank), -1),
-                             kAboutToBeKnownMs);
+    const Status lost = state.control->world_end();
+    const std::string went_on = fmt::format("rank {} went on with the survivors", state.rank);
+    // Whoever hears of the death by this alone is to go on, too.
+    const Status reason = lost.code() == Code::PeerLost
+                              ? Status(Code::PeerLost, fmt::format("{}; {}", lost.message(), went_on), -1)
+                              : Status(Code::Aborted, went_on, -1);
+    state.control->end_world(reason, kAboutToBeKnownMs);
   });
   // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here
   // without, and whoever leaves here has met all others behind their calls.

@@ -44,6 +44,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   /// Ends the generation.
   /// patience_ms: as ControlService::announce_end.
   void end_world(const Status& reason, int patience_ms = 0);
+  /// Whom the World has lost, or why it has ended; Ok: neither.
+  Status world_end() const;
 
   /// A call that is about to end other than Ok. true: keeps it until the whole reason is known, or a moment longer than
   /// that takes; then CallSlab::settle ends it.
@@ -72,8 +74,6 @@ class SINEW_API ControlPlane : public ProgressSource {
     Clock::time_point look_at;
   };
 
-  /// Whom the World has lost, or why it has ended; Ok: neither.
-  Status world_end() const;
   Controlled* owner_of(const PendingCall& call) noexcept;
   void end_what_must();
   bool settle(Held& held, Clock::time_point now);

@@ -154,6 +154,25 @@ TEST_P(Shrink, LeavesOutWhoDiesMeanwhile) {
   }
 }
 
+/// A rank whose own group lost nobody may hear of the death by another's shrink alone.
+TEST_P(Shrink, IsDueToo_WhereAGroupLostNobody) {
+  for (int round = 0; round < 5; ++round) {
+    run(4, {3}, [&](const Exchange& exchange) {
+      World world = World::create(exchange, options());
+      Communicator half = world.communicator().split(world.rank() % 2);
+      settle(world, exchange);
+      if (world.rank() == 3) die_in_a_collective(world);
+      const Status status = end_of_sums(half);
+      EXPECT_EQ(status.code(), Code::PeerLost) << status.message();
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 3"));
+      world = world.shrink();
+      EXPECT_EQ(world.size(), 3);
+      work_together(world.communicator(), 3);
+    });
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(Shrink, MakesANewGeneration_WhereNobodyDied) {
   run(3, {}, [&](const Exchange& exchange) {
     World world = World::create(exchange, options());
