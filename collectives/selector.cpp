@@ -245,8 +245,9 @@ void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& option
   }
 }
 
-/// Does this name stand for an offload that takes memory of devices alone?
+/// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
 bool Selector::serves_devices_only(const std::string& name) const {
+  if (name == "cuda_ipc" || name == "nccl") return true;
   const auto takes = [](const NamedOffload& o, MemoryKind kind) {
     return o.offload->supports({.collective = Collective::AllReduce, .dtype = DType::F32, .place = {kind, 0}}).ok;
   };

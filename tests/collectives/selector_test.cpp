@@ -305,6 +305,19 @@ TEST(Selector, TakesNothingThatHoldsTooMuch_UnlessTheUserWantsIt) {
   EXPECT_EQ(Selector(facts, ranks_of(facts), {}).select(reduce).plan.chosen().algorithm, "halving_doubling");
 }
 
+/// The library's own calls are on host memory, whether the offload is here or not.
+TEST(Selector, KeepsRulesForDevices_FromHostMemory) {
+  for (const char* offload : {"cuda_ipc", "nccl"}) {
+    Facts facts = one_host(2, 2);
+    facts.rules.push_back(Rule::parse(std::string("*:0-:") + offload));
+    const Selector selector(facts, ranks_of(facts), {});
+    EXPECT_EQ(selector.select(sum_of(2)).plan.chosen().algorithm, "direct");
+    CollectiveDesc on_device = sum_of(2);
+    on_device.place = {MemoryKind::Device, 0};
+    EXPECT_THROW(static_cast<void>(selector.select(on_device)), Error) << "a rule is an order";
+  }
+}
+
 TEST(Selector, LeavesGroupsOfOneWithoutRules) {
   Facts facts = one_host(1, 1);
   facts.rules.push_back(Rule::parse("all_reduce:0-1KiB:direct@tcp"));

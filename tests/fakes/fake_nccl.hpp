@@ -14,6 +14,7 @@ enum FakeNcclFault : int {
   kFakeNcclCallFails,      ///< the rank's call returns an error
   kFakeNcclIdFails,        ///< ncclGetUniqueId returns an error; rank is ignored
   kFakeNcclInitFails,      ///< ncclCommInitRankConfig returns an error on the rank
+  kFakeNcclNoCuda,         ///< ... that of a driver which is too old
   kFakeNcclInitHangs,      ///< the rank never meets the others
   kFakeNcclVersion,        ///< ncclGetVersion gives `call`
   kFakeNcclMemoryFails,    ///< ncclMemAlloc returns an error; rank is the device

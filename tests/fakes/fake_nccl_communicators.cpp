@@ -64,6 +64,7 @@ Result join(Comm* out, int ranks, const UniqueId& id, int rank, const CommConfig
     return accuse("a configuration that is none, or a communicator that blocks");
   if (comm->device < 0) return accuse("no device is the thread's");
   if (planted(kFakeNcclInitFails, rank)) return Result::SystemError;
+  if (planted(kFakeNcclNoCuda, rank)) return Result::UnhandledCudaError;
   comm->hangs = planted(kFakeNcclInitHangs, rank);
   auto& clique = process().cliques[number];
   if (!clique) clique = std::make_shared<Clique>(ranks);

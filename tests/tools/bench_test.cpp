@@ -93,6 +93,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "int8", "-d", "i32"}), HasSubstr("sum of i32: expected f32 and sum"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "bf16", "-o", "max"}), HasSubstr("max of f32: expected f32 and sum"));
+  EXPECT_THAT(complaint({"barrier", "--device"}), HasSubstr("--device: barrier has no buffers"));
   EXPECT_THAT(complaint({"all_reduce", "--device", "--peer", "mpi"}), HasSubstr("--device: expected no --peer"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
@@ -126,11 +127,21 @@ TEST(SinewBench, MeasuresDeviceMemory) {
   EXPECT_EQ(known.lines.at(0)["wrong"], 0) << known.lines.at(0);
 }
 
+TEST(SinewBench, SaysWhatAnAlgorithmOfDevicesNeeds) {
+  const auto complaint = [](const Words& arguments) {
+    const Job job = job_of({SINEW_RUN, "-n", "2"}, arguments, {"LD_LIBRARY_PATH=" FAKE_CUDA});
+    EXPECT_EQ(job.outcome.exit_code, 2);
+    return job.outcome.err;
+  };
+  EXPECT_THAT(complaint({"all_reduce", "--algorithm", "cuda_ipc"}), HasSubstr("'cuda_ipc': expected --device"));
+  EXPECT_THAT(complaint({"gather", "--device", "--algorithm", "cuda_ipc"}), HasSubstr("cuda_ipc has no gather"));
+}
+
 TEST(SinewBench, SaysWhyThereIsNoDeviceMemory) {
   const Outcome outcome = run_program({SINEW_BENCH, "all_reduce", "--device"}, {"CUDA_VISIBLE_DEVICES="});
-  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("CUDA driver"));
+  EXPECT_THAT(outcome.err, HasSubstr("--device: expected an accelerator for each rank; no CUDA driver"));
 }
 
 TEST(SinewBench, PredictsWhatTuneHasTimed) {

@@ -51,10 +51,7 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
       noise_(ranks_, ranks_to_account(), ranks_fit()) {
-  if (options.on_device) {
-    const std::vector<int> here = cluster_.ranks_on_host(world.rank());
-    device_ = std::make_unique<DeviceMemory>(static_cast<int>(std::ranges::find(here, world.rank()) - here.begin()));
-  }
+  if (options.on_device) make_device();
   facts_ = {.ranks = world.size(),
             .hosts = static_cast<int>(cluster_.hosts.size()),
             .peer = peer == nullptr ? "" : peer->functions().name()};
@@ -63,6 +60,19 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
   facts_.imagined = imagined->on.name;
   facts_.assumed = imagined->on.assumed;
   facts_.network = imagined->on.network;
+}
+
+void Bench::make_device() {
+  const std::vector<int> here = cluster_.ranks_on_host(world_.rank());
+  std::string lack;
+  try {
+    device_ = std::make_unique<DeviceMemory>(static_cast<int>(std::ranges::find(here, world_.rank()) - here.begin()));
+  } catch (const Error& e) {
+    lack = e.what();
+  }
+  if (ranks_.largest(lack.empty() ? 0 : 1) == 0) return;
+  throw UsageError(fmt::format("--device: expected an accelerator for each rank; {}",
+                               lack.empty() ? "another rank has none" : lack));
 }
 
 std::vector<int> Bench::ranks_to_account() const {

@@ -31,6 +31,8 @@ class Bench {
   void add_plan(Line& line);
   Place place() const noexcept { return device_ ? device_->place() : Place{}; }
   bool ranks_fit() const;
+  /// Errors: UsageError on all ranks where one has no device.
+  void make_device();
   /// A process is counted once; all ranks of an imagined cluster are of one.
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);

@@ -81,9 +81,14 @@ void require_algorithm(const BenchOptions& options, World& world) {
     return;
   }
   try {
-    (void)world.communicator().plan(desc);  // an offload of that name takes the call
-  } catch (const Error&) {
-    throw unknown_algorithm(options);
+    const Plan plan = world.communicator().plan(desc);  // an offload of that name takes the call
+    if (plan.chosen().algorithm == options.algorithm) return;
+    throw UsageError(fmt::format("--algorithm: '{}': expected {}, as it takes the memory of devices of several ranks",
+                                 options.algorithm, options.on_device ? "2 ranks or more" : "--device"));
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& e) {
+    throw UsageError(fmt::format("--algorithm: {}", e.what()));
   }
 }
 

@@ -102,7 +102,8 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
   std::string text =
       fmt::format("# {} on {} rank{}, {} host{}, {}{}\n", options.what->name, facts.ranks, facts.ranks == 1 ? "" : "s",
                   facts.hosts, facts.hosts == 1 ? "" : "s", options.in_place ? "in place" : "out of place",
-                  options.registered ? ", registered memory" : "");
+                  options.on_device ? (options.registered ? ", registered device memory" : ", device memory")
+                                    : (options.registered ? ", registered memory" : ""));
   if (!facts.imagined.empty()) {
     text += fmt::format("# imagined: {}, {}; times are those of {} threads here, predictions the cluster's\n",
                         facts.imagined, form_text(facts.network), facts.ranks);

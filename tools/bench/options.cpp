@@ -188,6 +188,8 @@ void check_together(const BenchOptions& o) {
                                "expected no --peer, --transport, --registered or --device: its ranks are threads, "
                                "and what joins them is inproc");
   }
+  if (o.on_device && o.what->exercise == Exercise::Barrier)
+    throw CLI::ValidationError("--device", "barrier has no buffers");
   if (o.on_device && !o.peer.empty())
     throw CLI::ValidationError("--device", "expected no --peer: it is given host memory");
   const bool has_registered = o.transports.empty() || std::ranges::find(o.transports, "shm") != o.transports.end();

@@ -51,8 +51,8 @@ std::string host_of_nccl() {
   return file_text("/proc/sys/kernel/random/boot_id").value_or("") + name.data();
 }
 
-Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool first) {
-  Hello mine{.abilities = {library.version, 0, features_of(library.api)}};
+Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool first, const std::string& refusal) {
+  Hello mine{.abilities = {library.version, 0, features_of(library.api)}, .obstacle = refusal};
   try {
     const DeviceRuntime::Traits traits = runtime.traits(device);
     mine.host = host_of_nccl();
@@ -104,8 +104,8 @@ std::string words_of(const Api& api, Result result, Comm comm) {
 }
 
 Agreement agree(const OffloadContext& context, const Library& library, Endings& endings, DeviceRuntime& runtime,
-                int device) {
-  const Hello mine = hello_of(library, runtime, device, context.group.rank == 0);
+                int device, std::string& refusal) {
+  const Hello mine = hello_of(library, runtime, device, context.group.rank == 0, refusal);
   std::vector<Hello> hellos;
   for (const Bytes& b : context.exchange.all_gather(mine.pack())) hellos.push_back(Hello::unpack(b));
   Agreement agreed{.obstacle = obstacle_among(hellos), .abilities = mine.abilities};
@@ -119,7 +119,10 @@ Agreement agree(const OffloadContext& context, const Library& library, Endings& 
   std::string obstacle;
   try {
     const Result result = begin(library, context.group, hellos[0].id, runtime, device, agreed.comm);
-    if (!good(result)) obstacle = fmt::format("ncclCommInitRankConfig: {}", words_of(library.api, result, agreed.comm));
+    if (!good(result)) {
+      obstacle = fmt::format("ncclCommInitRankConfig: {}", words_of(library.api, result, agreed.comm));
+      if (result == Result::UnhandledCudaError) refusal = obstacle;
+    }
   } catch (const Error& e) {
     obstacle = e.what();
   }

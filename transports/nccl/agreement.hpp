@@ -24,8 +24,10 @@ struct Agreement {
 
 /// Makes a communicator among the group: two rounds of the exchange. The unique id is the first rank's; every rank
 /// says in each round how far it came, so that all go on or none does.
+/// `refusal`: why CUDA, as this NCCL needs it, could not begin on this rank before, which stays so; set where that
+/// comes out now. Asking again would leave a thread and a descriptor of each unique id.
 Agreement agree(const OffloadContext& context, const Library& library, Endings& endings, DeviceRuntime& runtime,
-                int device);
+                int device, std::string& refusal);
 
 /// NCCL's words for what went wrong. `comm`: may be null.
 std::string words_of(const Api& api, Result result, Comm comm);

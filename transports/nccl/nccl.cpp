@@ -23,7 +23,7 @@ class NcclFabric final : public Fabric {
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
     return offload_of(context.group,
-                      agree(context, shared_.library, shared_.endings, shared_.order.runtime(), device_));
+                      agree(context, shared_.library, shared_.endings, shared_.order.runtime(), device_, refusal_));
   }
 
   /// By NCCL where it can on all ranks of the parent, else as for any other group.
@@ -34,7 +34,7 @@ class NcclFabric final : public Fabric {
     const bool member = group.size() > 1;
     if (!agreed.obstacle.empty()) {
       if (!member) return nullptr;
-      Agreement by_id = agree(split.part, shared_.library, shared_.endings, shared_.order.runtime(), device_);
+      Agreement by_id = agree(split.part, shared_.library, shared_.endings, shared_.order.runtime(), device_, refusal_);
       by_id.origin += ": " + agreed.obstacle;
       return offload_of(group, std::move(by_id));
     }
@@ -68,6 +68,7 @@ class NcclFabric final : public Fabric {
 
   HostPeers& host_;
   const int device_;
+  std::string refusal_;  // why this NCCL and this CUDA cannot begin at all
   Shared shared_;
 };
 

@@ -161,6 +161,19 @@ TEST_P(NcclObstacles, LeaveTheWorldAtWork) {
   });
 }
 
+/// Every unique id costs a thread and a descriptor that nobody ends.
+TEST(NcclFaults, AsksOnce_WhereTheDriverIsTooOld) {
+  fake_nccl_inject(kFakeNcclNoCuda, 1, 1);
+  on_nccl(3, [](World& world, const OnDevice& where) {
+    const CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::I32, .place = {MemoryKind::Device, 0}, .count = 1000};
+    Communicator second = world.communicator().split(0, world.rank());
+    const std::string text = second.plan(desc).explain();
+    require(text.find("rank 1: ncclCommInitRankConfig: unhandled cuda error") != std::string::npos, text);
+    require_sum(second, where);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Of, NcclObstacles,
     testing::Values(std::tuple(kFakeNcclIdFails, 0, "rank 0: ncclGetUniqueId: unhandled system error"),
