@@ -143,7 +143,7 @@ TEST(ImaginedTools, EndWithTwoAndOneLine_WhenTheClusterIsNone) {
   EXPECT_EQ(both(broken + "x2"), "sinew-info: " + broken + ":2: <cpu>: expected an attribute numaid\n");
   EXPECT_THAT(complaint(plan({"all_reduce", "8", "--cluster", "dgx-h100x2", "-n", "4"})), HasSubstr("-n 4: --cluster"));
   EXPECT_THAT(complaint(bench({"all_reduce", "--cluster", "xeon-2sx2", "--transport", "shm"})),
-              HasSubstr("--cluster: expected no --peer, --transport or --registered"));
+              HasSubstr("--cluster: expected no --peer, --transport, --registered or --device"));
   const Words alone = {"all_reduce", "--network", "fat_tree"};
   const Words torus = {"all_reduce", "--cluster", "xeon-2sx2", "--network", "torus"};
   EXPECT_THAT(complaint(plan(alone)), HasSubstr("--network requires --cluster"));
