@@ -164,13 +164,13 @@ int ShmOffload::advance() noexcept {
       finish_reading(call);
       return 1;
     }
-    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(call, pieces_of(call));
+    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(pieces_of(call));
     stage_ = Stage::Moving;
     begun = 1;
   }
   if (stage_ == Stage::Moving) {
     if (!begin_reading(call)) return 1;
-    const int steps = call.way == Way::Pieces ? piece_reader_.step() : chunks_.step();
+    const int steps = call.way == Way::Pieces ? piece_reader_.step(call, pieces_of(call)) : chunks_.step();
     members_.set_reading(false);
     const auto look = [&](const auto& work) {
       if (!work.finished()) return;

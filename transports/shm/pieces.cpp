@@ -80,21 +80,19 @@ void lay_out(const Call& call, const PendingCall& pending, int rank, int ranks, 
   }
 }
 
-void PieceReader::begin(const PendingCall& call, const Pieces& pieces) {
-  call_ = &call;
-  pieces_ = &pieces;
+void PieceReader::begin(const Pieces& pieces) {
   fetched_ = pieces.takes.empty() ? members_.count() : 0;
   done_ = 0;
   status_ = {};
 }
 
-int PieceReader::step() noexcept {
+int PieceReader::step(const PendingCall& call, const Pieces& pieces) noexcept {
   std::uint64_t left = kBytesPerStep;
   while (!finished() && left > 0) {
     const int rank = next();
-    const bool gives = call_->collective != Collective::ScatterV || rank == call_->root;
-    if (gives) left -= fetch(rank, left);
-    if (!status_.ok() || (gives && done_ < pieces_->takes[static_cast<std::size_t>(rank)].bytes)) continue;
+    const bool gives = call.collective != Collective::ScatterV || rank == call.root;
+    if (gives) left -= fetch(call, pieces, rank, left);
+    if (!status_.ok() || (gives && done_ < pieces.takes[static_cast<std::size_t>(rank)].bytes)) continue;
     ++fetched_;
     done_ = 0;
   }
@@ -102,24 +100,24 @@ int PieceReader::step() noexcept {
 }
 
 /// Bytes of the rank's piece that came.
-std::uint64_t PieceReader::fetch(int rank, std::uint64_t most) noexcept {
+std::uint64_t PieceReader::fetch(const PendingCall& call, const Pieces& pieces, int rank, std::uint64_t most) noexcept {
   const int me = members_.rank();
-  const Range& to = pieces_->takes[static_cast<std::size_t>(rank)];
+  const Range& to = pieces.takes[static_cast<std::size_t>(rank)];
   const std::uint64_t length = std::min(most, to.bytes - done_);
-  std::byte* const target = call_->out + to.offset + done_;
+  std::byte* const target = call.out + to.offset + done_;
   done_ += length;
   if (rank == me) {
-    const std::byte* const own = call_->in + pieces_->gives[static_cast<std::size_t>(me)].offset + done_ - length;
+    const std::byte* const own = call.in + pieces.gives[static_cast<std::size_t>(me)].offset + done_ - length;
     if (own != target && length > 0) std::memmove(target, own, length);
     return length;
   }
-  const Slot& slot = members_.slot_of(rank, call_->sequence);
+  const Slot& slot = members_.slot_of(rank, call.sequence);
   Places places;
   std::memcpy(&places, slot.line.payload.data(), sizeof places);
   PieceEntry entry;
   std::memcpy(&entry, slot.payload.data() + static_cast<std::size_t>(me) * sizeof entry, sizeof entry);
   if (entry.bytes != to.bytes) {
-    status_ = wrong_length(rank, entry.bytes, to.bytes);
+    status_ = wrong_length(rank, entry.bytes / pieces.element_bytes, to.bytes / pieces.element_bytes);
     return 0;
   }
   if (length == 0) return 0;
@@ -137,8 +135,7 @@ std::uint64_t PieceReader::fetch(int rank, std::uint64_t most) noexcept {
 
 Status PieceReader::wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const {
   return {Code::Mismatch,
-          fmt::format("rank {} sent rank {} {} elements, which expected {}", rank, members_.rank(),
-                      sent / pieces_->element_bytes, expected / pieces_->element_bytes),
+          fmt::format("rank {} sent rank {} {} elements, which expected {}", rank, members_.rank(), sent, expected),
           rank};
 }
 

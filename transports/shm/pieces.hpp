@@ -46,10 +46,10 @@ class PieceReader {
  public:
   explicit PieceReader(Members& members) : members_(members) {}
 
-  /// All whose pieces this rank takes have announced `call`.
-  void begin(const PendingCall& call, const Pieces& pieces);
-  /// At most a MiB. Returns 1.
-  int step() noexcept;
+  /// All whose pieces this rank takes have announced the call.
+  void begin(const Pieces& pieces);
+  /// At most a MiB of the call that was begun: both may have moved since. Returns 1.
+  int step(const PendingCall& call, const Pieces& pieces) noexcept;
   /// Nothing is read any more: done, or status() says why not.
   bool finished() const noexcept { return fetched_ == members_.count() || !status_.ok(); }
   const Status& status() const noexcept { return status_; }
@@ -57,12 +57,10 @@ class PieceReader {
  private:
   /// Whose piece is next: this rank's own, then its right neighbour's, so that no two begin with the same one.
   int next() const noexcept { return (members_.rank() + fetched_) % members_.count(); }
-  std::uint64_t fetch(int rank, std::uint64_t most) noexcept;
+  std::uint64_t fetch(const PendingCall& call, const Pieces& pieces, int rank, std::uint64_t most) noexcept;
   Status wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const;
 
   Members& members_;
-  const PendingCall* call_ = nullptr;
-  const Pieces* pieces_ = nullptr;
   int fetched_ = 0;         // ranks whose pieces are here
   std::uint64_t done_ = 0;  // bytes of it
   Status status_;
