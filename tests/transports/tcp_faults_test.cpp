@@ -1,6 +1,7 @@
 // Dead and half-dead peers: what tcp must survive.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -199,6 +200,60 @@ TEST(TcpSetUp, NoSecret_IsRefused) {
   EXPECT_THROW(static_cast<void>(tcp::make_transport(o)), Error);
 }
 
+/// Leaves this process no descriptor, as long as it lives.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const FileDescriptor next(::dup(0));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptorLeft(const NoDescriptorLeft&) = delete;
+  NoDescriptorLeft& operator=(const NoDescriptorLeft&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(TcpSetUp, WaitsForRoom_WhereNoDescriptorIsLeft) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  Watched s;
+  const auto data = pattern(8, 1);
+  std::vector<std::byte> in(8);
+  std::unique_ptr<Endpoint> to_b;
+  {
+    const NoDescriptorLeft now;
+    to_b = a->connect(b->address());
+    to_b->send(view(data), nullptr, user(1), 0, s);
+    EXPECT_FALSE(drive({a.get(), b.get()}, seconds(1), [&] { return s.done(); }));
+  }
+  const auto to_a = b->connect(a->address());
+  Watched r;
+  to_a->recv({view(in)}, nullptr, user(1), r);
+  ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return s.done() && r.done(); }));
+  EXPECT_TRUE(s.status.ok()) << s.status.message();
+  EXPECT_EQ(in, data);
+}
+
+TEST(TcpSetUp, SaysThatItIsShortItself_WhereNoDescriptorComes) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  Watched r;
+  const NoDescriptorLeft now;
+  const auto to_b = a->connect(b->address());
+  to_b->recv({}, nullptr, user(1), r);
+  ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return r.done(); }));
+  EXPECT_EQ(r.status.code(), Code::System);
+  EXPECT_EQ(r.status.rank(), -1) << "it is not the peer's fault";
+  EXPECT_NE(r.status.message().find("this process has lacked what a connection takes: Too many open files"),
+            std::string_view::npos)
+      << r.status.message();
+}
+
 TEST(TcpSetUp, SecondEndpointToOneRank_IsRefused) {
   Pair pair;
   EXPECT_THROW(static_cast<void>(pair.a->connect(pair.b->address())), Error);
@@ -218,6 +273,17 @@ TEST(TcpRoutes, LoopbackLeadsOnlyToTheSameHost) {
   const auto other = tcp::routes_to(somebody("h2", {"10.1.2.4:6", "127.0.0.1:6"}), self);
   ASSERT_EQ(other.candidates.size(), 1u);
   EXPECT_EQ(other.candidates[0].text(), "10.1.2.4:6");
+}
+
+/// Bridges of containers have the same address on many hosts.
+TEST(TcpRoutes, AnAddressThatThisHostHasToo_IsTheLastToBeTried) {
+  tcp::PeerAddress self = somebody("h1", {"172.17.0.1:5", "10.1.2.3:5"});
+  for (tcp::InterfaceAddress& a : self.addresses) a.prefix_bits = 16;
+  const auto other = tcp::routes_to(somebody("h2", {"172.17.0.1:6", "10.9.2.4:6"}), self);
+  ASSERT_EQ(other.candidates.size(), 2u);
+  EXPECT_EQ(other.candidates[0].text(), "10.9.2.4:6");
+  const auto named_host = tcp::routes_to(somebody("h2", {"172.17.0.1:6", "10.1.2.3:6"}), self);
+  EXPECT_EQ(named_host.candidates.size(), 2u) << "one machine may be two hosts by SINEW_HOST_ID";
 }
 
 TEST(TcpRoutes, NoCommonFamily_SaysWhoHasWhat) {

@@ -8,6 +8,22 @@
 #include <sinew/transports/tcp/dialer.hpp>
 
 namespace sinew::tcp {
+namespace {
+
+/// Others of this process or host may give it back. No such thing is an address to connect from that has gone.
+bool is_shortage(int error, const Path& path) noexcept {
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ENOSPC: return true;
+    case EADDRNOTAVAIL: return !path.from;
+    default: return false;
+  }
+}
+
+}  // namespace
 
 Dialer::Dialer(Poller& poller, std::vector<Path> paths, const Keys& keys, AuthClaim claim, int rounds, Events events)
     : poller_(poller),
@@ -31,7 +47,8 @@ void Dialer::dial() {
   socket_ = Socket(std::move(socket), Socket::End::Connects, keys_.tls);
   state_ = State::Connecting;
   until_ = Clock::now() + kConnectPatience;
-  if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) next_candidate(unwatched);
+  if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) return next_candidate(unwatched);
+  short_since_ = Clock::time_point::max();
 }
 
 void Dialer::ready(bool, bool) {
@@ -57,12 +74,19 @@ void Dialer::prove() {
     case Proof::Underway: return wait();
     case Proof::Proven: state_ = State::Consent; return await_consent();
     case Proof::Refused: return despair(fmt::format("{}: {}", paths_[at_].to.text(), handshake_.reason()));
-    case Proof::Closed:
-      // Who has made a TLS connection is the peer, and has no place or no time now.
-      if ((socket_.binding() && socket_.is_open()) || ++closings_ < kClosings) return pause(kPause);
-      return despair(
-          fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
+    case Proof::Closed: return closed_early();
   }
+}
+
+/// Who has made a TLS connection is of the job, and has no place or no time now, or is another rank that has this
+/// address, too.
+void Dialer::closed_early() {
+  const bool is_of_job = socket_.binding() && socket_.is_open();
+  if (++closings_ >= kClosings && !is_of_job) {
+    return despair(fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
+  }
+  if (closings_ % kClosingsPerPath == 0) at_ = (at_ + 1) % paths_.size();
+  pause(kPause);
 }
 
 /// For more from the peer, and under TLS for room to write.
@@ -90,6 +114,7 @@ void Dialer::await_consent() {
 void Dialer::next_candidate(int error) {
   const std::string reason = std::generic_category().message(error);
   log::debug("tcp: connecting to {}: {}", paths_[at_].to.text(), reason);
+  if (is_shortage(error, paths_[at_])) return wait_for_room(reason);
   refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", paths_[at_].to.text(), reason);
   late_ = late_ || error == ETIMEDOUT;
   hang_up();
@@ -101,6 +126,15 @@ void Dialer::next_candidate(int error) {
   again ? pause(kPause) : despair(std::move(why));
 }
 
+void Dialer::wait_for_room(const std::string& reason) {
+  const Clock::time_point now = Clock::now();
+  if (short_since_ == Clock::time_point::max()) short_since_ = now;
+  if (now - short_since_ < kShortage) return pause(kPause);
+  despair(fmt::format("for {} s this process has lacked what a connection takes: {}",
+                      std::chrono::seconds(kShortage).count(), reason),
+          Code::System);
+}
+
 /// The next attempt starts with a tick, also where nothing is to be waited for: not inside the failure of the last.
 void Dialer::pause(Clock::duration time) {
   hang_up();
@@ -108,9 +142,10 @@ void Dialer::pause(Clock::duration time) {
   until_ = Clock::now() + time;
 }
 
-void Dialer::despair(std::string why) {
+void Dialer::despair(std::string why, Code code) {
   pause({});
   state_ = State::Hopeless;
+  end_ = code;
   refusals_ = std::move(why);
 }
 
@@ -120,8 +155,7 @@ void Dialer::tick(Clock::time_point now) {
   if (state_ == State::Connecting) return next_candidate(ETIMEDOUT);
   if (state_ != State::Hopeless) return;
   finish();
-  const std::string why = std::move(refusals_);
-  std::exchange(events_.hopeless, nullptr)(why);
+  std::exchange(events_.hopeless, nullptr)(Status(end_, std::move(refusals_)));
 }
 
 void Dialer::hang_up() noexcept {

@@ -13,18 +13,21 @@
 namespace sinew::tcp {
 
 /// Makes one connection to one peer: each path in turn, both proofs, the peer's consent. Gives up only when nobody
-/// listens at any address, or who listens is not the peer; whatever else ends an attempt is tried again, since a peer
-/// that computes answers late. Where no kernel answers it gives up after so many `rounds`.
+/// listens at any address, or who listens is not the peer, or this process lacks what a connection takes for seconds;
+/// whatever else ends an attempt is tried again, since a peer that computes answers late. Where no kernel answers it
+/// gives up after so many `rounds`.
 class Dialer final : Handler, Timed {
  public:
   static constexpr auto kConnectPatience = std::chrono::seconds(3);
   static constexpr auto kPause = std::chrono::milliseconds(200);
   static constexpr int kClosings = 10;  ///< without a reply to our hello: somebody else has the port now
+  static constexpr int kClosingsPerPath = 3;
   static constexpr auto kWaitForTheirs = std::chrono::seconds(5);
+  static constexpr auto kShortage = std::chrono::seconds(5);
 
   struct Events {
     std::function<void(Socket socket)> connected;
-    std::function<void(std::string why)> hopeless;
+    std::function<void(const Status& why)> hopeless;  ///< PeerLost, or System for want of something here
   };
 
   static constexpr int kForever = -1;
@@ -36,6 +39,8 @@ class Dialer final : Handler, Timed {
   void start();
   /// Neither has come yet.
   bool active() const noexcept { return state_ != State::Over; }
+  /// It has a connection, over which it says who it is: the peer may take that.
+  bool has_introduced() const noexcept { return state_ == State::Proving || state_ == State::Consent; }
 
  private:
   enum class State { Connecting, Proving, Consent, Pausing, Hopeless, Over };
@@ -44,12 +49,14 @@ class Dialer final : Handler, Timed {
   void tick(Clock::time_point now) override;
   void dial();
   void prove();
+  void closed_early();
   void await_consent();
   void wait();
   void next_candidate(int error);
+  void wait_for_room(const std::string& reason);
   void pause(Clock::duration time);
   void hang_up() noexcept;
-  void despair(std::string why);
+  void despair(std::string why, Code code = Code::PeerLost);
   void finish() noexcept;
 
   Poller& poller_;
@@ -65,8 +72,10 @@ class Dialer final : Handler, Timed {
   Authentication handshake_;
   bool asks_write_ = false;
   int closings_ = 0;
-  std::string refusals_;  // of the addresses tried since the last pause; Hopeless: why
-  bool late_ = false;     // somebody may be there: an address that did not answer in time
+  Clock::time_point short_since_ = Clock::time_point::max();
+  Code end_ = Code::PeerLost;  // Hopeless
+  std::string refusals_;       // of the addresses tried since the last pause; Hopeless: why
+  bool late_ = false;          // somebody may be there: an address that did not answer in time
 };
 
 }  // namespace sinew::tcp

@@ -100,7 +100,8 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
   void deal();
   void want_write(Port& port, bool wants);
   void channel_ended(Port& port);
-  void lose(const std::string& how);
+  /// `code`: PeerLost, or System where this side cannot go on.
+  void lose(const std::string& how, Code code = Code::PeerLost);
   void end_everything(const Status& reason);
   void hang_up(bool politely);
 
@@ -117,7 +118,7 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
   // What several rails need (rails.cpp).
   bool has_rails() const noexcept { return !rails_.empty(); }
   std::vector<Path> paths_of(const Port& port) const;
-  void hopeless(Port& port, const std::string& why);
+  void hopeless(Port& port, const Status& why);
   void rail_event(Port& port, int error);
   void prepare(Port& port);
   void disconnect(Port& port);

@@ -30,7 +30,7 @@ void TcpEndpoint::dial(Port& p) {
   const int rounds = has_rails() && p.data ? kRailRounds : Dialer::kForever;
   p.dialer.emplace(shared_.poller, paths_of(p), shared_.keys, claim, rounds,
                    Dialer::Events{[this, channel](Socket socket) { attach(channel, std::move(socket)); },
-                                  [this, &p](const std::string& why) { hopeless(p, why); }});
+                                  [this, &p](const Status& why) { hopeless(p, why); }});
   p.dialer->start();
 }
 
@@ -40,8 +40,9 @@ bool TcpEndpoint::wants(ChannelClaim claim) {
   // The peer may know before this side that a connection has ended.
   const bool replaces = has_rails() && claim.channel == kControl && claim.epoch > p.epoch;
   if (p.lost || (p.socket && !replaces)) return false;
-  // Both sides dial: the lower rank's connection is the one, so that both decide alike.
-  if (p.dialer && p.dialer->active() && shared_.self.rank < peer_.rank) return false;
+  // Both sides dial: the lower rank's connection is the one, so that both decide alike. Before it has said who it is
+  // the peer cannot have taken it, and it may lead nowhere while the peer's has come.
+  if (p.dialer && p.dialer->has_introduced() && shared_.self.rank < peer_.rank) return false;
   p.dialer.reset();
   disconnect(p);
   return true;
@@ -57,7 +58,7 @@ void TcpEndpoint::attach(ChannelClaim claim, Socket socket) {
   p.ended = false;
   if (const int error = shared_.poller.add(descriptor, p, false); error != 0) {
     p.ended = true;
-    return lose("cannot be watched: " + std::generic_category().message(error));
+    return lose("cannot be watched: " + std::generic_category().message(error), Code::System);
   }
   if (has_rails()) prepare(p);
   if (p.data) {
@@ -132,14 +133,14 @@ void TcpEndpoint::tick(Clock::time_point now) {
   if (has_rails()) look_at_rails(now);
 }
 
-void TcpEndpoint::lose(const std::string& how) {
+void TcpEndpoint::lose(const std::string& how, Code code) {
   if (!end_.ok()) return;
   std::string where;
   for (const Port& p : ports_) {
     if (where.empty() && !p.where.empty()) where = fmt::format(" ({})", p.where);
   }
   log::debug("tcp: rank {} {}", peer_.rank, how);
-  end_everything({Code::PeerLost, fmt::format("rank {}{} {}", peer_.rank, where, how), peer_.rank});
+  end_everything({code, fmt::format("rank {}{} {}", peer_.rank, where, how), code == Code::PeerLost ? peer_.rank : -1});
   hang_up(false);
 }
 
@@ -160,7 +161,7 @@ void TcpEndpoint::end_everything(const Status& reason) {
     free_records_.push_back(&in);
     if (in.receive != nullptr) matcher_.fail(*in.receive, reason);
   });
-  reason.code() == Code::PeerLost ? matcher_.fail(reason) : matcher_.close(reason);
+  reason.code() == Code::Cancelled ? matcher_.close(reason) : matcher_.fail(reason);
 }
 
 void TcpEndpoint::hang_up(bool politely) {

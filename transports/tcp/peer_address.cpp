@@ -66,7 +66,16 @@ Routes routes_to(const PeerAddress& peer, const PeerAddress& self) {
   const auto is_on_link = [&self](const SocketAddress& a) {
     return std::ranges::any_of(self.addresses, [&a](const InterfaceAddress& own) { return own.network_has(a); });
   };
-  const auto rank = [&](const SocketAddress& a) { return a.is_loopback() ? 0 : is_on_link(a) ? 1 : 2; };
+  // That of a bridge, which many hosts have: it leads to this one.
+  const auto is_here_too = [&](const SocketAddress& a) {
+    const auto is_same = [text = a.with_port(0).text()](const InterfaceAddress& own) {
+      return own.address.with_port(0).text() == text;
+    };
+    return !same_host && std::ranges::any_of(here, is_same);
+  };
+  const auto rank = [&](const SocketAddress& a) {
+    return a.is_loopback() ? 0 : is_here_too(a) ? 3 : is_on_link(a) ? 1 : 2;
+  };
   std::ranges::stable_sort(routes.candidates, {}, rank);
   if (routes.candidates.empty()) {
     routes.reason = fmt::format("rank {} has {} addresses for other hosts, this rank has {}", peer.rank,

@@ -51,10 +51,10 @@ void TcpEndpoint::prepare(Port& p) {
   }
 }
 
-void TcpEndpoint::hopeless(Port& p, const std::string& why) {
-  if (!has_rails() || !p.data) return lose("cannot be reached: " + why);
+void TcpEndpoint::hopeless(Port& p, const Status& why) {
+  if (!has_rails() || !p.data) return lose(fmt::format("cannot be reached: {}", why.message()), why.code());
   p.ended = true;
-  p.why = why;
+  p.why = why.message();
   p.due = Clock::now();
   watch_rails();
 }
@@ -137,6 +137,7 @@ void TcpEndpoint::look_at_rails(Clock::time_point now) {
       const auto is_other = [&p](const Port& q) { return q.data && q.socket && &q != &p; };
       if (!p.socket || !is_silent(p.socket.get()) || std::ranges::none_of(ports_, is_other)) continue;
       rail_event(p, ETIMEDOUT);
+      if (!end_.ok()) return;
     }
   }
   Port& c = ports_[kControl];
@@ -145,6 +146,7 @@ void TcpEndpoint::look_at_rails(Clock::time_point now) {
     // What has taken a rail has taken the control connection beside it, too.
     const bool shared = c.socket && c.path->here.interface == p.path->here.interface;
     if (p.unreachable && shared) rail_event(c, ETIMEDOUT);
+    if (!end_.ok()) return;
     if (control_.runs() || p.unreachable) lose_rail(p);
   }
   if (c.ended && now >= c.due && patience_ == Clock::time_point::max()) redial_control();
