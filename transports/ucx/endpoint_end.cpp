@@ -24,7 +24,7 @@ UcxEndpoint::~UcxEndpoint() {
   {
     const Embedded embedded;
     while (begun != nullptr && !give_up.passed()) {
-      if (settle(ucp_worker_progress(shared_.ucx.worker()) == 0)) break;
+      if (settle(shared_.turn() == 0)) break;
     }
   }
   if (begun != nullptr) let_go();

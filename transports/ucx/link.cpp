@@ -39,6 +39,11 @@ void Link::open(ucp_worker_h worker, const PeerAddress& peer, bool watch_peer, H
 
 void Link::completed(Request& /*connecting*/, ucs_status_t status) {
   if (status != UCS_OK) return fail(status, {});
+  now_connected_.push_back(this);
+}
+
+void Link::begin() {
+  if (failed()) return;
   connected_ = true;
   for (Waiting& w : std::exchange(waiting_, {})) {
     Requests::take_back(*w.request);

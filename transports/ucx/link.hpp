@@ -28,13 +28,16 @@ class Link final : RequestOwner {
     Bytes payload;
   };
 
-  /// `all_broken` is where it puts itself when UCX gives it up.
-  Link(Requests& all_requests, int own_rank, std::vector<Link*>& all_broken)
-      : requests_(all_requests), rank_(own_rank), broken_(all_broken) {}
+  /// Where it puts itself: `all_connected` when UCX has connected it, `all_broken` when UCX gives it up.
+  Link(Requests& all_requests, int own_rank, std::vector<Link*>& all_connected, std::vector<Link*>& all_broken)
+      : requests_(all_requests), rank_(own_rank), now_connected_(all_connected), broken_(all_broken) {}
 
   /// `watch_peer`: UCX is to notice the peer's end by itself, and to end what waits for it.
   /// A peer that is not there any more is a failure like later ones, not an error.
   void open(ucp_worker_h worker, const PeerAddress& peer, bool watch_peer, HostPeers* host);
+  /// It is connected: gives UCX what has waited for that. From no callback of UCX's, which does not bear the first send
+  /// to a peer within its own dispatch (1.13: "scheduling arbiter group while it's being dispatched").
+  void begin();
   bool is_open() const noexcept { return ep_ != nullptr; }
   bool is_connected() const noexcept { return connected_; }
   /// Is there anything to be sent as soon as it is connected?
@@ -81,6 +84,7 @@ class Link final : RequestOwner {
 
   Requests& requests_;
   const int rank_;
+  std::vector<Link*>& now_connected_;
   std::vector<Link*>& broken_;
   HostPeers* host_ = nullptr;  // where the peer is another process of this host
   int peer_rank_ = -1;

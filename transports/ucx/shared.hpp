@@ -68,14 +68,21 @@ struct Shared {
   std::vector<Stream*> free_streams;
   std::vector<std::unique_ptr<Link>> links;  ///< by rank
   std::vector<UcxEndpoint*> ending;          ///< wait for UCX to let go of their memory
+  std::vector<Link*> connected;              ///< by UCX, and have not begun
   std::vector<Link*> broken;                 ///< have failed, and their endpoints do not know yet
   std::vector<ucp_rkey_h> mapped;            ///< of memory that this rank looks at directly
   Context ucx{options.size};
 
   Link& link_to(int rank) {
     auto& link = links[static_cast<std::size_t>(rank)];
-    if (!link) link = std::make_unique<Link>(requests, self.rank, broken);
+    if (!link) link = std::make_unique<Link>(requests, self.rank, connected, broken);
     return *link;
+  }
+  /// What UCX does now; how many things that were.
+  unsigned turn() {
+    const unsigned events = ucp_worker_progress(ucx.worker());
+    for (Link* link : std::exchange(connected, {})) link->begin();
+    return events;
   }
   /// UCX was asked for a connection, and knows that there will be none.
   bool has_failed(int rank) const {

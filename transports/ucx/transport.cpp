@@ -63,7 +63,7 @@ UcxTransport::~UcxTransport() {
   for (const auto& link : shared_.links) {
     if (!link || !link->is_open()) continue;
     const auto wait_while = [&](auto holds) {
-      while (holds() && !give_up.passed() && !link->peer_is_gone()) ucp_worker_progress(shared_.ucx.worker());
+      while (holds() && !give_up.passed() && !link->peer_is_gone()) shared_.turn();
     };
     wait_while([&] { return link->waits_to_be_connected(); });
     if (!link->is_connected() || link->peer_is_gone()) continue;
@@ -144,7 +144,7 @@ int UcxTransport::progress() noexcept {
   int events = 0;
   {
     const Embedded embedded;
-    events = static_cast<int>(ucp_worker_progress(shared_.ucx.worker()));
+    events = static_cast<int>(shared_.turn());
   }
   if (!shared_.broken.empty()) events += end_broken();
   if (!shared_.ending.empty()) {
@@ -168,7 +168,7 @@ int UcxTransport::end_broken() {
 }
 
 bool UcxTransport::arm() noexcept {
-  if (!shared_.finished.empty() || !shared_.broken.empty()) return false;
+  if (!shared_.finished.empty() || !shared_.connected.empty() || !shared_.broken.empty()) return false;
   const bool watch = std::ranges::any_of(shared_.ending, [](UcxEndpoint* e) { return e->must_be_watched(); });
   const Embedded embedded;
   return !watch && ucp_worker_arm(shared_.ucx.worker()) == UCS_OK;
