@@ -120,7 +120,7 @@ void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint3
   request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
   from.parked = std::move(request);
   parked_.insert(&from);
-  if (!from.parked->round) wake();
+  if (!from.parked->round) answer_if_there(from);
 }
 
 void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
@@ -131,12 +131,17 @@ void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uin
   const std::shared_ptr<Gathering> round = request.round;
   park(from, std::move(request), milliseconds);
   if (round->complete()) return deliver(*round);
-  fail_rounds([this](const StoreConnection& waiter, const Gathering& r) -> std::optional<Status> {
-    for (const auto& [rank, why] : lost_) {
-      if (rank < r.ranks() && !r.has(rank)) return Status(Code::PeerLost, why, rank);
-    }
-    return first_departure(waiter.identity->group, [&](int rank) { return !r.has(rank); });
-  });
+  // The others were judged when who does not come was lost or left.
+  const std::optional<Status> end = end_of(*round, id.group);
+  if (end)
+    fail_rounds([&](const StoreConnection&, const Gathering& r) { return &r == round.get() ? end : std::nullopt; });
+}
+
+std::optional<Status> StoreService::end_of(const Gathering& round, const std::string& group) const {
+  for (const auto& [rank, why] : lost_) {
+    if (rank < round.ranks() && !round.has(rank)) return Status(Code::PeerLost, why, rank);
+  }
+  return first_departure(group, [&](int rank) { return !round.has(rank); });
 }
 
 void StoreService::deliver(const Gathering& round) {
@@ -151,15 +156,18 @@ void StoreService::deliver(const Gathering& round) {
 }
 
 void StoreService::wake() {
-  const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
-    if (c->parked->round) continue;
-    auto& keys = c->parked->keys;
-    if (!std::ranges::all_of(keys, [this](const std::string& k) { return table_.find(k) != nullptr; })) continue;
-    WireWriter fields;
-    if (c->parked->wants_value && !keys.empty()) fields.bytes(*table_.find(keys.front()));
-    answer(*c, framed_reply(fields.take()));
+  for (auto at = parked_.begin(); at != parked_.end();) {
+    StoreConnection& waiter = **at++;  // which leaves the set if it is answered
+    if (!waiter.parked->round) answer_if_there(waiter);
   }
+}
+
+void StoreService::answer_if_there(StoreConnection& waiter) {
+  const std::vector<std::string>& keys = waiter.parked->keys;
+  if (!std::ranges::all_of(keys, [this](const std::string& k) { return table_.find(k) != nullptr; })) return;
+  WireWriter fields;
+  if (waiter.parked->wants_value && !keys.empty()) fields.bytes(*table_.find(keys.front()));
+  answer(waiter, framed_reply(fields.take()));
 }
 
 void StoreService::answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply) {

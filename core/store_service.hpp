@@ -41,7 +41,10 @@ class StoreService {
   void deliver(const Gathering& round);
   /// Answers those who wait for keys that are all there now.
   void wake();
+  void answer_if_there(StoreConnection& waiter);
   void fail_rounds(const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict);
+  /// Why a round of a group will not be complete; nullopt: it may be.
+  std::optional<Status> end_of(const Gathering& round, const std::string& group) const;
   /// Who of a group is known not to come any more.
   Status roll_call(const StoreIdentity& of) const;
   Status late(const StoreConnection& waiter) const;
