@@ -4,13 +4,13 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
+#include <sinew/core/drain.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
@@ -36,11 +36,6 @@ struct Bench {
     runtime.release(stream);
   }
 
-  void drain() {
-    const auto event = runtime.record(stream);
-    while (!runtime.query(event)) std::this_thread::yield();
-    runtime.release(event);
-  }
   /// Median seconds of one call, of rounds that enqueue several and wait for the last.
   template <class F>
   double seconds(F&& enqueue) {
@@ -48,7 +43,7 @@ struct Bench {
     for (int r = -2; r < kRounds; ++r) {
       const auto begin = std::chrono::steady_clock::now();
       for (int c = 0; c < kCallsPerRound; ++c) enqueue();
-      drain();
+      drain(runtime, stream);
       const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (r >= 0) rounds.push_back(s / kCallsPerRound);
     }

@@ -23,18 +23,13 @@
 #include <sinew/core/engine.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
 namespace {
 
 using namespace sinew;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// A blocking connection.
 class Bare {

@@ -9,8 +9,8 @@
 namespace sinew {
 
 /// Registered memory: transports take it without copies. Frees itself.
-/// Lifetime: the calls that use it end before it, and it before its World: then the memory is gone. On a device as() is
-/// for device code: the host must not touch it.
+/// Lifetime: the calls that use it end before it. That of World::allocate may outlive its World; that of
+///           Communicator::allocate may not. On a device as() is for device code: the host must not touch it.
 class Memory {
  public:
   Memory() = default;

@@ -29,15 +29,15 @@ struct LogPiece;
 class CallHistory;
 struct ReadyPlan;
 
-/// What the collectives' timer (collectives/trace/call_timer.hpp) notes of a call: all but the last two are neither
-/// written nor read where nobody times.
+/// What the collectives note of a call. All but the last two are the timer's (collectives/trace/call_timer.hpp), and
+/// neither written nor read where nobody times.
 struct CallNotes {
   CallCell* cell = nullptr;  ///< its place in the log
   LogPiece* piece = nullptr;
   CallHistory* history = nullptr;  ///< where its times are kept
   std::uint64_t extent = 0;
-  std::int64_t entered = 0;  ///< ns of CLOCK_MONOTONIC
-  ReadyPlan* plan = nullptr;
+  std::int64_t entered = 0;   ///< ns of CLOCK_MONOTONIC
+  ReadyPlan* plan = nullptr;  ///< of a collective, from its launch on; before, of an earlier call here
   bool in_place = false;
 };
 

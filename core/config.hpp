@@ -30,7 +30,7 @@ struct Config {
   std::vector<std::string> transports;         ///< SINEW_TRANSPORTS: only these, comma-separated; empty: all
   std::vector<std::string> tune;               ///< SINEW_TUNE: rules "collective:MIN-MAX:algorithm[@transport]"
   std::string tune_file;                       ///< SINEW_TUNE_FILE: times that sinew-bench tune has measured
-  std::string cache_file;                      ///< SINEW_CACHE: measured cost curves; default in $XDG_CACHE_HOME
+  std::string cache_file;                      ///< SINEW_CACHE: measured cost curves; default in ~/.cache/sinew
   std::vector<std::string> transport_path;     ///< SINEW_TRANSPORT_PATH: folders of further modules
   std::string nccl_library;                    ///< SINEW_NCCL_LIBRARY: libnccl.so.2; empty: looked for
   std::string interface;                       ///< SINEW_INTERFACE: network interface for tcp and ofi

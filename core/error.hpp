@@ -19,7 +19,7 @@ enum class Code : std::uint8_t {
   Truncated,        ///< a message was longer than the buffer that was posted for it
   Cancelled,        ///< a message that its sender or receiver took back before it was delivered
   Timeout,          ///< a deadline passed; the message names who did not come
-  PeerLost,         ///< a process of the job is gone; rank() says which
+  PeerLost,         ///< a process of the job is gone; rank() says which, -1: one of another communicator
   Mismatch,         ///< ranks made different calls; the message shows both
   Aborted,          ///< somebody ended the communicator or the world; the message is the first reason
   System,           ///< the operating system refused; the message has its text

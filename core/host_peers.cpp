@@ -35,7 +35,7 @@ using Token = std::array<std::uint64_t, 2>;
 
 /// This rank's own half; ranks that are threads of the same process hold it together.
 struct Local {
-  HostHeap heap;
+  std::shared_ptr<HostHeap> heap;
   FileDescriptor event;
   FileDescriptor life;       // the pidfd; else an end of a socket, whose other end closes with this process
   FileDescriptor life_kept;  // that other end
@@ -43,10 +43,11 @@ struct Local {
 
   void watch_own_life();
   explicit Local(int ranks)
-      : heap(HostHeap::kDefaultAddressSpace, ranks), event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : heap(std::make_shared<HostHeap>(HostHeap::kDefaultAddressSpace, ranks)),
+        event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!event) throw_errno("eventfd for waking this rank");
     watch_own_life();
-    asleep = new (heap.allocate(kFalseSharing, kFalseSharing)) SleepWord(0);
+    asleep = new (heap->allocate(kFalseSharing, kFalseSharing)) SleepWord(0);
   }
 };
 
@@ -237,8 +238,8 @@ struct HostPeers::State {
     LocalRanks::of_process().add(token, local);
     Card card;
     card.token = token;
-    card.heap_bytes = local->heap.address_space_bytes();
-    card.sleep_offset = local->heap.offset_of(local->asleep);
+    card.heap_bytes = local->heap->address_space_bytes();
+    card.sleep_offset = local->heap->offset_of(local->asleep);
     card.pid = getpid();
     card.quota_cores = quota_cores();
     card.usable = 1;
@@ -262,7 +263,7 @@ struct HostPeers::State {
       p.rank = static_cast<int>(r);
       p.card = card;
       p.local = LocalRanks::of_process().find(card.token);
-      if (p.local) p.base = p.local->heap.base();
+      if (p.local) p.base = p.local->heap->base();
       fence = fence || !card.membarrier;
       cores.add(theirs.cpus(), card.quota_cores);
     }
@@ -271,7 +272,7 @@ struct HostPeers::State {
   void pass_descriptors(DescriptorExchange& socket, Deadline deadline, const std::function<void()>& check) {
     if (std::ranges::all_of(peers, [](const Peer& p) { return p.local != nullptr; })) return;
     DescriptorSet mine;
-    const std::array<int, kDescriptorsPerRank> own{local->heap.descriptor(), local->event.get(), local->life.get()};
+    const std::array<int, kDescriptorsPerRank> own{local->heap->descriptor(), local->event.get(), local->life.get()};
     for (std::size_t i = 0; i < own.size(); ++i) {
       mine[i] = FileDescriptor(::dup(own[i]));
       if (!mine[i]) throw_errno("dup");
@@ -348,7 +349,9 @@ bool HostPeers::same_process(int world_rank) const noexcept {
 
 const std::byte* HostPeers::memory_of(int world_rank) { return state_->map(state_->require(world_rank)); }
 
-HostHeap& HostPeers::heap() noexcept { return state_->local->heap; }
+HostHeap& HostPeers::heap() noexcept { return *state_->local->heap; }
+
+std::shared_ptr<HostHeap> HostPeers::shared_heap() const noexcept { return state_->local->heap; }
 
 HostWaker HostPeers::waker_of(int world_rank) {
   Peer& p = state_->require(world_rank);

@@ -74,6 +74,8 @@ class SINEW_API HostPeers {
   const std::byte* memory_of(int world_rank);
 
   HostHeap& heap() noexcept;
+  /// For who gives memory of it away that may outlive this.
+  std::shared_ptr<HostHeap> shared_heap() const noexcept;
 
   /// Maps the rank's memory if need be; same errors as memory_of.
   HostWaker waker_of(int world_rank);

@@ -12,6 +12,7 @@
 
 #include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/core/proof.hpp>
 #include <sinew/core/store_client.hpp>
 #include <sinew/core/wire.hpp>
@@ -47,12 +48,6 @@ bool wait_for(Socket& socket, short events, Deadline deadline) {
     if (ready < 0 && errno != EINTR) throw_errno("store: waiting for the server");
     if (deadline.passed()) return false;
   }
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include <charconv>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/consistency.hpp>
 #include <sinew/topology/field_error.hpp>
 
@@ -72,9 +72,7 @@ void check_peers(const Machine& machine) {
 bool is_absent(std::string_view part, std::string_view kind, std::size_t count) {
   if (!part.starts_with(kind)) return false;
   part.remove_prefix(kind.size());
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
-  return error != std::errc{} || end != part.data() + part.size() || index >= count;
+  return parse_number<std::size_t>(part).value_or(count) >= count;
 }
 
 void check_links(const Machine& machine) {

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/cpu_list.hpp>
 
 namespace sinew {
@@ -13,10 +13,8 @@ namespace {
 constexpr int kMostCpus = 1 << 20;
 
 std::optional<int> number(std::string_view text) {
-  int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole && value >= 0 && value < kMostCpus ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 && *value < kMostCpus ? value : std::nullopt;
 }
 
 }  // namespace

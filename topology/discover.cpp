@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/cpu.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/network_interfaces.hpp>

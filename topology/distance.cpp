@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/distance.hpp>
 
 namespace sinew {
@@ -18,9 +18,8 @@ struct Place {
 
 template <class T>
 const T* at_number(const std::vector<T>& all, std::string_view number) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
-  return error == std::errc{} && end == number.data() + number.size() && index < all.size() ? &all[index] : nullptr;
+  const auto index = parse_number<std::size_t>(number);
+  return index && *index < all.size() ? &all[*index] : nullptr;
 }
 
 Place place_of(const Machine& machine, std::string_view part) {

@@ -1,21 +1,12 @@
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
 
 #include <fmt/format.h>
 
-#include <sinew/core/error.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/sysfs.hpp>
 
 namespace sinew {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("gethostname");
-  return name.data();
-}
 
 std::string host_identity(const Config& config) {
   if (!config.host_id.empty()) return config.host_id;

@@ -11,6 +11,4 @@ namespace sinew {
 /// host. "node7/boot 0d9cd93b-.../net 4026531833"; SINEW_HOST_ID replaces it. Stable until the machine restarts.
 SINEW_API std::string host_identity(const Config& config);
 
-SINEW_API std::string host_name();
-
 }  // namespace sinew

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -8,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/described_machine.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 #include <sinew/topology/machine_rates.hpp>
@@ -25,10 +25,8 @@ struct Asked {
 };
 
 std::optional<int> number_in(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size() && value >= 0;
-  return whole ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 /// Of "3+5"; empty: it is something else.

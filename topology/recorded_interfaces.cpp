@@ -2,9 +2,9 @@
 #include <net/if_arp.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/network_interfaces.hpp>
 #include <sinew/topology/sysfs.hpp>
 
@@ -16,9 +16,7 @@ namespace fs = std::filesystem;
 /// "0x1003": the file has IFF_UP and its like, but not IFF_RUNNING.
 unsigned flags_of(const fs::path& folder) {
   const std::string text = read_line(folder / "flags").value_or("0x0");
-  unsigned flags = 0;
-  std::from_chars(text.data() + std::min<std::size_t>(text.size(), 2), text.data() + text.size(), flags, 16);
-  return flags;
+  return parse_number<unsigned>(std::string_view(text).substr(std::min<std::size_t>(text.size(), 2)), 16).value_or(0);
 }
 
 Nic interface_at(const fs::path& folder) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/topology/xml_reader.hpp>
 
 namespace sinew {
@@ -35,9 +35,8 @@ std::optional<long long> XmlReader::integer(pugi::xml_node node, const char* nam
   const std::string_view written = attribute.value();
   const bool hex = written.starts_with("0x");
   const std::string_view digits = written.substr(hex ? 2 : 0);
-  long long value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hex ? 16 : 10);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < least || value > most) {
+  const auto value = parse_number<long long>(digits, hex ? 16 : 10);
+  if (!value || *value < least || *value > most) {
     reject(node, fmt::format("{}=\"{}\": expected an integer from {} to {}", name, written, least, most));
   }
   return value;

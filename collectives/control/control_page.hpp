@@ -1,7 +1,9 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include <sinew/collectives/control/notice.hpp>
@@ -10,15 +12,21 @@
 namespace sinew {
 
 /// The notices of one rank, in its own memory, for the ranks of its host. Its process writes, under a lock of its own.
+/// The slots lie behind it. Nobody asks again for what was overwritten, so there is room for all that the ranks of a
+/// World may say while a reader sleeps: each may propose, vote and leave, and name who was lost.
 struct NoticeBoard {
-  static constexpr std::uint64_t kSlots = 256;
+  static constexpr std::uint64_t kFewestSlots = 256, kMostSlots = 1 << 18;
+
+  static constexpr std::uint64_t slots_for(int ranks) noexcept {
+    return std::clamp(std::bit_ceil(4 * static_cast<std::uint64_t>(ranks)), kFewestSlots, kMostSlots);
+  }
 
   std::atomic<std::uint64_t> written;
-  std::array<SharedSlot<Notice>, kSlots> slots;
+  std::uint64_t slots;  ///< a power of two; set before anybody else sees it
 
   void post(const Notice& notice) noexcept {
     const std::uint64_t serial = written.load(std::memory_order_relaxed) + 1;
-    slots[serial % kSlots].write(serial, notice);
+    all()[serial % slots].write(serial, notice);
     written.store(serial, std::memory_order_release);
   }
   /// Hands every notice after `seen` to `visit`; what has been overwritten meanwhile is skipped and counted.
@@ -29,7 +37,7 @@ struct NoticeBoard {
     while (seen < until) {
       Notice notice;
       ++seen;
-      if (slots[seen % kSlots].read(seen, notice)) {
+      if (all()[seen % slots].read(seen, notice)) {
         visit(notice);
       } else {
         ++missed;
@@ -37,12 +45,23 @@ struct NoticeBoard {
     }
     return missed;
   }
+
+ private:
+  SharedSlot<Notice>* all() noexcept { return reinterpret_cast<SharedSlot<Notice>*>(this + 1); }
+  const SharedSlot<Notice>* all() const noexcept { return reinterpret_cast<const SharedSlot<Notice>*>(this + 1); }
 };
 
-/// What a rank shows the others of its host beside its records.
+/// What a rank shows the others of its host beside its records: of zeros, but for the number of slots.
 struct ControlPage {
   std::atomic<std::uint32_t> left;  ///< 1: ended its World in order
-  NoticeBoard board;
+  NoticeBoard board;                ///< last: its slots follow
+
+  static constexpr std::size_t bytes(std::uint64_t slots) noexcept;
 };
+
+constexpr std::size_t ControlPage::bytes(std::uint64_t slots) noexcept {
+  static_assert(sizeof(ControlPage) == offsetof(ControlPage, board) + sizeof(NoticeBoard));
+  return sizeof(ControlPage) + slots * sizeof(SharedSlot<Notice>);
+}
 
 }  // namespace sinew

@@ -1,9 +1,8 @@
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <map>
 #include <mutex>
-#include <new>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/record_ring.hpp>
@@ -23,19 +23,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::align_val_t kPageAlignment{64};
-
-std::string own_host_name(const Config& config) {
-  if (!config.host_id.empty()) return config.host_id;
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
+/// Of zeros, and untouched: most of it never is.
 std::shared_ptr<std::byte> private_memory(std::size_t bytes) {
-  auto* memory = static_cast<std::byte*>(::operator new(bytes, kPageAlignment));
-  std::fill_n(memory, bytes, std::byte(0));
-  return {memory, [](std::byte* m) { ::operator delete(m, kPageAlignment); }};
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw_errno(fmt::format("{} bytes for what a rank shows of itself", bytes));
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
 }
 
 /// Of the heap, and never given back to it: what a rank wrote last must stay readable when it is gone.
@@ -83,13 +75,19 @@ KnownPlanes& known() {
 
 }  // namespace
 
-ControlPages ControlPages::make(const ControlSetup& setup, int rank) {
+ControlPages ControlPages::make(const ControlSetup& setup, int rank, int ranks) {
   ControlPages pages;
   bool watched = false;  // by another process
   for (const int r : setup.host.ranks()) watched = watched || !setup.host.same_process(r);
   HostHeap& heap = setup.host.heap();
-  auto page = watched ? heap_memory(heap, sizeof(ControlPage), pages.page_offset) : private_memory(sizeof(ControlPage));
+  std::uint64_t slots = NoticeBoard::slots_for(ranks);
+  constexpr std::size_t kPartOfHeap = 16;  // which may be small, under a limit
+  while (slots > NoticeBoard::kFewestSlots && ControlPage::bytes(slots) > heap.address_space_bytes() / kPartOfHeap)
+    slots /= 2;
+  const std::size_t bytes = ControlPage::bytes(slots);
+  auto page = watched ? heap_memory(heap, bytes, pages.page_offset) : private_memory(bytes);
   pages.page = {page, reinterpret_cast<ControlPage*>(page.get())};
+  pages.page->board.slots = slots;
   if (!setup.config.trace_dir.empty()) {
     pages.trace = fmt::format("{}/sinew-{}-rank-{}.trace", setup.config.trace_dir, setup.generation, rank);
     try {
@@ -118,7 +116,7 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
                      {"process", process_token()},
                      {"pid", ::getpid()},
                      {"host", setup.host_id},
-                     {"name", own_host_name(setup.config)},
+                     {"name", setup.config.host_id.empty() ? host_name() : setup.config.host_id},
                      {"bell", mine.doorbell},
                      {"addresses", mine.addresses},
                      {"page", pages.page_offset},

@@ -36,7 +36,7 @@ struct ControlPages {
   std::string trace;  ///< the file that holds the records instead, or empty
 
   /// Errors: Error{System} where the heap is full or the trace file cannot be made.
-  static ControlPages make(const ControlSetup& setup, int rank);
+  static ControlPages make(const ControlSetup& setup, int rank, int ranks);
 };
 
 /// One rank of the World as the control plane of another knows it. Plain values, never changed after create.

@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 
 /// A wait this long asks why.
 constexpr auto kPatience = milliseconds(200);
+constexpr std::size_t kRanksAtFullPace = 128;
 /// How long a call that saw its peer's end, or another call, waits for the whole story.
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
@@ -240,7 +241,8 @@ void ControlPlane::watch(Clock::time_point now) {
     const Status known = verdict.status();
     end(*communicator, known.ok() ? Status(Code::Timeout, "deadline passed: " + verdict.text, verdict.blamed) : known);
   }
-  if (now - judged_ < kPatience) return;
+  // Who waits asks all other hosts, and of so many that nobody may be kept from its work by the questions of all.
+  if (now - judged_ < kPatience * static_cast<int>(1 + service_.peers().size() / kRanksAtFullPace)) return;
   judged_ = now;
   judge_pending(pending, now);
 }

@@ -35,7 +35,7 @@ std::vector<std::string> addresses_of(const Listener& listener, const Config& co
 ControlService::ControlService(const Exchange& exchange, const ControlSetup& setup)
     : rank_(exchange.rank),
       process_(::getpid()),
-      pages_(ControlPages::make(setup, exchange.rank)),
+      pages_(ControlPages::make(setup, exchange.rank, exchange.size)),
       token_(random_id()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failures_(exchange.size),

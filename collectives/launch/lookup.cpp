@@ -1,10 +1,10 @@
-#include <charconv>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/lookup.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 
@@ -18,9 +18,8 @@ Lookup process_environment() {
 std::optional<int> variable_number(const Lookup& lookup, const char* name, int least, int most) {
   const auto text = lookup(name);
   if (!text) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (text->empty() || error != std::errc{} || end != text->data() + text->size() || value < least || value > most) {
+  const auto value = parse_number<int>(*text);
+  if (!value || *value < least || *value > most) {
     throw Error(Code::InvalidArgument,
                 most == std::numeric_limits<int>::max()
                     ? fmt::format("{}={}: expected a whole number of at least {}", name, *text, least)

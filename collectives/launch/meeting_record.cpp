@@ -1,12 +1,12 @@
 #include <sys/stat.h>
 
-#include <charconv>
 #include <fstream>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/meeting_record.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/core/reachable_addresses.hpp>
 #include <sinew/core/secret.hpp>
 #include <sinew/core/wire.hpp>
@@ -79,13 +79,10 @@ std::string to_hex(std::span<const std::byte> bytes) {
 Bytes from_hex(std::string_view text) {
   Bytes bytes;
   for (std::size_t i = 0; i < text.size(); i += 2) {
-    unsigned value = 0;
     const std::string_view digits = text.substr(i, 2);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (digits.size() != 2 || error != std::errc{} || end != digits.data() + 2) {
-      throw Error(Code::Mismatch, fmt::format("'{}' is no hexadecimal text", text));
-    }
-    bytes.push_back(static_cast<std::byte>(value));
+    const auto value = parse_number<unsigned>(digits, 16);
+    if (digits.size() != 2 || !value) throw Error(Code::Mismatch, fmt::format("'{}' is no hexadecimal text", text));
+    bytes.push_back(static_cast<std::byte>(*value));
   }
   return bytes;
 }

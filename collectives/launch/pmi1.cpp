@@ -11,6 +11,7 @@
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 namespace {
@@ -70,7 +71,7 @@ void put_record(Pmi1Client& pmi, int world, const MeetingRecord& record, Deadlin
 }
 
 MeetingRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
-  const auto parts = std::strtoul(pmi.get(key_of(world, 0), deadline).c_str(), nullptr, 10);
+  const auto parts = parse_number<std::size_t>(pmi.get(key_of(world, 0), deadline)).value_or(0);
   std::string text;
   for (std::size_t i = 0; i < parts; ++i) text += pmi.get(key_of(world, i + 1), deadline);
   return MeetingRecord::decode(from_hex(text));

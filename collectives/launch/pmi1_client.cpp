@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 namespace {
@@ -32,9 +32,7 @@ Pmi1Client::Pmi1Client(int descriptor, Deadline deadline) : descriptor_(descript
   ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline);
   const Fields maxes = ask("cmd=get_maxes", "maxes", deadline);
   const auto limit = maxes.find("vallen_max");
-  if (limit != maxes.end()) {
-    std::from_chars(limit->second.data(), limit->second.data() + limit->second.size(), longest_value_);
-  }
+  if (limit != maxes.end()) longest_value_ = parse_number<std::size_t>(limit->second).value_or(0);
   const Fields name = ask("cmd=get_my_kvsname", "my_kvsname", deadline);
   if (const auto it = name.find("kvsname"); it != name.end()) key_space_ = it->second;
   if (key_space_.empty() || longest_value_ < 16) {

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -6,6 +5,7 @@
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/slurm_nodes.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 namespace {
@@ -17,10 +17,8 @@ namespace {
 std::optional<std::uint32_t> step_id(const Lookup& lookup) {
   constexpr std::uint32_t kFirstReserved = 0xfffffff0;
   const std::string text = lookup("SLURM_STEP_ID").value_or("");
-  std::uint32_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc{} || end != text.data() + text.size() || id >= kFirstReserved) return std::nullopt;
-  return lookup("SLURM_STEP_NUM_TASKS") ? std::optional(id) : std::nullopt;
+  const auto id = parse_number<std::uint32_t>(text);
+  return id && *id < kFirstReserved && lookup("SLURM_STEP_NUM_TASKS") ? id : std::nullopt;
 }
 
 std::string required(const Lookup& lookup, const char* name) {
@@ -115,11 +113,13 @@ std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
     reject(fmt::format("SLURM_LOCALID={} contradicts SLURM_STEP_TASKS_PER_NODE={}: {} of {} tasks are on this node",
                        step.local_task, counts_text, step.local_tasks, step.tasks));
   }
-  const int job = required_number(lookup, "SLURM_JOB_ID", 0);
-  step.name = fmt::format("slurm-{}.{}", job, *id);
+  const std::string job_text = required(lookup, "SLURM_JOB_ID");
+  const auto job = parse_number<std::uint32_t>(job_text);  // in a federation with its cluster's number at the top
+  if (!job) reject(fmt::format("SLURM_JOB_ID={}: expected a whole number", job_text));
+  step.name = fmt::format("slurm-{}.{}", *job, *id);
   // Above what Linux gives to connections (to 60999).
   constexpr std::uint32_t kFirstPort = 61440, kPorts = 1 << 12, kApart = 257;  // not a page
-  step.port = static_cast<std::uint16_t>(kFirstPort + (static_cast<std::uint32_t>(job) + kApart * *id) % kPorts);
+  step.port = static_cast<std::uint16_t>(kFirstPort + (*job + kApart * *id) % kPorts);
   return step;
 }
 

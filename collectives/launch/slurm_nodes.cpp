@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -7,6 +6,7 @@
 
 #include <sinew/collectives/launch/slurm_nodes.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 namespace {
@@ -24,13 +24,7 @@ struct Source {
 /// Digits and nothing else; at most nine of them, more name no node.
 std::optional<std::uint32_t> whole(std::string_view digits) {
   constexpr std::size_t kMostDigits = 9;
-  if (digits.empty() || digits.size() > kMostDigits ||
-      !std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) {
-    return std::nullopt;
-  }
-  std::uint32_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
+  return digits.size() > kMostDigits ? std::nullopt : parse_number<std::uint32_t>(digits);
 }
 
 /// Takes the part before the next comma off `rest`.

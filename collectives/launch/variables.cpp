@@ -53,6 +53,9 @@ LaunchVariables read_master(const Lookup& lookup) {
   if (v.master_host.empty()) reject("MASTER_ADDR is set but empty: expected a host name or address");
   v.master_port = static_cast<std::uint16_t>(*variable_number(lookup, "MASTER_PORT", 1, 65535));
   v.port_taken = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (v.port_taken && v.master_port == 65535) {
+    reject("MASTER_PORT=65535: torchrun's agent holds it, and ranks meet on the next port: expected 65534 at most");
+  }
   read_local(lookup, v, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   return v;
 }

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
-#include <sinew/topology/host_identity.hpp>
 
 namespace sinew::parallel {
 

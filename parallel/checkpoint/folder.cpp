@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
@@ -25,11 +25,8 @@ constexpr std::string_view kStep = "step-", kPartial = ".partial-";
 
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kStep)) return {};
-  std::int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [read, error] = std::from_chars(name.data() + kStep.size(), end, step);
-  return error == std::errc{} && read == end && fmt::format("{}{:06}", kStep, step) == name ? std::optional(step)
-                                                                                            : std::nullopt;
+  const auto step = parse_number<std::int64_t>(std::string_view(name).substr(kStep.size()));
+  return step && fmt::format("{}{:06}", kStep, *step) == name ? step : std::nullopt;
 }
 
 template <class F>

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <thread>
 
+#include <sinew/core/drain.hpp>
 #include <sinew/parallel/data/copies.hpp>
 
 namespace sinew::parallel {
@@ -40,10 +40,7 @@ void Copies::begin(Buffer to, ConstBuffer from) {
 }
 
 void Copies::settle() {
-  if (!on_device()) return;
-  const DeviceRuntime::Event event = device_.runtime->record(device_.stream);
-  while (!device_.runtime->query(event)) std::this_thread::yield();
-  device_.runtime->release(event);
+  if (on_device()) drain(*device_.runtime, device_.stream);
 }
 
 }  // namespace sinew::parallel

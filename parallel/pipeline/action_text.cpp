@@ -1,10 +1,9 @@
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include <sinew/core/names.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
 
 namespace sinew::parallel {
@@ -30,10 +29,7 @@ constexpr std::string_view kDigits = "0123456789";
 
 /// Digits and nothing else.
 std::optional<std::int32_t> number_of(std::string_view digits) noexcept {
-  std::int32_t value = 0;
-  if (digits.empty() || digits.find_first_not_of(kDigits) != digits.npos) return std::nullopt;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() ? std::optional(value) : std::nullopt;
+  return digits.starts_with('-') ? std::nullopt : parse_number<std::int32_t>(digits);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string_view>
 
@@ -7,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/parallel/plan/layout_space.hpp>
 #include <sinew/parallel/plan/search.hpp>
 
@@ -21,9 +21,7 @@ constexpr std::string_view kEntries[] = {
 }
 
 int whole(std::string_view entry, std::string_view value) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc{} && end == value.data() + value.size()) return number;
+  if (const auto number = parse_number<int>(value)) return *number;
   refuse(entry, value, "a whole number");
 }
 

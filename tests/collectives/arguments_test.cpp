@@ -173,6 +173,21 @@ TEST(World, AllocatesOrdinaryMemory_WhereNoTransportHasAnyOther) {
   });
 }
 
+TEST(World, LeavesItsMemoryToWhoHoldsIt) {
+  run_as_threads(2, [](const Exchange& exchange) {
+    World world = World::create(exchange, only("shm"));
+    Memory memory;
+    {
+      World another = World::create(exchange, only("shm"));
+      memory = another.allocate(1 << 20);
+      std::ranges::fill(memory.as<float>(), 1.0F);
+    }
+    EXPECT_EQ(memory.known_as(), "shared memory of shm");
+    world.communicator().all_reduce(memory.as<float>()).get();  // memory like any other to this World
+    EXPECT_THAT(memory.as<float>(), testing::Each(2.0F));
+  });
+}
+
 TEST(World, IsOfNoUseToAForksChild_AndGoesOnInTheParent) {
   in_processes(2, only("shm"), [](World& world) {
     Communicator& all = world.communicator();

@@ -68,7 +68,9 @@ TEST(LaunchVariables, Master_IsReadWhole) {
   EXPECT_EQ(v.master_port, 29500);
   EXPECT_EQ(v.job, "j");
   EXPECT_FALSE(v.port_taken);
-  EXPECT_TRUE(read(with(kMaster, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})).port_taken);
+  const Environment agent = {{"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  EXPECT_TRUE(read(with(kMaster, agent)).port_taken);
+  EXPECT_THAT(complaint(with(with(kMaster, agent), {{"MASTER_PORT", "65535"}})), HasSubstr("expected 65534 at most"));
 }
 
 TEST(LaunchVariables, Master_ComesBeforeTheOuterLaunchers) {

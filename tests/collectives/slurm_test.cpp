@@ -118,6 +118,14 @@ TEST(SlurmStep, IsReadWhole) {
   EXPECT_EQ(step.port, 61440 + 77 + 4 * 257);
 }
 
+/// Federations have the number of their cluster in an id's upper bits.
+TEST(SlurmStep, TakesIdsOf32Bits) {
+  EXPECT_EQ(slurm_step(in(with(kTask, {{"SLURM_JOB_ID", "4227858509"}}))).value().name, "slurm-4227858509.4");
+  for (const char* id : {"4294967296", "-1", "x"}) {
+    EXPECT_THAT(complaint(slurm_step, with(kTask, {{"SLURM_JOB_ID", id}})), HasSubstr("expected a whole number"));
+  }
+}
+
 TEST(SlurmStep, IsNone_InABatchScriptAndInSallocsShell) {
   EXPECT_EQ(slurm_step(in({})), std::nullopt);
   EXPECT_EQ(slurm_step(in(kBatch)), std::nullopt);

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <thread>
 #include <vector>
+
+#include <sinew/core/drain.hpp>
 
 #include "support/collective_case.hpp"
 
@@ -37,9 +38,7 @@ class Storage {
   void take() {
     if (where_ == nullptr || host_.empty()) return;
     where_->runtime.copy_async({host_.data(), host_.size()}, device_, where_->stream);
-    const auto event = where_->runtime.record(where_->stream);
-    while (!where_->runtime.query(event)) std::this_thread::yield();
-    where_->runtime.release(event);
+    drain(where_->runtime, where_->stream);
   }
 
  private:

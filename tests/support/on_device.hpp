@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <thread>
 #include <vector>
+
+#include <sinew/core/drain.hpp>
 
 #include "support/collective_case.hpp"
 
@@ -13,9 +14,7 @@ template <class T>
 std::vector<T> read(const OnDevice& where, Buffer from) {
   std::vector<T> host(from.bytes / sizeof(T));
   where.runtime.copy_async({reinterpret_cast<std::byte*>(host.data()), from.bytes}, from, where.stream);
-  const auto event = where.runtime.record(where.stream);
-  while (!where.runtime.query(event)) std::this_thread::yield();
-  where.runtime.release(event);
+  drain(where.runtime, where.stream);
   return host;
 }
 

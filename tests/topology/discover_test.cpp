@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/cpu.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>

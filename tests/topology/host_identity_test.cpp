@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/host_name.hpp>
 #include <sinew/topology/host_identity.hpp>
 
 namespace sinew {

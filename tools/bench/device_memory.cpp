@@ -1,9 +1,9 @@
 #include "device_memory.hpp"
 
 #include <memory>
-#include <thread>
 #include <utility>
 
+#include <sinew/core/drain.hpp>
 #include <sinew/transports/registry.hpp>
 
 namespace sinew::tools {
@@ -22,12 +22,6 @@ std::shared_ptr<Buffer> held(DeviceRuntime& runtime, std::size_t bytes, Place pl
 DeviceMemory::DeviceMemory(int place_on_host)
     : runtime_(make_device_runtime()), stream_(runtime_->make_stream(place_on_host % runtime_->device_count())) {}
 
-void DeviceMemory::drain() {
-  const auto event = runtime_->record(stream_);
-  while (!runtime_->query(event)) std::this_thread::yield();
-  runtime_->release(event);
-}
-
 RingMemory DeviceMemory::allocate(std::size_t bytes, Communicator* known_by) {
   struct Held {
     std::shared_ptr<Buffer> host, plain;
@@ -43,7 +37,7 @@ RingMemory DeviceMemory::allocate(std::size_t bytes, Communicator* known_by) {
   const Buffer on_host = *hold->host;
   const auto copy = [this](Buffer to, ConstBuffer from) {
     runtime_->copy_async(to, from, stream_);
-    drain();
+    drain(*runtime_, stream_);
   };
   return {.data = on_device.data,
           .hold = std::move(hold),

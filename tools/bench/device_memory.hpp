@@ -26,8 +26,6 @@ class DeviceMemory {
   RingMemory allocate(std::size_t bytes, Communicator* known_by);
 
  private:
-  void drain();
-
   std::unique_ptr<DeviceRuntime> runtime_;
   StreamRef stream_;
 };

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +22,7 @@
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew::tools {
 namespace {
@@ -50,12 +49,6 @@ void add(RankRecords of, std::vector<RankRecords>& to) {
   while (to.size() <= place)
     to.push_back({.rank = static_cast<int>(to.size()), .process = 0, .state = '\0', .page = {}});
   to[place] = std::move(of);
-}
-
-std::optional<long> whole_number(std::string_view text) {
-  long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 pid_t parent_of(pid_t process) {
@@ -167,7 +160,7 @@ std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only) {
   std::set<std::pair<pid_t, int>> seen;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const auto process = whole_number(entry.path().filename().string());
+    const auto process = parse_number<long>(entry.path().filename().string());
     if (!process || !is_of(static_cast<pid_t>(*process), only)) continue;
     for (RankRecords& of : pages_of_process(entry.path())) {
       if (of.process != *process || has_left(of) || !seen.emplace(of.process, of.rank).second) continue;

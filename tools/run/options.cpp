@@ -1,13 +1,13 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 #include "../whole_number.hpp"
 #include "slurm_hosts.hpp"
@@ -76,9 +76,7 @@ std::vector<HostShare> parse_hosts(const std::string& text) {
     if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
     HostShare share{std::string(name), 1};
     if (colon != std::string_view::npos) {
-      const std::string_view digits = item.substr(colon + 1);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), share.ranks);
-      if (error != std::errc{} || end != digits.data() + digits.size()) share.ranks = 0;
+      share.ranks = parse_number<int>(item.substr(colon + 1)).value_or(0);
     }
     if (name.empty() || name.starts_with('-') || share.ranks < 1 || share.ranks > kMostRanks) {
       reject(fmt::format("--hosts {}: expected HOST:RANKS,... such as a:4,b:4 or [fd00::1]:4", text));

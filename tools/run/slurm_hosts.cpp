@@ -1,6 +1,7 @@
 #include "slurm_hosts.hpp"
 
 #include <sinew/collectives/launch/slurm.hpp>
+#include <sinew/core/host_name.hpp>
 
 #include "this_host.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 /// Slurm's name of a node is its own affair (SLURMD_NODENAME), most often the host's without its domain.
 bool is_this_node(const Lookup& lookup, const std::string& node) {
   if (node == lookup("SLURMD_NODENAME")) return true;
-  const std::string host = own_host_name();
+  const std::string host = host_name();
   return node == host || node == host.substr(0, host.find('.'));
 }
 

@@ -1,7 +1,6 @@
 #include "scale.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew::tools {
 namespace {
@@ -19,11 +19,7 @@ constexpr SimulationOptions kOfAPoint{
 
 /// "8..100000"
 std::pair<int, int> parse_range(const std::string& range) {
-  const auto number = [](std::string_view text) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? value : 0;
-  };
+  const auto number = [](std::string_view text) { return parse_number<int>(text).value_or(0); };
   const std::size_t dots = range.find("..");
   if (dots != std::string::npos) {
     const int least = number(std::string_view(range).substr(0, dots)), most = number(range.substr(dots + 2));

@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -13,6 +10,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_text.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/core/wire.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
 #include <sinew/transports/nccl/current_device.hpp>
@@ -46,9 +44,7 @@ struct Hello {
 /// SINEW_HOST_ID does not move a device to another host; NCCL's own variable does.
 std::string host_of_nccl() {
   if (const char* given = std::getenv("NCCL_HOSTID")) return given;
-  std::array<char, 256> name{};
-  static_cast<void>(::gethostname(name.data(), name.size() - 1));
-  return file_text("/proc/sys/kernel/random/boot_id").value_or("") + name.data();
+  return file_text("/proc/sys/kernel/random/boot_id").value_or("") + host_name();
 }
 
 Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool first, const std::string& refusal) {

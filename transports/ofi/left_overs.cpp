@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 
@@ -44,9 +45,7 @@ std::optional<std::uint64_t> start_of(std::uint64_t pid) {
   fields >> field;
   if (field == "Z" || field == "X") return std::nullopt;
   for (int i = 0; i < 19; ++i) fields >> field;
-  std::uint64_t start = 0;
-  std::from_chars(field.data(), field.data() + field.size(), start);
-  return start;
+  return parse_number<std::uint64_t>(field).value_or(0);
 }
 
 std::optional<Owner> parse(std::string_view name) {

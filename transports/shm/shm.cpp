@@ -44,15 +44,15 @@ class ShmFabric final : public Fabric {
   bool accepts(const Bytes& facts) const override { return are_facts(facts); }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
-    HostHeap& heap = host_.heap();
+    const std::shared_ptr<HostHeap> heap = host_.shared_heap();
     const std::size_t alignment = huge ? kHugePage : page_bytes();
-    const bool fits = bytes <= heap.address_space_bytes();  // else it cannot be rounded up, and is refused as it is
+    const bool fits = bytes <= heap->address_space_bytes();  // else it cannot be rounded up, and is refused as it is
     const std::size_t whole = fits ? (bytes + alignment - 1) / alignment * alignment : bytes;
-    std::byte* memory = heap.allocate(whole, alignment);
+    std::byte* memory = heap->allocate(whole, alignment);
     if (huge) (void)madvise(memory, whole, MADV_HUGEPAGE);  // a wish
     Region region;
     region.memory = {memory, bytes, {}};
-    region.hold = std::shared_ptr<const void>(memory, [&heap, memory](const void*) { heap.release(memory); });
+    region.hold = std::shared_ptr<const void>(memory, [heap, memory](const void*) { heap->release(memory); });
     return region;
   }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/drain.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
@@ -124,9 +125,7 @@ TEST_P(CudaIpc, OrdersStreams_WithoutWaitingOnTheHost) {
     Work w = world.communicator().all_reduce(data, data, DType::I32, ReduceOp::Sum, {.after = where.stream});
     w.order(where.stream);
     where.runtime.copy_async(pinned, data, where.stream);
-    const auto event = where.runtime.record(where.stream);
-    while (!where.runtime.query(event)) std::this_thread::yield();
-    where.runtime.release(event);
+    drain(where.runtime, where.stream);
     require(values[0] == 2 * world.size() && values[kCount - 1] == 2 * world.size(), "the sum");
     w.get();
     where.runtime.release(data);

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/drain.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
@@ -39,11 +40,7 @@ class CudaRuntime : public testing::Test {
     for (const Buffer b : made_) runtime_->release(b);
     runtime_->release(stream_);
   }
-  void drain() {
-    const auto event = runtime_->record(stream_);
-    while (!runtime_->query(event)) std::this_thread::yield();
-    runtime_->release(event);
-  }
+  void drain() { sinew::drain(*runtime_, stream_); }
   Buffer make(std::size_t bytes, MemoryKind kind = MemoryKind::Device) {
     made_.push_back(runtime_->allocate(bytes, {kind, 0}));
     return made_.back();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <sinew/conformance/fault.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 namespace sinew::test {
 namespace {
@@ -39,12 +39,9 @@ std::optional<std::string_view> cut(std::string_view& text, char mark) {
 
 template <class Number>
 Number number(std::string_view rule, std::string_view text) {
-  Number n{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < Number{0}) {
-    refuse(rule, fmt::format("'{}' is no number", text));
-  }
-  return n;
+  const auto n = parse_number<Number>(text);
+  if (!n || *n < Number{0}) refuse(rule, fmt::format("'{}' is no number", text));
+  return *n;
 }
 
 Fault parse_rule(const std::string_view rule) {

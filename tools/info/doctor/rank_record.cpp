@@ -1,9 +1,9 @@
 #include "rank_record.hpp"
 
+#include <sinew/core/host_name.hpp>
 #include <sinew/core/module_entry.hpp>
 #include <sinew/core/version.hpp>
 #include <sinew/core/wire.hpp>
-#include <sinew/topology/host_identity.hpp>
 
 #include "lists.hpp"
 
