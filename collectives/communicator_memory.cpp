@@ -34,6 +34,7 @@ Maker maker_for(const CommunicatorState& s) {
 Region plain_memory(const std::shared_ptr<WorldState>& world, std::size_t bytes) {
   const Buffer memory = world->device_runtime->allocate(bytes, {MemoryKind::Device, world->device});
   const auto release = [world, memory](const void*) {
+    if (world->is_forked()) return;  // as ~World
     world->on_driver([&] { world->device_runtime->release(memory); });
   };
   return {memory, {}, std::shared_ptr<const void>(memory.data, release)};

@@ -7,6 +7,7 @@
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/offload_rounds.hpp>
 #include <sinew/collectives/prove.hpp>
+#include <sinew/collectives/staging/alone.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/operation.hpp>
 
@@ -102,21 +103,31 @@ std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, i
 
 void CommunicatorState::adopt(std::vector<NamedOffload> made) {
   world->on_driver([&] {
-    drop_plans(true);
+    plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
     offloads = std::move(made);
+    if (group.size() == 1 && world->device_runtime != nullptr) {
+      offloads.push_back(
+          {AloneOnDevice::kTransport, std::make_unique<AloneOnDevice>(*world->device_runtime, world->device)});
+    }
     for (NamedOffload& o : offloads) world->engine->add(*o.offload);
     selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
   });
 }
 
-void CommunicatorState::drop_plans(bool kept_ones_too) noexcept {
-  plans_.drop(kept_ones_too, [this](ReadyPlan& plan) {
-    plan.owner = nullptr;
-    for (auto& e : plan.executable) {
-      if (e) world->executor.forget(*e);
-      e.reset();
-    }
+void CommunicatorState::retire(ReadyPlan& plan) noexcept {
+  plan.owner = nullptr;
+  for (auto& e : plan.executable) {
+    if (e) world->executor.forget(*e);
+    e.reset();
+  }
+}
+
+void CommunicatorState::drop_idle_plans() {
+  std::vector<const ReadyPlan*> in_use{staged_plan_};
+  world->calls->for_each_pending([&](const PendingCall& op) {
+    if (op.owner == this && op.peer < 0) in_use.push_back(op.notes.plan);
   });
+  plans_.drop_idle(in_use, [this](ReadyPlan& plan) { retire(plan); });
 }
 
 bool CommunicatorState::close() {
@@ -140,11 +151,11 @@ void CommunicatorState::release() noexcept {
   if (staged_messages_) world->engine->remove(*staged_messages_);
   staged_calls_.reset();
   staged_messages_.reset();
-  drop_plans(true);
+  plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
 }
 
-std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc, std::size_t asking) {
-  if (plans_.idle() >= kMostPlans && world->calls->pending_of(this) <= asking) drop_plans(false);
+std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
+  if (plans_.idle() >= kMostPlans) drop_idle_plans();
   auto plan = std::make_unique<ReadyPlan>();
   plan->owner = this;
   plan->desc = desc;
@@ -216,7 +227,7 @@ PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_
 
 std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
   std::shared_ptr<ReadyPlan> plan;
-  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc, 0); }); });
+  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); }); });
   return plan;
 }
 
@@ -272,7 +283,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
     return;
   }
   ReadyPlan& plan =
-      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc, 1); });
+      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   op.notes.plan = &plan;
   op.notes.in_place = in_place;
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
@@ -312,7 +323,8 @@ StagedCalls& CommunicatorState::staged_calls() {
         *world->device_runtime, world->device, group.rank, group.size(),
         [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, const StagedCalls::PieceOf& of,
                Completion& done) {
-          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece, 0); });
+          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          staged_plan_ = &plan;
           launch_on_host(plan, in, out, of.in_place, of.parts, static_cast<PendingCall&>(of.origin), of.history, done);
         });
     world->engine->add(*staged_calls_);

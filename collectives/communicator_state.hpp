@@ -109,17 +109,19 @@ struct CommunicatorState : Controlled {
   Endpoint* endpoint_to(int peer);
   /// The transport that leads there does.
   bool takes_device_memory(int peer) const;
-  /// `asking`: calls that are pending and have launched nothing, but wait for this plan.
-  std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc, std::size_t asking);
+  std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
   /// false: calls are still in flight.
   bool close();
-  void drop_plans(bool kept_ones_too) noexcept;
+  /// Before a plan goes.
+  void retire(ReadyPlan& plan) noexcept;
+  void drop_idle_plans();
   /// `extent`: what the call's fingerprint folds.
   PendingCall& begin(Fingerprint fingerprint, int peer, std::uint64_t extent, const CallOptions& options);
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
+  const ReadyPlan* staged_plan_ = nullptr;  // of the last piece on device memory: it may be under way
   CallPartsPool parts_;
   MessageGroups groups_;
   std::vector<Endpoint*> endpoints_;                 // by rank; null: not asked for yet

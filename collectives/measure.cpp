@@ -68,7 +68,7 @@ std::set<std::string> missing_in(const MeasuredCosts& costs, WorldState& world,
 Bytes tune_file_as_message(const std::string& file, const std::string& machine) {
   try {
     const std::optional<TunedTimes> times = load_tuned_times(file, machine);
-    return WireWriter().value(Code::Ok).text(times ? to_text(*times) : "").take();
+    return WireWriter().value(Code::Ok).text(times ? to_text(*times) : "").text(file).take();
   } catch (const Error& e) {
     return WireWriter().value(e.code()).text(e.what()).take();
   }
@@ -78,7 +78,9 @@ TunedTimes tuned_times_in(WireReader& message) {
   const auto code = message.value<Code>();
   const std::string text = message.text();
   if (code != Code::Ok) throw Error(code, text);
-  return text.empty() ? TunedTimes{} : tuned_times_from(text, "rank 0's file");
+  TunedTimes times = text.empty() ? TunedTimes{} : tuned_times_from(text, "rank 0's file");
+  times.file = message.text();
+  return times;
 }
 
 std::int64_t now_s() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,15 +59,16 @@ class PlanCache {
   void for_each(F&& visit) const {
     for (const auto& plan : plans_) visit(*plan);
   }
-  /// Drops all plans, or those that nobody else keeps, after `release(plan)`.
+  /// Drops all plans, each after `release(plan)`.
   template <class F>
-  void drop(bool kept_ones_too, F&& release) noexcept {
-    slots_.fill(nullptr);
-    std::erase_if(plans_, [&](const std::shared_ptr<ReadyPlan>& plan) {
-      if (!kept_ones_too && plan.use_count() > 1) return false;
-      release(*plan);
-      return true;
-    });
+  void drop_all(F&& release) noexcept {
+    drop([](const auto&) { return true; }, release);
+  }
+  /// Drops those that nobody else keeps and that are not `in_use`.
+  template <class F>
+  void drop_idle(std::span<const ReadyPlan* const> in_use, F&& release) noexcept {
+    drop([&](const auto& p) { return p.use_count() == 1 && std::ranges::find(in_use, p.get()) == in_use.end(); },
+         release);
   }
 
  private:
@@ -83,6 +85,16 @@ class PlanCache {
 
   [[gnu::noinline]] static bool same_parts(const CollectiveDesc& a, const CollectiveDesc& b) noexcept {
     return std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displacements, b.displacements);
+  }
+
+  template <class Goes, class Release>
+  void drop(const Goes& goes, Release& release) noexcept {
+    slots_.fill(nullptr);
+    std::erase_if(plans_, [&](const std::shared_ptr<ReadyPlan>& plan) {
+      if (!goes(plan)) return false;
+      release(*plan);
+      return true;
+    });
   }
 
   template <class Make>

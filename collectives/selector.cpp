@@ -215,13 +215,14 @@ double last_timed(const TunedTimes& times, std::string_view collective, std::str
 
 }  // namespace
 
-void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const {
+bool Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const {
   if (!tuned_ || desc.determinism != Determinism::Fast || desc.codec != Codec::None ||
       desc.place.kind == MemoryKind::Device)
-    return;
+    return false;
   const auto bytes = static_cast<double>(size_to_select_by(desc));
   const std::string_view collective = name_of(desc.collective);
-  if (bytes > kBeyond * last_timed(facts_.tuned, collective, {}, {})) return;  // the file knows nothing of such calls
+  // Of longer calls the file knows nothing.
+  if (bytes > kBeyond * last_timed(facts_.tuned, collective, {}, {})) return false;
   const auto known = [&](const Candidate& c) {
     const bool reaches = bytes <= kBeyond * last_timed(facts_.tuned, collective, c.algorithm, c.transport);
     return reaches ? facts_.tuned.seconds(collective, c.algorithm, c.transport, bytes) : std::nullopt;
@@ -230,10 +231,12 @@ void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& option
   for (const Option& o : options) {
     if (o.candidate.rejected.empty()) best = std::min(best, known(o.candidate).value_or(best));
   }
+  bool is_used = false;
   for (Option& o : options) {
     Candidate& c = o.candidate;
     const double last = last_timed(facts_.tuned, collective, c.algorithm, c.transport);
     if (!c.rejected.empty() || last == 0) continue;
+    is_used = true;
     if (!c.way.empty()) c.way += ", ";
     if (const auto seconds = known(c)) {
       c.predicted = *seconds;
@@ -243,6 +246,7 @@ void Selector::use_tuned(const CollectiveDesc& desc, std::vector<Option>& option
       c.way += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
     }
   }
+  return is_used;
 }
 
 /// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
@@ -312,7 +316,8 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   if (const Availability fits = fits_leaf_blocks(desc, static_cast<int>(world_ranks_.size())); !fits.ok)
     throw Error(Code::InvalidArgument, fmt::format("{}: {}", desc.to_string(), fits.reason));
   std::vector<Option> all = options(desc);
-  use_tuned(desc, all);
+  std::string source = facts_.source;
+  if (use_tuned(desc, all)) source += fmt::format("; timed by tune: {}", facts_.tuned.file);
   std::string reason = "the least predicted time";
   if (!apply_rules(desc, all, reason)) keep_scratch_short(all);
   std::ranges::stable_sort(all, [](const Option& a, const Option& b) {
@@ -360,7 +365,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.cutting = cutting_on(selection.transports, all.front().scratch);
   std::vector<Candidate> candidates;
   for (Option& o : all) candidates.push_back(std::move(o.candidate));
-  selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, facts_.source);
+  selection.plan = Plan(desc, static_cast<int>(world_ranks_.size()), std::move(candidates), reason, source);
   return selection;
 }
 

@@ -88,8 +88,8 @@ class SINEW_API Selector {
   Option staged_option(const CollectiveDesc& desc) const;
   bool serves_devices_only(const std::string& name) const;
   std::vector<Option> options(const CollectiveDesc& desc) const;
-  /// Puts measured times in the place of predicted ones, where there are any for groups of this shape.
-  void use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const;
+  /// Puts measured times in the place of predicted ones, where there are any for groups of this shape. false: nowhere.
+  bool use_tuned(const CollectiveDesc& desc, std::vector<Option>& options) const;
   /// true: the user wants a certain algorithm for this call.
   bool apply_rules(const CollectiveDesc& desc, std::vector<Option>& options, std::string& reason) const;
   /// Of a way that holds so much beside the buffers, if not cut.

@@ -28,6 +28,7 @@ struct TunedTimes {
   std::string machine;        ///< machine_identity() of rank 0's
   std::vector<int> ranks_on;  ///< of each host, in the order of their first ranks
   std::vector<Way> ways;
+  std::string file;  ///< as rank 0 calls it; not written into it
 
   /// Between two points as their times are on double-logarithmic paper; below the first its time, above the last in
   /// proportion to the bytes. nullopt: this way was not tried.

@@ -46,7 +46,7 @@ struct TransportStatus {
 /// The processes (or threads) of one job and everything made for them. Several may live in one process. Installs no
 /// signal handler, changes no affinity, raises no SIGPIPE.
 /// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
-/// Lifetime: outlives its memory.
+/// Lifetime: outlives what Communicator::allocate gave.
 /// Errors:   InvalidArgument from every method of a World that was moved from, or in a process that forked off since.
 class SINEW_API World {
  public:
@@ -79,7 +79,7 @@ class SINEW_API World {
 
   /// Host memory of zeros. Where an open transport has memory that peers of this host read without copies (shm has), it
   /// is that, on whole pages; elsewhere ordinary memory: Memory::known_as(). For device memory: Communicator::allocate.
-  /// Lifetime: ends before its World.
+  /// Lifetime: may outlive the World.
   /// Errors:   System where there is not so much.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
@@ -87,8 +87,8 @@ class SINEW_API World {
   void abort(const std::string& reason);
 
   /// After a failure: the World of the ranks that are left, in their order, with a new generation. All of them must
-  /// call it; who dies meanwhile is left out, too. This World's calls end on all ranks (Aborted), and it may only be
-  /// destroyed.
+  /// call it; who dies meanwhile is left out, too. This World's calls end on all ranks, after a death with PeerLost
+  /// (rank() is -1 where the lost rank is in another communicator), else with Aborted, and it may only be destroyed.
   /// Errors: Timeout naming who did not come; as create.
   World shrink();
 

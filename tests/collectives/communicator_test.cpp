@@ -1,5 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -179,6 +185,60 @@ TEST_P(CommunicatorTest, GoesOn_WhenItHasSeenMoreSignaturesThanItKeeps) {
       all.all_reduce(data).get();
       require(data.back() == all.size(), fmt::format("count {}", count));
     }
+  });
+}
+
+/// A program that always has a call under way, and a receive that nothing comes for.
+TEST_P(CommunicatorTest, KeepsItsMemoryBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    std::vector<std::int32_t> word(1);
+    Work waits;
+    if (all.size() > 1) waits = all.recv(word, (all.rank() + 1) % all.size(), 7);
+    std::array<std::vector<float>, 2> data;
+    Work before;
+    std::size_t at_first = 0;
+    for (int call = 1; call <= 2500; ++call) {
+      std::vector<float>& mine = data[call % 2];
+      mine.assign(100, 1.0F);
+      Work next = all.all_reduce(mine, ReduceOp::PreMulSum, {.pre_multiply = call});
+      if (call > 1) {
+        before.get();
+        require(data[(call - 1) % 2].back() == static_cast<float>((call - 1) * all.size()),
+                fmt::format("call {}", call));
+      }
+      before = std::move(next);
+      if (call <= 600) at_first = std::max(at_first, all.memory_bytes());
+    }
+    before.get();
+    require(all.memory_bytes() <= 2 * at_first,
+            fmt::format("{} bytes, {} after fewer calls", all.memory_bytes(), at_first));
+    if (all.size() == 1) return;
+    all.send(word, (all.rank() + all.size() - 1) % all.size(), 7).get();
+    waits.get();
+  });
+}
+
+TEST_P(CommunicatorTest, GoesOnWithPartsUnderWay_WhenMoreCallsComeThanEver) {
+  run([](World& world) {
+    Communicator& all = world.communicator();
+    constexpr std::size_t kCount = 1 << 20;
+    const auto ranks = static_cast<std::size_t>(all.size());
+    const std::vector<std::uint64_t> counts(ranks, kCount);
+    std::vector<std::int32_t> in(ranks * kCount, all.rank()), out(ranks * kCount, -1);
+    Work parts = all.all_to_all_v(in, out, {counts}, {counts});
+    for (int i = 0; i < 3 && !parts.test(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::vector<std::vector<std::int32_t>> data(100, std::vector<std::int32_t>(10, 1));
+    std::vector<Work> works;
+    for (auto& d : data) works.push_back(all.all_reduce(d));
+    parts.get();
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto part = std::span(out).subspan(r * kCount, kCount);
+      require(std::ranges::all_of(part, [&](std::int32_t v) { return v == static_cast<std::int32_t>(r); }),
+              fmt::format("the part of rank {}", r));
+    }
+    for (Work& w : works) w.get();
+    for (const auto& d : data) require(d.back() == all.size(), "a call behind it");
   });
 }
 

@@ -14,6 +14,7 @@
 namespace sinew::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -104,12 +105,13 @@ TEST(Selector, ExpectsEveryNicToCarryItsStripe_WhereRanksHaveTheirOwn) {
 
 TEST(Selector, GoesByMeasuredTimes_OnGroupsOfThatShape) {
   Facts facts = one_host(4, 4);
+  facts.tuned.file = "times.json";
   facts.tuned.ranks_on = {4};
   facts.tuned.ways = {{"all_reduce", "direct", "wire", {{8, 1e-6}, {64 << 20, 2e-6}}}};
   const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan;
   EXPECT_EQ(plan.chosen().algorithm, "direct");
   EXPECT_DOUBLE_EQ(plan.chosen().predicted, 2e-6);
-  EXPECT_THAT(plan.explain(), HasSubstr("timed by tune"));
+  EXPECT_THAT(plan.explain(), AllOf(HasSubstr("timed by tune"), HasSubstr("; timed by tune: times.json")));
 
   const Plan of_three = Selector(facts, {0, 1, 2}, {}).select(sum_of(16 << 20)).plan;
   EXPECT_NE(of_three.chosen().algorithm, "direct");

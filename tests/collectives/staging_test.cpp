@@ -1,8 +1,13 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -213,6 +218,29 @@ TEST(Staging, RefusesDeviceMemory_WhereThereIsNoDevice) {
     const std::string mixed = refused([&] { return world.communicator().all_reduce(host, b, DType::F64); });
     require(mixed.find("in lies on the host, out on device 0; expected both") != std::string::npos, mixed);
   });
+}
+
+TEST(PlainDeviceMemory, IsItsParents_InAForksChild) {
+  fake::Device device(1);
+  WorldOptions options = only("shm");
+  options.device_runtime = &device;
+  options.drive = Drive::Thread;
+  World world = World::create(exchange_alone(), options);
+  std::optional<Memory> memory(world.communicator().allocate(4000));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    memory.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  const Deadline patience = Deadline::after(std::chrono::seconds(20));
+  while (::waitpid(child, &status, WNOHANG) == 0 && !patience.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (status == -1) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+  }
+  EXPECT_EQ(status, 0) << "it waits for a thread that it has not";
 }
 
 TEST(Staging, WarnsWhereRanksShareADevice) {
