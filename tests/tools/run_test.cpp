@@ -165,6 +165,12 @@ TEST(SinewRun, EndsTheJob_WhenNobodyReadsItsOutput) {
       {"bash", "-c",
        fmt::format("{} -n 2 sh -c 'while :; do echo y || exit; done' | head -1; echo ${{PIPESTATUS[0]}}", SINEW_RUN)});
   EXPECT_THAT(o.out, HasSubstr(fmt::format("\n{}", 128 + SIGPIPE)));
+  const Outcome restarted = run_program(
+      {"bash", "-c",
+       fmt::format("{} -n 2 --restarts 3 sh -c 'while :; do echo y || exit; done' | head -1; echo ${{PIPESTATUS[0]}}",
+                   SINEW_RUN)});
+  EXPECT_THAT(restarted.out, HasSubstr(fmt::format("\n{}", 128 + SIGPIPE)));
+  EXPECT_THAT(restarted.err, Not(HasSubstr("again")));
 }
 
 TEST(SinewRun, EndsWithOneAndOneLine_WhenWhatRanksPrintIsLost) {

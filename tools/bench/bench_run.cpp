@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/determinism.hpp>
+#include <sinew/core/parse_number.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
@@ -60,6 +60,14 @@ UsageError unknown_algorithm(const BenchOptions& options) {
                                 options.algorithm, fmt::join(known, ", "), options.what->name));
 }
 
+void require_known_transports(const BenchOptions& options) {
+  const std::vector<std::string> known = module_names(Config::from_environment());
+  for (const std::string& name : options.transports) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    throw UsageError(fmt::format("--transport: '{}': expected some of {}", name, fmt::join(known, ", ")));
+  }
+}
+
 /// A name that nobody has. Offloads have the names of their transports.
 void require_known_algorithm(const BenchOptions& options) {
   if (options.algorithm.empty() || options.algorithm == kHierarchical ||
@@ -99,11 +107,7 @@ void require_layout(const BenchOptions& options, int ranks) {
 }
 
 /// 0 if it is none, or not positive.
-int number_in(std::string_view text) noexcept {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? std::max(value, 0) : 0;
-}
+int number_in(std::string_view text) noexcept { return std::max(parse_number<int>(text).value_or(0), 0); }
 
 /// Where rank 0 writes; the other ranks write nowhere.
 class Output {
@@ -198,6 +202,7 @@ bool another_rank_speaks() noexcept {
 }
 
 int run_bench(const BenchOptions& options) {
+  require_known_transports(options);
   if (options.tunes) return run_tune(options);
   require_known_algorithm(options);
   if (!options.cluster.empty()) return run_on_cluster(options);

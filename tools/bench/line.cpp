@@ -168,8 +168,9 @@ std::string table_footer(const RunFacts& facts, const Totals& totals) {
         fmt::format("# {} of {} lines: links carried something else than simulated\n", totals.differing, totals.lines);
   }
   if (totals.noisy != 0) {
-    text += fmt::format("# noisy: {} of {} lines; other processes took more than 2 % of the cores, repeat them\n",
-                        totals.noisy, totals.lines);
+    text += fmt::format(
+        "# noisy: {} of {} lines; other processes took the cores (--help says from when on that counts), repeat them\n",
+        totals.noisy, totals.lines);
   }
   return text;
 }

@@ -26,8 +26,9 @@ int main(int argc, char** argv) {
       "\n"
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
       "twice,\n"
-      "and between batches all inputs are written and all outputs read, as a program would. Lines during which other\n"
-      "processes took more than 2 % of the cores, in spite of three repeats, are marked noisy.\n"
+      "and between batches all inputs are written and all outputs read, as a program would. Lines are marked\n"
+      "noisy where other processes took more than 2 % of the cores, or delayed more than a quarter of the batches, in\n"
+      "spite of three repeats.\n"
       "\n"
       "Roots are rank 0. The parts of all_gatherv, reduce_scatterv and all_to_allv are skewed: part r of P has\n"
       "2(r+1)/(P+1) times the mean, and rank i sends rank j part (i+j) mod P of an all_to_allv.\n");

@@ -86,7 +86,8 @@ void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code)
       ->transform(whole_number(0, std::numeric_limits<std::int64_t>::max() / 1'000'000))
       ->capture_default_str();
   command->footer(
-      "The cause of each call that waits: dead, left, mismatched, stopped, in another call, not called, on its way.\n"
+      "The cause of each call that waits: dead, left, mismatched, stopped, in another call, not called, on its way,\n"
+      "or unknown, where its records cannot be read.\n"
       "Ends with 1 where something waits, 0 where nothing does, 2 where there is nothing to look at.\n\n"
       "Examples:\n"
       "  sinew-info hang                          all jobs of this user on this host\n"

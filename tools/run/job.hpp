@@ -31,8 +31,8 @@ class Job {
   int finish();
   /// What ranks printed could not be written.
   bool output_lost() const noexcept { return printer_.lost(); }
-  /// A user's signal ended it: no restart.
-  bool interrupted() const noexcept { return interrupted_; }
+  /// A user's signal ended it, or that nobody reads its output any more: no restart.
+  bool is_unwanted() const noexcept { return interrupted_ || printer_.closed(); }
 
  private:
   void start_share(const HostShare& share, int first, int input);

@@ -36,7 +36,7 @@ int launch(const Options& options) {
     job.start();
     const int exit_code = job.finish();
     if (exit_code == 0) return job.output_lost() ? 1 : 0;
-    if (job.interrupted() || attempt == options.restarts) return exit_code;
+    if (job.is_unwanted() || attempt == options.restarts) return exit_code;
     fmt::print(stderr, "sinew-run: starting all {} ranks again ({} of {})\n", options.ranks, attempt + 1,
                options.restarts);
   }
