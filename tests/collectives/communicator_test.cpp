@@ -200,8 +200,8 @@ TEST_P(Plans, AreBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
   options.config.verify_plans = false;  // there are many
   on_threads(GetParam().ranks, options, [](World& world) {
     Communicator& all = world.communicator();
-    std::vector<std::int32_t> word(1);
-    Work waits = all.recv(word, (all.rank() + 1) % all.size(), 7);
+    std::vector<std::int32_t> word(1), last(1);
+    Work waits = all.recv(last, (all.rank() + 1) % all.size(), 7);
     std::array<std::vector<float>, 2> data;
     Work before;
     std::size_t at_first = 0;
