@@ -82,10 +82,10 @@ void Dialer::prove() {
 /// address, too.
 void Dialer::closed_early() {
   const bool is_of_job = socket_.binding() && socket_.is_open();
-  if (++closings_ >= kClosings && !is_of_job) {
+  if (!is_of_job && ++closings_ >= kClosings) {
     return despair(fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
   }
-  if (closings_ % kClosingsPerPath == 0) at_ = (at_ + 1) % paths_.size();
+  if (++turned_away_ % kClosingsPerPath == 0) at_ = (at_ + 1) % paths_.size();
   pause(kPause);
 }
 

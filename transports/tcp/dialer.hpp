@@ -71,7 +71,8 @@ class Dialer final : Handler, Timed {
   Socket socket_;
   Authentication handshake_;
   bool asks_write_ = false;
-  int closings_ = 0;
+  int closings_ = 0;     // by who may be a stranger
+  int turned_away_ = 0;  // those, and by others of the job
   Clock::time_point short_since_ = Clock::time_point::max();
   Code end_ = Code::PeerLost;  // Hopeless
   std::string refusals_;       // of the addresses tried since the last pause; Hopeless: why
