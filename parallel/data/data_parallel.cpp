@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -77,8 +78,22 @@ struct DataParallel::State {
   void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
   bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
 
-  Phase& now() { return pass == Pass::Whole ? *synced : pass == Pass::Unsynced ? *unsynced : *forward; }
-  bool idle() const { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
+  Phase& phase_of(Pass p) { return p == Pass::Whole ? *synced : p == Pass::Unsynced ? *unsynced : *forward; }
+  /// The pass that has begun and not ended.
+  std::optional<Pass> underway() {
+    for (const Pass p : {Pass::Whole, Pass::Unsynced, Pass::ForwardOnly}) {
+      if (!phase_of(p).runner.idle()) return p;
+    }
+    return std::nullopt;
+  }
+  Phase& now() {
+    Phase& meant = phase_of(pass);
+    if (!meant.runner.idle()) return meant;
+    if (const auto left = underway())
+      throw Error(Code::InvalidArgument, fmt::format("{}() ended in the middle of a pass; expected abandon_step()",
+                                                     *left == Pass::Unsynced ? "no_sync" : "forward_only"));
+    return meant;
+  }
   Phase& with_backward(std::string_view call) {
     if (pass != Pass::ForwardOnly) return now();
     throw Error(Code::InvalidArgument, fmt::format("{}: within forward_only() there is no backward pass", call));
@@ -245,7 +260,7 @@ void DataParallel::gradient_ready(std::int32_t parameter) {
 void DataParallel::finish_forward() {
   if (state_->pass != Pass::ForwardOnly)
     throw Error(Code::InvalidArgument, "finish_forward: expected within forward_only(); a step ends with updated()");
-  state_->forward->runner.finish();
+  state_->now().runner.finish();
 }
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
@@ -263,27 +278,34 @@ std::vector<OwnedPart> DataParallel::finish_backward() {
 }
 
 void DataParallel::abandon_step() {
-  std::optional<Error> failed;
+  State& s = *state_;
+  std::exception_ptr failed;
   try {
-    state_->now().runner.abandon();
-  } catch (const Error& e) {
-    failed = e;
+    const Pass given_up = s.underway().value_or(s.pass);
+    s.phase_of(given_up).runner.abandon();
+    // Ranks that are further may sum already.
+    if (given_up == Pass::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
+  } catch (...) {
+    failed = std::current_exception();
   }
-  state_->summed = false;
-  state_->memory.abandon();
-  if (failed) throw *failed;
+  s.summed = false;
+  s.memory.abandon();
+  if (failed) std::rethrow_exception(failed);
 }
 
 void DataParallel::updated() {
+  if (state_->pass != Pass::Whole)
+    throw Error(Code::InvalidArgument,
+                "updated: within no_sync() and forward_only() nothing is updated; expected when they have ended");
+  Phase& phase = state_->now();
   state_->summed = false;
-  Phase& phase = *state_->synced;
   phase.signal(phase.updated);
   assert(state_->memory.is_as_planned());
   std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
   try {
     phase.runner.finish();
   } catch (const Error&) {
-    state_->memory.abandon();  // nothing of it gets into the next one
+    if (phase.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
     throw;
   }
   if (state_->rebuilds) {
@@ -294,7 +316,7 @@ void DataParallel::updated() {
 }
 
 DataParallel::Scope::Scope(State& of, Pass pass) : of_(&of), before_(of.pass) {
-  if (!of.idle())
+  if (of.underway())
     throw Error(Code::InvalidArgument,
                 fmt::format("{}: in the middle of a step; expected between two of them, or abandon_step()",
                             pass == Pass::Unsynced ? "no_sync" : "forward_only"));

@@ -114,15 +114,18 @@ class SINEW_API DataParallel {
   /// may begin.
   std::vector<OwnedPart> finish_backward();
   /// Gives the step up, wherever each rank is in it: the next one begins anew, and gradients that were added up since
-  /// the last update are gone. All ranks along the row's axes call it before any of them ends the step: as all skip a
-  /// batch.
+  /// the last update are gone, with what their codec has lost. All ranks along the row's axes call it before any of
+  /// them ends the step: as all skip a batch. Ranks may be in different passes of it where parameters are whole, and
+  /// otherwise are in the same one: those ahead would wait for what they gather.
   /// Errors: what an exchange ends with. The step is given up all the same.
-  /// Cost:   the exchanges that this rank has not started yet, as others may wait in them.
+  /// Cost:   the exchanges that this rank has not started yet, as others may wait in them; under no_sync() those of
+  ///         sums, too, where parameters are whole.
   void abandon_step();
   /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
   void updated();
 
   /// What passes are made of while it lives; then again of what they were before. Of several the last one ends first.
+  /// It ends between two passes; where an exception ended it in one, abandon_step() is the way on.
   class [[nodiscard]] SINEW_API Scope {
    public:
     ~Scope();

@@ -16,7 +16,8 @@ struct GradientWire {
   Codec codec = Codec::None;
   /// What coding takes from this rank's gradients is added to them in the next step, so that nothing is lost for good:
   /// what is too small beside its block's largest gets through in the end. Costs a buffer of the gradients' size
-  /// (Purpose::Residual) and one pass over them. What sums lose on their way stays lost.
+  /// (Purpose::Residual) and one pass over them. What sums lose on their way stays lost, and a step that is given up
+  /// takes what was owed with it: nothing tells its part from older ones.
   /// Source: Seide et al. 2014 (1-bit SGD); Karimireddy et al. 2019 (arXiv 1901.09847).
   bool error_feedback = false;
 };

@@ -133,6 +133,7 @@ void StepMemory::abandon() {
   for (std::vector<GroupMemory>* all : {&values_, &gradients_}) {
     for (GroupMemory& memory : *all) memory.free_whole();
   }
+  for (auto& [exchange, residual] : residuals_) memory_.copies().zero(residual.buffer());
   clear_gradients();
 }
 

@@ -135,20 +135,23 @@ bool StepRunner::finish_one() {
 }
 
 void StepRunner::abandon() {
-  std::optional<Error> failed;
+  const auto free_of = [this](std::size_t exchange) {
+    actions_->free({.kind = NodeKind::Free, .tensors = graph_.nodes[at(exchanges_[exchange])].tensors});
+  };
   try {
     while (!underway_.empty()) finish_at(0);
+    // What is there already must leave room for what is left.
+    for (std::size_t started = 0; started < next_; ++started) free_of(started);
     while (next_ < exchanges_.size()) {
-      const Node& exchange = graph_.nodes[at(exchanges_[next_])];
       start_next();
       finish_at(0);
-      actions_->free({.kind = NodeKind::Free, .tensors = exchange.tensors});
+      free_of(next_ - 1);
     }
-  } catch (const Error& e) {
-    failed = e;
+  } catch (...) {
+    begin();
+    throw;
   }
   begin();
-  if (failed) throw *failed;
 }
 
 void StepRunner::gate(std::int32_t node) {
@@ -180,15 +183,15 @@ void StepRunner::finish() {
       finish_at(0);
       start_ready();
     }
-    std::vector<std::int32_t> open;
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (graph_.nodes[i].kind != NodeKind::Gate && !states_[i].done) open.push_back(static_cast<std::int32_t>(i));
-    }
-    if (!open.empty()) complain(std::move(open), "it cannot end");
   } catch (...) {
     begin();
     throw;
   }
+  std::vector<std::int32_t> open;
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (graph_.nodes[i].kind != NodeKind::Gate && !states_[i].done) open.push_back(static_cast<std::int32_t>(i));
+  }
+  if (!open.empty()) complain(std::move(open), "it cannot end");
   begin();
 }
 

@@ -48,7 +48,7 @@ class SINEW_API StepRunner {
   /// Errors: InvalidArgument naming the signals that were not reported where an exchange could not start.
   void gate(std::int32_t node);
   /// Ends the step: every exchange is over, every signal reported; the next one may begin.
-  /// Errors: as gate(). The step is over all the same.
+  /// Errors: as gate(); where an exchange ended with one the step is over all the same.
   void finish();
   /// Waits for the oldest exchange that is under way; false: there is none.
   bool finish_one();

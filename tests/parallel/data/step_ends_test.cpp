@@ -25,6 +25,7 @@ using sinew::test::require;
 using test::bytes_of;
 using test::Small;
 using test::two_parameters;
+using test::whole_step;
 
 TEST(DataParallelStep, RefusesNoSyncInTheMiddleOfAStep) {
   on_threads(1, only("inproc"), [](World& world) {
@@ -53,90 +54,6 @@ TEST(DataParallelStep, KeepsToTheOuterScopeOfTwo) {
     const auto owned = pass();
     require(reinterpret_cast<const float*>(owned[0].gradient.data)[0] == 3.0F, "two passes of 1 and 2, averaged");
     small.data->updated();
-  });
-}
-
-/// As far as rank `world.rank()` reports before it gives up.
-void give_up_after(DataParallel& data, int reports) {
-  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-  for (int u = 2; u-- > 0 && reports-- > 0;) {
-    data.before_backward(u);
-    reinterpret_cast<float*>(data.gradient(u).data)[0] = 100.0F;
-    data.gradient_ready(u);
-    data.after_backward(u);
-  }
-  data.abandon_step();
-}
-
-void whole_step(DataParallel& data, float gradient) {
-  for (int u = 0; u < 2; ++u) data.before_forward(u), data.after_forward(u);
-  for (int u = 2; u-- > 0;) {
-    data.before_backward(u);
-    reinterpret_cast<float*>(data.gradient(u).data)[0] += gradient;
-    data.gradient_ready(u);
-    data.after_backward(u);
-  }
-}
-
-/// Wherever ranks are when they do: exchanges that some have started and others not are ended, too.
-TEST(DataParallelStep, GivesAStepUp_AndLeavesNothingOfIt) {
-  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
-    on_threads(3, only("inproc"), [&](World& world) {
-      DataParallelOptions options{};
-      options.step.buckets = NoBuckets{};
-      options.rebuild_buckets = false;
-      Small small(world, row, two_parameters(), options);
-      DataParallel& data = *small.data;
-      give_up_after(data, 2);
-      give_up_after(data, world.rank());
-      {
-        const auto scope = data.no_sync();
-        whole_step(data, 50.0F);
-        data.abandon_step();
-      }
-      whole_step(data, static_cast<float>(world.rank()));
-      for (const OwnedPart& part : data.finish_backward()) {
-        if (part.first > 0) continue;
-        const float sum = reinterpret_cast<const float*>(part.gradient.data)[0];
-        require(sum == 1.0F, std::string(row) + ": the average of 0, 1 and 2 is 1, not " + std::to_string(sum));
-      }
-      data.updated();
-    });
-  }
-}
-
-/// What is gathered again from near is not there where the forward pass was not ended.
-TEST(DataParallelStep, GivesAStepUp_WhoseUnitsAreGatheredFromNear) {
-  on_threads(4, only("inproc"), [](World& world) {
-    const std::vector<std::string> groups{"near", "near-far"};
-    Mesh mesh(world.communicator(), Factorisation({{"near", 2}, {"far", 2}}), groups);
-    std::vector<DataParameter> list;
-    const std::vector<float> memory(64, 1);
-    std::vector<ConstBuffer> values;
-    for (int u = 0; u < 4; ++u) {
-      list.push_back({.path = std::to_string(u), .elements = 64, .unit = std::to_string(u)});
-      values.push_back(bytes_of(memory));
-    }
-    DataParallelOptions options{};
-    options.step.reshard_axes = "near";
-    DataParallel data(
-        mesh, list, values, data_row("zero3", {"near-far"}), [&](std::size_t bytes) { return world.allocate(bytes); },
-        options);
-    for (int begun = 0; begun < 3; ++begun) {
-      for (int u = 0; u < begun; ++u) data.before_forward(u), data.after_forward(u);
-      data.abandon_step();
-      require(data.held().of(Purpose::Underway) == 0, "nothing of it is left");
-      for (int u = 0; u < 4; ++u) data.before_forward(u), data.after_forward(u);
-      for (int u = 4; u-- > 0;) {
-        data.before_backward(u);
-        require(reinterpret_cast<const float*>(data.parameter(u).data)[63] == 1.0F, "gathered");
-        (void)data.gradient(u);
-        data.gradient_ready(u);
-        data.after_backward(u);
-      }
-      (void)data.finish_backward();
-      data.updated();
-    }
   });
 }
 

@@ -118,7 +118,7 @@ TEST(StepRunner, GivesAStepUpWhereTheOthersAre) {
   Running step(summed_gradients({8, 8, 8}));
   step.signal("g2");
   step.runner.abandon();
-  EXPECT_THAT(step.actions.log, ElementsAre("start 0", "start 1", "free 1", "start 2", "free 0"));
+  EXPECT_THAT(step.actions.log, ElementsAre("start 0", "free 2", "start 1", "free 1", "start 2", "free 0"));
   EXPECT_TRUE(step.runner.idle());
   step.signal("g2");
   EXPECT_EQ(step.actions.log.back(), "start 0");
@@ -130,7 +130,7 @@ TEST(StepRunner, NamesWhatWasReportedTooOften) {
   EXPECT_THAT(thrown_by([&] { step.signal("g1"); }), HasSubstr("'g1' was reported 2 times, expected 1 in a step"));
 }
 
-TEST(StepRunner, NamesAllThatWasNotReported_AndBeginsAnewAfterIt) {
+TEST(StepRunner, NamesAllThatWasNotReported_AndGoesOnWithIt) {
   Running step(bucket(summed_gradients({8, 8, 8}), ByteBuckets{}));
   step.signal("g1");
   const std::string wrong = thrown_by([&] { step.gate("optimizer"); });
@@ -138,7 +138,7 @@ TEST(StepRunner, NamesAllThatWasNotReported_AndBeginsAnewAfterIt) {
   EXPECT_THAT(wrong, HasSubstr("'g2'"));
   EXPECT_THAT(wrong, ::testing::Not(HasSubstr("'g1'")));
   EXPECT_THAT(thrown_by([&] { step.runner.finish(); }), HasSubstr("not reported"));
-  for (const char* g : {"g0", "g1", "g2"}) step.signal(g);
+  for (const char* g : {"g0", "g2"}) step.signal(g);
   EXPECT_EQ(thrown_by([&] { step.runner.finish(); }), "");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,6 +38,18 @@ struct Small {
 /// Of two units, "a" and "b".
 inline std::vector<DataParameter> two_parameters() {
   return {{.path = "a.weight", .elements = 5, .unit = "a"}, {.path = "b.weight", .elements = 6, .unit = "b"}};
+}
+
+/// Passes over all units, of one parameter each, up to finish_backward. Each gradient begins with `gradient` more.
+inline void whole_step(DataParallel& data, float gradient) {
+  const auto units = static_cast<std::int32_t>(data.parameters().size());
+  for (std::int32_t u = 0; u < units; ++u) data.before_forward(u), data.after_forward(u);
+  for (std::int32_t u = units; u-- > 0;) {
+    data.before_backward(u);
+    reinterpret_cast<float*>(data.gradient(u).data)[0] += gradient;
+    data.gradient_ready(u);
+    data.after_backward(u);
+  }
 }
 
 }  // namespace sinew::parallel::test
