@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
 
 #include <sinew/parallel/checkpoint/crc32.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
@@ -26,19 +28,35 @@ std::vector<Placed> parts_in(CheckpointIndex& index, std::int32_t file) {
   return placed;
 }
 
+/// Where elements of a part lie that are a piece of it; nothing where they are not its.
+std::optional<ConstBuffer> piece_in(const CheckpointPart& part, const Extent& piece) {
+  if (normal_extent(part.item, part.extent) == piece) return part.buffer;
+  const std::int64_t first = runs_of(part.item, piece).front().first;
+  for (const ElementRun& run : runs_of(part.item, part.extent)) {
+    if (first < run.first || first >= run.last) continue;
+    const std::size_t element = size_of(part.item.dtype);
+    return part.buffer.part(static_cast<std::size_t>(run.at + first - run.first) * element,
+                            static_cast<std::size_t>(piece.elements()) * element);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 RankFile file_of_rank(const CheckpointIndex& plan, int rank, std::span<const CheckpointPart> parts) {
   const auto found = std::ranges::find(plan.files, rank, &StoredFile::rank);
   if (found == plan.files.end()) return {};
   RankFile file{.file = static_cast<std::int32_t>(found - plan.files.begin()), .pieces = {}};
-  std::map<std::string_view, std::vector<std::pair<Extent, const CheckpointPart*>>> by_name;
-  for (const CheckpointPart& p : parts) by_name[p.item.name].emplace_back(normal_extent(p.item, p.extent), &p);
+  std::map<std::string_view, std::vector<const CheckpointPart*>> by_name;
+  for (const CheckpointPart& p : parts) by_name[p.item.name].push_back(&p);
   CheckpointIndex copy = plan;
   for (const Placed& placed : parts_in(copy, file.file)) {
-    const auto& candidates = by_name.at(placed.item->name);
-    const auto mine = std::ranges::find(candidates, placed.part->extent, [](const auto& c) { return c.first; });
-    file.pieces.emplace_back(mine->second->buffer);
+    for (const CheckpointPart* part : by_name.at(placed.item->name)) {
+      const std::optional<ConstBuffer> piece = piece_in(*part, placed.part->extent);
+      if (!piece) continue;
+      file.pieces.push_back(*piece);
+      break;
+    }
   }
   return file;
 }

@@ -29,8 +29,8 @@ struct SaveOptions {
 /// Saves what all ranks hold as `folder`/step-000123: each rank's file and index.json (docs/checkpoints.md). What
 /// several ranks hold is written once. All ranks return when the checkpoint is in place; before that, whatever ends the
 /// job, the previous ones are intact. One save at a time goes to a folder, which all ranks' hosts share.
-/// Shape:  parts of one name agree in shape and element type; those that differ have no element in common, and
-///         together all of them.
+/// Shape:  parts of one name agree in shape and element type, and have all of its elements together. Those that differ
+///         have no element in common, but where as many ranks have each element of a box: these may cut it differently.
 /// Errors: on all ranks alike, naming the first rank with a fault and its host: InvalidArgument for parts that are not
 ///         so, naming the item, and for metadata that differ; System with the file for what the disk refuses. Nothing
 ///         of the save is left, and the job can go on.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@ struct Holders {
 struct HeldItem {
   CheckpointItem item;
   int rank = 0;  // the first that has it
+  std::vector<HeldExtent> parts;
   std::vector<Holders> extents;
 };
 
@@ -29,7 +31,8 @@ void add(HeldItem& held, const Extent& extent, int rank) {
   auto at =
       std::ranges::lower_bound(held.extents, order_of(extent), {}, [](const Holders& h) { return order_of(h.extent); });
   if (at == held.extents.end() || at->extent != extent) at = held.extents.insert(at, {extent, {}, -1});
-  if (at->ranks.empty() || at->ranks.back() != rank) at->ranks.push_back(rank);
+  const auto place = std::ranges::lower_bound(at->ranks, rank);
+  if (place == at->ranks.end() || *place != rank) at->ranks.insert(place, rank);
 }
 
 std::map<std::string, HeldItem> by_name(const std::vector<std::vector<PartDescription>>& of_ranks) {
@@ -43,11 +46,47 @@ std::map<std::string, HeldItem> by_name(const std::vector<std::vector<PartDescri
                     fmt::format("rank {} has {}, rank {} {}; expected one shape and element type for a name", held.rank,
                                 held.item.to_string(), rank, part.item.to_string()),
                     rank);
-      if (part.extent.elements() > 0 || part.item.elements() == 0)
-        add(held, normal_extent(part.item, part.extent), rank);
+      if (part.extent.elements() > 0 || part.item.elements() == 0) held.parts.push_back({part.extent, rank});
     }
   }
   return items;
+}
+
+/// Where parts of one box begin and end, if as many ranks have each of its elements: so do those that hold a tensor
+/// alike and cut it among others each, at places of their own. Else nothing: parts overlap that should not.
+std::vector<std::int64_t> cuts_of(std::span<const HeldExtent> parts) {
+  std::map<std::int64_t, int> begun;  // less what ends there
+  for (const HeldExtent& part : parts) {
+    ++begun[part.extent.first];
+    --begun[part.extent.last];
+  }
+  std::vector<std::int64_t> cuts;
+  for (const auto& [at, more] : begun) {
+    const bool is_inside = at != begun.begin()->first && at != begun.rbegin()->first;
+    if (is_inside && more != 0) return {};
+    cuts.push_back(at);
+  }
+  return cuts;
+}
+
+/// What ranks have alike becomes equal extents.
+void find_holders(HeldItem& held) {
+  std::ranges::stable_sort(held.parts, {},
+                           [](const HeldExtent& p) { return std::tie(p.extent.box.first, p.extent.box.last); });
+  for (std::size_t begin = 0, end = 0; begin < held.parts.size(); begin = end) {
+    while (end < held.parts.size() && held.parts[end].extent.box == held.parts[begin].extent.box) ++end;
+    const std::span of_box = std::span(held.parts).subspan(begin, end - begin);
+    const std::vector<std::int64_t> cuts = cuts_of(of_box);
+    for (const auto& [extent, rank] : of_box) {
+      Extent piece{extent.box, extent.first, extent.first};
+      for (auto cut = std::ranges::upper_bound(cuts, extent.first); piece.last < extent.last; ++cut) {
+        piece.first = piece.last;
+        piece.last = cut == cuts.end() ? extent.last : *cut;
+        add(held, normal_extent(held.item, piece), rank);
+      }
+      if (extent.elements() == 0) add(held, normal_extent(held.item, extent), rank);
+    }
+  }
 }
 
 /// What one rank alone has first, then the largest of what several have to whoever has least to write so far.
@@ -95,7 +134,8 @@ void place(CheckpointIndex& index) {
 CheckpointIndex plan_save(const std::vector<std::vector<PartDescription>>& of_ranks,
                           const CheckpointMetadata& metadata) {
   std::map<std::string, HeldItem> items = by_name(of_ranks);
-  for (const auto& [name, held] : items) {
+  for (auto& [name, held] : items) {
+    find_holders(held);
     std::vector<HeldExtent> extents;
     for (const Holders& h : held.extents) extents.push_back({h.extent, h.ranks.front()});
     require_covered(held.item, extents);

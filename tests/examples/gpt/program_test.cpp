@@ -136,6 +136,20 @@ TEST_F(Program, HasTheLossesOfOneProcess_HoweverItsLayersAreCut) {
   EXPECT_NEAR(losses(6, {"--tp", "3", "--zero", "1", "--steps", "6", "--resume", in("c")}, "rest2") / whole, 1, 1e-12);
 }
 
+/// 256 rows of the vocabulary among three: each rank's shards of what all have, positions and norms, end elsewhere.
+TEST_F(Program, SavesWhatUnequalRanksShardDifferently) {
+  const auto loss = [&](int ranks, Strings options) {
+    options.insert(options.end(),
+                   {"--context", "256", "--heads", "5", "--width", "40", "--dtype", "f64", "--metrics", in("m")});
+    const Outcome o = gpt(ranks, options);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    return last_loss(in("m"));
+  };
+  const double whole = loss(1, {"--steps", "4"});
+  static_cast<void>(loss(6, {"--tp", "3", "--zero", "3", "--steps", "2", "--save", in("c")}));
+  EXPECT_NEAR(loss(2, {"--steps", "4", "--resume", in("c")}) / whole, 1, 1e-12);
+}
+
 TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
   const Outcome o = gpt(1, {"--steps", "2", "--save", in("c"), "--resume", in("c")});
   EXPECT_EQ(o.exit_code, 0) << o.err;

@@ -108,6 +108,37 @@ TEST(Checkpoint, WritesCopiesOnce_AndAboutAsMuchOnEachRank) {
     EXPECT_NEAR(static_cast<double>(b), static_cast<double>(sum) / 4, static_cast<double>(sum) / 40);
 }
 
+/// Three holders, of which each has its copy cut among two ranks, the last one elsewhere: as beside unequal shards.
+TEST(Checkpoint, WritesCopiesOnce_ThatAreCutDifferently) {
+  ScratchFolder folder;
+  const CheckpointItem flat{"flat", DType::F32, {1000}}, wide{"wide", DType::F64, {16, 30}};
+  const Box columns{{2, 5}, {14, 25}};
+  on_threads(6, only("inproc"), [&](World& world) {
+    const auto half_of = [&](std::int64_t last, std::int64_t cut) {
+      return world.rank() % 2 == 0 ? std::pair<std::int64_t, std::int64_t>(0, cut) : std::pair(cut, last);
+    };
+    test::Parts parts;
+    const auto [first, last] = half_of(1000, world.rank() < 4 ? 500 : 517);
+    parts.add(flat, range_of(flat, first, last), true);
+    // Cut in a row, and where a row begins.
+    const auto [begin, end] = half_of(columns.elements(), world.rank() < 4 ? 127 : 140);
+    parts.add(wide, {columns, begin, end}, true);
+    if (world.rank() == 0) {
+      parts.add(wide, box_of({{0, 0}, {2, 30}}), true);
+      parts.add(wide, box_of({{14, 0}, {16, 30}}), true);
+      parts.add(wide, box_of({{2, 0}, {14, 5}}), true);
+      parts.add(wide, box_of({{2, 25}, {14, 30}}), true);
+    }
+    save_checkpoint(world.communicator(), folder / "c", parts.all, {.step = 3});
+  });
+  on_threads(1, only("inproc"), [&](World& world) {
+    test::Parts parts;
+    for (const CheckpointItem& item : {flat, wide}) parts.add(item, whole_of(item), false);
+    load_checkpoint(world.communicator(), step_folder(folder / "c", 3), parts.all);
+    require(parts.wrong_bytes() == 0, "bytes");
+  });
+}
+
 TEST(Checkpoint, TellsWhatNobodyRead_AndWhatIsInIt) {
   ScratchFolder folder;
   save_as(folder / "c", Lying::Rows, 2, 12);
