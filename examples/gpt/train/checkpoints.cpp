@@ -44,7 +44,10 @@ std::int64_t Checkpoints::resume() {
   if (folder.empty()) return 0;
   const std::optional<std::int64_t> newest = sp::latest_step(world_->communicator(), folder);
   if (!newest) {
-    if (folder == options_->save) return 0;
+    if (folder == options_->save) {
+      trainer_->restore_steps(0, 0);
+      return 0;
+    }
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("resume: there is no checkpoint in '{}'; expected one, or the directory of --save, "
                                    "to begin one",
@@ -88,11 +91,14 @@ std::int64_t Checkpoints::recover(Checkpoints* before) {
     trainer_->restore_steps(carried->step, carried->optimizer_steps);
     return carried->step;
   }
-  if (options_->save.empty())
+  if (options_->save.empty() && options_->resume.empty())
     throw sinew::Error(sinew::Code::InvalidArgument,
                        "elastic: what is left of the ranks holds no whole step, and there are no checkpoints; expected "
                        "--save DIR");
-  if (const auto newest = sp::latest_step(world_->communicator(), options_->save)) return load(options_->save, *newest);
+  if (!options_->save.empty()) {
+    if (const auto newest = sp::latest_step(world_->communicator(), options_->save))
+      return load(options_->save, *newest);
+  }
   return resume();
 }
 

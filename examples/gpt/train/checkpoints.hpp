@@ -28,7 +28,7 @@ class Checkpoints {
   std::int64_t resume();
   /// When ranks have died: as many go on as are left, from what all of them hold, `before` under another layout, or
   /// from the newest checkpoint of --save, then of --resume; returns the step to begin with. 0: there is none yet.
-  /// Errors: InvalidArgument where --save names no folder to look in; as load_checkpoint.
+  /// Errors: InvalidArgument where neither names a folder to look in; as load_checkpoint.
   std::int64_t recover(Checkpoints* before);
   /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
   static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);

@@ -164,7 +164,8 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
              stages_of(options.shape, options.job, job_.place().pp).parts),
       store_(job_, options.shape,
              ParameterHomes(job_, stages_of(options.shape, options.job, job_.place().pp).parameters,
-                            parameters(options.shape, part_of(options.job, job_.place())))) {
+                            parameters(options.shape, part_of(options.job, job_.place())))),
+      steps_done_(options.resume.empty() ? 0 : -1) {
   held_.push_back(held_of(job_.data(), job_.mesh(), options, job_.place(), false));
   if (job_.has_experts()) held_.push_back(held_of(job_.experts(), job_.expert_mesh(), options, job_.place(), true));
   if (sp::stages(options.job) > 1)
