@@ -40,6 +40,7 @@ sp::RouterShape ExpertsParts<T>::router_shape(const Shape& shape, int block) {
           .experts = of.count,
           .top_k = of.top_k,
           .score = of.sigmoid ? sp::RouterScore::Sigmoid : sp::RouterScore::Softmax,
+          .normalised = of.top_k > 1,  // one gate that is 1 would teach the router nothing
           .groups = of.groups,
           .chosen_groups = of.chosen,
           .z = of.z};

@@ -1,6 +1,7 @@
 #include "layouts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <gpt/train/trainer.hpp>
 #include <string>
@@ -48,13 +49,30 @@ TEST(Layouts, TrainAsOneProcess_InPipelines) {
     expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 7);
 }
 
+/// Without balance losses: a gate that is its score passes the loss on to the router.
+TEST(Layouts, TrainRoutersThatChooseOne) {
+  Options options = models_with_experts().front().second;
+  options.shape.experts = {.count = 6, .top_k = 1};
+  options.steps = 1;
+  const Training alone = train_alone(options);
+  int routers = 0;
+  for (const auto& [path, gradient] : alone.gradients) {
+    if (path.find("router") == std::string::npos) continue;
+    ++routers;
+    EXPECT_TRUE(std::ranges::any_of(gradient, [](double g) { return std::abs(g) > 1e-9; })) << path;
+  }
+  EXPECT_EQ(routers, 4);
+}
+
 /// With experts too: the same tokens are dropped, loads and balance losses are the same.
 TEST(Layouts, TrainAsOneProcess_WithExperts) {
   for (const auto& [name, options] : models_with_experts()) {
     Options few = options;
     few.steps = 3;
     const Training alone = train_alone(few);
-    if (options.shape.experts.capacity > 0) EXPECT_GT(alone.routers.front().dropped, 0);
+    if (options.shape.experts.capacity > 0) {
+      EXPECT_GT(alone.routers.front().dropped, 0);
+    }
     EXPECT_GT(alone.routers.front().auxiliary, 0);
     Deviation worst;
     for (const int ranks : {2, 4, 6}) {
