@@ -39,7 +39,7 @@ SINEW_API LayerActivations layer_activations(const ModelShape& model, std::int64
                                              Recompute recompute);
 /// Of the embeddings, for each micro-batch that is under way: the mask of their dropout.
 SINEW_API double input_activations(const ModelShape& model, const LayerInput& input);
-/// Of the last norm, the head and the logits, for one micro-batch: its backward pass comes next.
+/// Of the last norm, the head and the logits, for each micro-batch between its forward and its backward pass there.
 SINEW_API double output_activations(const ModelShape& model, const LayerInput& input);
 /// Of what goes from stage to stage, one rank's part.
 SINEW_API double boundary_bytes(const ModelShape& model, const LayerInput& input);

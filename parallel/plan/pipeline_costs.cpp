@@ -12,15 +12,20 @@ PipelineSchedule schedule_of_shape(const ScheduleShape& s) {
   return make_schedule(s.name, s.ranks, s.micro_batches, s.virtual_stages);
 }
 
-std::vector<std::int32_t> counted(const PipelineSchedule& schedule) {
-  std::vector<std::int32_t> most;
+LiveStages counted(const PipelineSchedule& schedule) {
+  LiveStages most;
   for (const std::vector<Action>& of_rank : schedule.actions) {
-    std::int32_t now = 0, here = 0;
+    std::int32_t now = 0, here = 0, outputs = 0;
     for (const Action& action : of_rank) {
-      if (action.kind == ActionKind::Forward) here = std::max(here, ++now);
-      if (action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient) --now;
+      const bool ends = action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient;
+      const std::int32_t change = action.kind == ActionKind::Forward ? 1 : ends ? -1 : 0;
+      now += change;
+      here = std::max(here, now);
+      if (action.stage != schedule.stages() - 1) continue;
+      outputs += change;
+      most.outputs = std::max(most.outputs, outputs);
     }
-    most.push_back(here);
+    most.by_rank.push_back(here);
   }
   return most;
 }
@@ -36,14 +41,14 @@ std::vector<std::int32_t> by_rank(std::int32_t ranks, Of of) {
 
 bool makes_weights_later(const ScheduleShape& shape) { return shape.name == "zb-h1"; }
 
-std::vector<std::int32_t> live_by_rank(const ScheduleShape& s) {
+LiveStages live_stages(const ScheduleShape& s) {
   const std::int32_t p = s.ranks, m = s.micro_batches, v = s.virtual_stages;
-  if (s.name == "gpipe") return by_rank(p, [&](std::int32_t) { return m; });
+  if (s.name == "gpipe") return {by_rank(p, [&](std::int32_t) { return m; }), m};
   if (s.name == "1f1b" || (s.name == "interleaved" && v == 1))
-    return by_rank(p, [&](std::int32_t r) { return std::min(m, p - r); });
-  if (s.name == "looped-bfs") return by_rank(p, [&](std::int32_t) { return v * m; });
+    return {by_rank(p, [&](std::int32_t r) { return std::min(m, p - r); })};
+  if (s.name == "looped-bfs") return {by_rank(p, [&](std::int32_t) { return v * m; }), m};
   if (s.name == "interleaved" && m % p == 0)
-    return by_rank(p, [&](std::int32_t r) { return std::min(v * m, 2 * (p - 1 - r) + (v - 1) * p + 1); });
+    return {by_rank(p, [&](std::int32_t r) { return std::min(v * m, 2 * (p - 1 - r) + (v - 1) * p + 1); })};
   return counted(schedule_of_shape(s));
 }
 

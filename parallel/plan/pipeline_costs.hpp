@@ -21,9 +21,15 @@ struct ScheduleShape {
 /// Whether it makes gradients of weights apart from those of inputs, which the input's gradient does not wait for.
 SINEW_API bool makes_weights_later(const ScheduleShape& shape);
 
-/// Stages whose activations are there at once, by rank: of 1f1b min(m, p - r), of gpipe m.
-/// Cost:   a formula where tests find it equal to what the generator's actions say; else that.
-SINEW_API std::vector<std::int32_t> live_by_rank(const ScheduleShape& shape);
+/// Between the forward and the backward pass at once.
+struct LiveStages {
+  std::vector<std::int32_t> by_rank;  ///< stages whose activations are there: of 1f1b min(m, p - r), of gpipe m
+  std::int32_t outputs = 1;  ///< of the last stage: micro-batches whose logits are there, 1 of 1f1b, m of gpipe
+  friend bool operator==(const LiveStages&, const LiveStages&) = default;
+};
+
+/// Cost: a formula where tests find it equal to what the generator's actions say; else that.
+SINEW_API LiveStages live_stages(const ScheduleShape& shape);
 
 /// No schedule of this kind ends sooner: a rank cannot begin before what comes in has passed the stages before it, and
 /// what it puts out passes them again, without the gradients of weights where these come later. Equal to what

@@ -83,7 +83,7 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
     for (StageActivations& rank : by_rank) rank.once += kBoundaryPlaces * boundary_bytes(q.model, in);
   }
   StageActivations& end = by_rank[static_cast<std::size_t>((all - 1) % pp)];
-  end.once += output_activations(q.model, in);
+  end.output = output_activations(q.model, in);
   if (q.model.tied && pp > 1) {  // a copy of the embeddings, and its gradient
     const Precision& p = config.precision;
     const std::int64_t table = rows_of({}, 0, in.tp, q.model.vocabulary).count() * q.model.hidden;
@@ -111,11 +111,10 @@ EngineFacts planned_engine(const PlanQuestion& question) {
   }
   facts.activation_bytes = [question](const JobConfig& config, std::int64_t, const RankPlace& place) {
     const auto pp = static_cast<std::size_t>(place.pp);
-    const StageActivations here = planned_activations(question, config)[pp];
     const ScheduleShape shape{config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches),
                               config.virtual_stages};
-    const double live = stages(config) > 1 ? live_by_rank(shape)[pp] : 1;
-    return static_cast<std::size_t>(live * here.each + here.once);
+    const LiveStages live = stages(config) > 1 ? live_stages(shape) : LiveStages{{1}};
+    return static_cast<std::size_t>(planned_activations(question, config)[pp].sum(live.by_rank[pp], live.outputs));
   };
   facts.outer_unit = "root";
   facts.identity = question.model.name;

@@ -19,11 +19,15 @@ SINEW_API std::vector<Rows> layers_of_stages(std::int64_t layers, int stages);
 SINEW_API std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config,
                                                         const RankPlace& place, bool of_experts);
 
-/// What a rank of a pipeline keeps of activations: so much for each of its stages' micro-batches that are under way,
-/// and so much once.
+/// What a rank of a pipeline keeps of activations, in bytes.
 struct StageActivations {
-  double each = 0;
+  double each = 0;    ///< for each of its stages' micro-batches that are under way
+  double output = 0;  ///< for each that is under way in the last stage, which has the logits
   double once = 0;
+
+  double sum(std::int32_t stages, std::int32_t outputs) const noexcept {
+    return stages * each + outputs * output + once;
+  }
 };
 
 /// By rank of the pipeline.

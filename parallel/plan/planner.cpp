@@ -81,9 +81,9 @@ const std::vector<StageActivations>& Planner::activations(const JobConfig& c) {
   return known;
 }
 
-const std::vector<std::int32_t>& Planner::live(const JobConfig& config) {
-  std::vector<std::int32_t>& known = live_[schedule_shape(config)];
-  if (known.empty()) known = stages(config) > 1 ? live_by_rank(schedule_shape(config)) : std::vector<std::int32_t>{1};
+const LiveStages& Planner::live(const JobConfig& config) {
+  LiveStages& known = live_[schedule_shape(config)];
+  if (known.by_rank.empty()) known = stages(config) > 1 ? live_stages(schedule_shape(config)) : LiveStages{{1}};
   return known;
 }
 
@@ -107,11 +107,11 @@ const DataTimes& Planner::data(const JobConfig& c) {
 PlannedMemory Planner::memory(const JobConfig& config) {
   const std::vector<PlannedMemory>& held = held_.by_rank(config);
   const std::vector<StageActivations>& kept = activations(config);
-  const std::vector<std::int32_t>& at_once = live(config);
+  const LiveStages& at_once = live(config);
   PlannedMemory most;
   for (std::size_t r = 0; r < held.size(); ++r) {
     PlannedMemory here = held[r];
-    here.activations = static_cast<std::int64_t>(at_once[r] * kept[r].each + kept[r].once);
+    here.activations = static_cast<std::int64_t>(kept[r].sum(at_once.by_rank[r], at_once.outputs));
     if (here.total() > most.total()) most = here;
   }
   return most;

@@ -69,7 +69,7 @@ class SINEW_API Planner {
  private:
   const std::vector<StagePasses>& passes(const JobConfig& config);
   const std::vector<StageActivations>& activations(const JobConfig& config);
-  const std::vector<std::int32_t>& live(const JobConfig& config);
+  const LiveStages& live(const JobConfig& config);
   const DataTimes& data(const JobConfig& config);
   PipelineCosts costs_of(const JobConfig& config);
   PlannedTime busy_time(const JobConfig& config);
@@ -84,7 +84,7 @@ class SINEW_API Planner {
   std::map<Key, std::vector<StagePasses>> passes_;
   std::map<Key, std::vector<StageActivations>> activations_;
   std::map<Key, DataTimes> data_;
-  std::map<ScheduleShape, std::vector<std::int32_t>> live_;
+  std::map<ScheduleShape, LiveStages> live_;
 };
 
 /// "tp 8 pp 12 dp 2 cp 1, zero 1, micro-batch 1, interleaved x4, recompute selective"
