@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +13,7 @@
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
+#include <sinew/parallel/mesh/layout.hpp>
 
 namespace sinew::parallel {
 
@@ -39,19 +43,42 @@ PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFact
   return all;
 }
 
+/// One of all ranks that hold the same numbers of elements, along each axis but cp: experts may be spread unevenly, and
+/// inside them the rows.
+std::vector<RankPlace> unlike_places(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  const Layout layout(ranks, config.layout);
+  std::map<std::tuple<int, int, int>, std::vector<std::int64_t>> of_experts;  // by pp, ep, etp
+  const auto elements = [&](const RankPlace& place) {
+    std::vector<std::int64_t>& known = of_experts[{place.pp, place.ep, place.etp}];
+    if (known.empty() && engine.experts > 0) {
+      for (const DataParameter& p : engine.expert_parameters(config, place)) known.push_back(p.elements);
+    }
+    return known;
+  };
+  std::map<std::tuple<int, int, std::vector<std::int64_t>>, RankPlace> places;
+  for (int r = 0; r < ranks; ++r) {
+    const RankPlace place{.tp = layout.dense().index(r, "tp"),
+                          .pp = layout.dense().index(r, "pp"),
+                          .ep = layout.expert().index(r, "ep"),
+                          .etp = layout.expert().index(r, "etp")};
+    places.try_emplace({place.pp, place.tp, elements(place)}, place);
+  }
+  std::vector<RankPlace> all;
+  for (const auto& [key, place] : places) all.push_back(place);
+  return all;
+}
+
 }  // namespace
 
 PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
                                std::optional<RankPlace> place) {
   if (place) return predict_one(ranks, config, engine, *place);
   PredictedMemory most{};
-  for (int pp = 0; pp < config.layout.pp; ++pp) {
-    for (int tp = 0; tp < config.layout.tp; ++tp) {
-      PredictedMemory one = predict_one(ranks, config, engine, {tp, 0, pp});
-      for (int cp = 1; cp < config.layout.cp; ++cp)
-        one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, {tp, cp, pp}));
-      if (one.total() > most.total()) most = one;
-    }
+  for (RankPlace at : unlike_places(ranks, config, engine)) {
+    PredictedMemory one = predict_one(ranks, config, engine, at);
+    for (at.cp = 1; at.cp < config.layout.cp; ++at.cp)
+      one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, at));
+    if (one.total() > most.total()) most = one;
   }
   return most;
 }

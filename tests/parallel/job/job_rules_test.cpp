@@ -337,5 +337,25 @@ TEST(JobRules, SayWhatFitsIntoMemory) {
   EXPECT_THAT(tight[0].fixes, ElementsAre("zero 3 with recompute full", enough));
 }
 
+/// Five experts on two ranks, and rows of each on two: the last of both have more.
+TEST(JobRules, PredictTheMemoryOfTheRankThatHasMost) {
+  EngineFacts engine = test::small_engine();
+  engine.experts = 5;
+  engine.expert_parameters = [](const JobConfig& config, const RankPlace& place) {
+    return std::vector<DataParameter>{{.path = "experts",
+                                       .dtype = config.precision.parameter,
+                                       .elements = (place.ep == 0 ? 2 : 3) * (place.etp == 0 ? 1000 : 1001),
+                                       .unit = "a",
+                                       .gradient = config.precision.gradient}};
+  };
+  JobConfig config{.global_batch = 64};
+  config.layout.ep = config.layout.etp = 2;
+  const auto of = [&](int ep, int etp) {
+    return predict_memory(4, config, engine, RankPlace{.ep = ep, .etp = etp}).total();
+  };
+  EXPECT_GT(of(1, 0), of(0, 1));
+  EXPECT_EQ(predict_memory(4, config, engine).total(), of(1, 1));
+}
+
 }  // namespace
 }  // namespace sinew::parallel
