@@ -71,8 +71,8 @@ double handshake(const TlsFiles& files) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) throw_errno("sockets");
     times.push_back(seconds_of([&] {
-      Socket a(FileDescriptor(ends[0]), Socket::End::Connects, tls);
-      Socket b(FileDescriptor(ends[1]), Socket::End::Accepts, tls);
+      Socket a(FileDescriptor{ends[0]}, Socket::End::Connects, tls);
+      Socket b(FileDescriptor{ends[1]}, Socket::End::Accepts, tls);
       Authentication asks = Authentication::connector(secret, kClaim);
       Authentication accepts = Authentication::acceptor(secret, kClaim);
       while (pump(b, accepts) != Proof::Proven) {

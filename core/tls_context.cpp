@@ -125,8 +125,8 @@ void require_accepted(SSL_CTX* context, const Setting& certificate, const Settin
 void require_handshake(const std::shared_ptr<const TlsContext>& context, const Setting& certificate) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) return;  // too few left
-  Socket asks(FileDescriptor(ends[0]), Socket::End::Connects, context);
-  Socket accepts(FileDescriptor(ends[1]), Socket::End::Accepts, context);
+  Socket asks(FileDescriptor{ends[0]}, Socket::End::Connects, context);
+  Socket accepts(FileDescriptor{ends[1]}, Socket::End::Accepts, context);
   constexpr int kTurns = 20;
   std::byte word{};
   ssize_t came = -1;

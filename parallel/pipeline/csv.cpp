@@ -142,7 +142,10 @@ class Reader {
 std::string to_csv(const PipelineSchedule& schedule) {
   std::string text;
   for (const std::vector<Action>& actions : schedule.actions) {
-    for (std::size_t i = 0; i < actions.size(); ++i) text += (i == 0 ? "" : ",") + to_string(actions[i]);
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (i > 0) text += ',';
+      text += to_string(actions[i]);
+    }
     text += actions.empty() ? ",\n" : "\n";
   }
   return text;

@@ -208,7 +208,7 @@ TEST_P(Plans, AreBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
     for (int call = 1; call <= 1300; ++call) {
       std::vector<float>& mine = data[call % 2];
       mine.assign(100, 1.0F);
-      Work next = all.all_reduce(mine, ReduceOp::PreMulSum, {.pre_multiply = call});
+      Work next = all.all_reduce(mine, ReduceOp::PreMulSum, {.pre_multiply = static_cast<double>(call)});
       if (call > 1) {
         before.get();
         require(data[(call - 1) % 2].back() == static_cast<float>((call - 1) * all.size()),

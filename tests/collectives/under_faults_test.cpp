@@ -122,7 +122,9 @@ TEST_P(UnderFaults, EveryCallEndsRight_OrNamesARank) {
     EXPECT_TRUE(WEXITSTATUS(how) == AllRight || WEXITSTATUS(how) == Told) << WEXITSTATUS(how);
     told += WEXITSTATUS(how) == Told ? 1 : 0;
   }
-  if (what.ends_well) EXPECT_EQ(told, 0);
+  if (what.ends_well) {
+    EXPECT_EQ(told, 0);
+  }
 }
 
 class DeathUnderFaults : public testing::TestWithParam<std::string> {};

@@ -209,8 +209,9 @@ TEST(Search, SaysOfLosersWhatTheyTake) {
     if (!c.found.ends_with("beyond the best's")) continue;
     ++judged;
     EXPECT_GE(std::stod(c.found) + 5e-4, found.best.back().time.total()) << c.limit;
-    if (const std::size_t at = c.fix.rfind(": "); at != std::string::npos)
+    if (const std::size_t at = c.fix.rfind(": "); at != std::string::npos) {
       EXPECT_GE(std::stod(c.fix.substr(at + 2)) + 5e-4, found.best.front().time.total()) << c.fix;
+    }
   }
   EXPECT_GT(judged, 0);
 }
