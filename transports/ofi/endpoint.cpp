@@ -251,11 +251,12 @@ void OfiEndpoint::flow_ended(Flow& f, const Status& why) {
   flows_.erase(f.number);
   const Status said = f.broken ? about_peer(why) : why;
   if (f.broken && end_.ok()) shared_.fault(*this, said);
-  if (f.operation != nullptr) end_operation(f, said);
+  end_operation(f, said);
   look_for_quiet();
 }
 
 void OfiEndpoint::end_operation(Flow& f, const Status& why) {
+  if (f.operation == nullptr) return;
   Completion& operation = *std::exchange(f.operation, nullptr);
   if (f.way != Way::Receive) return finish(operation, why);
   if (f.withdrawn && why.ok()) {

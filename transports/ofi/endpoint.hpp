@@ -64,6 +64,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
 
   void end_messages(const Status& reason);
   void stop_flows();
+  /// Unless that was ended before, with an endpoint that could not be cut off.
   void end_operation(Flow& flow, const Status& why);
   void cut_off();
   void look_for_quiet();

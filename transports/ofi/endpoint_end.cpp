@@ -94,7 +94,7 @@ void OfiEndpoint::cut_off() {
   ending_ = Ending::Over;
   if (cut && !shared_.rail.is_shm()) lane_.cut_off();
   flows_.for_each([&](Flow& f, std::uint32_t number) {
-    if (f.operation != nullptr) end_operation(f, end_);
+    end_operation(f, end_);
     if (!cut) return;
     flows_.erase(number);
     f.owner = nullptr;

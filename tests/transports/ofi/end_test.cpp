@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -134,6 +135,26 @@ TEST(OfiEndsInTheMiddle, FramesThatWait_AreDroppedWhenThePeerIsCutOff) {
   ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
   drive(pair.transport(), milliseconds(100), [] { return false; });
   EXPECT_FALSE(pair.transport().active());
+}
+
+/// A provider that keeps a peer's connection has operations still that have ended when the endpoint goes.
+TEST(OfiStoppedPeer, EndsOperationsOnce_WhereItsConnectionCannotBeCutOff) {
+  ChildPair pair(kTcp, talk, kBytes);  // more than sockets hold
+  Talk talk_here(pair);
+  ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return talk_here.has_begun(); }));
+  ::kill(pair.pid(), SIGSTOP);
+  drive(pair.transport(), milliseconds(100), [] { return false; });  // all that the peer has allowed is the provider's
+  [[maybe_unused]] const LateData late;
+  const std::string before = std::getenv("FI_AV_REMOVE_CLEANUP");
+  ::setenv("FI_AV_REMOVE_CLEANUP", "0", 1);
+  Watched quiet;
+  pair.child().close(quiet);
+  const bool ended = drive(pair.transport(), seconds(30), [&] { return talk_here.ended(); });
+  EXPECT_FALSE(quiet.done()) << "the provider has buffers still";
+  pair.end();
+  ::setenv("FI_AV_REMOVE_CLEANUP", before.c_str(), 1);
+  ASSERT_TRUE(ended);
+  for (const Watched* w : {&talk_here.receive, &talk_here.send, &talk_here.idle}) EXPECT_EQ(w->fired, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(ofi, OfiEnd, testing::Values(kTcp, kShm),

@@ -20,12 +20,13 @@ Address read_address(int fd) {
 
 }  // namespace
 
-ofi::Options ofi_options(int rank, const std::string& provider) {
+ofi::Options ofi_options(int rank, const std::string& provider, std::size_t largest_piece) {
   ofi::Options o;
   o.rank = rank;
   o.secret = Bytes(32, std::byte{7});
   o.host_id = "this host";
   o.config.ofi_provider = provider;
+  if (largest_piece != 0) o.largest_piece = largest_piece;
   return o;
 }
 
@@ -35,12 +36,12 @@ bool drive(Transport& transport, Duration limit, const std::function<bool()>& ho
   return holds();
 }
 
-ChildPair::ChildPair(const std::string& provider, const Body& body) {
+ChildPair::ChildPair(const std::string& provider, const Body& body, std::size_t largest_piece) {
   int up[2], down[2];
   if (::pipe(up) != 0 || ::pipe(down) != 0) std::abort();
   pid_ = ::fork();
   if (pid_ == 0) {
-    const auto mine = ofi::make_transport(ofi_options(1, provider));
+    const auto mine = ofi::make_transport(ofi_options(1, provider, largest_piece));
     const Address address = mine->address();
     if (::write(up[1], address.data(), address.size()) < 0) ::_exit(1);
     const auto parent = mine->connect(read_address(down[0]));
@@ -48,7 +49,7 @@ ChildPair::ChildPair(const std::string& provider, const Body& body) {
     ::_exit(0);
   }
   life_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  ofi::Options options = ofi_options(0, provider);
+  ofi::Options options = ofi_options(0, provider, largest_piece);
   options.life_of = [this](int) { return life_.get(); };
   transport_ = ofi::make_transport(options);
   const Address address = transport_->address();

@@ -17,7 +17,8 @@ namespace sinew::test {
 inline constexpr const char* kTcp = "tcp;ofi_rxm";
 inline constexpr const char* kShm = "shm";
 
-ofi::Options ofi_options(int rank, const std::string& provider);
+/// `largest_piece`: of a message; 0: as a World has it.
+ofi::Options ofi_options(int rank, const std::string& provider, std::size_t largest_piece = 0);
 
 /// Progresses until `holds` or the time is up; returns holds().
 bool drive(Transport& transport, Duration limit, const std::function<bool()>& holds);
@@ -27,12 +28,17 @@ class ChildPair {
  public:
   using Body = std::function<void(Transport& transport, Endpoint& parent)>;
 
-  ChildPair(const std::string& provider, const Body& body);
+  ChildPair(const std::string& provider, const Body& body, std::size_t largest_piece = 0);
   ~ChildPair();
 
   Transport& transport() { return *transport_; }
   Endpoint& child() { return *child_; }
   pid_t pid() const { return pid_; }
+  /// Of the endpoint and the transport here, whatever they have under way.
+  void end() {
+    child_.reset();
+    transport_.reset();
+  }
 
  private:
   pid_t pid_ = -1;
