@@ -14,6 +14,7 @@
 #include <sinew/transports/tcp/tcp.hpp>
 
 #include "support/log_guard.hpp"
+#include "tcp_rail_options.hpp"
 #include "transports/conformance/conformance.hpp"
 
 namespace sinew::test {
@@ -21,22 +22,9 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Rank r has 127.0.RAIL.(r + 1)/24 at interface "wireRAIL".
-tcp::Options options_of(int rank, int rails) {
-  tcp::Options o;
-  o.rank = rank;
-  o.secret = Bytes(32, std::byte{7});
-  o.host_id = fmt::format("host {}", rank);
-  for (int i = 1; i <= rails; ++i) {
-    o.addresses.push_back(
-        {SocketAddress::parse(fmt::format("127.0.{}.{}:0", i, rank + 1)), 24, fmt::format("wire{}", i)});
-  }
-  return o;
-}
-
-Rail make_two(const Exchange& world) { return tcp::make_transport(options_of(world.rank, 2)); }
+Rail make_two(const Exchange& world) { return tcp::make_transport(rail_options(world.rank, 2)); }
 Rail make_three_tight(const Exchange& world) {
-  tcp::Options o = options_of(world.rank, 3);
+  tcp::Options o = rail_options(world.rank, 3);
   o.eager_bytes = 600;
   o.eager_credit_bytes = 4096;
   return tcp::make_transport(o);
@@ -49,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(tcp_rails, Conformance,
 
 struct Pair {
   explicit Pair(int rails)
-      : a(tcp::make_transport(options_of(0, rails))),
-        b(tcp::make_transport(options_of(1, rails))),
+      : a(tcp::make_transport(rail_options(0, rails))),
+        b(tcp::make_transport(rail_options(1, rails))),
         to_b(a->connect(b->address())),
         to_a(b->connect(a->address())) {}
 

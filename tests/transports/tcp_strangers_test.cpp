@@ -1,6 +1,7 @@
 // Strangers and wrong secrets: what tcp must survive.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <vector>
@@ -43,6 +44,29 @@ TEST(TcpStrangers, GarbageIsDropped_AndTheJobGoesOn) {
       << "64 bytes that are no hello";
   EXPECT_FALSE(closed(0)) << "a silent stranger has five seconds";
   EXPECT_TRUE(pair.drive(seconds(8), [&] { return closed(0) && closed(1) && closed(2); })) << "and no more";
+  pair.greet();
+}
+
+/// It has the hello of the lower rank, whose connection is the pair's: not of the peer.
+TEST(TcpStrangers, SilentOneAtThePeersAddress_LeavesThePeersOwnConnection) {
+  Pair pair{.b = nullptr, .to_b = nullptr, .to_a = nullptr};
+  const Listener stranger = listen_on(SocketAddress::parse("127.0.0.1:0"));
+  pair.b = tcp::make_transport(options_of(1));
+  tcp::PeerAddress elsewhere = tcp::PeerAddress::decode(pair.b->address());
+  elsewhere.addresses = {{stranger.address, 8, "lo"}};
+  pair.to_b = pair.a->connect(elsewhere.encode());
+  std::vector<FileDescriptor> silent;
+  const auto has_hello = [](const FileDescriptor& socket) {
+    std::byte hello[Authentication::kHelloBytes];
+    return ::recv(socket.get(), hello, sizeof hello, MSG_PEEK | MSG_DONTWAIT) == sizeof hello;
+  };
+  const auto has_both = [&] {
+    FileDescriptor next(::accept(stranger.socket.get(), nullptr, nullptr));
+    if (next) silent.push_back(std::move(next));
+    return silent.size() == 2 && std::ranges::all_of(silent, has_hello);
+  };
+  EXPECT_TRUE(drive({pair.a.get()}, seconds(30), has_both));
+  pair.to_a = pair.b->connect(pair.a->address());
   pair.greet();
 }
 

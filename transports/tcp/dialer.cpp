@@ -48,6 +48,8 @@ void Dialer::dial() {
   state_ = State::Connecting;
   until_ = Clock::now() + kConnectPatience;
   if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) return next_candidate(unwatched);
+  keep_alive(socket_.get());
+  insist_on_answers(socket_.get(), true);
   short_since_ = Clock::time_point::max();
 }
 
@@ -72,9 +74,12 @@ void Dialer::ready(bool, bool) {
 void Dialer::prove() {
   switch (pump(socket_, handshake_)) {
     case Proof::Underway: return wait();
-    case Proof::Proven: state_ = State::Consent; return await_consent();
+    case Proof::Proven:
+      state_ = State::Consent;
+      keep_alive(socket_.get(), false);  // what the peer has got it will take, though the path be dark a while
+      return await_consent();
     case Proof::Refused: return despair(fmt::format("{}: {}", paths_[at_].to.text(), handshake_.reason()));
-    case Proof::Closed: return closed_early();
+    case Proof::Closed: return is_by_peer(errno) ? closed_early() : cut_off(errno);
   }
 }
 
@@ -87,6 +92,12 @@ void Dialer::closed_early() {
   }
   if (++turned_away_ % kClosingsPerPath == 0) at_ = (at_ + 1) % paths_.size();
   pause(kPause);
+}
+
+/// By the network: somebody was there.
+void Dialer::cut_off(int error) {
+  late_ = true;
+  next_candidate(error);
 }
 
 /// For more from the peer, and under TLS for room to write.
@@ -104,9 +115,11 @@ void Dialer::await_consent() {
   if (n == 1 && answer == Consent::Accepted) {
     poller_.remove(socket_.get(), *this);
     Socket socket = std::move(socket_);
+    insist_on_answers(socket.get(), false);
     finish();
     return std::exchange(events_.connected, nullptr)(std::move(socket));
   }
+  if (n < 0 && !is_by_peer(errno)) return cut_off(errno);
   if (n == 1 && answer == Consent::Closed) return despair("it has closed its end");
   pause(n == 1 ? Clock::duration(kWaitForTheirs) : Clock::duration(kPause));
 }

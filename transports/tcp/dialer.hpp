@@ -15,7 +15,8 @@ namespace sinew::tcp {
 /// Makes one connection to one peer: each path in turn, both proofs, the peer's consent. Gives up only when nobody
 /// listens at any address, or who listens is not the peer, or this process lacks what a connection takes for seconds;
 /// whatever else ends an attempt is tried again, since a peer that computes answers late. Where no kernel answers it
-/// gives up after so many `rounds`.
+/// gives up after so many `rounds`. A connection whose path goes dark before the peer can have taken it gives way to the
+/// next.
 class Dialer final : Handler, Timed {
  public:
   static constexpr auto kConnectPatience = std::chrono::seconds(3);
@@ -39,8 +40,8 @@ class Dialer final : Handler, Timed {
   void start();
   /// Neither has come yet.
   bool active() const noexcept { return state_ != State::Over; }
-  /// It has a connection, over which it says who it is: the peer may take that.
-  bool has_introduced() const noexcept { return state_ == State::Proving || state_ == State::Consent; }
+  /// It has a connection, over which it has proved the job's secret: the peer may take that.
+  bool has_proven() const noexcept { return state_ == State::Consent; }
 
  private:
   enum class State { Connecting, Proving, Consent, Pausing, Hopeless, Over };
@@ -50,6 +51,7 @@ class Dialer final : Handler, Timed {
   void dial();
   void prove();
   void closed_early();
+  void cut_off(int error);
   void await_consent();
   void wait();
   void next_candidate(int error);

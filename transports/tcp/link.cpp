@@ -40,9 +40,10 @@ bool TcpEndpoint::wants(ChannelClaim claim) {
   // The peer may know before this side that a connection has ended.
   const bool replaces = has_rails() && claim.channel == kControl && claim.epoch > p.epoch;
   if (p.lost || (p.socket && !replaces)) return false;
-  // Both sides dial: the lower rank's connection is the one, so that both decide alike. Before it has said who it is
-  // the peer cannot have taken it, and it may lead nowhere while the peer's has come.
-  if (p.dialer && p.dialer->has_introduced() && shared_.self.rank < peer_.rank) return false;
+  // Both sides dial: the lower rank's connection is the one, so that both decide alike. Before it has proved itself the
+  // peer cannot have taken it, and it may lead nowhere while the peer's has come; nor is it the one any more where the
+  // peer has lost it.
+  if (!replaces && p.dialer && p.dialer->has_proven() && shared_.self.rank < peer_.rank) return false;
   p.dialer.reset();
   disconnect(p);
   return true;
@@ -60,7 +61,10 @@ void TcpEndpoint::attach(ChannelClaim claim, Socket socket) {
     p.ended = true;
     return lose("cannot be watched: " + std::generic_category().message(error), Code::System);
   }
-  if (has_rails()) prepare(p);
+  if (has_rails()) {
+    prepare(p);
+    watch_rails();  // the consent may not reach the peer
+  }
   if (p.data) {
     p.data->attach(&p.socket);
     deal();

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kKeepAliveSeconds = 1;
 constexpr int kKeepAliveProbes = 4;
+constexpr int kUnansweredMs = 5000;
 constexpr int kUnsentBytes = 256 * 1024;
 constexpr unsigned kUnanswered = 3;  // attempts, each twice as long as the last
 constexpr unsigned kSilentMs = 3000;
@@ -72,14 +73,20 @@ void say(Socket& socket, Consent consent) noexcept {
 std::string peer_text(int socket) { return name_of(socket, ::getpeername).text(); }
 std::string own_text(int socket) { return name_of(socket, ::getsockname).text(); }
 
-void keep_alive(int socket) noexcept {
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+void keep_alive(int socket, bool looks) noexcept {
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, looks ? 1 : 0);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveSeconds);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
 }
 
+void insist_on_answers(int socket, bool insists) noexcept {
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, insists ? kUnansweredMs : 0);
+}
+
 void queue_little(int socket) noexcept { set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes); }
+
+bool is_by_peer(int error) noexcept { return error == 0 || error == ECONNRESET || error == EPIPE || error == EPROTO; }
 
 // Not TCP_USER_TIMEOUT: it ends connections to a rank that computes for long and so takes nothing, too.
 bool is_silent(int socket) noexcept {

@@ -59,10 +59,15 @@ struct ChannelClaim {
   static ChannelClaim decode(std::uint32_t c) noexcept { return {static_cast<Channel>(c & 0xff), c >> 8}; }
 };
 
-/// One of a pair with several rails: the kernel looks whether the peer's host is there while nothing is on its way.
-void keep_alive(int socket) noexcept;
+/// The kernel looks whether the peer's host is there while nothing is on its way; or no more.
+void keep_alive(int socket, bool looks = true) noexcept;
+/// The connection ends where the peer's kernel leaves what was sent unanswered for seconds; or no more. Not of one at
+/// work: see is_silent.
+void insist_on_answers(int socket, bool insists) noexcept;
 /// Takes no more than it can send soon: what waits goes by the rail that is first.
 void queue_little(int socket) noexcept;
+/// Was it the peer's end that ended a connection, and not the network? error 0: it closed.
+bool is_by_peer(int error) noexcept;
 /// Has the peer's kernel left what was sent unanswered for seconds? One that answers and takes nothing is not silent.
 bool is_silent(int socket) noexcept;
 /// Has something been sent that the peer's kernel has not confirmed?

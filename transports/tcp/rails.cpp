@@ -16,8 +16,6 @@ constexpr auto kGrace = std::chrono::milliseconds(200);
 constexpr auto kLastRail = std::chrono::seconds(1);
 constexpr auto kLookEvery = std::chrono::milliseconds(500);
 
-bool is_by_peer(int error) noexcept { return error == 0 || error == ECONNRESET || error == EPIPE || error == EPROTO; }
-
 }  // namespace
 
 std::vector<Path> TcpEndpoint::paths_of(const Port& p) const {

@@ -1,0 +1,71 @@
+// What a peer or the network does that no rank of this library does when asked: the test plays it.
+#include "tcp_played_peer.hpp"
+
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tcp_rail_options.hpp"
+
+namespace sinew::test {
+namespace {
+
+using std::chrono::seconds;
+using tcp::Consent;
+using tcp::FrameKind;
+using tcp::kControl;
+
+/// Nothing that is sent to this socket comes, or is answered.
+void go_dark(const Socket& socket) {
+  sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog program{1, &drop};
+  ASSERT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
+}
+
+int option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  EXPECT_EQ(::getsockopt(fd, level, name, &value, &length), 0);
+  return value;
+}
+
+/// The other ends, in this process, of connections to a listener.
+std::vector<int> connections_to(const SocketAddress& listener) {
+  std::vector<int> found;
+  for (int fd = 3; fd < 256; ++fd) {
+    if (tcp::peer_text(fd) == listener.text()) found.push_back(fd);
+  }
+  return found;
+}
+
+/// By the second rail it comes to the peer, before anybody gives up.
+TEST(TcpDarkPath, OfAConnectionBeforeItsProof_GivesWayToTheNextPath) {
+  const auto a = tcp::make_transport(rail_options(0, 2));
+  PlayedPeer b(rail_options(1, 2), *a);
+  const auto to_b = a->connect(b.address());
+  std::vector<Socket> dark;
+  for (int i = 0; i < 2; ++i) go_dark(dark.emplace_back(b.accept(0)));
+  Socket control = b.accept_control(1);
+  const Consent yes = Consent::Accepted;
+  EXPECT_EQ(control.send(std::as_bytes(std::span(&yes, 1))), 1);
+  const auto is_at_work = [](int fd) { return option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT) == 0; };
+  const auto one_is = [&] { return std::ranges::count_if(connections_to(b.listener(1)), is_at_work) == 1; };
+  EXPECT_TRUE(drive({a.get()}, seconds(30), one_is)) << "a rank that computes for long takes nothing";
+}
+
+/// The lower rank's is the one, until the peer has lost it: the consent came no further than the dark path.
+TEST(TcpDarkPath, OfAConnectionThatThePeerHasTaken_GivesWayToWhatThePeerMakesThen) {
+  const auto a = tcp::make_transport(rail_options(0, 2));
+  PlayedPeer b(rail_options(1, 2), *a);
+  const auto to_b = a->connect(b.address());
+  const Socket control = b.accept_control(0);
+  EXPECT_EQ(b.dial({kControl, 0}).consent, Consent::UseMine);
+  static_cast<void>(b.dial_control(1));
+}
+
+}  // namespace
+}  // namespace sinew::test
