@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((*data & 2) != 0) {
     ControlChannel channel(endpoint);
     if (rails) channel.outlive_connections();
-    channel.attach(&here, (*data & 4) != 0 || !rails);
+    channel.attach(&here);
     read_all(channel, there.get(), data + 1, size - 1, scratch);
   } else {
     Outgoing outgoing;

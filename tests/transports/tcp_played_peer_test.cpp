@@ -67,5 +67,39 @@ TEST(TcpDarkPath, OfAConnectionThatThePeerHasTaken_GivesWayToWhatThePeerMakesThe
   static_cast<void>(b.dial_control(1));
 }
 
+/// What went into a connection that the other side never had is not taken as read.
+TEST(TcpLostConsent, ControlGoesOnWhereThePeerIs_OverASecondFirstConnection) {
+  Watched s;
+  const auto b = tcp::make_transport(rail_options(1, 2));
+  PlayedPeer a(rail_options(0, 2), *b);
+  const auto to_a = b->connect(a.address());
+  const auto data = pattern(8, 1);
+  to_a->send(view(data), nullptr, user(1), 0, s);
+  const auto takes = [&](Socket& control) {
+    EXPECT_EQ(a.hear(control).kind, FrameKind::Eager);
+    std::vector<std::byte> in(8);
+    a.hear(control, in.data(), in.size());
+    EXPECT_EQ(in, data);
+  };
+  {
+    Socket lost = a.dial_control(0);
+    takes(lost);
+  }
+  Socket control = a.dial_control(0);
+  takes(control);
+}
+
+/// Also of one that came before this rank had an endpoint.
+TEST(TcpLostConsent, ConnectionThatWaitedForTheEndpoint_KeepsItsEpoch) {
+  const auto b = tcp::make_transport(rail_options(1, 2));
+  PlayedPeer a(rail_options(0, 2), *b);
+  auto early = a.dial({kControl, 3});
+  EXPECT_EQ(early.consent, Consent::Accepted);
+  const auto to_a = b->connect(a.address());
+  EXPECT_EQ(a.hear(early.socket).kind, FrameKind::Resume);
+  EXPECT_EQ(a.dial({kControl, 3}).consent, Consent::UseMine);
+  static_cast<void>(a.dial_control(4));
+}
+
 }  // namespace
 }  // namespace sinew::test

@@ -23,12 +23,13 @@ iovec after(const void* data, std::size_t bytes, std::size_t& skip) noexcept {
 
 }  // namespace
 
-void ControlChannel::attach(Socket* socket, bool first) noexcept {
+void ControlChannel::attach(Socket* socket) noexcept {
   socket_ = socket;
   greeting_ = {.kind = FrameKind::Resume, .note = received_};
-  greeting_sent_ = first ? sizeof greeting_ : 0;
+  greeting_sent_ = 0;
   their_greeting_have_ = 0;
-  resumed_ = first;
+  resumed_ = false;
+  at_beginning_ = log_ && log_->written() == 0;
 }
 
 void ControlChannel::push(const FrameHeader& header, ConstBuffer payload, Completion* done) {
@@ -54,7 +55,7 @@ ChannelState ControlChannel::ends(int error) noexcept {
 std::span<const std::byte> ControlChannel::to_write() const noexcept {
   if (socket_ == nullptr) return {};
   if (greeting_sent_ != sizeof greeting_) return std::as_bytes(std::span(&greeting_, 1)).subspan(greeting_sent_);
-  return resumed_ ? log_->unsent() : std::span<const std::byte>{};
+  return resumed_ || at_beginning_ ? log_->unsent() : std::span<const std::byte>{};
 }
 
 /// What has been written and is the kernel's now.
@@ -163,10 +164,11 @@ ChannelState ControlChannel::read_greeting() {
     if (n < 0) return errno == EAGAIN || errno == EINTR ? ChannelState::Open : ends(errno);
     their_greeting_have_ += static_cast<std::size_t>(n);
   }
-  resumed_ = their_greeting_.kind == FrameKind::Resume && log_->resume(their_greeting_.note);
+  const std::uint64_t there = their_greeting_.note;
+  const bool fits = at_beginning_ ? there == 0 : log_->resume(there);
+  resumed_ = their_greeting_.kind == FrameKind::Resume && fits;
   if (resumed_) return ChannelState::Open;
-  log::warning("tcp: a control connection that goes on at byte {}: the peer speaks another protocol",
-               their_greeting_.note);
+  log::warning("tcp: a control connection that goes on at byte {}: the peer speaks another protocol", there);
   return ends(EPROTO);
 }
 

@@ -31,15 +31,16 @@ enum class ChannelState : std::uint8_t { Open, Ended };
 
 /// Control and eager frames of one pair over one socket, in order. Frames wait here until there is a connection, or
 /// room in it; one system call carries as many as are waiting. Of a pair with several rails the stream goes on over
-/// another connection where one ends: frames are copied, and kept until the peer has said that it has them.
+/// another connection where one ends: frames are copied, and kept until the peer has said that it has them. On each
+/// connection both sides say first how much they have: on the first, too, as the other may have had one before. Whoever
+/// has never written does not wait for that, as the peer may answer late.
 class ControlChannel {
  public:
   explicit ControlChannel(ControlEvents& events) noexcept : events_(events) {}
 
   /// Before anything else, on both sides.
   void outlive_connections() { log_.emplace(); }
-  /// `first`: both sides know where the stream begins; else each says first how much it has.
-  void attach(Socket* socket, bool first) noexcept;
+  void attach(Socket* socket) noexcept;
   /// Of one that outlives its connections: this one has ended.
   void pause() noexcept { socket_ = nullptr; }
   /// There is a connection, and the peer has said where it goes on.
@@ -110,6 +111,7 @@ class ControlChannel {
   std::optional<ReplayLog> log_;  // of a stream that outlives its connections, instead of frames_
   std::deque<Logged> logged_;     // not written
   bool resumed_ = false;
+  bool at_beginning_ = false;      // nothing was written over a connection before this one
   FrameHeader greeting_{};         // ours
   std::size_t greeting_sent_ = 0;  // bytes
   FrameHeader their_greeting_{};

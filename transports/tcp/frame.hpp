@@ -21,7 +21,7 @@ enum class FrameKind : std::uint32_t {
   Arrived,   ///< id: the sender's number, note: the receiver's: the message is here
   RailLost,  ///< id: a channel; note: data frames that came over it in full; bytes: and of one more
   Heard,     ///< note: bytes of this stream that have come
-  Resume,    ///< first on every connection but the first, no part of the stream; note: bytes of it that have come
+  Resume,    ///< first on every connection, no part of the stream; note: bytes of it that have come
   // On a data connection.
   Data,  ///< id: the receiver's number; note: where in the message; bytes of payload follow
 };

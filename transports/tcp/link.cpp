@@ -69,7 +69,7 @@ void TcpEndpoint::attach(ChannelClaim claim, Socket socket) {
     p.data->attach(&p.socket);
     deal();
   } else {
-    control_.attach(&p.socket, claim.epoch == 0);
+    control_.attach(&p.socket);
     write_control();
   }
 }

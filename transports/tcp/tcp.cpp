@@ -67,11 +67,16 @@ class TcpTransport final : public Transport {
   void disarm() noexcept override {}
 
  private:
+  struct Parked {
+    ChannelClaim claim;
+    Socket socket;
+  };
+
   void admit(int rank, ChannelClaim channel, Socket socket);
 
   Shared shared_;
   Capabilities capabilities_;
-  std::map<int, std::array<Socket, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
+  std::map<int, std::array<Parked, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
   std::optional<Doorman> doorman_;
 };
 
@@ -102,8 +107,8 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   shared_.left.erase(rank);
   auto endpoint = std::make_unique<TcpEndpoint>(shared_, std::move(p));
   if (const auto waiting = parked_.extract(rank); !waiting.empty()) {
-    for (Channel c = 0; c < kMostChannels; ++c) {
-      if (waiting.mapped()[c] && endpoint->wants({c, 0})) endpoint->attach({c, 0}, std::move(waiting.mapped()[c]));
+    for (Parked& early : waiting.mapped()) {
+      if (early.socket && endpoint->wants(early.claim)) endpoint->attach(early.claim, std::move(early.socket));
     }
   }
   endpoint->dial();
@@ -119,7 +124,7 @@ void TcpTransport::admit(int rank, ChannelClaim channel, Socket socket) {
   if (here) {
     peer->second->attach(channel, std::move(socket));
   } else {
-    parked_[rank][channel.channel] = std::move(socket);
+    parked_[rank][channel.channel] = {channel, std::move(socket)};
   }
 }
 
