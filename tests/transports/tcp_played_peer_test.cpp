@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/log_guard.hpp"
 #include "tcp_rail_options.hpp"
 
 namespace sinew::test {
@@ -99,6 +100,33 @@ TEST(TcpLostConsent, ConnectionThatWaitedForTheEndpoint_KeepsItsEpoch) {
   EXPECT_EQ(a.hear(early.socket).kind, FrameKind::Resume);
   EXPECT_EQ(a.dial({kControl, 3}).consent, Consent::UseMine);
   static_cast<void>(a.dial_control(4));
+}
+
+/// Nobody could say where a frame goes on: the rail is given up, and another brings it.
+TEST(TcpLostConsent, RailThatHasWritten_TakesNoSecondConnection) {
+  ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
+  Watched s;
+  const auto b = tcp::make_transport(rail_options(1, 2));
+  PlayedPeer a(rail_options(0, 2), *b);
+  const auto to_a = b->connect(a.address());
+  Socket control = a.dial_control(0);
+  const auto data = pattern(32 << 10, 1);
+  to_a->send(view(data), nullptr, user(1), 0, s);
+  const std::uint32_t number = a.hear(control).id;
+  {
+    auto rail = a.dial({1, 0});
+    EXPECT_EQ(rail.consent, Consent::Accepted);
+    a.say(control, {.kind = FrameKind::Clear, .id = number, .note = 7, .bytes = 1});
+    EXPECT_EQ(a.hear(rail.socket).kind, FrameKind::Data);
+  }
+  EXPECT_EQ(a.dial({1, 0}).consent, Consent::UseMine);
+  EXPECT_EQ(a.hear(control).kind, FrameKind::RailLost);
+  auto other = a.dial({2, 0});
+  EXPECT_EQ(other.consent, Consent::Accepted);
+  a.say(control, {.kind = FrameKind::RailLost, .id = 1});
+  const tcp::FrameHeader again = a.hear(other.socket);
+  EXPECT_EQ(again.kind, FrameKind::Data);
+  EXPECT_EQ(again.bytes, data.size());
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ class DataChannel {
   bool waiting() const noexcept {
     return active_ || !outgoing_.empty() || (socket_ != nullptr && socket_->wants_write());
   }
+  bool has_written() const noexcept { return frames_out_ != 0; }
   /// Writes on at a frame, or the next; true: it is written, and another may be.
   bool write_frame();
   /// Reads what is there, within a budget; reductions go through `scratch`.

@@ -40,6 +40,8 @@ bool TcpEndpoint::wants(ChannelClaim claim) {
   // The peer may know before this side that a connection has ended.
   const bool replaces = has_rails() && claim.channel == kControl && claim.epoch > p.epoch;
   if (p.lost || (p.socket && !replaces)) return false;
+  // What went into a rail's first connection may not have come: that is found out once both sides have given it up.
+  if (p.data && p.ended && p.data->has_written()) return false;
   // Both sides dial: the lower rank's connection is the one, so that both decide alike. Before it has proved itself the
   // peer cannot have taken it, and it may lead nowhere while the peer's has come; nor is it the one any more where the
   // peer has lost it.
