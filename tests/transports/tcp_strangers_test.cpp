@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,6 +83,28 @@ TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
   to_b->recv({}, nullptr, user(1), r);
   EXPECT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return s.done() && r.done(); }));
   EXPECT_TRUE(r.status.ok());
+}
+
+/// A listener with more guests than places closes on whoever is slow to speak: that says nothing about the listener.
+TEST(TcpStrangers, ClosingsOnASlowSide_AreNotCounted) {
+  Watched w;
+  const auto a = tcp::make_transport(options_of(0));
+  const Listener closes = listen_on(SocketAddress::parse("127.0.0.1:0"));
+  const auto to_b = a->connect(tcp::PeerAddress{1, 99, {}, {{closes.address, 8, "lo"}}}.encode());
+  to_b->recv({}, nullptr, user(1), w);
+  int closed = 0;
+  const auto close_all = [&] {
+    while (FileDescriptor(::accept(closes.socket.get(), nullptr, nullptr))) ++closed;
+  };
+  constexpr int kEnough = 2 * 8;  // two connections are made
+  EXPECT_TRUE(drive({a.get()}, seconds(30), [&] { return close_all(), closed >= kEnough; }));
+  for (closed = 0; closed < kEnough / 2 && !w.done(); a->progress()) {
+    std::this_thread::sleep_for(Strangers::kAtLeast);  // a step of this rank's
+    close_all();
+  }
+  EXPECT_FALSE(w.done()) << w.status.message();
+  EXPECT_TRUE(drive({a.get()}, seconds(30), [&] { return close_all(), w.done(); }));
+  EXPECT_NE(w.status.message().find("closes every connection"), std::string_view::npos) << w.status.message();
 }
 
 TEST(TcpStrangers, SlowOnesInAllPlaces_GiveWay_TheOldestFirst) {

@@ -5,10 +5,14 @@
 
 #include <sinew/core/log.hpp>
 #include <sinew/core/proof.hpp>
+#include <sinew/core/strangers.hpp>
 #include <sinew/transports/tcp/dialer.hpp>
 
 namespace sinew::tcp {
 namespace {
+
+/// A listener with many guests gives those their time that are not silent so long, the way to it included.
+constexpr auto kSlow = Strangers::kAtLeast / 2;
 
 /// Others of this process or host may give it back. No such thing is an address to connect from that has gone.
 bool is_shortage(int error, const Path& path) noexcept {
@@ -46,14 +50,22 @@ void Dialer::dial() {
   if (!socket) return next_candidate(error);
   socket_ = Socket(std::move(socket), Socket::End::Connects, keys_.tls);
   state_ = State::Connecting;
-  until_ = Clock::now() + kConnectPatience;
+  looked_ = Clock::now();
+  slow_ = false;
+  until_ = looked_ + kConnectPatience;
   if (const int unwatched = poller_.add(socket_.get(), *this, true); unwatched != 0) return next_candidate(unwatched);
   keep_alive(socket_.get());
   insist_on_answers(socket_.get(), true);
   short_since_ = Clock::time_point::max();
 }
 
+void Dialer::look(Clock::time_point now) noexcept {
+  slow_ = slow_ || now - looked_ > kSlow;
+  looked_ = now;
+}
+
 void Dialer::ready(bool, bool) {
+  look(Clock::now());
   switch (state_) {
     case State::Connecting:
       if (const int error = connect_result(socket_.get()); error != 0) return next_candidate(error);
@@ -83,11 +95,12 @@ void Dialer::prove() {
   }
 }
 
-/// Who has made a TLS connection is of the job, and has no place or no time now, or is another rank that has this
-/// address, too.
+/// Who has made a TLS connection or knows the secret is of the job, and has no place or no time now, or is another rank
+/// that has this address, too. Whoever closes on a side that is slow to speak may be of the job, too.
 void Dialer::closed_early() {
-  const bool is_of_job = socket_.binding() && socket_.is_open();
-  if (!is_of_job && ++closings_ >= kClosings) {
+  const bool is_of_job =
+      handshake_.state() == Authentication::State::Proven || (socket_.binding() && socket_.is_open());
+  if (!is_of_job && !slow_ && ++closings_ >= kClosings) {
     return despair(fmt::format("{} closes every connection before it proves the job's secret", paths_[at_].to.text()));
   }
   if (++turned_away_ % kClosingsPerPath == 0) at_ = (at_ + 1) % paths_.size();
@@ -163,6 +176,7 @@ void Dialer::despair(std::string why, Code code) {
 }
 
 void Dialer::tick(Clock::time_point now) {
+  look(now);
   if (now < until_) return;
   if (state_ == State::Pausing) return dial();
   if (state_ == State::Connecting) return next_candidate(ETIMEDOUT);

@@ -52,6 +52,7 @@ class Dialer final : Handler, Timed {
   void prove();
   void closed_early();
   void cut_off(int error);
+  void look(Clock::time_point now) noexcept;
   void await_consent();
   void wait();
   void next_candidate(int error);
@@ -73,8 +74,10 @@ class Dialer final : Handler, Timed {
   Socket socket_;
   Authentication handshake_;
   bool asks_write_ = false;
-  int closings_ = 0;     // by who may be a stranger
-  int turned_away_ = 0;  // those, and by others of the job
+  Clock::time_point looked_{};  // at the attempt
+  bool slow_ = false;           // too long ago, once
+  int closings_ = 0;            // by who may be a stranger, and not for want of words from us
+  int turned_away_ = 0;         // those, and by others of the job
   Clock::time_point short_since_ = Clock::time_point::max();
   Code end_ = Code::PeerLost;  // Hopeless
   std::string refusals_;       // of the addresses tried since the last pause; Hopeless: why
