@@ -129,5 +129,62 @@ TEST(TcpLostConsent, RailThatHasWritten_TakesNoSecondConnection) {
   EXPECT_EQ(again.bytes, data.size());
 }
 
+/// Credit for no message: all are announced.
+tcp::Options without_credit(tcp::Options o) {
+  o.eager_credit_bytes = 0;
+  return o;
+}
+
+/// The number of an empty message that the other side has been allowed to send.
+std::uint32_t clear_empty(PlayedPeer& peer, Socket& control, Endpoint& from, Watched& send) {
+  from.send({}, nullptr, user(1), 0, send);
+  const tcp::FrameHeader request = peer.hear(control);
+  EXPECT_EQ(request.kind, FrameKind::Request);
+  constexpr std::uint32_t kReceiver = 7;
+  peer.say(control, {.kind = FrameKind::Clear, .id = request.id, .note = kReceiver, .bytes = 1});
+  return kReceiver;
+}
+
+TEST(TcpCancelledEmpty, BeforeItsFrame_EndsTheReceive) {
+  Watched s, r;
+  const auto b = tcp::make_transport(without_credit(options_of(1)));
+  PlayedPeer a(options_of(0), *b);
+  const auto to_a = b->connect(a.address());
+  auto [consent, control] = a.dial({kControl, 0});
+  EXPECT_EQ(consent, Consent::Accepted);
+  to_a->recv({}, nullptr, user(9), r);
+  const std::uint32_t receiver = clear_empty(a, control, *to_a, s);
+  a.say(control, {.kind = FrameKind::Request, .id = 1, .tag = user(9).bits});
+  EXPECT_EQ(a.hear(control).kind, FrameKind::Clear) << "what came before has been read";
+  EXPECT_TRUE(to_a->cancel(s)) << "there is no connection for its frame";
+  const tcp::FrameHeader abort = a.hear(control);
+  EXPECT_EQ(abort.kind, FrameKind::Abort);
+  EXPECT_EQ(abort.id, receiver);
+  EXPECT_EQ(abort.bytes, 0u);
+  EXPECT_EQ(s.status.code(), Code::Cancelled);
+}
+
+TEST(TcpCancelledEmpty, LostWithItsRail_EndsTheReceive) {
+  ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
+  Watched s;
+  const auto b = tcp::make_transport(without_credit(rail_options(1, 2)));
+  PlayedPeer a(rail_options(0, 2), *b);
+  const auto to_a = b->connect(a.address());
+  Socket control = a.dial_control(0);
+  std::uint32_t receiver = 0;
+  {
+    auto rail = a.dial({1, 0});
+    EXPECT_EQ(rail.consent, Consent::Accepted);
+    receiver = clear_empty(a, control, *to_a, s);
+    EXPECT_EQ(a.hear(rail.socket).kind, FrameKind::Data);
+    EXPECT_FALSE(to_a->cancel(s)) << "its frame has left";
+  }
+  EXPECT_EQ(a.hear(control).kind, FrameKind::RailLost);
+  a.say(control, {.kind = FrameKind::RailLost, .id = 1});
+  const tcp::FrameHeader abort = a.hear(control);
+  EXPECT_EQ(abort.kind, FrameKind::Abort);
+  EXPECT_EQ(abort.id, receiver);
+}
+
 }  // namespace
 }  // namespace sinew::test

@@ -88,12 +88,12 @@ bool TcpEndpoint::cancel_send(Completion& done) {
       for (Port& p : ports_) {
         if (p.data) p.data->let_go(done);
       }
-      const std::size_t unsent = outgoing_.remove(done);
-      if (unsent == 0) {  // its last frame is on the way; if a rail ends with one, the receiver will be told
+      const std::optional<std::size_t> unsent = outgoing_.remove(done);
+      if (!unsent) {  // its last frame is on the way; if a rail ends with one, the receiver will be told
         finish(done, {});
         return false;
       }
-      control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = unsent});
+      control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = *unsent});
       break;
   }
   finish(done, {Code::Cancelled, "the send was cancelled"});

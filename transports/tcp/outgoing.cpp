@@ -29,15 +29,16 @@ Piece Outgoing::next() {
   return piece;
 }
 
-std::size_t Outgoing::remove(Completion& send) {
-  turns_.remove(send);
+std::optional<std::size_t> Outgoing::remove(Completion& send) {
+  bool was_here = turns_.remove(send);
   std::size_t bytes = send.as<Send>().left;
   std::erase_if(again_, [&](const Piece& p) {
     if (p.send != &send) return false;
+    was_here = true;
     bytes += p.bytes;
     return true;
   });
-  return bytes;
+  return was_here ? std::optional(bytes) : std::nullopt;
 }
 
 void Outgoing::clear() noexcept {

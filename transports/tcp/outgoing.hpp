@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include <sinew/core/operation.hpp>
 #include <sinew/transports/tcp/frame.hpp>
@@ -43,8 +44,8 @@ class Outgoing {
   bool empty() const noexcept { return turns_.empty() && again_.empty(); }
   /// Only where it is not empty.
   Piece next();
-  /// Returns how many of its bytes no frame has been made of, or none that counts.
-  std::size_t remove(Completion& send);
+  /// Returns how many of its bytes no frame has been made of, or none that counts; nothing where all of it has frames.
+  std::optional<std::size_t> remove(Completion& send);
   void clear() noexcept;
 
  private:

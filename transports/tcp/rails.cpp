@@ -107,7 +107,7 @@ void TcpEndpoint::send_again(Port& p) {
   for (const Piece& piece : p.data->take_missing(*p.peer_has)) {
     if (piece.send != nullptr) {
       outgoing_.push_again(piece);
-    } else if (piece.bytes != 0) {
+    } else {
       control({.kind = FrameKind::Abort, .id = piece.receiver, .bytes = piece.bytes});
     }
   }
