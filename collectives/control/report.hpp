@@ -18,7 +18,7 @@ namespace sinew {
 /// One call of one rank, told to another. Ages instead of times: hosts have clocks of their own.
 struct CallReport {
   Fingerprint fingerprint = 0;
-  std::uint64_t history = 0;
+  std::uint64_t history = 0;  ///< 0: not known
   std::uint64_t communicator = 0;
   std::uint32_t sequence = 0;
   std::int32_t peer = -1;

@@ -104,8 +104,10 @@ Verdict mismatch(const Waiting& waiting, std::span<const std::optional<RankRepor
           blamed};
 }
 
-/// A difference so long ago that no ring remembers it, known by the hash of all calls.
+/// A difference so long ago that no ring remembers it, known by the hash of all calls, unless the own ring has
+/// forgotten that, too.
 std::optional<Verdict> differed_before(const Waiting& waiting, std::span<const std::optional<RankReport>> reports) {
+  if (waiting.call.history == 0) return std::nullopt;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     if (static_cast<int>(i) == waiting.rank || !reports[i] || !reports[i]->call) continue;
     if (closed(reports[i]->call) || reports[i]->call->history == waiting.call.history) continue;

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/call_record.hpp>
 #include <sinew/core/error.hpp>
 #include <support/log_guard.hpp>
 #include <support/ranks.hpp>
@@ -203,6 +204,24 @@ TEST_P(Control, WaitThatExpiresEndsNothing) {
     work.get();
     EXPECT_EQ(data[0], 2.0F);
     EXPECT_EQ(world.communicator().verdict(), "");
+  }));
+}
+
+/// Rank 0 makes so many other calls meanwhile that its records have forgotten the one that waits.
+TEST_P(Control, WaitEndsNothing_WhenItsOwnRecordIsForgotten) {
+  expect_well(run(3, [&](World& world, const Exchange& exchange) {
+    Communicator alone = world.communicator().split(world.rank());
+    std::vector<float> data(10, 1.0F);
+    if (world.rank() == 1) static_cast<void>(exchange.all_gather({}));
+    Work work = world.communicator().all_reduce(std::span(data));
+    if (world.rank() != 1) {
+      for (std::size_t call = 0; call <= RecordPage::kRecords && world.rank() == 0; ++call) alone.barrier().get();
+      const Status status = work.wait(Deadline::after(milliseconds(600)));
+      EXPECT_EQ(status.code(), Code::Pending) << status.message();
+      static_cast<void>(exchange.all_gather({}));
+    }
+    work.get();
+    EXPECT_EQ(data[0], 3.0F);
   }));
 }
 

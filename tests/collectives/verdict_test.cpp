@@ -139,6 +139,18 @@ TEST(Verdict, FindsADifferenceThatNoRecordRemembers) {
   EXPECT_THAT(v.text, HasSubstr("ranks 0 and 1 made different calls on communicator 6 long before call 2999"));
 }
 
+/// A rank may make a thousand other calls while one of its own waits: what it knows of that is no history.
+TEST(Verdict, ComparesNoHistory_WhenItsOwnIsForgotten) {
+  Ranks ranks(2);
+  ranks.everybody(1, reduce_of(4));
+  const Waiting waiting{.call = {.fingerprint = reduce_of(4), .communicator = kCommunicator, .sequence = 1, .id = 6}};
+  const Question question{.communicator = kCommunicator, .sequence = 1};
+  const std::vector<std::optional<RankReport>> reports{
+      std::nullopt, report_on(ranks.all[1]->ring.page(), 1, ::getpid(), false, question)};
+  const Verdict v = judge(waiting, reports, [](std::uint32_t) { return std::nullopt; });
+  EXPECT_EQ(v.finding, Finding::OnItsWay) << v.text;
+}
+
 TEST(Verdict, SaysThatARankClosedTheCommunicator) {
   Ranks ranks(2);
   ranks.everybody(1, reduce_of(4));
