@@ -203,5 +203,37 @@ TEST(ShmTree, TellsTheParentBothCalls_WhenAChildMakesAnother) {
   });
 }
 
+/// The parent's buffers are its user's as soon as it has closed: nobody may take from it that it has read on.
+TEST(ShmTree, EndsTheCallBeforeToo_WhenAChildMakesAnother) {
+  test::run_as_threads(3, [](const Exchange& world) {
+    ShmRank rank(world, always_trees());
+    const CollectiveDesc large{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 3000};
+    const CollectiveDesc small{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
+    CollectiveDesc other = small;
+    other.op = ReduceOp::Max;
+    ASSERT_EQ(way_of(large, 3, shm::decode_facts(always_trees())), shm::Way::Slot);
+    const std::vector<float> in(large.count, 1.0F);
+    std::vector<float> out(large.count);
+    std::array<float, 2> two{};
+    auto* memory = reinterpret_cast<std::byte*>(two.data());
+    Fired first;
+    Fired second;
+    if (world.rank != 0) static_cast<void>(world.all_gather({}));
+    rank.launch(large, reinterpret_cast<const std::byte*>(in.data()), reinterpret_cast<std::byte*>(out.data()), first);
+    rank.launch(world.rank == 1 ? other : small, memory, memory, second);
+    if (world.rank == 0) static_cast<void>(world.all_gather({}));
+    static_cast<void>(world.all_gather({}));  // all have announced what they can
+    if (world.rank == 0) {
+      EXPECT_EQ(rank.offload().progress(), 1);
+      EXPECT_TRUE(first.fired);
+      EXPECT_EQ(first.status.code(), Code::Mismatch) << first.status.message();
+    }
+    static_cast<void>(world.all_gather({}));
+    rank.wait(second);
+    EXPECT_EQ(first.status.code(), world.rank == 0 ? Code::Mismatch : Code::Aborted) << first.status.message();
+    EXPECT_EQ(out, std::vector<float>(large.count)) << "somebody was read that had ended the call";
+  });
+}
+
 }  // namespace
 }  // namespace sinew

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -75,8 +76,9 @@ class Members {
     }
     return std::max(least, done_floor_);
   }
-  /// This rank has finished reading everybody's part of that call.
+  /// This rank has finished reading everybody's part of that call. It must not have closed: others go by that.
   void store_done(std::uint64_t sequence) noexcept {
+    assert(sequence == kClosed || !closed(rank_));
     area_->done.value.store(stamp(sequence), std::memory_order_release);
     notify_all();
   }

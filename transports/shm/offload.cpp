@@ -118,7 +118,14 @@ int ShmOffload::progress() noexcept {
     fail_all();
     return head_ == next_ ? 1 : 0;
   }
-  const int announced = announce_waiting();
+  int announced = 0;
+  if (announced_ != next_) {
+    announced = announce_waiting();
+    if (!end_.ok()) {  // a child makes another call: nothing is read any more
+      fail_all();
+      return 1;
+    }
+  }
   return announced + (head_ < announced_ ? advance() : 0);
 }
 
