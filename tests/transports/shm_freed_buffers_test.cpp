@@ -1,9 +1,11 @@
 #include <sys/mman.h>
 
+#include <memory>
 #include <transports/shm_rank.hpp>
 
 #include <gtest/gtest.h>
 
+#include <sinew/transports/shm/facts.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {
@@ -54,6 +56,41 @@ TEST(ShmOffload, ReadsNoBufferOfAThread_WhoseCallHasFailed) {
     give_up_in_the_middle(Collective::AllGather, 4 << 20, turns);
     give_up_in_the_middle(Collective::AllReduce, 30'000, turns % 4);
   }
+}
+
+/// Rank 0 cannot read what rank 1 had; rank 2 has read that already, and waits for what rank 0 stages.
+TEST(ShmOffload, TakesNothingFromARank_ThatCouldNotReadAnother) {
+  test::run_as_processes(3, [](const Exchange& world) {
+    shm::Facts facts;
+    facts.slot_bytes = 3000;
+    facts.chunk_bytes = 1000;
+    facts.exchange_direct_from_bytes = 0;
+    const std::uint64_t block = 2500;  // no more chunks than stages: rank 2 waits for nobody to free one
+    const CollectiveDesc d{.collective = Collective::AllToAll, .dtype = DType::U8, .count = block};
+    ASSERT_EQ(shm::way_of(d, 3, facts), shm::Way::Chunks);
+    ShmRank rank(world, encode(facts));
+    if (!rank.offload().supports({.collective = Collective::AllToAllV}).ok) return;  // nothing is read in place here
+    auto in = std::make_unique<Page>(3 * block);
+    const Page out(3 * block);
+    Fired done;
+    rank.launch(d, in->data(), world.rank == 1 ? out.data() : in->data(), done);
+    static_cast<void>(world.all_gather({}));
+    for (int i = 0; i < 100 && world.rank == 2; ++i) static_cast<void>(rank.offload().progress());
+    static_cast<void>(world.all_gather({}));
+    if (world.rank == 1) in.reset();
+    static_cast<void>(world.all_gather({}));
+    if (world.rank == 0) {
+      rank.wait(done);
+      EXPECT_EQ(done.status.code(), Code::System) << done.status.message();
+      EXPECT_EQ(done.status.rank(), 1);
+    }
+    static_cast<void>(world.all_gather({}));
+    for (int i = 0; i < 100 && world.rank == 2; ++i) static_cast<void>(rank.offload().progress());
+    EXPECT_EQ(done.fired, world.rank == 0) << "whoever waits is told by the control plane, here by the test";
+    rank.offload().abort({Code::PeerLost, "told"});
+    rank.wait(done);
+    EXPECT_FALSE(done.status.ok());
+  });
 }
 
 }  // namespace

@@ -237,6 +237,7 @@ void Chunks::fetch(int rank) noexcept {
       read_from(rank, to, from.address + wanted.offset + piece.offset, piece.bytes);
     }
   }
+  if (!status_.ok()) return;
   p.fetched = std::min(p.fetched + chunks, geometry_.chunks());
   say(results ? members_.mine().pulled : members_.mine().taken, least_fetched());
 }
@@ -260,10 +261,11 @@ std::uint64_t Chunks::least_fetched() const noexcept {
   return least;
 }
 
+/// A call that failed says no more of itself: its words must stay true while others go by them.
 void Chunks::finish_if_done() noexcept {
   const std::uint64_t all = geometry_.chunks();
   finished_ = !status_.ok() || (staged_ == all && combined_ == all && least_fetched() == all);
-  if (!finished_) return;
+  if (!finished_ || !status_.ok()) return;
   say(members_.mine().staged, all);
   say(members_.mine().taken, all);
   say(members_.mine().pulled, all);
