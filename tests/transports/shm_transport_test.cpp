@@ -171,6 +171,32 @@ TEST(ShmTransport, CarriesLongMessages_WhenProcessIdsMeanNothing) {
   });
 }
 
+/// A closed endpoint looks at no frame: those that are left must keep nobody awake.
+TEST(ShmTransport, Sleeps_WhenFramesAreLeftInAClosedEndpoint) {
+  run_as_threads(2, [](const Exchange& world) {
+    Rank me(world, make);
+    Endpoint& peer = me.peer(1 - me.rank());
+    me.barrier();
+    const auto message = pattern(100, 1);
+    Watched w;
+    if (me.rank() == 1) {
+      peer.send(view(message), nullptr, user(1), 0, w);
+      me.wait(w);
+    }
+    me.barrier();
+    if (me.rank() == 0) {
+      EXPECT_FALSE(me.transport().arm()) << "it lies there";
+      me.transport().disarm();
+      peer.close(w);
+      me.wait(w);
+      EXPECT_TRUE(me.transport().arm());
+      me.transport().disarm();
+      me.drop_endpoint(1);
+    }
+    me.barrier();
+  });
+}
+
 TEST(ShmTransport, Probe_SaysThatARankIsOnAnotherHost) {
   run_as_threads(2, [](const Exchange& world) {
     HostPeers host(world, world.rank == 0 ? "a" : "b", Deadline::after(std::chrono::seconds(60)));

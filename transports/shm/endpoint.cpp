@@ -58,8 +58,11 @@ bool ShmEndpoint::active() const noexcept {
 }
 
 bool ShmEndpoint::can_progress() noexcept {
-  if (in_.next() != nullptr || !pulls_.empty()) return true;
-  if (end_.ok() && theirs_.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
+  if (!pulls_.empty()) return true;
+  if (end_.ok()) {  // else nobody looks at what comes
+    if (in_.next() != nullptr) return true;
+    if (theirs_.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
+  }
   const bool has_something = !controls_.empty() || !waiting_.empty() || !pouring_.empty();
   return (has_something && out_.has_room(2 * Frame::lines_for(kPieceBytes))) || quiet_ != nullptr;
 }
