@@ -84,8 +84,12 @@ class Members {
   }
   /// Has the rank left the group?
   bool closed(int rank) const noexcept { return left((*this)[rank].area->done.value.load(std::memory_order_acquire)); }
-  /// From now on this rank reads nobody's memory.
-  void close() noexcept { store_done(kClosed); }
+  /// From now on this rank reads nobody's memory, and finishes no call any more. What it writes into its own memory
+  /// comes after this, for whoever reads that meanwhile and then looks.
+  void close() noexcept {
+    store_done(kClosed);
+    full_fence();
+  }
 
   /// Threads of one process read each other's buffers where they lie, which their owners may free once a call has
   /// failed: a reader says so before it looks whether an owner has closed, an owner closes before it looks for readers.

@@ -250,6 +250,7 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 
 /// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
 int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);  // what was read comes before the look
   for (int r = 0; r < members_.count(); ++r) {
     if (!awaits(call, r)) continue;
     Places places;
