@@ -15,7 +15,8 @@ using std::chrono::milliseconds;
 /// A wait this long asks why.
 constexpr auto kPatience = milliseconds(200);
 constexpr std::size_t kRanksAtFullPace = 128;
-/// How long a call that saw its peer's end, or another call, waits for the whole story.
+/// How long a call that saw its peer's end, or another call, waits for the whole story, and a message for what its peer
+/// did before it went.
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
 
@@ -247,6 +248,15 @@ void ControlPlane::watch(Clock::time_point now) {
   judge_pending(pending, now);
 }
 
+/// A rank that goes may have sent the message that the call waits for, or taken the one that it sends: then the end of
+/// the call is on its way. Else a transport that has met the rank says so, as a rule before this does.
+bool ControlPlane::may_still_come(const PendingCall& call, Clock::time_point now) {
+  if (call.peer < 0) return false;
+  Missed& missed = missed_[&call];
+  if (missed.serial != call.serial || missed.peer != call.peer) missed = {call.serial, call.peer, now};
+  return now - missed.since < kHoldFor;
+}
+
 /// Of each communicator, its oldest collective and every message.
 void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock::time_point now) {
   std::map<const void*, PendingCall*> oldest;
@@ -265,6 +275,7 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
     Controlled* communicator = owner_of(*call);
     if (communicator == nullptr || !communicator->end_reason().ok()) continue;
     const Verdict verdict = judge_call(*call, *communicator, now);
+    if (verdict.finding == Finding::Gone && may_still_come(*call, now)) continue;
     if (const Status status = verdict.status(); !status.ok()) {
       end(*communicator, status);
     } else if (verdict.finding == Finding::Late && told_[call] != call->serial) {

@@ -73,11 +73,18 @@ class SINEW_API ControlPlane : public ProgressSource {
     Clock::time_point since;
     Clock::time_point look_at;
   };
+  /// A message whose peer was found gone.
+  struct Missed {
+    std::uint32_t serial = 0;
+    int peer = -1;
+    Clock::time_point since{};
+  };
 
   Controlled* owner_of(const PendingCall& call) noexcept;
   void end_what_must();
   bool settle(Held& held, Clock::time_point now);
   Verdict judge_call(const PendingCall& call, const Controlled& communicator, Clock::time_point now);
+  bool may_still_come(const PendingCall& call, Clock::time_point now);
   void judge_pending(const std::vector<PendingCall*>& pending, Clock::time_point now);
   void judge_past(Controlled& communicator);
   std::vector<std::optional<RankReport>> reports_on(const Group& group, const Question& question);
@@ -89,6 +96,7 @@ class SINEW_API ControlPlane : public ProgressSource {
   std::function<void(int)> lost_;
   std::vector<Held> held_;
   Clock::time_point judged_{};
+  std::map<const PendingCall*, Missed> missed_;
   std::map<const PendingCall*, std::uint32_t> told_;  // late calls that the log knows of, by serial
 };
 

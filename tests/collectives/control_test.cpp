@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -273,6 +274,38 @@ TEST_P(Control, RankThatLeavesInOrderEndsOnlyWhatNeedsIt) {
     const Status status = end_of_sums(*world);
     EXPECT_EQ(status.code(), Code::PeerLost) << status.message();
     EXPECT_EQ(status.rank(), 2);
+  }));
+}
+
+/// Its receiver judges it before it has looked at what has come.
+TEST_P(Control, MessageArrives_AfterItsSenderHasLeft) {
+  expect_well(fork_ranks(2, [&](const Exchange& exchange) {
+    auto world = std::make_unique<World>(World::create(exchange, options()));
+    std::array<float, 2> data{7, 7};
+    const auto carry = [&] {
+      return exchange.rank == 0 ? world->communicator().recv(data, 1) : world->communicator().send(data, 0);
+    };
+    carry().get();  // they have met
+    if (exchange.rank == 1) {
+      static_cast<void>(exchange.all_gather({}));
+      carry().get();
+      world.reset();
+      static_cast<void>(exchange.all_gather({}));
+      return;
+    }
+    data = {};
+    Work work = carry();
+    EXPECT_EQ(work.wait(Deadline::after(milliseconds(50))).code(), Code::Pending);  // the watch has seen it
+    static_cast<void>(exchange.all_gather({}));
+    static_cast<void>(exchange.all_gather({}));
+    std::this_thread::sleep_for(milliseconds(250));  // so long a wait asks why
+    world->poll();
+    const Status status = work.wait(Deadline::after(seconds(10)));
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(data[1], 7.0F);
+    const Status later = carry().wait(Deadline::after(seconds(10)));
+    EXPECT_EQ(later.code(), Code::PeerLost) << later.message();
+    EXPECT_EQ(later.rank(), 1);
   }));
 }
 
