@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -69,11 +68,7 @@ void ControlPlane::remove(Controlled& communicator) {
   communicators_.erase(communicator.owner());
 }
 
-Status ControlPlane::world_end() const {
-  std::vector<int> all(service_.peers().size());
-  std::iota(all.begin(), all.end(), 0);
-  return service_.end_of(0, all);
-}
+Status ControlPlane::world_end() const { return service_.world_end(); }
 
 Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
   const auto at = communicators_.find(call.owner);

@@ -262,6 +262,11 @@ Status ControlService::end_of(std::uint64_t communicator, const std::vector<int>
   return failures_.end_of(communicator, world_ranks);
 }
 
+Status ControlService::world_end() const {
+  const std::scoped_lock lock(mutex_);
+  return failures_.world_end();
+}
+
 std::optional<Notice> ControlService::proposal_of(int leader) const {
   const std::scoped_lock lock(mutex_);
   return failures_.proposal_of(leader);

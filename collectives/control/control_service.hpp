@@ -53,10 +53,11 @@ class SINEW_API ControlService : private LinkUser {
   /// Readable while there is news.
   int wake_descriptor() const noexcept { return wake_.get(); }
 
+  /// As Failures.
   Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
+  Status world_end() const;
   bool left(int rank) const;
   bool living(int rank) const;
-  /// As Failures.
   std::optional<Notice> proposal_of(int leader) const;
   std::optional<Notice> vote_of(int rank) const;
   /// Called on any thread for each rank that is lost or leaves, until replaced; it must not come back here.

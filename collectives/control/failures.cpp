@@ -55,6 +55,13 @@ Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& worl
   return {};
 }
 
+Status Failures::world_end() const {
+  if (lost_order_.empty()) return world_ ? world_->status() : Status();
+  const int first = lost_order_.front();
+  const Notice& lost = *lost_[static_cast<std::size_t>(first)];
+  return {lost.code, std::string(lost.message()), first};
+}
+
 std::vector<Notice> Failures::all() const {
   std::vector<Notice> notices;
   for (const int rank : lost_order_) notices.push_back(*lost_[static_cast<std::size_t>(rank)]);

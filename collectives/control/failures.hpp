@@ -25,6 +25,9 @@ class SINEW_API Failures {
   bool living(int rank) const noexcept { return !lost(rank) && !left(rank); }
   /// Why a communicator has ended: it, the first of its ranks known to be lost, or the generation. Ok: it lives.
   Status end_of(std::uint64_t communicator, const std::vector<int>& world_ranks) const;
+  /// Whom the World has lost first, else why the generation has ended, whatever has become of its communicators. Ok: it
+  /// is whole.
+  Status world_end() const;
   /// The latest of that rank, and whether there is one.
   std::optional<Notice> proposal_of(int leader) const { return latest(proposals_, leader); }
   std::optional<Notice> vote_of(int rank) const { return latest(votes_, rank); }

@@ -309,6 +309,25 @@ TEST_P(Control, MessageArrives_AfterItsSenderHasLeft) {
   }));
 }
 
+/// Rank 1 makes one call less than rank 0: nothing that befell another communicator excuses that.
+TEST_P(Control, EndOfTheWorldsCommunicatorIsNotThatOfTheWorld) {
+  expect_well(run(3, [&](World& world, const Exchange& exchange) {
+    std::optional<Communicator> pair = world.communicator().split(world.rank() / 2);
+    settle(world, exchange);
+    if (world.rank() == 0) world.communicator().abort("enough");
+    EXPECT_EQ(end_of_sums(world).code(), Code::Aborted);
+    static_cast<void>(exchange.all_gather({}));
+    if (world.rank() == 0) {
+      std::array<float, 4> data{};
+      const Status status = pair->all_reduce(data).wait(Deadline::after(seconds(10)));
+      EXPECT_EQ(status.code(), Code::Mismatch) << status.message();
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1: no call: it destroyed the communicator"));
+    }
+    pair.reset();
+    static_cast<void>(exchange.all_gather({}));
+  }));
+}
+
 struct Difference {
   const char* name;
   std::function<Work(Communicator&, std::span<float>)> rank_0;

@@ -28,6 +28,18 @@ TEST(Failures, CountsRanksAsTheGroupDoes_AndLeavesOutWhoIsNotInIt) {
   EXPECT_TRUE(failures.end_of(1, {0, 1}).ok());
 }
 
+TEST(Failures, TakesTheEndOfNoCommunicatorForThatOfTheWorld) {
+  Failures failures(3);
+  failures.learn(Notice::of(NoticeKind::CommunicatorEnded, 1, {Code::Timeout, "too late"}, 0));
+  EXPECT_EQ(failures.end_of(0, {0, 1, 2}).code(), Code::Timeout);
+  EXPECT_TRUE(failures.world_end().ok());
+  failures.learn(Notice::of(NoticeKind::WorldEnded, 1, {Code::Aborted, "enough"}));
+  EXPECT_EQ(failures.world_end().code(), Code::Aborted);
+  failures.learn(lost(2));
+  EXPECT_EQ(failures.world_end().code(), Code::PeerLost);
+  EXPECT_EQ(failures.world_end().rank(), 2);
+}
+
 TEST(Failures, TellsInTheOrderInWhichTheyWereLearned) {
   Failures failures(3);
   failures.learn(lost(2));

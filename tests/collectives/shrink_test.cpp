@@ -173,6 +173,24 @@ TEST_P(Shrink, IsDueToo_WhereAGroupLostNobody) {
   }
 }
 
+/// Those whose own group lost nobody are told of the death, whatever had ended the World's communicator before it.
+TEST_P(Shrink, NamesTheLost_WhenTheWorldsCommunicatorHadEndedBefore) {
+  run(4, {3}, [&](const Exchange& exchange) {
+    World world = World::create(exchange, options());
+    Communicator half = world.communicator().split(world.rank() % 2);
+    settle(world, exchange);
+    if (world.rank() == 0) world.communicator().abort("enough");
+    EXPECT_EQ(end_of_sums(world.communicator()).code(), Code::Aborted);
+    static_cast<void>(exchange.all_gather({}));
+    if (world.rank() == 3) ::kill(::getpid(), SIGKILL);
+    const Status status = end_of_sums(half);
+    EXPECT_EQ(status.code(), Code::PeerLost) << status.message();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 3"));
+    world = world.shrink();
+    EXPECT_EQ(world.size(), 3);
+  });
+}
+
 TEST_P(Shrink, MakesANewGeneration_WhereNobodyDied) {
   run(3, {}, [&](const Exchange& exchange) {
     World world = World::create(exchange, options());
