@@ -159,6 +159,7 @@ bool Survivors::passed(const Ballot& ballot) {
     for (const int r : ballot.members) {
       const bool lives = service_.living(r);  // before its vote: the last word of the dead counts
       const auto vote = service_.vote_of(r);
+      if (vote && vote->communicator > ballot.number) return false;  // it gave this one up, and only its latest is kept
       if (!vote || vote->communicator != ballot.number) {
         if (lives) waits_for = r;
         continue;

@@ -12,15 +12,17 @@
 #include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/exchange.hpp>
+#include <sinew/core/export.hpp>
 
 namespace sinew {
 
 /// Lets the ranks of a World that live make something together: its next generation. The lowest of them proposes who
 /// takes part and serves a store where they meet; each tries, and votes. Whoever lives must have voted for it, else
-/// the next proposal leaves out those who died. Proposals and votes are notices: on a host they outlive who made them.
+/// the next proposal leaves out those who died. Of a rank only its latest vote is known: one on a later proposal is
+/// against those before. Proposals and votes are notices: on a host they outlive who made them.
 /// Of ranks on other hosts a vote may be lost with its host; then the deadline ends the wait.
 /// Thread: any; nobody need drive the engine.
-class Survivors {
+class SINEW_API Survivors {
  public:
   /// `secret`: of the job, as in ControlSetup.
   Survivors(ControlService& service, Bytes secret, const Config& config);

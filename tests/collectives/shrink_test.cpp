@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -13,8 +14,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/survivors.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host_peers.hpp>
 #include <support/ranks.hpp>
 #include <support/worlds.hpp>
 
@@ -223,6 +228,34 @@ TEST_P(Shrink, NamesWhoDidNotCome) {
         EXPECT_EQ(e.code(), Code::Timeout);
         EXPECT_THAT(e.what(), HasSubstr("rank 1"));
       }
+    }
+    static_cast<void>(exchange.all_gather({}));
+  });
+}
+
+/// Rank 1 gives the first ballot up and votes on a later one, all while rank 0 does not look.
+TEST(Survivors, TryAgain_WhenAVoteHasBeenOvertaken) {
+  run_as_threads(2, [](const Exchange& exchange) {
+    const Bytes secret(32, std::byte{5});
+    const Config config{.timeout = seconds(5), .host_id = "here"};
+    HostPeers host(exchange, config.host_id, Deadline::after(seconds(20)));
+    ControlService service(
+        exchange, {.generation = 0, .host = host, .host_id = config.host_id, .secret = secret, .config = config});
+    if (exchange.rank == 0) {
+      int made = 0;
+      Survivors(service, secret, config).agree([&](const Exchange&) { ++made; });
+      EXPECT_EQ(made, 2);
+    } else {
+      const Deadline bound = Deadline::after(seconds(10));
+      const auto proposal_after = [&](std::uint64_t number) {
+        auto seen = service.proposal_of(0);
+        for (; (!seen || seen->communicator <= number) && !bound.passed(); seen = service.proposal_of(0))
+          std::this_thread::sleep_for(milliseconds(1));
+        return seen ? seen->communicator : 0;
+      };
+      const std::uint64_t first = proposal_after(0);
+      service.announce(Notice::of(NoticeKind::Vote, 1, {}, first + 1));
+      service.announce(Notice::of(NoticeKind::Vote, 1, {}, proposal_after(first)));
     }
     static_cast<void>(exchange.all_gather({}));
   });
