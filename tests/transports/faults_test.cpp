@@ -201,6 +201,18 @@ TEST_F(Faults, Kill_EndsTheProcessAtThatOperation) {
   begin("");
 }
 
+TEST_F(Faults, Refuse_MakesNoConnection_AndLeavesTheOthers) {
+  begin("refuse@2");
+  EXPECT_THROW(static_cast<void>(a->injector.connect(b->injector.address())), Error);
+  EXPECT_EQ(a->injector.hits(), 1u);
+  Watched sent, came;
+  std::uint64_t in = 0;
+  send(7, sent);
+  receive(in, came);
+  progress_for(20ms);
+  EXPECT_TRUE(sent.done() && came.done());
+}
+
 TEST(FaultRules, SayWhatWhenAndWhose) {
   const std::vector<Fault> all = parse_faults("drop@3,delay@1+:20ms/2,truncate@2:1KiB,stall@9");
   ASSERT_EQ(all.size(), 4u);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::pair<std::string_view, Fault::Kind> kKinds[] = {
     {"drop", Fault::Kind::Drop},         {"delay", Fault::Kind::Delay},     {"duplicate", Fault::Kind::Duplicate},
     {"truncate", Fault::Kind::Truncate}, {"reorder", Fault::Kind::Reorder}, {"stall", Fault::Kind::Stall},
-    {"kill", Fault::Kind::Kill},
+    {"kill", Fault::Kind::Kill},         {"refuse", Fault::Kind::Refuse},
 };
 
 /// The part of `text` after the first `mark`, which is cut off with it.
@@ -31,10 +31,11 @@ std::optional<std::string_view> cut(std::string_view& text, char mark) {
 [[noreturn]] void refuse(std::string_view rule, std::string_view why) {
   throw Error(
       Code::InvalidArgument,
-      fmt::format("fault '{}': {}; expected KIND@N or KIND@N+, then :TIME or :BYTES, then /RANK, where KIND is "
-                  "drop, delay, duplicate, truncate, reorder, stall or kill: drop@3, delay@1+:20ms, truncate@2:8, "
-                  "stall@9:2s/1",
-                  rule, why));
+      fmt::format(
+          "fault '{}': {}; expected KIND@N or KIND@N+, then :TIME or :BYTES, then /RANK, where KIND is "
+          "drop, delay, duplicate, truncate, reorder, stall, kill or refuse: drop@3, delay@1+:20ms, truncate@2:8, "
+          "stall@9:2s/1",
+          rule, why));
 }
 
 template <class Number>

@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <string>
 #include <utility>
 
 #include <sinew/conformance/fault_injector.hpp>
+#include <sinew/core/error.hpp>
 
 namespace sinew::test {
 namespace {
 
 constexpr auto kOvertakeWithin = std::chrono::milliseconds(50);
+
+/// Does it happen to a message?
+bool is_of_messages(Fault::Kind kind) noexcept {
+  return kind != Fault::Kind::Kill && kind != Fault::Kind::Stall && kind != Fault::Kind::Refuse;
+}
 
 }  // namespace
 
@@ -66,6 +73,12 @@ FaultInjector::~FaultInjector() {
 }
 
 std::unique_ptr<Endpoint> FaultInjector::connect(const Address& peer) {
+  ++connections_;
+  for (const Fault& f : faults_) {
+    if (f.kind != Fault::Kind::Refuse || !f.hits(connections_)) continue;
+    ++hits_;
+    throw Error(Code::Unavailable, "connection " + std::to_string(connections_) + " is refused, as a fault says");
+  }
   return std::make_unique<FaultyEndpoint>(*this, inner_.connect(peer));
 }
 
@@ -83,9 +96,8 @@ void FaultInjector::count_operation() {
 /// The first rule that hits it; null: none.
 const Fault* FaultInjector::fault_of_next_send() {
   ++sends_;
-  const auto at = std::ranges::find_if(faults_, [this](const Fault& f) {
-    return f.hits(sends_) && f.kind != Fault::Kind::Kill && f.kind != Fault::Kind::Stall;
-  });
+  const auto at =
+      std::ranges::find_if(faults_, [this](const Fault& f) { return f.hits(sends_) && is_of_messages(f.kind); });
   if (at == faults_.end()) return nullptr;
   ++hits_;
   return &*at;

@@ -37,7 +37,7 @@ class FaultInjector final : public Transport, private OneSided {
   bool arm() noexcept override { return !waits() && inner_.arm(); }
   void disarm() noexcept override { inner_.disarm(); }
 
-  /// How many operations met a fault.
+  /// How many operations and connections met a fault.
   std::uint64_t hits() const noexcept { return hits_; }
 
  private:
@@ -84,6 +84,7 @@ class FaultInjector final : public Transport, private OneSided {
   std::vector<Fault> faults_;  // of this rank
   std::uint64_t operations_ = 0;
   std::uint64_t sends_ = 0;
+  std::uint64_t connections_ = 0;
   std::uint64_t hits_ = 0;
   bool stalled_ = false;
   Clock::time_point stalled_until_{};
