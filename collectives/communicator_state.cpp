@@ -272,7 +272,14 @@ Work CommunicatorState::start_on_offload(std::uint64_t bytes, const std::functio
   const CollectiveDesc desc{
       .collective = Collective::Barrier, .place = {MemoryKind::Device, world->device}, .count = bytes};
   PendingCall& op = begin_next(fingerprint_of(desc), bytes, options);
-  world->on_driver([&] { ended.ok() ? start_it(op) : op.finish(ended); });
+  world->on_driver([&] {
+    try {
+      ended.ok() ? start_it(op) : op.finish(ended);
+    } catch (...) {
+      give_up(op);
+      throw;
+    }
+  });
   return Work(op);
 }
 
@@ -295,7 +302,11 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
     staged_calls().start(desc, extras.parts, in, out, options.after, history_of_call, op);
   } else if (staged_calls_ && staged_calls_->busy()) {
     staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, history_of_call] {
-      ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, history_of_call, op) : op.finish(ended);
+      try {
+        ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, history_of_call, op) : op.finish(ended);
+      } catch (const std::exception& e) {  // its caller has a Work already
+        op.finish(status_of(e));
+      }
     });
   } else {
     launch_on_host(plan, in, out, in_place, extras.parts, op, history_of_call, op);

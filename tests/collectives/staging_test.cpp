@@ -183,6 +183,31 @@ TEST(Staging, EndsAMessageOnce_WhenADeviceFails_AndCarriesTheNext) {
   });
 }
 
+/// A host call behind a staged one, to a rank that nobody has spoken to yet: its caller has a Work already.
+TEST(Staging, EndsTheCallOnAllRanks_WhenItCannotBeLaunchedInItsTurn) {
+  run_as_threads(4, [](const Exchange& exchange) {
+    fake::Device device(4);
+    WorldOptions options = only("faulty");
+    options.config.transport_path = {FAULTY_FOLDER};
+    options.config.faults = "inproc,refuse@3/1";
+    options.config.tune = {"all_reduce:0-:ring@faulty", "barrier:0-:dissemination@faulty"};
+    options.device_runtime = &device;
+    World world = World::create(exchange, std::move(options));
+    const OnDevice where{device, device.make_stream(world.rank())};
+    std::vector<std::int32_t> data(1000, 1);
+    const Buffer b = write(where, data);
+    world.communicator().all_reduce(b, b, DType::I32).get();  // with both neighbours
+    Work staged = world.communicator().all_reduce(b, b, DType::I32);
+    Work behind = world.communicator().barrier();
+    const Status end = behind.wait();
+    EXPECT_EQ(end.code(), Code::Unavailable) << end.message();
+    EXPECT_NE(std::string(end.message()).find("connection 3 is refused"), std::string::npos) << end.message();
+    static_cast<void>(staged.wait());  // rank 1 is through with it
+    device.release(b);
+    device.release(where.stream);
+  });
+}
+
 /// Its event is of a runtime that goes with the World.
 TEST(Work, MayOutliveTheDevicesOfItsWorld) {
   Engine engine(false);
