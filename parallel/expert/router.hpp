@@ -22,8 +22,8 @@ struct RouterShape {
   std::int64_t experts = 1;
   std::int64_t top_k = 1;
   RouterScore score = RouterScore::Softmax;
-  /// The gates of a token add up to `scale`. With top_k 1 each is `scale` then, and the router learns from balance losses
-  /// only; otherwise a gate is its score, as in Switch (Fedus et al., arXiv 2101.03961).
+  /// The gates of a token add up to `scale`. With top_k 1 each is `scale` then, and the router learns from balance
+  /// losses only; otherwise a gate is its score, as in Switch (Fedus et al., arXiv 2101.03961).
   bool normalised = true;
   double scale = 1;                ///< of all gates
   std::int64_t groups = 1;         ///< into which experts are divided, evenly; a token goes to some of these only

@@ -15,8 +15,8 @@ namespace sinew::tcp {
 /// Makes one connection to one peer: each path in turn, both proofs, the peer's consent. Gives up only when nobody
 /// listens at any address, or who listens is not the peer, or this process lacks what a connection takes for seconds;
 /// whatever else ends an attempt is tried again, since a peer that computes answers late. Where no kernel answers it
-/// gives up after so many `rounds`. A connection whose path goes dark before the peer can have taken it gives way to the
-/// next.
+/// gives up after so many `rounds`. A connection whose path goes dark before the peer can have taken it gives way to
+/// the next.
 class Dialer final : Handler, Timed {
  public:
   static constexpr auto kConnectPatience = std::chrono::seconds(3);

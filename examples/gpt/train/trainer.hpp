@@ -47,8 +47,8 @@ class Trainer {
   /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
   StepReport step(std::int64_t number, const Watcher& watch = {});
 
-  /// How many steps what this rank owns has seen: also in the middle of one, and where one was not ended. Below 0: it is
-  /// to be what a checkpoint says, and is not yet.
+  /// How many steps what this rank owns has seen: also in the middle of one, and where one was not ended. Below 0: it
+  /// is to be what a checkpoint says, and is not yet.
   std::int64_t steps_done() const noexcept { return steps_done_; }
   /// What it owns was filled with what it was after so many. Errors: as Optimizer::restore_steps.
   void restore_steps(std::int64_t done, std::int64_t of_optimizer);
