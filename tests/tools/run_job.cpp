@@ -35,6 +35,7 @@ Running::Running(Strings arguments, const Strings& environment) {
   arguments.insert(arguments.begin(), SINEW_RUN);
   pid_ = ::fork();
   if (pid_ != 0) return;
+  for (const int n : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(n, SIG_DFL);  // whoever started the tests may differ
   for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());

@@ -127,6 +127,29 @@ TEST(SinewRun, PassesSignalsOn) {
   EXPECT_EQ(lines_of(got), (Strings{"usr1", "usr1", "term", "term"}));
 }
 
+/// sinew-run from somebody who ignores a signal, which programs that it starts inherit.
+Outcome sinew_run_ignoring(const std::string& signal, const Strings& arguments) {
+  Strings command = {"timeout", "-s", "KILL", "60", "env", "--ignore-signal=" + signal, SINEW_RUN};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_program(command);
+}
+
+TEST(SinewRun, NoticesTheEndOfItsRanks_WhenItsParentIgnoresSigchld) {
+  const Outcome o =
+      sinew_run_ignoring("CHLD", {"-n", "2", "sh", "-c", "sed -n 's/SigIgn:.//p' /proc/self/status; exit $RANK"});
+  EXPECT_EQ(o.exit_code, 1) << o.err;
+  for (const std::string& line : lines(o.out)) {
+    const auto ignored = std::stoull(line.substr(line.find(' ')), nullptr, 16);
+    EXPECT_EQ(ignored >> (SIGCHLD - 1) & 1, 0u) << line;
+  }
+}
+
+TEST(SinewRun, LeavesSignalsAlone_ThatItsParentIgnores) {
+  const Outcome o = sinew_run_ignoring("HUP", {"-n", "1", "--restarts", "1", "sh", "-c", "kill -HUP $PPID; exit 7"});
+  EXPECT_EQ(o.exit_code, 7);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("rank 0 ended with exit code 7"), HasSubstr("(1 of 1)")));
+}
+
 TEST(SinewRun, EndsWith130_WhenInterrupted) {
   const ScratchFolder folder;
   Running job({"-n", "2", "sh", "-c", fmt::format("echo x >> {}; exec sleep 1000", folder / "ready")});

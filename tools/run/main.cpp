@@ -23,9 +23,11 @@ constexpr const char* kHelp =
     "\n"
     "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
     "that\n"
-    "World::from_environment() needs. Their lines appear behind [RANK]. Signals are passed on. The exit code is that "
-    "of\n"
-    "the first rank that failed, 128 plus the signal's number if a signal ended it.";
+    "World::from_environment() needs. Their lines appear behind [RANK]. Signals are passed on, but for those that "
+    "it\n"
+    "was started to ignore. The exit code is that of the first rank that failed, 128 plus the signal's number if a "
+    "signal\n"
+    "ended it.";
 
 int launch(const Options& options) {
   const sinew::Config config = sinew::Config::from_environment();

@@ -6,7 +6,9 @@
 
 namespace sinew::run {
 
-/// Signals of this process as something to read. SIGPIPE is ignored from then on: writes say EPIPE.
+/// Signals of this process as something to read, without those that whoever started it wants ignored (nohup, a shell's
+/// `&`). SIGCHLD is never one of these, for it and for its children: who ignores it is not told of any child's end.
+/// SIGPIPE is ignored from then on: writes say EPIPE.
 class SignalDescriptor {
  public:
   explicit SignalDescriptor(std::initializer_list<int> numbers);
