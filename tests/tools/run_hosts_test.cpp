@@ -21,14 +21,17 @@ namespace {
 using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
 
 /// SINEW_RSH that stays on this machine: forgets the host's name and runs the command as a remote shell would.
 class FakeRsh {
  public:
-  FakeRsh() {
+  /// `before`: what the shell there does first, such as setting variables of its own.
+  explicit FakeRsh(const std::string& before = "") {
     const std::string path = folder_ / "rsh";
-    std::ofstream(path) << "#!/bin/sh\necho 'Welcome to this machine'\necho \"$*\" >> " << log()
-                        << "\nshift\nexec sh -c \"$*\"\n";
+    std::ofstream(path) << "#!/bin/sh\necho 'Welcome to this machine'\necho \"$*\" >> " << log() << "\nshift\n"
+                        << before << "\nexec sh -c \"$*\"\n";
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   std::string variable() const { return "SINEW_RSH=" + folder_ / "rsh"; }
@@ -56,6 +59,35 @@ TEST(SinewRunHosts, ForwardVariablesFolderAndInputs) {
       {"--hosts", "a:1", "--env", "COLOUR=it's blue", "-n", "1", "sh", "-c", "echo \"$COLOUR $SINEW_LOG $PWD\""},
       {rsh.variable(), "SINEW_LOG=error"});
   EXPECT_EQ(o.out, fmt::format("[0] it's blue error {}\n", std::filesystem::current_path().string())) << o.err;
+}
+
+TEST(SinewRunHosts, TakeWhatIsAskedFor_BeforeWhatTheLauncherOrTheirHostHas) {
+  const FakeRsh rsh("export SINEW_LOG=warning SINEW_JOB=there");
+  const Outcome o = sinew_run({"--hosts", "a:1", "--env", "SINEW_LOG=info", "env"},
+                              {rsh.variable(), "SINEW_LOG=error", "SINEW_JOB=stale"});
+  Strings said;
+  for (const std::string& line : lines(o.out)) {
+    if (line.starts_with("[0] SINEW_LOG=") || line.starts_with("[0] SINEW_JOB=")) said.push_back(line);
+  }
+  EXPECT_THAT(said, UnorderedElementsAre("[0] SINEW_LOG=info", AllOf(HasSubstr("SINEW_JOB="), Not(HasSubstr("stale")),
+                                                                     Not(HasSubstr("there")))))
+      << o.err;
+  const Outcome met = sinew_run({"--hosts", "a:2", EXCHANGE_PROBE}, {rsh.variable(), "SINEW_JOB=stale"});
+  EXPECT_EQ(met.exit_code, 0) << met.out << met.err;
+}
+
+TEST(SinewRunHosts, FindTheProgram_InThePathThatTravels) {
+  const ScratchFolder folder;
+  std::ofstream(folder / "only-there") << "#!/bin/sh\necho found\n";
+  std::filesystem::permissions(folder / "only-there", std::filesystem::perms::owner_all);
+  const FakeRsh rsh("PATH=/usr/bin:/bin");
+  const std::string path = fmt::format("PATH={}:/usr/bin:/bin", folder / "");
+  const Outcome travelled = sinew_run({"--hosts", "a:1", "only-there"}, {rsh.variable(), path});
+  EXPECT_EQ(travelled.out, "[0] found\n") << travelled.err;
+  for (const char* host : {"a:1", "localhost:1"}) {
+    const Outcome asked = sinew_run({"--hosts", host, "--env", path, "only-there"}, {rsh.variable()});
+    EXPECT_EQ(asked.out, "[0] found\n") << host << asked.err;
+  }
 }
 
 TEST(SinewRunHosts, EndTogether) {

@@ -9,6 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -32,17 +35,16 @@ Pipe make_pipe() {
 
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-/// Ours, with `added` over it, as execvpe takes it. The strings outlive the result.
+/// Ours, with `added` over it: of a name that is there several times the last counts.
 std::vector<std::string> merged_environment(const std::vector<std::pair<std::string, std::string>>& added) {
-  std::vector<std::string> all;
+  std::map<std::string, std::string, std::less<>> entries;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry(*e);
-    const std::string_view name = entry.substr(0, entry.find('='));
-    bool replaced = false;
-    for (const auto& [n, v] : added) replaced = replaced || n == name;
-    if (!replaced) all.emplace_back(entry);
+    entries.try_emplace(std::string(entry.substr(0, entry.find('='))), entry);
   }
-  for (const auto& [n, v] : added) all.push_back(fmt::format("{}={}", n, v));
+  for (const auto& [name, value] : added) entries.insert_or_assign(name, fmt::format("{}={}", name, value));
+  std::vector<std::string> all;
+  for (const auto& [name, entry] : entries) all.push_back(entry);
   return all;
 }
 
@@ -59,7 +61,7 @@ struct ChildPlan {
   int input, output, errors, report;
   const char* folder;
   char* const* arguments;
-  char* const* environment;
+  char** environment;
 };
 
 [[noreturn]] void become(const ChildPlan& plan) {
@@ -79,7 +81,8 @@ struct ChildPlan {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::dup2(plan.input, 0) < 0 || ::dup2(plan.output, 1) < 0 || ::dup2(plan.errors, 2) < 0) give_up();
   if (plan.folder != nullptr && ::chdir(plan.folder) != 0) give_up();
-  ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
+  environ = plan.environment;  // where execvp takes PATH from: the rank's, not ours
+  ::execvp(plan.arguments[0], plan.arguments);
   give_up();
   __builtin_unreachable();
 }
@@ -123,7 +126,7 @@ Process start_process(const ProcessOptions& options) {
   std::vector<std::string> arguments = options.command;
   std::vector<std::string> environment = merged_environment(options.environment);
   const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(environment);
+  std::vector<char*> envp = pointers(environment);
   const int in = options.pipe_input ? input.read.get() : options.input < 0 ? nothing.get() : options.input;
   const ChildPlan plan{::getpid(),         in,
                        output.write.get(), options.pipe_errors ? errors.write.get() : 2,

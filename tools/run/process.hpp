@@ -30,7 +30,8 @@ std::string signal_name(int number);
 
 struct ProcessOptions {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  ///< on top of this process's own
+  /// On top of this process's own; the last of a name counts. Its PATH is where the program is looked for.
+  std::vector<std::pair<std::string, std::string>> environment;
   int input = -1;  ///< standard input: a descriptor to inherit; -1: /dev/null, or a pipe if asked for
   bool pipe_input = false;
   bool pipe_errors = true;  ///< false: standard error is ours
