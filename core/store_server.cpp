@@ -21,7 +21,7 @@
 namespace sinew {
 namespace {
 
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when this process has no descriptor left
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when this process or its user has too many descriptors
 
 bool same_user(int socket) {
   ucred peer{};
@@ -34,11 +34,12 @@ bool same_user(int socket) {
 struct StoreServer::State {
   explicit State(StoreServerOptions o) : options(std::move(o)), service(options.ranks) {}
 
-  void watch(int fd, std::uint32_t events, std::uint64_t id) {
+  /// 0 or the errno: a user has so many watches (fs.epoll.max_user_watches), as it has so many descriptors.
+  [[nodiscard]] int watch(int fd, std::uint32_t events, std::uint64_t id) noexcept {
     epoll_event e{};
     e.events = events;
     e.data.u64 = id;
-    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &e) != 0) throw_errno("store: watching a descriptor");
+    return ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : errno;
   }
 
   void accept_from(std::uint64_t id, const Listener& listener);
@@ -65,14 +66,18 @@ StoreServer::StoreServer(StoreServerOptions options) : state_(std::make_unique<S
   state_->epoll = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
   state_->timer = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!state_->epoll || !state_->timer) throw_errno("store: making the server's descriptors");
-  state_->watch(state_->timer.get(), EPOLLIN, 0);
+  if (const int error = state_->watch(state_->timer.get(), EPOLLIN, 0); error != 0) {
+    throw_errno("store: watching the timer", error);
+  }
 }
 
 StoreServer::~StoreServer() = default;
 
 void StoreServer::listen(Listener listener) {
   const std::uint64_t id = state_->next_id++;
-  state_->watch(listener.socket.get(), EPOLLIN, id);
+  if (const int error = state_->watch(listener.socket.get(), EPOLLIN, id); error != 0) {
+    throw_errno("store: watching a listener", error);
+  }
   state_->listeners.emplace(id, std::move(listener));
 }
 
@@ -152,16 +157,20 @@ void StoreServer::State::open_doors() {
       ++door;
       continue;
     }
-    watch(listeners.at(door->first).socket.get(), EPOLLIN, door->first);
-    door = shut_doors.erase(door);
+    if (watch(listeners.at(door->first).socket.get(), EPOLLIN, door->first) == 0) {
+      door = shut_doors.erase(door);
+    } else {
+      (door++)->second = Clock::now() + kAcceptPause;
+    }
   }
 }
 
 void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
   if (is_unix && !same_user(socket.get())) return;
+  const std::uint64_t id = next_id++;
+  if (watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, id) != 0) return;  // it comes again
   std::optional<Authentication> proof;
   if (!is_unix) proof = Authentication::acceptor(options.secret, AuthClaim{.service = kStoreService});
-  const int fd = socket.get();
   Socket conversation(std::move(socket), Socket::End::Accepts, is_unix ? nullptr : options.tls);
   auto connection =
       std::make_unique<StoreConnection>(std::move(conversation), std::move(proof), options.longest_request);
@@ -169,8 +178,6 @@ void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
     connection->send(framed(StoreWelcome{options.host, ::getpid(), options.secret, options.elsewhere}.encode()));
     if (!options.elsewhere.empty()) connection->close_after_flush();
   }
-  const std::uint64_t id = next_id++;
-  watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, id);
   connections.emplace(id, std::move(connection));
   if (!is_unix) strangers.insert(id);
 }

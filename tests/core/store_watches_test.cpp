@@ -1,0 +1,72 @@
+// A store whose user has no epoll watch left: fs.epoll.max_user_watches, one number for all its processes.
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+#include <fakes/full_epoll.hpp>
+
+#include "served_store.hpp"
+
+namespace sinew::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What comes first; 0: the end.
+ssize_t first_bytes(int socket) {
+  pollfd wait{socket, POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 60000), 1);
+  std::array<std::byte, 256> in;
+  return ::recv(socket, in.data(), in.size(), MSG_DONTWAIT);
+}
+
+TEST_F(ServedStore, ConnectionsThatCannotBeWatched_AreDropped_AndMayComeAgain) {
+  for (Served* store : {&served, &local}) {
+    {
+      const FullEpoll full;
+      const auto [socket, error] = try_connect(store->address, Deadline::after(kLong));
+      ASSERT_EQ(error, 0);
+      EXPECT_EQ(first_bytes(socket.get()), 0);
+      EXPECT_EQ(full.refused(), 1);
+    }
+    const auto client = store->handle(0, 1);
+    client->set("k", bytes_of("v"));
+    EXPECT_EQ(client->get("k"), bytes_of("v"));
+  }
+}
+
+/// While it lives this process opens no more descriptors.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const FileDescriptor next(::dup(STDIN_FILENO));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(ServedStore, ListenerThatCannotBeWatchedAgain_IsTriedLater) {
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  {
+    const NoDescriptorLeft none;  // what comes waits in the kernel, and the listener is watched no more for a while
+    const FullEpoll full;
+    ASSERT_EQ(::connect(socket.get(), local.address.data(), local.address.length()), 0);
+    const Deadline hang = Deadline::after(kLong);
+    while (full.refused() < 2 && !hang.passed()) std::this_thread::sleep_for(1ms);
+    ASSERT_GE(full.refused(), 2);
+  }
+  EXPECT_GT(first_bytes(socket.get()), 0) << "no welcome";
+}
+
+}  // namespace
+}  // namespace sinew::test
