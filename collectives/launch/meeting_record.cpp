@@ -81,7 +81,9 @@ Bytes from_hex(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); i += 2) {
     const std::string_view digits = text.substr(i, 2);
     const auto value = parse_number<unsigned>(digits, 16);
-    if (digits.size() != 2 || !value) throw Error(Code::Mismatch, fmt::format("'{}' is no hexadecimal text", text));
+    if (digits.size() != 2 || !value) {
+      throw Error(Code::Mismatch, fmt::format("a text of {} characters is not hexadecimal", text.size()));
+    }
     bytes.push_back(static_cast<std::byte>(*value));
   }
   return bytes;

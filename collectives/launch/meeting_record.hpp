@@ -31,7 +31,7 @@ void follow(const MeetingRecord& record, Meeting& meeting);
 
 /// Letters and digits only, as PMI's values must be.
 std::string to_hex(std::span<const std::byte> bytes);
-/// Errors: Error{Mismatch} if it is not hexadecimal.
+/// Errors: Error{Mismatch} if it is not hexadecimal, without the text, which may hold a secret.
 Bytes from_hex(std::string_view text);
 
 }  // namespace sinew

@@ -55,21 +55,21 @@ void Pmi1Client::barrier(Deadline deadline) { ask("cmd=barrier_in", "barrier_out
 void Pmi1Client::finalize(Deadline deadline) { ask("cmd=finalize", "finalize_ack", deadline); }
 
 Pmi1Client::Fields Pmi1Client::ask(const std::string& request, std::string_view answer, Deadline deadline) {
+  const std::string_view shown = std::string_view(request).substr(0, request.find(" value="));  // it may be a secret
   const std::string line = request + "\n";
   std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t sent = ::send(descriptor_, rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR)
-      throw_errno(fmt::format("PMI_FD={}: asking the launcher '{}'", descriptor_, request));
+    if (sent < 0 && errno != EINTR) throw_errno(fmt::format("PMI_FD={}: asking the launcher '{}'", descriptor_, shown));
     if (sent > 0) rest.remove_prefix(static_cast<std::size_t>(sent));
   }
   Fields fields = split_fields(read_line(deadline));
   if (fields["cmd"] != answer) {
     throw Error(Code::Unavailable, fmt::format("PMI_FD={}: the launcher answers '{}' to '{}', expected '{}'",
-                                               descriptor_, fields["cmd"], request, answer));
+                                               descriptor_, fields["cmd"], shown, answer));
   }
   if (const auto rc = fields.find("rc"); rc != fields.end() && rc->second != "0") {
-    throw Error(Code::Unavailable, fmt::format("PMI_FD={}: the launcher refuses '{}': rc={} {}", descriptor_, request,
+    throw Error(Code::Unavailable, fmt::format("PMI_FD={}: the launcher refuses '{}': rc={} {}", descriptor_, shown,
                                                rc->second, fields["msg"]));
   }
   return fields;

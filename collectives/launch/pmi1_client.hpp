@@ -10,6 +10,7 @@ namespace sinew {
 
 /// The client's side of PMI-1's wire protocol: lines of "cmd=NAME key=value ...", one answer to each.
 /// Thread: one at a time. Errors: Unavailable where the server does not speak it; Timeout; System if the line is cut.
+///         They show no value that is put.
 class Pmi1Client {
  public:
   /// Does not own the descriptor. May come before or after MPI_Init, which says the same things on the same line.
