@@ -22,6 +22,8 @@ namespace {
 
 constexpr Duration kGrace = std::chrono::seconds(2);  // for the server's own verdict on who did not come
 constexpr Duration kAttempt = std::chrono::seconds(2);
+constexpr auto kFirstPause = std::chrono::milliseconds(1);  // between two attempts
+constexpr auto kLongestPause = std::chrono::milliseconds(50);
 constexpr std::size_t kLongestReply = (1ull << 32) - 1;
 
 std::uint32_t milliseconds_until(Deadline deadline) {
@@ -32,6 +34,12 @@ std::uint32_t milliseconds_until(Deadline deadline) {
 
 Deadline with_grace(Deadline deadline) {
   return deadline.at() == Clock::time_point::max() ? deadline : Deadline(deadline.at() + kGrace);
+}
+
+/// Why whoever listens is no partner, so far. Errors: `e`, if it never will be.
+std::string trouble_with(const Error& e) {
+  if (e.code() == Code::Mismatch) throw e;
+  return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }
 
 /// False when the deadline passes first.
@@ -69,16 +77,29 @@ StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::mov
 }
 
 std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address, Deadline deadline) {
-  auto [socket, error] = try_connect(address, deadline);
-  if (error != 0) return std::nullopt;
-  StoreClient visitor;
-  const bool here = visitor.greet(std::move(socket), address, deadline).empty();
-  return here || !visitor.server_.elsewhere.empty() ? std::optional(visitor.server_) : std::nullopt;
+  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    auto [socket, error] = try_connect(address, deadline);
+    if (error == ECONNREFUSED) return std::nullopt;
+    if (error != 0 && error != EAGAIN) {
+      throw_errno(fmt::format("asking at {} whose store it is", address.text()), error);
+    }
+    std::string why = "more wait to be heard than may";  // EAGAIN
+    if (socket) {
+      StoreClient visitor;
+      why = visitor.greet(std::move(socket), address, deadline);
+      if (why.empty() || !visitor.server_.elsewhere.empty()) return visitor.server_;
+    }
+    if (deadline.passed()) {
+      throw Error(Code::Timeout,
+                  fmt::format("{}: somebody listens there, but did not say before the deadline whose store it is ({})",
+                              address.text(), why));
+    }
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 void StoreClient::connect(Deadline deadline) {
-  auto pause = std::chrono::milliseconds(1);
-  for (;;) {
+  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     std::string why;
     bool refused = true;
     const std::vector<SocketAddress> addresses = options_.addresses;  // a server may send us elsewhere
@@ -106,7 +127,6 @@ void StoreClient::connect(Deadline deadline) {
       throw Error(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0);
     }
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(50));
   }
 }
 
@@ -118,8 +138,7 @@ std::string StoreClient::greet(FileDescriptor socket, const SocketAddress& addre
     try {
       prove(address, deadline);
     } catch (const Error& e) {
-      if (e.code() == Code::Mismatch) throw;
-      return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
+      return trouble_with(e);
     }
     return {};
   }
@@ -133,8 +152,7 @@ std::string StoreClient::greet(FileDescriptor socket, const SocketAddress& addre
   try {
     server_ = StoreWelcome::decode(receive_frame(kWelcomeLimit, deadline));
   } catch (const Error& e) {
-    if (e.code() == Code::Mismatch) throw;
-    return "the connection ended at once";
+    return trouble_with(e);
   }
   options_.secret = server_.secret;
   if (server_.elsewhere.empty()) return {};

@@ -33,7 +33,8 @@ class SINEW_API StoreClient final : public Store {
   /// the number of ranks, or a second process with this rank; PeerLost if `may_come` says so.
   StoreClient(Options options, Deadline deadline);
 
-  /// Who serves at a UNIX address; nullopt where nobody does. Errors: Mismatch if it is another user or no store.
+  /// Who serves at a UNIX address; nullopt where nobody listens. Errors: Mismatch if it is another user or no store;
+  /// Timeout where somebody listens but does not say who it is.
   static std::optional<StoreWelcome> who_serves(const SocketAddress& address, Deadline deadline);
 
   /// Who serves it; for TCP servers a rank is assumed.

@@ -13,8 +13,6 @@
 namespace sinew {
 namespace {
 
-constexpr Duration kLook = std::chrono::seconds(5);
-
 /// What the variables say about where the ranks are.
 struct Whereabouts {
   bool one_host = true;        ///< all ranks, for certain or for lack of a secret
@@ -48,12 +46,22 @@ std::string meeting_name(std::uint16_t master_port, const std::string& job) {
   return job.empty() ? fmt::format("{}", master_port) : fmt::format("{}-{}", master_port, job);
 }
 
+/// Whoever has a place; nullopt where it does not say, in time for a message.
+std::optional<StoreWelcome> owner_of(const SocketAddress& place) {
+  try {
+    return StoreClient::who_serves(place, Deadline::after(std::chrono::seconds(5)));
+  } catch (const Error& e) {
+    if (e.code() != Code::Timeout) throw;
+    return std::nullopt;
+  }
+}
+
 /// Rank 0's UNIX listener. Errors: Error{InvalidArgument} naming the process that has the place.
 Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
   try {
     return listen_on(place);
   } catch (const Error&) {
-    const auto owner = StoreClient::who_serves(place, Deadline::after(kLook));
+    const auto owner = owner_of(place);
     if (!owner) throw;
     throw Error(
         Code::InvalidArgument,
@@ -80,10 +88,11 @@ std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchV
   return hosted;
 }
 
-/// The store that sinew-run serves for this job, if it does.
-bool launcher_serves(const SocketAddress& place, const LaunchVariables& v) {
+/// Does sinew-run serve the store of this job? It may be busy with starting ranks, or stopped, and answer late: a rank
+/// that took this for "no" would wait at another place.
+bool launcher_serves(const SocketAddress& place, const LaunchVariables& v, Duration timeout) {
   if (v.job.empty()) return false;
-  const auto owner = StoreClient::who_serves(place, Deadline::after(kLook));
+  const auto owner = StoreClient::who_serves(place, Deadline::after(timeout));
   return owner && owner->host == StoreHost::Launcher;
 }
 
@@ -98,7 +107,7 @@ Launch launch_from_master(const LaunchVariables& v, const Config& config) {
   Meeting meeting{v.rank, v.ranks, {}, {}, fmt::format("world {}", world)};
   std::shared_ptr<HostedStore> hosted;
   const std::string name = meeting_name(v.master_port, v.job);
-  if (const SocketAddress place = user_socket(name); launcher_serves(place, v)) {
+  if (const SocketAddress place = user_socket(name); launcher_serves(place, v, config.timeout)) {
     meeting.addresses = {place};
   } else {
     if (!config.secret_file.empty()) meeting.secret = secret_from_file(config.secret_file);

@@ -308,6 +308,16 @@ TEST(Launch, SecondRank0_LearnsWhoHasThePlace) {
                                      HasSubstr(fmt::format("MASTER_PORT={}", port))));
 }
 
+TEST(Launch, LauncherThatDoesNotAnswer_IsNotTakenForNone) {
+  const int port = some_port();
+  const Listener busy = listen_on(meeting_place(static_cast<std::uint16_t>(port), "of-this-launcher"));
+  for (const auto& o : probe_each({master(0, 2, port, {"SINEW_JOB=of-this-launcher", "SINEW_TIMEOUT=200ms"}),
+                                   master(1, 2, port, {"SINEW_JOB=of-this-launcher", "SINEW_TIMEOUT=200ms"})})) {
+    EXPECT_EQ(o.exit_code, kError);
+    EXPECT_THAT(o.out, AllOf(HasSubstr("Timeout"), HasSubstr("somebody listens there")));
+  }
+}
+
 TEST(Launch, JobNames_SeparateJobsOfOnePort) {
   const int port = some_port();
   const auto outcomes = probe_each({master(0, 2, port, {"SINEW_JOB=a"}), master(0, 2, port, {"SINEW_JOB=b"}),

@@ -105,6 +105,32 @@ TEST_F(ServedStore, ReplayedHandshake_IsRefused) {
   EXPECT_EQ(talk(served.address, again), 64u) << "only the reply to the hello, with a number of its own";
 }
 
+TEST(WhoServes, Nobody_OnlyWhereNobodyListens) {
+  const SocketAddress place = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
+  EXPECT_EQ(StoreClient::who_serves(place, Deadline::after(kLong)).has_value(), false);
+  const Listener listener = listen_on(place);
+  const Error silent = error_of([&] { (void)StoreClient::who_serves(place, Deadline::after(50ms)); });
+  EXPECT_EQ(silent.code(), Code::Timeout) << silent.what();
+  ASSERT_EQ(::listen(listener.socket.get(), 0), 0);  // one that waits is as many as may
+  const Error crowded = error_of([&] { (void)StoreClient::who_serves(place, Deadline::after(50ms)); });
+  EXPECT_EQ(crowded.code(), Code::Timeout) << crowded.what();
+}
+
+TEST(WhoServes, WaitsForWhoeverIsBusy) {
+  Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
+  const SocketAddress place = listener.address;
+  StoreServer server({.secret = random_secret(), .host = StoreHost::Launcher});
+  server.listen(std::move(listener));
+  std::thread busy([&] {
+    std::this_thread::sleep_for(100ms);
+    server.poll(60000);
+  });
+  const auto owner = StoreClient::who_serves(place, Deadline::after(kLong));
+  busy.join();
+  ASSERT_TRUE(owner);
+  EXPECT_EQ(owner->host, StoreHost::Launcher);
+}
+
 TEST_F(ServedStore, MisbehavingClientOfTheSameUser_IsCutOff_AndOthersGoOn) {
   const auto a = local.handle(0, 1);
   Bytes huge(4, std::byte(0xff));       // announces 4 GiB

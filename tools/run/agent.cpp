@@ -11,7 +11,7 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/store_client.hpp>
+#include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_server.hpp>
 
 #include "agent_protocol.hpp"
@@ -52,6 +52,22 @@ void say(std::string_view bytes) {
   }
 }
 
+/// Two names of one host, or namespaces that share a network: who came first serves the ranks of both. Places bear the
+/// job's name, so it is of this job, and need not answer: it may be busy with starting its ranks.
+void serve_unless_served(StoreServer& door, const SocketAddress& place) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(5));
+  for (;;) {
+    try {
+      return door.listen(listen_on(place));
+    } catch (const Error&) {
+      const int error = try_connect(place, deadline).second;
+      if (error == 0 || error == EAGAIN) return;  // EAGAIN: more wait there than may
+      if (deadline.passed()) throw;
+    }
+    ::usleep(1000);  // it does not listen yet, or not any more
+  }
+}
+
 RankEvents reporting() {
   RankEvents events;
   events.output = [](int rank, Stream stream, std::string_view bytes) {
@@ -71,9 +87,7 @@ int run_agent() {
   say(kAgentGreeting);
   EventLoop loop;
   StoreServer door({.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store});
-  const SocketAddress place = meeting_place(task.master_port, task.job);
-  // Two names of one host, or namespaces that share a network: who came first serves the ranks of both.
-  if (!StoreClient::who_serves(place, Deadline::after(std::chrono::seconds(5)))) door.listen(listen_on(place));
+  serve_unless_served(door, meeting_place(task.master_port, task.job));
   loop.add(door.descriptor(), [&] { door.poll(); });
   LocalRanks ranks(loop, reporting());
   loop.add(signals.descriptor(), [&] {
