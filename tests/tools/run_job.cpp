@@ -31,11 +31,12 @@ Outcome run_script(int ranks, const std::string& script, Strings options, const 
   return sinew_run(options, environment);
 }
 
-Running::Running(Strings arguments, const Strings& environment) {
+Running::Running(Strings arguments, const Strings& environment, int output) {
   arguments.insert(arguments.begin(), SINEW_RUN);
   pid_ = ::fork();
   if (pid_ != 0) return;
   for (const int n : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::signal(n, SIG_DFL);  // whoever started the tests may differ
+  if (output >= 0) ::dup2(output, STDOUT_FILENO);
   for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());

@@ -20,7 +20,8 @@ Outcome run_script(int ranks, const std::string& script, Strings options = {}, c
 /// A sinew-run that is not waited for yet; killed with this object.
 class Running {
  public:
-  explicit Running(Strings arguments, const Strings& environment = {});
+  /// `output`: what its standard output is; -1: ours.
+  explicit Running(Strings arguments, const Strings& environment = {}, int output = -1);
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

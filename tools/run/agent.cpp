@@ -17,6 +17,7 @@
 #include "agent_protocol.hpp"
 #include "event_loop.hpp"
 #include "local_ranks.hpp"
+#include "outlet.hpp"
 #include "signals.hpp"
 
 namespace sinew::run {
@@ -43,15 +44,6 @@ AgentTask read_task() {
   return AgentTask::decode(task);
 }
 
-/// To the sinew-run that started us; when it is gone the ranks end with us.
-void say(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(1, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) ::_exit(1);
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 /// Two names of one host, or namespaces that share a network: who came first serves the ranks of both. Places bear the
 /// job's name, so it is of this job, and need not answer: it may be busy with starting its ranks.
 void serve_unless_served(StoreServer& door, const SocketAddress& place) {
@@ -68,48 +60,74 @@ void serve_unless_served(StoreServer& door, const SocketAddress& place) {
   }
 }
 
-RankEvents reporting() {
-  RankEvents events;
-  events.output = [](int rank, Stream stream, std::string_view bytes) {
-    say(encode_frame(stream == Stream::Output ? FrameKind::Output : FrameKind::Errors, rank, bytes));
-  };
-  events.ended = [](int rank, const Ending& ending) {
-    say(encode_frame(FrameKind::Ended, rank, encode_ending(ending)));
-  };
-  return events;
-}
+class Agent {
+ public:
+  explicit Agent(const AgentTask& task)
+      : out_(loop_, STDOUT_FILENO, said()),
+        door_({.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store}),
+        ranks_(loop_, reporting()) {
+    out_.put(kAgentGreeting);
+    serve_unless_served(door_, meeting_place(task.master_port, task.job));
+    loop_.add(door_.descriptor(), [this] { door_.poll(); });
+    loop_.add(signals_.descriptor(), [this] { on_signals(); });
+    loop_.add(STDIN_FILENO, [this] { obey(); });
+  }
+
+  /// The exit code.
+  int run(const LocalPlan& plan) {
+    bool broken = false;
+    try {
+      ranks_.start(plan);
+    } catch (const Error& e) {
+      say(FrameKind::Broken, -1, e.what());
+      broken = true;
+    }
+    while (!told_to_end_ && ((ranks_.running() != 0 && !broken) || out_.waiting() != 0)) loop_.run_once(-1);
+    return broken ? 2 : 0;
+  }
+
+ private:
+  Outlet::Events said() {
+    return {.full =
+                [this](bool full) {
+                  for (const Stream stream : {Stream::Output, Stream::Errors}) ranks_.hold(stream, full);
+                },
+            .refused = [](int) { ::_exit(1); }};  // the sinew-run that started us is gone: the ranks end with us
+  }
+  RankEvents reporting() {
+    RankEvents events;
+    events.output = [this](int rank, Stream stream, std::string_view bytes) {
+      say(stream == Stream::Output ? FrameKind::Output : FrameKind::Errors, rank, bytes);
+    };
+    events.ended = [this](int rank, const Ending& ending) { say(FrameKind::Ended, rank, encode_ending(ending)); };
+    return events;
+  }
+  void say(FrameKind kind, int rank, std::string_view payload) { out_.put(encode_frame(kind, rank, payload)); }
+  void on_signals() {
+    while (signals_.next() != 0) {
+    }
+    ranks_.reap();
+  }
+  void obey() {
+    char number = 0;
+    const ssize_t got = ::read(STDIN_FILENO, &number, 1);
+    if (got > 0) ranks_.signal(number);
+    if (got == 0) told_to_end_ = true;
+  }
+
+  const SignalDescriptor signals_{SIGCHLD};
+  EventLoop loop_;
+  Outlet out_;
+  StoreServer door_;
+  LocalRanks ranks_;
+  bool told_to_end_ = false;
+};
 
 }  // namespace
 
 int run_agent() {
-  const SignalDescriptor signals({SIGCHLD});
-  AgentTask task = read_task();
-  say(kAgentGreeting);
-  EventLoop loop;
-  StoreServer door({.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store});
-  serve_unless_served(door, meeting_place(task.master_port, task.job));
-  loop.add(door.descriptor(), [&] { door.poll(); });
-  LocalRanks ranks(loop, reporting());
-  loop.add(signals.descriptor(), [&] {
-    while (signals.next() != 0) {
-    }
-    ranks.reap();
-  });
-  bool told_to_end = false;
-  loop.add(0, [&] {
-    char number = 0;
-    const ssize_t got = ::read(0, &number, 1);
-    if (got > 0) ranks.signal(number);
-    if (got == 0) told_to_end = true;
-  });
-  try {
-    ranks.start(task.plan);
-  } catch (const Error& e) {
-    say(encode_frame(FrameKind::Broken, -1, e.what()));
-    return 2;
-  }
-  while (ranks.running() != 0 && !told_to_end) loop.run_once(-1);
-  return 0;
+  const AgentTask task = read_task();
+  return Agent(task).run(task.plan);
 }
 
 }  // namespace sinew::run

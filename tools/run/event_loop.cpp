@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <array>
+#include <cerrno>
 
 #include <sinew/core/error.hpp>
 
@@ -12,21 +13,33 @@ EventLoop::EventLoop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw_errno("making an event loop");
 }
 
-void EventLoop::add(int descriptor, std::function<void()> readable) {
+void EventLoop::add(int descriptor, std::function<void()> ready, Until until) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = until == Until::Readable ? EPOLLIN : EPOLLOUT;
   event.data.u64 = next_id_;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("watching a descriptor");
-  ids_[descriptor] = next_id_;
-  callbacks_[next_id_++] = std::make_shared<std::function<void()>>(std::move(readable));
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    if (errno == EPERM && until == Until::Writable) return;
+    throw_errno("watching a descriptor");
+  }
+  watches_[descriptor] = {next_id_, event.events};
+  callbacks_[next_id_++] = std::make_shared<std::function<void()>>(std::move(ready));
+}
+
+void EventLoop::pause(int descriptor, bool on) {
+  const auto it = watches_.find(descriptor);
+  if (it == watches_.end()) return;
+  epoll_event event{};
+  event.events = on ? EPOLLONESHOT : it->second.events;  // once: a hang-up would come again and again
+  event.data.u64 = it->second.id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event);
 }
 
 void EventLoop::remove(int descriptor) {
-  const auto it = ids_.find(descriptor);
-  if (it == ids_.end()) return;
+  const auto it = watches_.find(descriptor);
+  if (it == watches_.end()) return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-  callbacks_.erase(it->second);
-  ids_.erase(it);
+  callbacks_.erase(it->second.id);
+  watches_.erase(it);
 }
 
 void EventLoop::run_once(int wait_ms) {

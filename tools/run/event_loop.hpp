@@ -9,11 +9,18 @@
 
 namespace sinew::run {
 
-/// Calls back when descriptors are readable. One thread; callbacks may add and remove descriptors, also their own.
+enum class Until { Readable, Writable };
+
+/// Calls back when descriptors are readable or writable. One thread; callbacks may add and remove descriptors, also their
+/// own.
 class EventLoop {
  public:
   EventLoop();
-  void add(int descriptor, std::function<void()> readable);
+  /// Files, which are always writable, are not reported as such.
+  void add(int descriptor, std::function<void()> ready, Until until = Until::Readable);
+  /// While it is on, the descriptor is not waited for; who writes or reads at its other end may still be reported gone,
+  /// once. Never fails for what was added.
+  void pause(int descriptor, bool on);
   void remove(int descriptor);
   /// Waits for at most so long (-1: until something comes) and calls whoever is concerned.
   void run_once(int wait_ms);
@@ -21,7 +28,11 @@ class EventLoop {
  private:
   FileDescriptor epoll_;
   std::uint64_t next_id_ = 0;
-  std::map<int, std::uint64_t> ids_;
+  struct Watch {
+    std::uint64_t id;
+    std::uint32_t events;
+  };
+  std::map<int, Watch> watches_;
   std::map<std::uint64_t, std::shared_ptr<std::function<void()>>> callbacks_;
 };
 

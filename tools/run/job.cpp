@@ -22,12 +22,6 @@ extern char** environ;
 namespace sinew::run {
 namespace {
 
-template <class... A>
-void report(fmt::format_string<A...> format, A&&... arguments) {
-  const std::string line = "sinew-run: " + fmt::format(format, std::forward<A>(arguments)...) + "\n";
-  [[maybe_unused]] const auto written = ::write(2, line.data(), line.size());
-}
-
 /// A TCP port that was free a moment ago: nothing of ours listens there, but programs may want MASTER_PORT for
 /// themselves.
 std::uint16_t free_port(const Config& config) { return listen_everywhere(0, config.ports).address.port(); }
@@ -56,7 +50,7 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
     : options_(options),
       config_(config),
       signals_(signals),
-      printer_(options.prefix),
+      printer_(loop_, options.prefix, [this](Stream stream, bool on) { hold_all(stream, on); }),
       secret_(random_secret()),
       store_({.secret = secret_,
               .ranks = options.ranks,
@@ -126,9 +120,10 @@ std::string Job::master_address() const {
 }
 
 int Job::finish() {
-  while (running() != 0) {
-    loop_.run_once(kill_at_ ? kill_at_->left_ms(1000) : -1);
+  while (running() != 0 || printer_.busy()) {
+    loop_.run_once(wait_ms());
     kill_if_late();
+    if (interrupted_ && running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
     if (printer_.closed() && !ending_) {
       exit_code_ = exit_code_.value_or(128 + SIGPIPE);
       end_others();
@@ -136,6 +131,14 @@ int Job::finish() {
   }
   return exit_code_.value_or(0);
 }
+
+int Job::wait_ms() const noexcept {
+  constexpr int kLookMs = 100;
+  if (kill_at_) return kill_at_->left_ms(1000);
+  return interrupted_ && running() == 0 ? kLookMs : -1;
+}
+
+void Job::report(std::string_view what) { printer_.say(fmt::format("sinew-run: {}\n", what)); }
 
 int Job::running() const noexcept {
   int count = 0;
@@ -147,25 +150,30 @@ void Job::signal_all(int number) {
   for (const auto& r : ranks_) r->signal(number);
 }
 
+void Job::hold_all(Stream stream, bool on) {
+  for (const auto& r : ranks_) r->hold(stream, on);
+}
+
 void Job::on_ended(int rank, const Ending& ending) {
   printer_.finish(rank);
   store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
   if (ending.ok()) return;
   const bool ours = ending_ && (ending.signal == SIGTERM || ending.signal == SIGKILL);
-  if (!ours && !interrupted_ && !ending.lost) report("rank {} {}", rank, ending.text());
+  if (!ours && !interrupted_ && !ending.lost) report(fmt::format("rank {} {}", rank, ending.text()));
   const bool asked = ending.lost && interrupted_;  // a remote shell that a user's signal has ended
   exit_code_ = exit_code_.value_or(asked ? 128 + interrupted_by_ : ending.exit_code());
   if (options_.on_failure == OnFailure::End) end_others();
 }
 
-void Job::on_broken(const std::string& why) { report("{}", why); }
+void Job::on_broken(const std::string& why) { report(why); }
 
 void Job::end_others() {
   if (ending_) return;
   ending_ = true;
   if (const int others = running(); others != 0 && !interrupted_) {
-    report("ending the other {} rank{}", others, others == 1 ? "" : "s");
+    report(fmt::format("ending the other {} rank{}", others, others == 1 ? "" : "s"));
   }
+  printer_.hold_no_more();
   signal_all(SIGTERM);
   signal_all(SIGCONT);  // a stopped process takes no SIGTERM
   kill_at_ = Deadline::after(kPatience);
@@ -176,8 +184,8 @@ void Job::kill_if_late() {
   kill_at_.reset();
   const int late = running();
   if (late == 0) return;
-  report("{} rank{} did not end within {} s of SIGTERM: SIGKILL", late, late == 1 ? "" : "s",
-         std::chrono::duration_cast<std::chrono::seconds>(kPatience).count());
+  report(fmt::format("{} rank{} did not end within {} s of SIGTERM: SIGKILL", late, late == 1 ? "" : "s",
+                     std::chrono::duration_cast<std::chrono::seconds>(kPatience).count()));
   signal_all(SIGKILL);
 }
 
@@ -195,8 +203,11 @@ void Job::on_signals() {
         end_others();
         continue;
       }
-      if (ends) interrupted_by_ = number;
-      interrupted_ = interrupted_ || ends;
+      if (ends) {
+        interrupted_by_ = number;
+        interrupted_ = true;
+        printer_.hold_no_more();
+      }
       signal_all(number);
     }
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sinew/core/config.hpp>
@@ -22,13 +23,17 @@ namespace sinew::run {
 class Job {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(5);  ///< between SIGTERM and SIGKILL
+  /// After a user's signal, with whoever reads the output of ranks that have ended.
+  static constexpr Duration kReaderPatience = std::chrono::seconds(1);
 
   Job(const Options& options, const Config& config, const SignalDescriptor& signals);
 
   /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run.
   void start();
-  /// Waits for the end of all ranks; the exit code.
+  /// Waits until all ranks have ended and their output has been read; the exit code.
   int finish();
+  /// Says something on stderr.
+  void report(std::string_view what);
   /// What ranks printed could not be written.
   bool output_lost() const noexcept { return printer_.lost(); }
   /// A user's signal ended it, or that nobody reads its output any more: no restart.
@@ -42,7 +47,9 @@ class Job {
   void end_others();
   void kill_if_late();
   void signal_all(int number);
+  void hold_all(Stream stream, bool on);
   int running() const noexcept;
+  int wait_ms() const noexcept;
   std::string master_address() const;
 
   const Options& options_;

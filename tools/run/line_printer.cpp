@@ -1,8 +1,6 @@
 #include "line_printer.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -10,6 +8,29 @@
 #include <fmt/format.h>
 
 namespace sinew::run {
+namespace {
+
+constexpr std::string_view kNobodyReads = "nobody reads it";
+
+}  // namespace
+
+LinePrinter::LinePrinter(EventLoop& loop, bool prefixes, Hold hold)
+    : prefixes_(prefixes),
+      hold_(std::move(hold)),
+      output_(loop, static_cast<int>(Stream::Output), events_of(Stream::Output)),
+      errors_(loop, static_cast<int>(Stream::Errors), events_of(Stream::Errors)) {}
+
+Outlet::Events LinePrinter::events_of(Stream stream) {
+  return {.full =
+              [this, stream](bool full) {
+                if (holds_) hold_(stream, full);
+              },
+          .refused =
+              [this, stream](int error_number) {
+                closed_ = closed_ || error_number == EPIPE;
+                if (error_number != EPIPE) lose(stream, std::strerror(error_number));
+              }};
+}
 
 std::string LinePrinter::prefix_of(int rank) const { return prefixes_ ? fmt::format("[{}] ", rank) : std::string(); }
 
@@ -40,28 +61,38 @@ void LinePrinter::finish(int rank) {
   }
 }
 
-void LinePrinter::lose(Stream stream, int error_number) {
+void LinePrinter::say(std::string_view line) { errors_.put(line); }
+
+void LinePrinter::hold_no_more() {
+  if (!std::exchange(holds_, false)) return;
+  for (const Stream stream : {Stream::Output, Stream::Errors}) {
+    if (outlet(stream).full()) hold_(stream, false);
+  }
+}
+
+Duration LinePrinter::stuck() const noexcept {
+  Clock::time_point moved = Clock::time_point::min();
+  if (output_.waiting() != 0) moved = output_.moved();
+  if (errors_.waiting() != 0) moved = std::max(moved, errors_.moved());
+  return busy() ? Clock::now() - moved : Duration::zero();
+}
+
+void LinePrinter::forget() {
+  for (const Stream stream : {Stream::Errors, Stream::Output}) {  // what is said of the output is an error
+    if (outlet(stream).waiting() == 0) continue;
+    outlet(stream).drop();
+    lose(stream, kNobodyReads);
+  }
+}
+
+void LinePrinter::lose(Stream stream, std::string_view why) {
   if (std::exchange(lost_, true) || stream == Stream::Errors) return;
-  const std::string line =
-      fmt::format("sinew-run: standard output: {}; what the ranks print is lost\n", std::strerror(error_number));
-  [[maybe_unused]] const auto written = ::write(2, line.data(), line.size());
+  say(fmt::format("sinew-run: standard output: {}; what the ranks print is lost\n", why));
 }
 
 void LinePrinter::write(Stream stream, std::string_view text) {
-  const int descriptor = static_cast<int>(stream);
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd wait{descriptor, POLLOUT, 0};
-      ::poll(&wait, 1, -1);
-    } else if (errno != EINTR) {
-      closed_ = closed_ || errno == EPIPE;
-      if (errno != EPIPE) lose(stream, errno);
-      return;
-    }
-  }
+  if (!holds_ && outlet(stream).waiting() + text.size() > kMostKept) return lose(stream, kNobodyReads);
+  outlet(stream).put(text);
 }
 
 }  // namespace sinew::run

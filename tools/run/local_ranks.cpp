@@ -39,13 +39,24 @@ void LocalRanks::start(const LocalPlan& plan) {
 }
 
 void LocalRanks::watch(int rank, Stream stream, FileDescriptor& descriptor) {
-  loop_.add(descriptor.get(), [this, rank, stream, &descriptor] { drain(rank, stream, descriptor); });
+  loop_.add(descriptor.get(),
+            [this, rank, stream, &descriptor] { drain(rank, stream, descriptor, Reads::UnlessHeld); });
 }
 
-void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor) {
+void LocalRanks::hold(Stream stream, bool on) {
+  if (held_.contains(stream) == on) return;
+  if (on) held_.insert(stream);
+  if (!on) held_.erase(stream);
+  for (const auto& [rank, process] : processes_) {
+    loop_.pause((stream == Stream::Output ? process.output : process.errors).get(), on);
+  }
+}
+
+void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor, Reads reads) {
   constexpr int kTurns = 16;  // then others get theirs
   std::array<char, 65536> bytes;
   for (int turn = 0; turn < kTurns && descriptor; ++turn) {
+    if (reads == Reads::UnlessHeld && held_.contains(stream)) return;
     const ssize_t got = ::read(descriptor.get(), bytes.data(), bytes.size());
     if (got > 0) {
       events_.output(rank, stream, {bytes.data(), static_cast<std::size_t>(got)});
@@ -74,8 +85,8 @@ void LocalRanks::reap() {
     }
     ::kill(-process.pid,
            SIGKILL);  // what it has left behind; its own entry keeps the group's number until it is reaped
-    drain(rank, Stream::Output, process.output);
-    drain(rank, Stream::Errors, process.errors);
+    drain(rank, Stream::Output, process.output, Reads::TheRest);
+    drain(rank, Stream::Errors, process.errors, Reads::TheRest);
     if (process.output) loop_.remove(process.output.get());
     if (process.errors) loop_.remove(process.errors.get());
     int status = 0;

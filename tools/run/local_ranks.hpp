@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,16 +32,19 @@ class LocalRanks final : public Ranks {
   void start(const LocalPlan& plan);
   int running() const noexcept override { return static_cast<int>(processes_.size()); }
   void signal(int number) override;
+  void hold(Stream stream, bool on) override;
   void reap() override;
   pid_t pid_of(int rank) const;
 
  private:
   void watch(int rank, Stream stream, FileDescriptor& descriptor);
-  void drain(int rank, Stream stream, FileDescriptor& descriptor);
+  enum class Reads { UnlessHeld, TheRest };
+  void drain(int rank, Stream stream, FileDescriptor& descriptor, Reads reads);
 
   EventLoop& loop_;
   RankEvents events_;
   std::map<int, Process> processes_;  // by rank
+  std::set<Stream> held_;
 };
 
 }  // namespace sinew::run

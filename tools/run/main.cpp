@@ -35,12 +35,13 @@ int launch(const Options& options) {
       {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH});
   for (int attempt = 0;; ++attempt) {
     Job job(options, config, signals);
+    if (attempt > 0) {
+      job.report(fmt::format("starting all {} ranks again ({} of {})", options.ranks, attempt, options.restarts));
+    }
     job.start();
     const int exit_code = job.finish();
     if (exit_code == 0) return job.output_lost() ? 1 : 0;
     if (job.is_unwanted() || attempt == options.restarts) return exit_code;
-    fmt::print(stderr, "sinew-run: starting all {} ranks again ({} of {})\n", options.ranks, attempt + 1,
-               options.restarts);
   }
 }
 

@@ -25,6 +25,8 @@ class Ranks {
   virtual int running() const noexcept = 0;
   /// To all of them, and to what they started.
   virtual void signal(int number) = 0;
+  /// While it is on, what they write to the stream stays with them, and they wait once their pipes are full.
+  virtual void hold(Stream stream, bool on) = 0;
   /// SIGCHLD came: looks who has ended.
   virtual void reap() = 0;
 };

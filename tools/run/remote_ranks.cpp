@@ -134,7 +134,14 @@ void RemoteRanks::cut(const std::string& why) {
   lose(why);
 }
 
+void RemoteRanks::hold(Stream stream, bool on) {
+  if (on) held_.insert(stream);
+  if (!on) held_.erase(stream);
+  loop_.pause(agent_.output.get(), !held_.empty());
+}
+
 void RemoteRanks::drain() {
+  if (!held_.empty()) return;
   std::array<char, 65536> bytes;
   const ssize_t got = ::read(agent_.output.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -26,6 +26,8 @@ class RemoteRanks final : public Ranks {
   /// Before the agent has answered what ends a job ends the remote shell: it may be all that there is. After SIGKILL
   /// the agent has kAgentPatience to report, then the shell is killed too; the agent ends with its connection.
   void signal(int number) override;
+  /// Both streams come by one connection: either holds it, and the agent its ranks.
+  void hold(Stream stream, bool on) override;
   void reap() override;
 
  private:
@@ -47,6 +49,7 @@ class RemoteRanks final : public Ranks {
   FrameReader reader_;
   FileDescriptor timer_;  // one at a time: first of the answer, then of the end
   std::set<int> alive_;
+  std::set<Stream> held_;
 };
 
 }  // namespace sinew::run
