@@ -1,4 +1,4 @@
-// What is said about a PMI-1 server that refuses or garbles rank 0's record: all but the record, which holds the secret.
+// What is said about a PMI-1 server that refuses or garbles rank 0's record: all but that, which holds the secret.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>

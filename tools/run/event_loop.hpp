@@ -11,15 +11,15 @@ namespace sinew::run {
 
 enum class Until { Readable, Writable };
 
-/// Calls back when descriptors are readable or writable. One thread; callbacks may add and remove descriptors, also their
-/// own.
+/// Calls back when descriptors are readable or writable. One thread; callbacks may add and remove descriptors, also
+/// their own.
 class EventLoop {
  public:
   EventLoop();
   /// Files, which are always writable, are not reported as such.
   void add(int descriptor, std::function<void()> ready, Until until = Until::Readable);
-  /// While it is on, the descriptor is not waited for; who writes or reads at its other end may still be reported gone,
-  /// once. Never fails for what was added.
+  /// While it is on, the descriptor is not waited for; that the other end has gone may still be reported, once.
+  /// Never fails for what was added.
   void pause(int descriptor, bool on);
   void remove(int descriptor);
   /// Waits for at most so long (-1: until something comes) and calls whoever is concerned.
