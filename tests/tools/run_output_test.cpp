@@ -42,11 +42,11 @@ Unread stopped_terminal() {
   return {std::move(master), std::move(terminal)};
 }
 
-/// Ranks that print without end, until they hear SIGTERM.
-void expect_to_hear_signals(const Unread& unread, Strings arguments, const Strings& environment = {}) {
-  const ScratchFolder folder;
-  const std::string script =
-      fmt::format("trap 'echo term >> {0}; exit 0' TERM; yes & echo x >> {1}; wait", folder / "got", folder / "ready");
+/// Ranks that print without end, until they hear SIGTERM. Once enough has been printed they say so in `folder`/ready.
+void expect_to_hear_signals(const Unread& unread, const ScratchFolder& folder, Strings arguments,
+                            const Strings& environment = {}) {
+  const std::string script = fmt::format("trap 'echo term >> {0}; exit 0' TERM; yes & sleep 0.2; echo x >> {1}; wait",
+                                         folder / "got", folder / "ready");
   arguments.insert(arguments.end(), {"sh", "-c", script});
   Running job(arguments, environment, unread.output.get());
   wait_for_lines(folder / "ready", 2);
@@ -56,13 +56,15 @@ void expect_to_hear_signals(const Unread& unread, Strings arguments, const Strin
 }
 
 TEST(SinewRunOutput, SignalsAreHeard_WhenNobodyReadsIt) {
-  expect_to_hear_signals(unread_pipe(), {"-n", "2"});
-  expect_to_hear_signals(stopped_terminal(), {"-n", "2"});
+  const ScratchFolder one, other;
+  expect_to_hear_signals(unread_pipe(), one, {"-n", "2"});
+  expect_to_hear_signals(stopped_terminal(), other, {"-n", "2"});
 }
 
 TEST(SinewRunOutput, SignalsAreHeardOnOtherHosts_WhenNobodyReadsIt) {
-  const FakeRsh rsh;
-  expect_to_hear_signals(unread_pipe(), {"--hosts", "a:1,b:1"}, {rsh.variable()});
+  const ScratchFolder folder;
+  const FakeRsh rsh(fmt::format("[ $1 = a ] || until [ -s {} ]; do sleep 0.01; done", folder / "ready"));
+  expect_to_hear_signals(unread_pipe(), folder, {"--hosts", "a:1,b:1"}, {rsh.variable()});
 }
 
 TEST(SinewRunOutput, ItsReaderGetsAllOfIt_ThoughRanksHaveEnded) {

@@ -137,11 +137,14 @@ void RemoteRanks::cut(const std::string& why) {
 void RemoteRanks::hold(Stream stream, bool on) {
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
-  loop_.pause(agent_.output.get(), !held_.empty());
+  loop_.pause(agent_.output.get(), is_held());
 }
 
+/// Its answer is awaited in any case: what happens to the remote shell depends on it.
+bool RemoteRanks::is_held() const noexcept { return reader_.greeted() && !held_.empty(); }
+
 void RemoteRanks::drain() {
-  if (!held_.empty()) return;
+  if (is_held()) return;
   std::array<char, 65536> bytes;
   const ssize_t got = ::read(agent_.output.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -149,6 +152,7 @@ void RemoteRanks::drain() {
     if (got > 0) {
       reader_.take({bytes.data(), static_cast<std::size_t>(got)},
                    [this](const AgentFrame& frame, std::string_view payload) { take(frame, payload); });
+      if (is_held()) loop_.pause(agent_.output.get(), true);
       return;
     }
     loop_.remove(agent_.output.get());

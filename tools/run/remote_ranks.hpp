@@ -33,6 +33,7 @@ class RemoteRanks final : public Ranks {
  private:
   static constexpr Duration kAgentPatience = std::chrono::seconds(2);
 
+  bool is_held() const noexcept;
   void drain();
   void tell(std::string_view bytes);
   void take(const AgentFrame& frame, std::string_view payload);
