@@ -39,7 +39,11 @@ function(sinew_program name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s]): one GoogleTest program per layer
+# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s] [APART ..] [SEPARATE])
+#   One GoogleTest program per layer.
+#   APART     sources that are compiled alone, because they name their helpers as another source of the program does
+#   SEPARATE  its sources are compiled one by one: the test helpers in namespace sinew::testing would hide GoogleTest's
+#             namespace from the sources merged behind them
 #   Tests of the lower layers also run under the sanitizers: they get the label "sanitize" and are built by the target
 #   sanitize_tests. LABELS release_only keeps one out of both sanitizer builds, no_tsan out of the thread sanitizer's.
 #   LABELS exhaustive: only ./run exhaustive runs it, in the release build.
@@ -47,7 +51,7 @@ endfunction()
 add_custom_target(sanitize_tests)
 add_custom_target(portable_tests)
 function(sinew_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(T "SEPARATE" "TIMEOUT" "SOURCES;APART;LINK;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
@@ -66,8 +70,12 @@ function(sinew_test name)
   if(portable IN_LIST T_LABELS)
     add_dependencies(portable_tests ${name})
   endif()
-  add_executable(${name} ${T_SOURCES})
-  target_link_libraries(${name} PRIVATE ${T_LINK} sinew_test_support)
+  add_executable(${name} ${T_SOURCES} ${T_APART})
+  set_source_files_properties(${T_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_link_libraries(${name} PRIVATE ${T_LINK} sinew_test_support sinew_test_programs)
+  if(T_SEPARATE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   if(NOT exhaustive IN_LIST T_LABELS)  # what a test does beside calling a library takes longer to optimise than to run
     target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
   endif()

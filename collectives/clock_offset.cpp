@@ -14,8 +14,6 @@ namespace sinew {
 namespace {
 
 constexpr int kRounds = 8;
-constexpr double kNano = 1e-9;
-
 std::int64_t nanoseconds_of(clockid_t clock) noexcept {
   timespec t;
   ::clock_gettime(clock, &t);
@@ -55,8 +53,8 @@ std::optional<ClockOffset> offset_of(std::span<const ClockReading> other, std::s
     most = std::min(most, other[round].after_ns - base[round].before_ns);
   }
   if (least > most) return std::nullopt;
-  const double width = static_cast<double>(most - least) * kNano;
-  return ClockOffset{static_cast<double>(least) * kNano + width / 2, width / 2};
+  const double width = static_cast<double>(most - least) * kSecondsPerNs;
+  return ClockOffset{static_cast<double>(least) * kSecondsPerNs + width / 2, width / 2};
 }
 
 }  // namespace sinew

@@ -31,6 +31,9 @@ SINEW_API std::vector<ClockReading> read_clocks(const Exchange& exchange, std::i
 /// How far `other` is ahead of `base`. nullopt: no offset explains all rounds, a clock was set meanwhile.
 SINEW_API std::optional<ClockOffset> offset_of(std::span<const ClockReading> other, std::span<const ClockReading> base);
 
+/// Seconds in a nanosecond.
+inline constexpr double kSecondsPerNs = 1e-9;
+
 /// Nanoseconds of CLOCK_MONOTONIC: what calls are timed with. Cost: 20 ns, no system call.
 SINEW_API std::int64_t monotonic_now() noexcept;
 /// Nanoseconds of CLOCK_REALTIME, the time of day.

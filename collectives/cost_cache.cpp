@@ -76,12 +76,12 @@ MeasuredCosts from_json(const Json& json) {
   return costs;
 }
 
-struct Cache {
+struct CostTable {
   Json machines = Json::object();  ///< costs by machine
   std::string problem;             ///< why the file can be neither used nor replaced; empty: it can
 };
 
-Cache read_cache(const std::string& file) {
+CostTable read_cache(const std::string& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (file.empty() || status.type() == std::filesystem::file_type::not_found) return {};
@@ -143,7 +143,7 @@ std::string cost_cache_file(const Config& config) {
 }
 
 std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use) {
-  const Cache cache = read_cache(file);
+  const CostTable cache = read_cache(file);
   if (!cache.problem.empty()) report(file, cache.problem);
   const auto known = cache.machines.find(machine_identity(use));
   if (known == cache.machines.end()) return std::nullopt;
@@ -156,7 +156,7 @@ std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use)
 }
 
 void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs) {
-  Cache cache = read_cache(file);
+  CostTable cache = read_cache(file);
   if (file.empty() || !cache.problem.empty()) return;  // load_costs has said so
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 constexpr int kFormat = 1;
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 constexpr double kLongest = 1e6;  // s: eleven days
-constexpr double kMostBytes = 1e18;
+constexpr double kMostTunedBytes = 1e18;
 
 [[noreturn]] void reject(std::string_view file, std::string_view why) {
   throw Error(Code::InvalidArgument,
@@ -44,7 +44,7 @@ std::string_view obstacle_of(const TunedTimes::Way& way) {
   for (std::size_t i = 0; i < way.points.size(); ++i) {
     const auto [bytes, seconds] = way.points[i];
     if (!(seconds > 0 && seconds <= kLongest)) return "a time that is not above 0, or not one of this world";
-    if (!(bytes >= 0 && bytes <= kMostBytes)) return "a point that is not bytes and seconds";
+    if (!(bytes >= 0 && bytes <= kMostTunedBytes)) return "a point that is not bytes and seconds";
     if (i > 0 && bytes <= way.points[i - 1].bytes) return "bytes that do not ascend";
   }
   return {};

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "messages between hosts are little-endian");
 
-constexpr std::string_view kMagic = "sinew/1\n";
+constexpr std::string_view kHelloMagic = "sinew/1\n";
 
 /// The first message, as on the wire.
 struct Hello {
@@ -38,7 +38,7 @@ Authentication::Authentication(const Bytes& secret, const AuthClaim& claim, bool
 Authentication Authentication::connector(const Bytes& secret, const AuthClaim& claim) {
   Authentication a(secret, claim, true);
   Hello hello{};
-  std::memcpy(hello.magic, kMagic.data(), kMagic.size());
+  std::memcpy(hello.magic, kHelloMagic.data(), kHelloMagic.size());
   hello.claim = claim;
   fill_random(hello.nonce);
   std::memcpy(a.hello_.data(), &hello, sizeof hello);
@@ -97,7 +97,7 @@ bool Authentication::speaks_otherwise() {
 void Authentication::read_hello() {
   Hello hello;
   std::memcpy(&hello, in_.data(), sizeof hello);
-  if (std::string_view(hello.magic, sizeof hello.magic) != kMagic) return refuse("not a hello of this protocol");
+  if (std::string_view(hello.magic, sizeof hello.magic) != kHelloMagic) return refuse("not a hello of this protocol");
   const AuthClaim& c = hello.claim;
   if (c.service != claim_.service || c.to_rank != claim_.to_rank || c.instance != claim_.instance) {
     return refuse(fmt::format("a hello for service {:#x}, rank {}, instance {:#x}; here are {:#x}, {}, {:#x}",

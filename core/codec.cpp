@@ -6,14 +6,14 @@
 namespace sinew {
 namespace {
 
-constexpr Spelling<Codec> kNames[] = {
+constexpr Spelling<Codec> kCodecNames[] = {
     {"none", Codec::None}, {"bf16", Codec::Bf16}, {"int8", Codec::Int8}, {"f16", Codec::F16}};
 
 }  // namespace
 
-std::string_view name_of(Codec codec) noexcept { return find_name(kNames, codec); }
+std::string_view name_of(Codec codec) noexcept { return find_name(kCodecNames, codec); }
 
-std::optional<Codec> codec_from_name(std::string_view name) noexcept { return find_value(kNames, name); }
+std::optional<Codec> codec_from_name(std::string_view name) noexcept { return find_value(kCodecNames, name); }
 
 /// A block decodes to nothing larger than it was, so int8's errors add up; those of halves grow with what they add to.
 double coding_error(Codec codec, int codings, double magnitude) noexcept {

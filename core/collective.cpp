@@ -11,7 +11,7 @@
 namespace sinew {
 namespace {
 
-constexpr Spelling<Collective> kNames[] = {
+constexpr Spelling<Collective> kCollectiveNames[] = {
     {"all_reduce", Collective::AllReduce},
     {"all_gather", Collective::AllGather},
     {"all_gather_v", Collective::AllGatherV},
@@ -56,7 +56,7 @@ std::string bound_text(std::uint64_t bytes) { return bytes == 0 ? "" : fmt::form
 
 }  // namespace
 
-std::string_view name_of(Collective c) noexcept { return find_name(kNames, c); }
+std::string_view name_of(Collective c) noexcept { return find_name(kCollectiveNames, c); }
 
 std::optional<Collective> collective_from_name(std::string_view name) noexcept {
   const auto same = [&](std::string_view ours) {
@@ -69,7 +69,7 @@ std::optional<Collective> collective_from_name(std::string_view name) noexcept {
     }
     return o == ours.end();
   };
-  for (const auto& row : kNames) {
+  for (const auto& row : kCollectiveNames) {
     if (same(row.name)) return row.value;
   }
   return std::nullopt;

@@ -9,15 +9,17 @@
 namespace sinew {
 namespace {
 
-constexpr Spelling<Determinism> kLevels[] = {{"fast", Determinism::Fast},
-                                             {"reproducible", Determinism::Reproducible},
-                                             {"layout_invariant", Determinism::LayoutInvariant},
-                                             {"layout-invariant", Determinism::LayoutInvariant}};
+constexpr Spelling<Determinism> kDeterminismNames[] = {{"fast", Determinism::Fast},
+                                                       {"reproducible", Determinism::Reproducible},
+                                                       {"layout_invariant", Determinism::LayoutInvariant},
+                                                       {"layout-invariant", Determinism::LayoutInvariant}};
 
 }  // namespace
 
-std::string_view name_of(Determinism level) noexcept { return find_name(kLevels, level); }
-std::optional<Determinism> determinism_from_name(std::string_view name) noexcept { return find_value(kLevels, name); }
+std::string_view name_of(Determinism level) noexcept { return find_name(kDeterminismNames, level); }
+std::optional<Determinism> determinism_from_name(std::string_view name) noexcept {
+  return find_value(kDeterminismNames, name);
+}
 
 Availability fits_leaf_blocks(const CollectiveDesc& desc, int ranks) {
   if (desc.determinism != Determinism::LayoutInvariant || !reduces(desc.collective)) return Availability::yes();

@@ -4,7 +4,7 @@
 namespace sinew {
 namespace {
 
-constexpr Spelling<DType> kNames[] = {
+constexpr Spelling<DType> kDTypeNames[] = {
     {"i8", DType::I8},
     {"u8", DType::U8},
     {"i32", DType::I32},
@@ -49,9 +49,9 @@ constexpr DType kAll[kDTypeCount] = {DType::I8,  DType::U8,   DType::I32, DType:
 
 }  // namespace
 
-std::string_view name_of(DType t) noexcept { return find_name(kNames, t); }
+std::string_view name_of(DType t) noexcept { return find_name(kDTypeNames, t); }
 
-std::optional<DType> dtype_from_name(std::string_view name) noexcept { return find_value(kNames, name); }
+std::optional<DType> dtype_from_name(std::string_view name) noexcept { return find_value(kDTypeNames, name); }
 
 std::span<const DType> all_dtypes() noexcept { return kAll; }
 

@@ -10,7 +10,7 @@
 namespace sinew {
 namespace {
 
-constexpr Spelling<ReduceOp> kNames[] = {
+constexpr Spelling<ReduceOp> kReduceOpNames[] = {
     {"sum", ReduceOp::Sum},         {"prod", ReduceOp::Product}, {"min", ReduceOp::Min},
     {"max", ReduceOp::Max},         {"avg", ReduceOp::Average},  {"premulsum", ReduceOp::PreMulSum},
     {"band", ReduceOp::BitAnd},     {"bor", ReduceOp::BitOr},    {"bxor", ReduceOp::BitXor},
@@ -38,9 +38,9 @@ Kernels kernels_for(ReduceOp op, DType dtype) {
 
 }  // namespace
 
-std::string_view name_of(ReduceOp op) noexcept { return find_name(kNames, op); }
+std::string_view name_of(ReduceOp op) noexcept { return find_name(kReduceOpNames, op); }
 
-std::optional<ReduceOp> reduce_op_from_name(std::string_view name) noexcept { return find_value(kNames, name); }
+std::optional<ReduceOp> reduce_op_from_name(std::string_view name) noexcept { return find_value(kReduceOpNames, name); }
 
 std::span<const ReduceOp> all_reduce_ops() noexcept { return kBuiltIn; }
 

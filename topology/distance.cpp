@@ -11,7 +11,7 @@ namespace sinew {
 namespace {
 
 /// Where a part hangs.
-struct Place {
+struct PartPlace {
   std::string pci;     ///< empty: not on PCI
   int numa_node = -1;  ///< -1: unknown
 };
@@ -22,7 +22,7 @@ const T* at_number(const std::vector<T>& all, std::string_view number) {
   return index && *index < all.size() ? &all[*index] : nullptr;
 }
 
-Place place_of(const Machine& machine, std::string_view part) {
+PartPlace place_of(const Machine& machine, std::string_view part) {
   const std::size_t colon = std::min(part.find(':'), part.size());
   const std::string_view kind = part.substr(0, colon);
   const std::string_view name = part.substr(std::min(colon + 1, part.size()));
@@ -77,7 +77,7 @@ std::string_view root_of(const std::vector<const PciDevice*>& way) {
   return way.empty() ? std::string_view() : std::string_view(way.back()->root);
 }
 
-Between by_place(const Machine& machine, Place a, Place b) {
+Between by_place(const Machine& machine, PartPlace a, PartPlace b) {
   const auto way_a = way_up(machine, a.pci);
   const auto way_b = way_up(machine, b.pci);
   const auto meeting = std::ranges::find_first_of(way_a, way_b);
@@ -127,8 +127,8 @@ std::string to_text(const Distance& distance) {
 }
 
 Distance distance(const Machine& machine, std::string_view from, std::string_view to) {
-  const Place a = place_of(machine, from);
-  const Place b = place_of(machine, to);
+  const PartPlace a = place_of(machine, from);
+  const PartPlace b = place_of(machine, to);
   if (from == to) return {Between::Nothing};
   if (const int links = nvlinks_between(machine, from, to); links > 0) return {Between::NvLink, links};
   return {by_place(machine, a, b)};

@@ -17,7 +17,7 @@ bool stands_for_wires(const Nic& nic) {
   return nic.driver == "bonding" || nic.driver == "team" || nic.driver.starts_with("802.1Q");
 }
 
-Figure rate_of(const Nic& nic, const fs::path& folder, bool has_device) {
+Figure rate_of_interface(const Nic& nic, const fs::path& folder, bool has_device) {
   if (nic.loopback) return Figure::unknown("loopback is no wire");
   if (!has_device && !stands_for_wires(nic)) {
     const std::string_view driver = nic.driver.empty() ? std::string_view("a virtual interface") : nic.driver;
@@ -61,7 +61,7 @@ void add_sysfs_facts(Nic& nic, const fs::path& sys) {
   std::error_code error;
   const bool has_device = fs::exists(folder / "device", error);
   nic.mtu_bytes = static_cast<std::uint32_t>(int_or(read_line(folder / "mtu"), 0));
-  nic.bytes_per_s = rate_of(nic, folder, has_device);
+  nic.bytes_per_s = rate_of_interface(nic, folder, has_device);
   if (!has_device) return;
   add_rdma_port(nic, sys, folder);
   nic.numa_node = int_or(read_line(folder / "device" / "numa_node"), -1);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kClassInfiniBand = 0x0207;
 
-Figure rate_of(const XmlReader& reader, pugi::xml_node net) {
+Figure rate_of_net(const XmlReader& reader, pugi::xml_node net) {
   constexpr double kBytesPerMegabit = 1e6 / 8;
   const long long megabits = reader.integer(net, "speed", -1, 1'000'000'000).value_or(0);
   if (megabits <= 0) return Figure::unknown("the driver named NCCL no rate (NCCL assumes 10 Gbit/s)");
@@ -29,7 +29,7 @@ Nic nic_of(const XmlReader& reader, pugi::xml_node net, const PciDevice* device,
   nic.name = reader.required_text(net, "name");
   if (nic.name.empty()) reader.reject(net, "name=\"\": expected the name of an interface or a device");
   nic.up = nic.running = true;  // NCCL lists no others
-  nic.bytes_per_s = rate_of(reader, net);
+  nic.bytes_per_s = rate_of_net(reader, net);
   // Sockets have no GUID; all else is RDMA by a device of this name.
   if (const std::string guid = XmlReader::text(net, "guid"); guid.find_first_not_of("0x") != std::string::npos) {
     const auto port = static_cast<int>(reader.integer(net, "port", 0, 255).value_or(1));

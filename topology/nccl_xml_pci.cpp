@@ -28,7 +28,7 @@ unsigned class_of(const XmlReader& reader, pugi::xml_node pci) {
   }
 }
 
-Figure rate_of(const XmlReader& reader, pugi::xml_node pci) {
+Figure rate_of_pci_link(const XmlReader& reader, pugi::xml_node pci) {
   const std::string speed = XmlReader::text(pci, "link_speed");
   const std::string width = XmlReader::text(pci, "link_width");
   const int lanes = width.empty() ? 0 : static_cast<int>(reader.required_integer(pci, "link_width", 0, 255));
@@ -86,7 +86,7 @@ void read_pci(const XmlReader& reader, pugi::xml_node pci, int numa_node, const 
   }
   const std::string root = numa_node < 0 ? "host" : fmt::format("numa:{}", numa_node);
   machine.links.push_back({LinkKind::Pci, "pci:" + device.address, parent.empty() ? root : "pci:" + parent,
-                           rate_of(reader, pci), Figure::unknown("not measured")});
+                           rate_of_pci_link(reader, pci), Figure::unknown("not measured")});
   machine.pci_devices.push_back(device);
   const unsigned class_id = class_of(reader, pci);
   if (const pugi::xml_node gpu = pci.child("gpu"); gpu || is_gpu(device, class_id)) add_gpu(reader, gpu, device, gpus);

@@ -12,11 +12,11 @@ namespace sinew {
 namespace {
 
 using Pairs = std::map<std::pair<int, int>, const GpuPeer*>;
-using Status = PeerStatus GpuPeer::*;
+using PeerStatusField = PeerStatus GpuPeer::*;
 
 struct Capability {
   const char* name;
-  Status status;
+  PeerStatusField status;
 };
 
 constexpr Capability kCapabilities[] = {
@@ -52,7 +52,7 @@ std::string meaning_of(const std::set<PeerStatus>& used, const std::set<std::str
   return fmt::format("{}", fmt::join(meanings, "; "));
 }
 
-std::vector<std::string> lines_of(const Machine& machine, const Pairs& pairs, Status status) {
+std::vector<std::string> lines_of(const Machine& machine, const Pairs& pairs, PeerStatusField status) {
   std::vector<std::string> titles;
   for (std::size_t g = 0; g < machine.gpus.size(); ++g) titles.push_back(fmt::format("GPU{}", g));
   std::set<PeerStatus> used;

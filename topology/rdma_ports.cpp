@@ -32,7 +32,7 @@ std::string gid_of(const fs::path& port) {
   return gid.find_first_not_of("0:") == std::string::npos ? "" : gid;
 }
 
-Figure rate_of(const fs::path& port) {
+Figure rate_of_port(const fs::path& port) {
   constexpr double kBytesPerGigabit = 1e9 / 8;
   const fs::path file = port / "rate";
   const auto gigabits = leading_number(read_line(file));
@@ -53,7 +53,7 @@ Nic read_rdma_port(const fs::path& sys, const std::string& device, int number) {
   nic.up = nic.rdma.state != RdmaState::Down && nic.rdma.state != RdmaState::Unknown;
   nic.running = nic.rdma.state == RdmaState::Active;
   nic.driver = link_name(folder / "device" / "driver");
-  nic.bytes_per_s = rate_of(port);
+  nic.bytes_per_s = rate_of_port(port);
   nic.numa_node = int_or(read_line(folder / "device" / "numa_node"), -1);
   nic.pci = link_name(folder / "device");
   return nic;

@@ -59,14 +59,19 @@ lint_shell() {
 
 # clang-tidy on everything but the tests. What was clean stays clean until the file, a header or the rules change.
 lint_tidy() {
-  if ! [ -e build/release/compile_commands.json ]; then configure release; fi
+  # Configured once more: where sources are merged, the list of compilers' commands does not name them.
+  local list=build/lint/compile_commands.json
+  mkdir -p build/lint
+  cmake --preset release -B build/unmerged -DSINEW_UNITY=OFF >build/lint/configure.log 2>&1 || {
+    cat build/lint/configure.log
+    return 1
+  }
   local headers file stamp todo=()
   headers=$(source_files '*.hpp' .clang-tidy | xargs cat | sha256sum | cut -d ' ' -f 1)
-  mkdir -p build/lint
   # without what clang does not know
-  sed -E 's/ [^ ]*-mtune-ctrl=[^ ]*//' build/release/compile_commands.json >build/lint/compile_commands.json
+  sed -E 's/ [^ ]*-mtune-ctrl=[^ ]*//' build/unmerged/compile_commands.json >"$list"
   for file in $(source_files '*.cpp' | grep -v '^tests/'); do
-    if ! grep -qF "/$file\"" build/release/compile_commands.json; then continue; fi
+    if ! grep -qF "/$file\"" "$list"; then continue; fi
     stamp=build/lint/$( (echo "$headers $file" && cat "$file") | sha256sum | cut -d ' ' -f 1)
     if ! [ -e "$stamp" ]; then todo+=("$file" "$stamp"); fi
   done

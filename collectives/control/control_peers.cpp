@@ -68,7 +68,7 @@ struct KnownPlanes {
   std::map<std::uint64_t, KnownPlane> planes;
 };
 
-KnownPlanes& known() {
+KnownPlanes& known_planes() {
   static KnownPlanes all;
   return all;
 }
@@ -157,30 +157,30 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
 }
 
 void ProcessPlanes::add(std::uint64_t token, const ControlPages& pages) {
-  const std::scoped_lock lock(known().mutex);
-  known().planes[token].pages = pages;
+  const std::scoped_lock lock(known_planes().mutex);
+  known_planes().planes[token].pages = pages;
 }
 
 void ProcessPlanes::open(std::uint64_t token, ControlService& service) {
-  const std::scoped_lock lock(known().mutex);
-  known().planes[token].service = &service;
+  const std::scoped_lock lock(known_planes().mutex);
+  known_planes().planes[token].service = &service;
 }
 
 void ProcessPlanes::remove(std::uint64_t token) {
-  const std::scoped_lock lock(known().mutex);
-  known().planes.erase(token);
+  const std::scoped_lock lock(known_planes().mutex);
+  known_planes().planes.erase(token);
 }
 
 ControlPages ProcessPlanes::pages_of(std::uint64_t token) {
-  const std::scoped_lock lock(known().mutex);
-  const auto at = known().planes.find(token);
-  return at == known().planes.end() ? ControlPages{} : at->second.pages;
+  const std::scoped_lock lock(known_planes().mutex);
+  const auto at = known_planes().planes.find(token);
+  return at == known_planes().planes.end() ? ControlPages{} : at->second.pages;
 }
 
 void ProcessPlanes::look(std::uint64_t token, int from) {
-  const std::scoped_lock lock(known().mutex);
-  const auto at = known().planes.find(token);
-  if (at != known().planes.end() && at->second.service != nullptr) at->second.service->look(from);
+  const std::scoped_lock lock(known_planes().mutex);
+  const auto at = known_planes().planes.find(token);
+  if (at != known_planes().planes.end() && at->second.service != nullptr) at->second.service->look(from);
 }
 
 std::uint64_t process_token() {

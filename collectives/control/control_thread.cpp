@@ -18,26 +18,26 @@ namespace {
 constexpr int kLongestSleepMs = 60'000;
 
 /// The living thread of this process. A child of fork inherits the memory but not the thread, so it makes its own.
-struct Known {
+struct KnownThread {
   std::mutex mutex;
   std::weak_ptr<ControlThread> thread;
   pid_t process = 0;
 };
 
-Known& known() {
-  static Known one;
+KnownThread& known_thread() {
+  static KnownThread one;
   return one;
 }
 
 }  // namespace
 
 std::shared_ptr<ControlThread> ControlThread::of_process() {
-  const std::scoped_lock lock(known().mutex);
-  auto thread = known().thread.lock();
-  if (!thread || known().process != ::getpid()) {
+  const std::scoped_lock lock(known_thread().mutex);
+  auto thread = known_thread().thread.lock();
+  if (!thread || known_thread().process != ::getpid()) {
     thread = std::shared_ptr<ControlThread>(new ControlThread);
-    known().thread = thread;
-    known().process = ::getpid();
+    known_thread().thread = thread;
+    known_thread().process = ::getpid();
   }
   return thread;
 }

@@ -19,7 +19,7 @@ std::vector<Collective> needs(Collective collective, bool inside) {
   return {collective};
 }
 
-Ranks ascending(int ranks) {
+Ranks ascending_ranks(int ranks) {
   Ranks all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
   return all;
@@ -42,7 +42,7 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
   if (needs_canonical_order(desc, ranks) && !levels.are_aligned_blocks())
     return Availability::no(
         "hosts do not hold aligned powers of two of ranks, so their sums are not in the canonical tree");
-  const Ranks all = ascending(ranks);
+  const Ranks all = ascending_ranks(ranks);
   for (const bool in : {true, false}) {
     const std::string_view name = in ? inside : across;
     for (const Collective c : needs(desc.collective, in)) {
@@ -65,7 +65,7 @@ Availability Composition::supports(const CollectiveDesc& desc, int ranks) const 
 }
 
 Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const {
-  const Ranks all = ascending(ranks);
+  const Ranks all = ascending_ranks(ranks);
   const bool cut = desc.collective == Collective::AllReduce;
   const int chunks = cut ? Composer::chunks(*this, desc, all, 0) : 1;
   ProgramBuilder b(desc, rank, ranks, in_place, chunks);

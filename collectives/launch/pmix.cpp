@@ -113,7 +113,7 @@ void put(const Session& s, const std::string& key, Bytes record) {
 }
 
 /// A question that may outlive whoever asked it: libpmix answers from a thread of its own.
-struct Question {
+struct PmixQuestion {
   std::mutex mutex;
   std::condition_variable answered;
   bool done = false;
@@ -122,8 +122,8 @@ struct Question {
 };
 
 void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
-  const std::unique_ptr<std::shared_ptr<Question>> held(static_cast<std::shared_ptr<Question>*>(data));
-  Question& q = **held;
+  const std::unique_ptr<std::shared_ptr<PmixQuestion>> held(static_cast<std::shared_ptr<PmixQuestion>*>(data));
+  PmixQuestion& q = **held;
   const std::scoped_lock lock(q.mutex);
   q.status = status;
   if (status == PMIX_SUCCESS && value != nullptr && value->type == PMIX_BYTE_OBJECT) {
@@ -138,8 +138,8 @@ void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
 std::optional<Bytes> ask_about_rank_0(const Session& s, const std::string& key, Deadline deadline) {
   pmix_proc_t root = s.self;
   root.rank = 0;
-  const auto question = std::make_shared<Question>();
-  auto held = std::make_unique<std::shared_ptr<Question>>(question);
+  const auto question = std::make_shared<PmixQuestion>();
+  auto held = std::make_unique<std::shared_ptr<PmixQuestion>>(question);
   const pmix_status_t asked = s.library->get_nb(&root, key.c_str(), nullptr, 0, &take_answer, held.get());
   if (asked == PMIX_ERR_NOT_FOUND) return std::nullopt;
   s.library->require(asked, "asking for rank 0's store");

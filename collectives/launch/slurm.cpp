@@ -10,7 +10,7 @@
 namespace sinew {
 namespace {
 
-[[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
+[[noreturn]] void reject_slurm_variable(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
 /// The number of the step this process is a task of; nullopt in a batch script and in salloc's shell, which have none
 /// or one of the numbers that Slurm keeps for itself.
@@ -23,7 +23,9 @@ std::optional<std::uint32_t> step_id(const Lookup& lookup) {
 
 std::string required(const Lookup& lookup, const char* name) {
   auto value = lookup(name);
-  if (!value) reject(fmt::format("{}: not set, though SLURM_STEP_ID says that srun has started this process", name));
+  if (!value)
+    reject_slurm_variable(
+        fmt::format("{}: not set, though SLURM_STEP_ID says that srun has started this process", name));
   return *value;
 }
 
@@ -43,17 +45,19 @@ std::vector<int> tasks_of_nodes(const Lookup& lookup, const char* list_name, std
   const auto text = lookup("SLURM_TASKS_PER_NODE");
   const auto tasks = variable_number(lookup, "SLURM_NTASKS", 1);
   if (!text) {
-    if (!tasks) reject(fmt::format("{} is set, but neither SLURM_TASKS_PER_NODE nor SLURM_NTASKS is", list_name));
+    if (!tasks)
+      reject_slurm_variable(fmt::format("{} is set, but neither SLURM_TASKS_PER_NODE nor SLURM_NTASKS is", list_name));
     return dealt(*tasks, static_cast<int>(nodes));
   }
   std::vector<int> counts = expand_counts("SLURM_TASKS_PER_NODE", *text);
   if (counts.size() != nodes) {
-    reject(fmt::format("SLURM_TASKS_PER_NODE={} is for {} nodes, but {}={} names {}", *text, counts.size(), list_name,
-                       *lookup(list_name), nodes));
+    reject_slurm_variable(fmt::format("SLURM_TASKS_PER_NODE={} is for {} nodes, but {}={} names {}", *text,
+                                      counts.size(), list_name, *lookup(list_name), nodes));
   }
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (tasks && *tasks != sum) {
-    reject(fmt::format("SLURM_NTASKS={} contradicts SLURM_TASKS_PER_NODE={}, which are {}", *tasks, *text, sum));
+    reject_slurm_variable(
+        fmt::format("SLURM_NTASKS={} contradicts SLURM_TASKS_PER_NODE={}, which are {}", *tasks, *text, sum));
   }
   return counts;
 }
@@ -77,7 +81,8 @@ std::optional<std::vector<SlurmNode>> slurm_allocation(const Lookup& lookup) {
   // srun counts the step's here.
   const bool inside = in_step || lookup("SLURM_STEP_ID").has_value();
   if (!inside && nodes && static_cast<std::size_t>(*nodes) != names.size()) {
-    reject(fmt::format("SLURM_JOB_NUM_NODES={}, but {}={} names {} nodes", *nodes, list_name, *list, names.size()));
+    reject_slurm_variable(
+        fmt::format("SLURM_JOB_NUM_NODES={}, but {}={} names {} nodes", *nodes, list_name, *list, names.size()));
   }
   const std::vector<int> tasks = tasks_of_nodes(lookup, list_name, names.size());
   std::vector<SlurmNode> all;
@@ -93,7 +98,7 @@ std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
   step.tasks = required_number(lookup, "SLURM_STEP_NUM_TASKS", 1);
   step.local_task = required_number(lookup, "SLURM_LOCALID", 0);
   if (step.task >= step.tasks) {
-    reject(
+    reject_slurm_variable(
         fmt::format("SLURM_PROCID={} contradicts SLURM_STEP_NUM_TASKS={}: expected SLURM_PROCID < "
                     "SLURM_STEP_NUM_TASKS",
                     step.task, step.tasks));
@@ -104,18 +109,20 @@ std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
   const std::vector<int> counts = expand_counts("SLURM_STEP_TASKS_PER_NODE", counts_text);
   const auto node = static_cast<std::size_t>(required_number(lookup, "SLURM_NODEID", 0));
   if (counts.size() != nodes.size() || node >= nodes.size()) {
-    reject(fmt::format("SLURM_NODEID={}, SLURM_STEP_NODELIST={} and SLURM_STEP_TASKS_PER_NODE={} contradict each other",
-                       node, list, counts_text));
+    reject_slurm_variable(
+        fmt::format("SLURM_NODEID={}, SLURM_STEP_NODELIST={} and SLURM_STEP_TASKS_PER_NODE={} contradict each other",
+                    node, list, counts_text));
   }
   step.first_node = nodes.front();
   step.local_tasks = counts[node];
   if (step.local_task >= step.local_tasks || step.local_tasks > step.tasks) {
-    reject(fmt::format("SLURM_LOCALID={} contradicts SLURM_STEP_TASKS_PER_NODE={}: {} of {} tasks are on this node",
-                       step.local_task, counts_text, step.local_tasks, step.tasks));
+    reject_slurm_variable(
+        fmt::format("SLURM_LOCALID={} contradicts SLURM_STEP_TASKS_PER_NODE={}: {} of {} tasks are on this node",
+                    step.local_task, counts_text, step.local_tasks, step.tasks));
   }
   const std::string job_text = required(lookup, "SLURM_JOB_ID");
   const auto job = parse_number<std::uint32_t>(job_text);  // in a federation with its cluster's number at the top
-  if (!job) reject(fmt::format("SLURM_JOB_ID={}: expected a whole number", job_text));
+  if (!job) reject_slurm_variable(fmt::format("SLURM_JOB_ID={}: expected a whole number", job_text));
   step.name = fmt::format("slurm-{}.{}", *job, *id);
   // Above what Linux gives to connections (to 60999).
   constexpr std::uint32_t kFirstPort = 61440, kPorts = 1 << 12, kApart = 257;  // not a page

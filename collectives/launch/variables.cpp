@@ -11,11 +11,12 @@
 namespace sinew {
 namespace {
 
-[[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
+[[noreturn]] void reject_variable(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
 void require_below(const char* what, int value, const char* limit_name, int limit) {
   if (value >= limit)
-    reject(fmt::format("{}={} contradicts {}={}: expected {} < {}", what, value, limit_name, limit, what, limit_name));
+    reject_variable(
+        fmt::format("{}={} contradicts {}={}: expected {} < {}", what, value, limit_name, limit, what, limit_name));
 }
 
 /// All of these or none; which are set decides what the message says.
@@ -24,8 +25,8 @@ void require_together(const Lookup& lookup, const std::vector<const char*>& name
   std::vector<const char*> missing;
   for (const char* n : names) (lookup(n) ? set : missing).push_back(n);
   if (!set.empty() && !missing.empty()) {
-    reject(fmt::format("{} set, but {} missing: a job needs all of {}", fmt::join(set, ", "), fmt::join(missing, ", "),
-                       fmt::join(names, ", ")));
+    reject_variable(fmt::format("{} set, but {} missing: a job needs all of {}", fmt::join(set, ", "),
+                                fmt::join(missing, ", "), fmt::join(names, ", ")));
   }
 }
 
@@ -35,11 +36,11 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
   if (v.local_ranks > 0) {
     require_below(rank_name, v.local_rank, ranks_name, v.local_ranks);
     if (v.local_ranks > v.ranks) {
-      reject(fmt::format("{}={} exceeds the {} ranks of the job", ranks_name, v.local_ranks, v.ranks));
+      reject_variable(fmt::format("{}={} exceeds the {} ranks of the job", ranks_name, v.local_ranks, v.ranks));
     }
   }
   if (v.local_rank > v.rank)
-    reject(fmt::format("{}={} exceeds this process's rank {}", rank_name, v.local_rank, v.rank));
+    reject_variable(fmt::format("{}={} exceeds this process's rank {}", rank_name, v.local_rank, v.rank));
 }
 
 LaunchVariables read_master(const Lookup& lookup) {
@@ -50,11 +51,12 @@ LaunchVariables read_master(const Lookup& lookup) {
   v.ranks = *variable_number(lookup, "WORLD_SIZE", 1);
   require_below("RANK", v.rank, "WORLD_SIZE", v.ranks);
   v.master_host = *lookup("MASTER_ADDR");
-  if (v.master_host.empty()) reject("MASTER_ADDR is set but empty: expected a host name or address");
+  if (v.master_host.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
   v.master_port = static_cast<std::uint16_t>(*variable_number(lookup, "MASTER_PORT", 1, 65535));
   v.port_taken = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (v.port_taken && v.master_port == 65535) {
-    reject("MASTER_PORT=65535: torchrun's agent holds it, and ranks meet on the next port: expected 65534 at most");
+    reject_variable(
+        "MASTER_PORT=65535: torchrun's agent holds it, and ranks meet on the next port: expected 65534 at most");
   }
   read_local(lookup, v, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   return v;
@@ -70,7 +72,7 @@ LaunchVariables read_slurm(const Lookup& lookup, const SlurmStep& step) {
   v.local_ranks = step.local_tasks;
   v.job = step.name;
   v.master_host = lookup("MASTER_ADDR").value_or(step.first_node);
-  if (v.master_host.empty()) reject("MASTER_ADDR is set but empty: expected a host name or address");
+  if (v.master_host.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
   v.master_port = static_cast<std::uint16_t>(variable_number(lookup, "MASTER_PORT", 1, 65535).value_or(step.port));
   return v;
 }

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/clock_offset.hpp>
 #include <sinew/collectives/trace/call_tally.hpp>
 #include <sinew/core/bus_factor.hpp>
 
 namespace sinew {
 namespace {
-
-constexpr double kNano = 1e-9;
 
 double median(std::vector<float> values) {
   if (values.empty()) return 0;
@@ -17,7 +16,7 @@ double median(std::vector<float> values) {
   return static_cast<double>(*middle);
 }
 
-float seconds_of(std::int64_t ns) { return static_cast<float>(static_cast<double>(ns) * kNano); }
+float seconds_of(std::int64_t ns) { return static_cast<float>(static_cast<double>(ns) * kSecondsPerNs); }
 
 std::string microseconds(Seconds s) { return fmt::format("{:.1f}", s * 1e6); }
 

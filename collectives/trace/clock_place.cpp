@@ -7,8 +7,6 @@
 namespace sinew {
 namespace {
 
-constexpr double kNano = 1e-9;
-
 Bytes to_bytes(const std::vector<ClockReading>& readings) {
   const auto* first = reinterpret_cast<const std::byte*>(readings.data());
   return {first, first + readings.size() * sizeof(ClockReading)};
@@ -26,10 +24,10 @@ ClockPlace place_of(std::span<const std::vector<ClockReading>> readings, int ran
   ClockPlace place;
   for (std::size_t r = 1; r < readings.size(); ++r) {
     const auto offset = offset_of(readings[r], readings[0]);
-    const std::int64_t error = offset ? std::llround(offset->error_s / kNano) : -1;
+    const std::int64_t error = offset ? std::llround(offset->error_s / kSecondsPerNs) : -1;
     if (static_cast<int>(r) == rank) {
       place.error_ns = error;
-      if (offset) place.ahead_ns = std::llround(offset->seconds / kNano);
+      if (offset) place.ahead_ns = std::llround(offset->seconds / kSecondsPerNs);
     }
     if (error < 0) place.worst_error_ns = -1;
     if (place.worst_error_ns >= 0) place.worst_error_ns = std::max(place.worst_error_ns, error);

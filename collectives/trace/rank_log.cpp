@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kCell = sizeof(CallCell);
 constexpr std::size_t kBlock = 1024 * kCell;
 /// Of a definition: a communicator of four million ranks.
-constexpr std::uint32_t kMostBytes = 16 << 20;
+constexpr std::uint32_t kMostNoteBytes = 16 << 20;
 constexpr std::int32_t kMostRanks = 1 << 22;
 /// Of a time or an offset: a century, so that sums of some stay numbers.
 constexpr std::int64_t kLatest = std::int64_t{100} * 366 * 86400 * 1'000'000'000;
@@ -139,7 +139,7 @@ bool RankLog::add_part(const std::byte* cell, std::map<std::pair<CellKind, std::
   const auto part = read_at<std::uint32_t>(cell, offsetof(DefinitionCell, part));
   const auto bytes = read_at<std::uint32_t>(cell, offsetof(DefinitionCell, bytes));
   if (kind != CellKind::Site && kind != CellKind::Plan && kind != CellKind::Communicator) return false;
-  if (number == 0 || bytes > kMostBytes) return false;
+  if (number == 0 || bytes > kMostNoteBytes) return false;
   Parts& parts = begun[{kind, number}];
   if (part == 0) parts = {bytes, 0, {}};
   if (part != parts.count || bytes != parts.bytes || parts.data.size() > bytes) return false;

@@ -17,11 +17,10 @@
 #include <sinew/parallel/data/other_passes.hpp>
 #include <sinew/parallel/data/phase.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
 /// Parts of values that are whole here.
 InitialValues copies_of(std::span<const ConstBuffer> values) {

@@ -12,12 +12,12 @@
 #include <sinew/parallel/data/memory_plan.hpp>
 #include <sinew/parallel/data/other_passes.hpp>
 #include <sinew/parallel/data/underway.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/optim/state_layout.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 std::size_t bytes(std::int64_t n) noexcept { return static_cast<std::size_t>(n); }
 
 class MemoryPlanner {

@@ -10,14 +10,13 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/mesh/axis_names.hpp>
 
 namespace sinew::parallel {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
-
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
 bool is_order_of_all(const Ids& ready, std::size_t n) {
   Ids sorted = ready;

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include <sinew/parallel/data/underway.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
 /// What does not change: the graph, and what follows from what.
 struct Course {

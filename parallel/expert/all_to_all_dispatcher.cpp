@@ -5,14 +5,13 @@
 #include <sinew/parallel/expert/all_to_all_dispatcher.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
 
 /// One part for each rank. Units: elements.
 struct RankParts {

@@ -10,11 +10,10 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/capacity.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
 
 /// An assignment of any rank. The less, the sooner it is kept.
 struct Claim {

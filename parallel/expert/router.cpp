@@ -10,14 +10,9 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/score_shares.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 std::string_view name_of(RouterScore score) noexcept {
   switch (score) {
     case RouterScore::Softmax: return "softmax";

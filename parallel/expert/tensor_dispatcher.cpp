@@ -8,15 +8,10 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/expert/tensor_dispatcher.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-std::size_t at(std::int64_t i) noexcept { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 template <class T>
 class TensorDispatcher<T>::Handle final : public Dispatch<T> {
  public:

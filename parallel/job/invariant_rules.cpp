@@ -109,7 +109,7 @@ Finding judge_precision(const JobRequest& asked) {
              : "";
 }
 
-AllChanges precision_changes(const JobRequest& asked) {
+AllChanges invariant_precision_changes(const JobRequest& asked) {
   JobChange change{"gradients f32", asked};
   change.to.config.precision.gradient = DType::F32;
   return {{change}, another_level(asked)};
@@ -123,7 +123,7 @@ std::vector<JobRule> invariant_rules() {
       {"invariant_axes", judge_axes, axes_changes},
       {"invariant_batch", judge_batch, batch_changes},
       {"invariant_rows", judge_rows, rows_changes},
-      {"invariant_precision", judge_precision, precision_changes},
+      {"invariant_precision", judge_precision, invariant_precision_changes},
   };
 }
 

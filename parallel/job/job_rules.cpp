@@ -104,7 +104,7 @@ Finding judge_output(const JobRequest& asked) {
   return fmt::format("outputs of {} where {} is computed in", name_of(p.output), name_of(computed));
 }
 
-AllChanges precision_changes(const JobRequest& asked) {
+AllChanges plain_precision_changes(const JobRequest& asked) {
   AllChanges all;
   for (const auto& [of, name] : {std::pair(&Precision::gradient, "gradients"),
                                  {&Precision::output, "outputs"},
@@ -267,9 +267,9 @@ std::vector<JobRule> rules_of_jobs() {
       {"zero", judge_zero, any_of(zero_changes)},
       {"replicas", judge_replicas, any_of(replicas_changes)},
       {"replicas_shard", judge_replicas_shard, any_of(zero_changes, one_replica)},
-      {"precision_parameter", judge_parameter, precision_changes},
-      {"precision_gradient", judge_gradient, precision_changes},
-      {"precision_output", judge_output, precision_changes},
+      {"precision_parameter", judge_parameter, plain_precision_changes},
+      {"precision_gradient", judge_gradient, plain_precision_changes},
+      {"precision_output", judge_output, plain_precision_changes},
       {"global_batch", judge_global_batch, global_batch_changes},
       {"micro_batches", judge_micro_batches, any_of(micro_batches_changes)},
       {"reshard", judge_reshard, any_of(reshards, zero_changes)},

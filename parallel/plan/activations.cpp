@@ -1,14 +1,13 @@
 #include <algorithm>
 
 #include <sinew/parallel/plan/activations.hpp>
+#include <sinew/parallel/plan/number.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
 
 namespace sinew::parallel {
 namespace {
 
 constexpr double kElement = 2, kMask = 1, kLogit = 4;
-
-double number(std::int64_t n) noexcept { return static_cast<double>(n); }
 
 /// Bytes of a row, one token's: by what becomes of them.
 struct RowBytes {

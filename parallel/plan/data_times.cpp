@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <sinew/parallel/plan/data_times.hpp>
+#include <sinew/parallel/plan/number.hpp>
 #include <sinew/parallel/plan/planned_engine.hpp>
 
 namespace sinew::parallel {
@@ -8,8 +9,6 @@ namespace {
 
 /// Of Adam: gradient, value, two moments read; value, moments and the parameter of 16 bits written.
 constexpr double kBytesOfUpdate = 30;
-
-double number(std::int64_t n) noexcept { return static_cast<double>(n); }
 
 /// Elements of the rank that holds most: shared by all layers' ranks, and of experts.
 struct Elements {

@@ -9,9 +9,9 @@ namespace sinew::parallel {
 namespace {
 
 /// Writes the list of a rank's weights.
-class Listing {
+class WeightListing {
  public:
-  Listing(const ModelShape& model, const WeightPart& part) : model_(model), part_(part) {}
+  WeightListing(const ModelShape& model, const WeightPart& part) : model_(model), part_(part) {}
 
   std::int64_t cut(std::int64_t extent) const noexcept { return rows_of({}, part_.tp_rank, part_.tp, extent).count(); }
 
@@ -91,7 +91,7 @@ std::int64_t over_layers(const ModelShape& m, Count count) {
 }  // namespace
 
 std::vector<Weight> layer_weights(const ModelShape& model, std::int64_t layer, const WeightPart& part) {
-  Listing list(model, part);
+  WeightListing list(model, part);
   list.norm("attention.norm", model.hidden);
   list.attention();
   list.norm("mlp.norm", model.hidden);
@@ -104,14 +104,14 @@ std::vector<Weight> layer_weights(const ModelShape& model, std::int64_t layer, c
 }
 
 std::vector<Weight> input_weights(const ModelShape& model, const WeightPart& part) {
-  Listing list(model, part);
+  WeightListing list(model, part);
   list.vector("tokens", list.cut(model.vocabulary) * model.hidden);
   if (model.learned_positions) list.vector("positions", model.context * model.hidden);
   return list.take();
 }
 
 std::vector<Weight> output_weights(const ModelShape& model, const WeightPart& part, bool holds_table) {
-  Listing list(model, part);
+  WeightListing list(model, part);
   list.norm("final.norm", model.hidden);
   const std::int64_t head = list.cut(model.vocabulary) * model.hidden;
   std::vector<Weight> all = list.take();

@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/plan/pipeline_costs.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
 PipelineSchedule schedule_of_shape(const ScheduleShape& s) {
   return make_schedule(s.name, s.ranks, s.micro_batches, s.virtual_stages);

@@ -14,9 +14,9 @@ namespace {
 constexpr int kBoundaryPlaces = 4;  // two for what is made, two for what is received
 
 /// Writes the parameters of a rank.
-class Listing {
+class ParameterListing {
  public:
-  Listing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
+  ParameterListing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
 
   void add(const std::string& unit, const std::vector<Weight>& weights) {
     for (const Weight& w : weights) {
@@ -49,7 +49,7 @@ std::vector<DataParameter> planned_parameters(const ModelShape& model, const Job
   const WeightPart part{place.tp, config.layout.tp, config.layout.ep};
   const int all = stages(config), pp = config.layout.pp;
   const std::vector<Rows> layers = layers_of_stages(model.layers, all);
-  Listing list(config, of_experts);
+  ParameterListing list(config, of_experts);
   if (place.pp == 0) list.add("root", input_weights(model, part));
   if ((all - 1) % pp == place.pp) list.add("root", output_weights(model, part));
   for (int s = place.pp; s < all; s += pp) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/parallel/plan/number.hpp>
 #include <sinew/parallel/plan/planned_engine.hpp>
 #include <sinew/parallel/plan/stage_times.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
@@ -9,8 +10,6 @@ namespace sinew::parallel {
 namespace {
 
 constexpr double kElement = 2;
-
-double number(std::int64_t n) noexcept { return static_cast<double>(n); }
 
 /// One layer, or an end of the model, of one rank.
 class PassTimes {

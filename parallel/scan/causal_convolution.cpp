@@ -11,13 +11,13 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::string_view kName = "causal convolution";
+constexpr std::string_view kCausalConvolution = "causal convolution";
 
 ConvolutionSizes checked(const ConvolutionSizes& sizes) {
   if (sizes.sequences < 1 || sizes.channels < 1 || sizes.width < 1)
     throw Error(Code::InvalidArgument,
-                fmt::format("{}: {} sequences of {} channels, {} tokens wide, expected 1 or more of each", kName,
-                            sizes.sequences, sizes.channels, sizes.width));
+                fmt::format("{}: {} sequences of {} channels, {} tokens wide, expected 1 or more of each",
+                            kCausalConvolution, sizes.sequences, sizes.channels, sizes.width));
   return sizes;
 }
 
@@ -26,7 +26,7 @@ ConvolutionSizes checked(const ConvolutionSizes& sizes) {
 template <class T>
 CausalConvolution<T>::CausalConvolution(Communicator& group, const ConvolutionSizes& sizes, const SequenceCut& cut)
     : sizes_(checked(sizes)),
-      pieces_(runs_of(cut_of_group(kName, group, cut), GroupPlace(group).rank)),
+      pieces_(runs_of(cut_of_group(kCausalConvolution, group, cut), GroupPlace(group).rank)),
       tokens_(cut.tokens(GroupPlace(group).rank)),
       halo_(group, sizes.sequences, sizes.channels, sizes.width - 1, cut),
       taps_(static_cast<std::size_t>(sizes.width * sizes.channels)),

@@ -3,14 +3,15 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::string_view kName = "channel scan";
+constexpr std::string_view kChannelScan = "channel scan";
 
 }  // namespace
 
 template <class T>
 ChannelScan<T>::ChannelScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut)
     : length_(cut.length()),
-      exchange_(group, checked_sizes(kName, sizes).sequences, sizes.channels, cut_of_group(kName, group, cut)),
+      exchange_(group, checked_sizes(kChannelScan, sizes).sequences, sizes.channels,
+                cut_of_group(kChannelScan, group, cut)),
       mine_{sizes.sequences, exchange_.channels().count(), sizes.states},
       scan_(mine_, length_),
       y_(static_cast<std::size_t>(elements(mine_.channels))) {}

@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/scan/counts.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-using Counts = std::vector<std::uint64_t>;
-
-std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
 const SequenceCut& checked(const SequenceCut& cut, int ranks, std::int64_t sequences, std::int64_t channels,
                            std::int64_t reach) {

@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/scan/counts.hpp>
 #include <sinew/parallel/scan/sequence_exchange.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-using Counts = std::vector<std::uint64_t>;
-
-std::size_t total(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
 template <class T>
 ConstBuffer whole(const std::vector<T>& v) {

@@ -4,14 +4,14 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::string_view kName = "state scan";
+constexpr std::string_view kStateScan = "state scan";
 
 }  // namespace
 
 template <class T>
 StateScan<T>::StateScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut)
-    : sizes_(checked_sizes(kName, sizes)),
-      runs_(runs_of(cut_of_group(kName, group, cut), GroupPlace(group).rank)),
+    : sizes_(checked_sizes(kStateScan, sizes)),
+      runs_(runs_of(cut_of_group(kStateScan, group, cut), GroupPlace(group).rank)),
       scan_(sizes, cut.tokens(GroupPlace(group).rank)),
       chain_(group, sizes, cut),
       summaries_(static_cast<std::size_t>(chain_.pieces() * chain_.summary())),

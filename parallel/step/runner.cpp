@@ -4,15 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/mesh/at.hpp>
 #include <sinew/parallel/step/runner.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 StepRunner::StepRunner(StepGraph graph, StepActions& actions)
     : graph_(std::move(graph)), actions_(&actions), needs_(needs_of(graph_)), needed_by_(graph_.nodes.size()) {
   const std::string wrong = check(graph_);

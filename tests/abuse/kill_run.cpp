@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kPatience{40};
+constexpr seconds kKillPatience{40};
 
 /// Whether an error is that the victim is lost. A half of the World has other numbers: there its text counts.
 bool is_of_death(const KillRun& run, const RankLine& line) {
@@ -74,11 +74,11 @@ KillOutcome run_kill(const KillRun& run, const std::string& launcher, const std:
         if (run.moment == Moment::Start) return victim.in_moment == 1;
         return std::ranges::all_of(lines(), [](const RankLine& line) { return line.in_moment == 1; });
       },
-      kPatience);
+      kKillPatience);
   std::this_thread::sleep_for(std::chrono::microseconds(run.delay_us));
   board.killed_ns = now_ns();
   if (victim.pid > 0) ::kill(victim.pid, SIGKILL);
-  outcome.is_hang = !came || !waited_for([&job] { return job.has_ended(); }, kPatience);
+  outcome.is_hang = !came || !waited_for([&job] { return job.has_ended(); }, kKillPatience);
   if (outcome.is_hang) {
     for (const RankLine& line : lines()) {
       if (is_alive(line.pid)) ::kill(line.pid, SIGKILL);

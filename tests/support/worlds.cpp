@@ -52,6 +52,10 @@ void require(bool holds, const std::string& what, std::source_location where) {
   if (!holds) throw Error(Code::Mismatch, fmt::format("{}:{}: {}", where.file_name(), where.line(), what));
 }
 
+void require_part(const std::string& text, const std::string& part, std::source_location where) {
+  require(text.find(part) != std::string::npos, text, where);
+}
+
 std::string complaint(const std::function<void()>& call) {
   try {
     call();

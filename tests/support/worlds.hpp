@@ -25,6 +25,9 @@ void in_processes(int size, const WorldOptions& options, const Body& body);
 
 /// For bodies: throws with file and line unless `holds`.
 void require(bool holds, const std::string& what, std::source_location where = std::source_location::current());
+/// Throws unless `part` stands in `text`.
+void require_part(const std::string& text, const std::string& part,
+                  std::source_location where = std::source_location::current());
 
 /// What a call that must throw Error{InvalidArgument} says; "no complaint" where it does not throw.
 std::string complaint(const std::function<void()>& call);

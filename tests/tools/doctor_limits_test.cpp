@@ -25,7 +25,7 @@ class Tree {
   test::ScratchFolder folder_;
 };
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr std::uint64_t kOneGiB = std::uint64_t{1} << 30;
 
 /// A job of Slurm's on a host with control groups of version 2: the step has no limits, the job above it has.
 void record_unified(const Tree& tree) {
@@ -37,12 +37,12 @@ void record_unified(const Tree& tree) {
   tree.put(job + "step_0/memory.max", "max");
   tree.put(job + "step_0/pids.max", "max");
   tree.put(job + "step_0/cpu.max", "max 100000");
-  tree.put(job + "memory.max", std::to_string(8 * kGiB));
-  tree.put(job + "memory.current", std::to_string(5 * kGiB));
-  tree.put(job + "memory.stat", "anon 1\ninactive_anon 7\ninactive_file " + std::to_string(2 * kGiB));
+  tree.put(job + "memory.max", std::to_string(8 * kOneGiB));
+  tree.put(job + "memory.current", std::to_string(5 * kOneGiB));
+  tree.put(job + "memory.stat", "anon 1\ninactive_anon 7\ninactive_file " + std::to_string(2 * kOneGiB));
   tree.put(job + "cpu.max", "250000 100000");
-  tree.put("sys/fs/cgroup/system.slice/memory.max", std::to_string(100 * kGiB));
-  tree.put("sys/fs/cgroup/system.slice/memory.current", std::to_string(98 * kGiB));
+  tree.put("sys/fs/cgroup/system.slice/memory.max", std::to_string(100 * kOneGiB));
+  tree.put("sys/fs/cgroup/system.slice/memory.current", std::to_string(98 * kOneGiB));
   tree.put(job + "memory.swap.max", "1000");
   tree.put(job + "memory.swap.current", "400");
   tree.put("sys/fs/cgroup/system.slice/memory.swap.max", "max");
@@ -55,11 +55,11 @@ TEST(DoctorCgroups, TakeTheLevelThatLeavesLeast_OfVersion2) {
   record_unified(tree);
   const Cgroups groups(tree.root());
   // The job has 8 - (5 - 2) = 5 GiB left, the slice above it 100 - 98.
-  EXPECT_EQ(groups.memory(), (Room{100 * kGiB, 98 * kGiB, tree.at("sys/fs/cgroup/system.slice/memory.max")}));
-  tree.put("sys/fs/cgroup/system.slice/memory.current", std::to_string(10 * kGiB));
+  EXPECT_EQ(groups.memory(), (Room{100 * kOneGiB, 98 * kOneGiB, tree.at("sys/fs/cgroup/system.slice/memory.max")}));
+  tree.put("sys/fs/cgroup/system.slice/memory.current", std::to_string(10 * kOneGiB));
   const auto of_job = Cgroups(tree.root()).memory();
   ASSERT_TRUE(of_job.has_value());
-  EXPECT_EQ(of_job->left(), 5 * kGiB) << "files that nobody has used lately are given back";
+  EXPECT_EQ(of_job->left(), 5 * kOneGiB) << "files that nobody has used lately are given back";
   EXPECT_EQ(groups.swap()->left(), 600u);
   EXPECT_EQ(groups.tasks(), (Room{4915, 115, tree.at("sys/fs/cgroup/system.slice/pids.max")}));
   ASSERT_TRUE(groups.cpu().has_value());
@@ -74,8 +74,8 @@ void record_version1(const Tree& tree) {
            "40 30 0:30 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
            "41 30 0:31 /docker/ab /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
            "42 30 0:32 /docker/ab /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids");
-  tree.put("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(2 * kGiB));
-  tree.put("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(kGiB));
+  tree.put("sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(2 * kOneGiB));
+  tree.put("sys/fs/cgroup/memory/memory.usage_in_bytes", std::to_string(kOneGiB));
   tree.put("sys/fs/cgroup/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 0");
   tree.put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000");
   tree.put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
@@ -87,7 +87,7 @@ TEST(DoctorCgroups, ReadVersion1_WhereAContainerSeesItsOwnGroupOnly) {
   const Tree tree;
   record_version1(tree);
   const Cgroups groups(tree.root());
-  EXPECT_EQ(groups.memory(), (Room{2 * kGiB, kGiB, tree.at("sys/fs/cgroup/memory/memory.limit_in_bytes")}));
+  EXPECT_EQ(groups.memory(), (Room{2 * kOneGiB, kOneGiB, tree.at("sys/fs/cgroup/memory/memory.limit_in_bytes")}));
   EXPECT_FALSE(groups.swap().has_value()) << "limited with memory, if at all";
   EXPECT_EQ(groups.tasks()->left(), 2u);
   ASSERT_TRUE(groups.cpu().has_value());

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string complaint(const std::string& text) {
+std::string complaint_about_machine(const std::string& text) {
   try {
     (void)machine_from_text(text, "given");
   } catch (const Error& error) {
@@ -37,11 +37,11 @@ TEST(DescribedMachine, IsToldApartByContent) {
 }
 
 TEST(DescribedMachine, SaysWhatItWouldRead_WhenItIsSomethingElse) {
-  EXPECT_THAT(complaint(""), StartsWith("given: empty; expected sinew's JSON"));
-  EXPECT_THAT(complaint("hello"), StartsWith("given: neither JSON nor XML; expected "));
-  EXPECT_THAT(complaint("<graphs version='1'/>"), StartsWith("given: XML of a <graphs>; expected "));
-  EXPECT_THAT(complaint("<!-- only"), StartsWith("given: neither JSON nor XML"));
-  EXPECT_THAT(complaint("{}"), StartsWith("given:1: top level: expected a member"));
+  EXPECT_THAT(complaint_about_machine(""), StartsWith("given: empty; expected sinew's JSON"));
+  EXPECT_THAT(complaint_about_machine("hello"), StartsWith("given: neither JSON nor XML; expected "));
+  EXPECT_THAT(complaint_about_machine("<graphs version='1'/>"), StartsWith("given: XML of a <graphs>; expected "));
+  EXPECT_THAT(complaint_about_machine("<!-- only"), StartsWith("given: neither JSON nor XML"));
+  EXPECT_THAT(complaint_about_machine("{}"), StartsWith("given:1: top level: expected a member"));
 }
 
 /// The sample with something that no machine has, as JSON; what is said of it, without the file and the line.
@@ -49,7 +49,7 @@ template <class Change>
 std::string refusal(Change change) {
   Machine machine = test::sample_machine();
   change(machine);
-  const std::string said = complaint(to_json(machine));
+  const std::string said = complaint_about_machine(to_json(machine));
   EXPECT_TRUE(said.starts_with("given:")) << said;
   return said.substr(said.find(": ") + 2);
 }
@@ -86,9 +86,10 @@ TEST(DescribedMachine, RefusesControlCharactersInNames) {
 }
 
 TEST(DescribedMachine, NamesTheFileOfXmlThatNoMachineHas) {
-  EXPECT_THAT(complaint("<system version='1'><cpu numaid='0' affinity='1' arch='x86_64'><nic><net name='a&#27;b' "
-                        "dev='0' speed='100000' port='1' guid='0x1'/></nic></cpu></system>"),
-              StartsWith("given: "));
+  EXPECT_THAT(
+      complaint_about_machine("<system version='1'><cpu numaid='0' affinity='1' arch='x86_64'><nic><net name='a&#27;b' "
+                              "dev='0' speed='100000' port='1' guid='0x1'/></nic></cpu></system>"),
+      StartsWith("given: "));
 }
 
 TEST(DescribedMachine, ReadsNoMoreThanADescriptionHas) {
@@ -156,16 +157,16 @@ TEST_F(HwlocXml, GivesNicsAndGpusWithTheirPlaces) {
 }
 
 TEST_F(HwlocXml, NamesTheFile_WhenItIsNotRead) {
-  EXPECT_THAT(complaint("<topology version=\"2.0\"/>"),
+  EXPECT_THAT(complaint_about_machine("<topology version=\"2.0\"/>"),
               testing::AllOf(StartsWith("given: hwloc "), HasSubstr(" does not read it: ")));
-  EXPECT_THAT(complaint("<topology version=\"2.0\">"), StartsWith("given:1: not XML: "));
+  EXPECT_THAT(complaint_about_machine("<topology version=\"2.0\">"), StartsWith("given:1: not XML: "));
 }
 
 /// hwloc ends the process, or takes a gigabyte and a minute.
 TEST_F(HwlocXml, NamesTheLine_OfWhatHwlocCannotBear) {
   const std::string sets = R"(cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1")";
   const auto said_of = [](const std::string& object) {
-    return complaint("<topology version=\"2.0\">\n" + object + "</topology>");
+    return complaint_about_machine("<topology version=\"2.0\">\n" + object + "</topology>");
   };
   EXPECT_THAT(said_of("<object type=\"PU\" " + sets + "/>"),
               StartsWith("given:2: <object>: expected an attribute os_index"));

@@ -21,14 +21,14 @@ using testing::IsEmpty;
 
 const std::string kDgx = TOPOLOGY_DATA "/dgx_h100_nccl.xml";
 
-std::string complaint(const std::string& text) {
+std::string complaint_about_cluster(const std::string& text) {
   try {
     (void)imagined_cluster(text);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::InvalidArgument);
     return error.what();
   }
-  return "no complaint";
+  return "no complaint_about_cluster";
 }
 
 std::vector<std::string> nics_of_seats(const ImaginedCluster& on) {
@@ -120,20 +120,20 @@ TEST(RankSeats, TakeTheLeastUsed_OfNicsAsNear) {
 
 TEST(ImaginedCluster, ShowsFormAndNames_WhenItIsAskedForWrong) {
   for (const char* text : {"dgx-h100", "xeon-2s", "", "x", "dgx-h100x", "xeon-2s:3+", "dgx-h100x99999999999"}) {
-    EXPECT_THAT(complaint(text), HasSubstr("such as dgx-h100x8")) << text;
+    EXPECT_THAT(complaint_about_cluster(text), HasSubstr("such as dgx-h100x8")) << text;
   }
-  EXPECT_THAT(complaint("dgx-1x4"),
+  EXPECT_THAT(complaint_about_cluster("dgx-1x4"),
               HasSubstr("'dgx-1': expected a file that can be read, or one of the machines dgx-a100"));
-  EXPECT_THAT(complaint("dgx-h100x0"), HasSubstr("hosts 0: expected 1 at least"));
-  EXPECT_EQ(complaint("xeon-2s:3+0"), "'xeon-2s:3+0': host 1 of 0 ranks: expected 1 at least");
-  EXPECT_EQ(complaint("dgx-h100:8+9"), "9 ranks on a dgx-h100: expected 8 at most, one for each GPU");
-  EXPECT_EQ(complaint("xeon-2s:113"), "113 ranks on a xeon-2s: expected 112 at most, one for each core");
+  EXPECT_THAT(complaint_about_cluster("dgx-h100x0"), HasSubstr("hosts 0: expected 1 at least"));
+  EXPECT_EQ(complaint_about_cluster("xeon-2s:3+0"), "'xeon-2s:3+0': host 1 of 0 ranks: expected 1 at least");
+  EXPECT_EQ(complaint_about_cluster("dgx-h100:8+9"), "9 ranks on a dgx-h100: expected 8 at most, one for each GPU");
+  EXPECT_EQ(complaint_about_cluster("xeon-2s:113"), "113 ranks on a xeon-2s: expected 112 at most, one for each core");
 }
 
 TEST(ImaginedCluster, NamesFileLineAndReason_WhenTheFileIsBroken) {
   const std::string broken = testing::TempDir() + "sinew-broken-nccl.xml";
   std::ofstream(broken) << "<system version=\"1\">\n<cpu/></system>\n";
-  EXPECT_EQ(complaint(broken + "x2"), broken + ":2: <cpu>: expected an attribute numaid");
+  EXPECT_EQ(complaint_about_cluster(broken + "x2"), broken + ":2: <cpu>: expected an attribute numaid");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using testing::Each;
 using testing::Field;
 
 /// This machine with the GPUs of the fake libnvidia-ml.so.1, see tests/fakes/fake_nvml.cpp.
-Machine with(const char* fake) {
+Machine machine_with_gpus(const char* fake) {
   setenv("FAKE_NVML", fake, 1);
   Machine machine = discover(Config{});
   unsetenv("FAKE_NVML");
@@ -28,7 +28,7 @@ std::string between(const Machine& machine, std::size_t a, std::size_t b) {
 }
 
 TEST(Nvml, OfADgxH100HasEightGpusOnFourNvSwitches) {
-  const Machine m = with("dgx-h100");
+  const Machine m = machine_with_gpus("dgx-h100");
   ASSERT_EQ(m.gpus.size(), 8u);
   EXPECT_EQ(m.gpus[0].name, "NVIDIA H100 80GB HBM3");
   EXPECT_EQ(m.gpus[0].pci, "0000:1b:00.0");
@@ -50,7 +50,7 @@ TEST(Nvml, OfADgxH100HasEightGpusOnFourNvSwitches) {
 }
 
 TEST(Nvml, JoinsGpusDirectly_AndTakesTheDatasheetsSpeed_WhereTheDriverSaysNone) {
-  const Machine m = with("bridged");
+  const Machine m = machine_with_gpus("bridged");
   ASSERT_EQ(m.gpus.size(), 2u);
   EXPECT_TRUE(m.nvswitches.empty());
   EXPECT_EQ(between(m, 0, 1), "NV4");
@@ -61,7 +61,7 @@ TEST(Nvml, JoinsGpusDirectly_AndTakesTheDatasheetsSpeed_WhereTheDriverSaysNone) 
 }
 
 TEST(Nvml, DoesNotTakeAGpuThatIsNotShownForAnNvSwitch) {
-  const Machine m = with("half");
+  const Machine m = machine_with_gpus("half");
   ASSERT_EQ(m.gpus.size(), 1u);
   EXPECT_EQ(m.gpus[0].nvlinks, 4);
   EXPECT_TRUE(m.nvswitches.empty());
@@ -71,7 +71,7 @@ TEST(Nvml, DoesNotTakeAGpuThatIsNotShownForAnNvSwitch) {
 /// hwloc's own variable shows the PCI tree of another machine, with the GPU at 1b:00.0 and a NIC beside it.
 TEST(Nvml, AddsToTheGpusThatPciShows) {
   setenv("HWLOC_XMLFILE", TOPOLOGY_DATA "/two_sockets_hwloc.xml", 1);
-  const Machine m = with("dgx-h100");
+  const Machine m = machine_with_gpus("dgx-h100");
   unsetenv("HWLOC_XMLFILE");
   ASSERT_EQ(m.gpus.size(), 8u) << "one of them by both";
   EXPECT_EQ(m.gpus[0].pci, "0000:1b:00.0");
@@ -82,13 +82,13 @@ TEST(Nvml, AddsToTheGpusThatPciShows) {
 }
 
 TEST(Nvml, TakesEndsThatAreNotShownForOneNvSwitch) {
-  const Machine m = with("virtual");
+  const Machine m = machine_with_gpus("virtual");
   EXPECT_EQ(m.nvswitches, std::vector{NvSwitch{""}});
   EXPECT_EQ(between(m, 0, 7), "NV18");
 }
 
 TEST(Nvml, ShowsTheOthers_WhenAGpuIsLost) {
-  const Machine m = with("lost");
+  const Machine m = machine_with_gpus("lost");
   ASSERT_EQ(m.gpus.size(), 7u);
   EXPECT_EQ(m.gpus[3].pci, "0000:9d:00.0");
   EXPECT_THAT(m.unseen, Contains(Unseen{"GPU 3 of NVML", "nvmlDeviceGetHandleByIndex_v2: GPU is lost"}));
@@ -97,7 +97,7 @@ TEST(Nvml, ShowsTheOthers_WhenAGpuIsLost) {
 }
 
 TEST(Nvml, IsNoMatter_WhereThereIsNoGpu) {
-  const Machine m = with("refused");
+  const Machine m = machine_with_gpus("refused");
   EXPECT_TRUE(m.gpus.empty());
   EXPECT_THAT(m.unseen, testing::Not(Contains(Field(&Unseen::why, testing::HasSubstr("nvml")))));
 }

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr PeerStatus kOk = PeerStatus::Ok;
 
 /// The GPUs of the fake libnvidia-ml.so.1, see tests/fakes/fake_nvml.cpp.
-Machine with(const char* fake) {
+Machine machine_with_peers(const char* fake) {
   setenv("FAKE_NVML", fake, 1);
   Machine machine = discover(Config{});
   unsetenv("FAKE_NVML");
@@ -33,7 +33,7 @@ GpuPeer pair_of(const Machine& machine, int from, int to) {
 }
 
 TEST(NvmlPeers, AreAllPairsOfADgxH100_EachWay) {
-  const Machine m = with("dgx-h100");
+  const Machine m = machine_with_peers("dgx-h100");
   ASSERT_EQ(m.gpu_peers.size(), 8u * 7);
   for (int from = 0; from < 8; ++from) {
     for (int to = 0; to < 8; ++to) {
@@ -46,7 +46,7 @@ TEST(NvmlPeers, AreAllPairsOfADgxH100_EachWay) {
 }
 
 TEST(NvmlPeers, SayWhatTheDriverRefuses_AndWhyItIsSilent) {
-  const Machine m = with("pair");
+  const Machine m = machine_with_peers("pair");
   ASSERT_EQ(m.gpu_peers.size(), 8u * 7);
   const PeerStatus disabled = PeerStatus::Disabled;
   const PeerStatus unknown = PeerStatus::Unknown;
@@ -58,7 +58,7 @@ TEST(NvmlPeers, SayWhatTheDriverRefuses_AndWhyItIsSilent) {
 }
 
 TEST(NvmlPeers, AreOneTable_WhenAllIsAlike) {
-  const std::string text = to_text(with("pair"));
+  const std::string text = to_text(machine_with_peers("pair"));
   EXPECT_THAT(text, HasSubstr("peer access between GPUs: read, write, NVLink, atomics\n"));
   EXPECT_THAT(text, HasSubstr("GPU2    OK    OK     X    OK    OK    DR    OK    OK\n"));
   EXPECT_THAT(text, HasSubstr("GPU5    OK    OK     U    OK    OK     X    OK    OK\n"));
@@ -67,7 +67,7 @@ TEST(NvmlPeers, AreOneTable_WhenAllIsAlike) {
 }
 
 TEST(NvmlPeers, AreATableEach_WhereCapabilitiesDiffer) {
-  const Machine m = with("bridged");
+  const Machine m = machine_with_peers("bridged");
   EXPECT_THAT(m.gpu_peers, testing::SizeIs(2));
   EXPECT_THAT(m.gpu_peers, Each(testing::Field(&GpuPeer::atomics, PeerStatus::NotSupported)));
   const std::string text = to_text(m);
@@ -77,13 +77,13 @@ TEST(NvmlPeers, AreATableEach_WhereCapabilitiesDiffer) {
 }
 
 TEST(NvmlPeers, AreOfTheOthers_WhenAGpuIsLost) {
-  const Machine m = with("lost");
+  const Machine m = machine_with_peers("lost");
   EXPECT_EQ(m.gpus.size(), 7u);
   EXPECT_EQ(m.gpu_peers.size(), 7u * 6);
 }
 
 TEST(NvmlPeers, AreNone_WhereThereIsOneGpu) {
-  const Machine m = with("half");
+  const Machine m = machine_with_peers("half");
   EXPECT_TRUE(m.gpu_peers.empty());
   EXPECT_THAT(m.unseen, testing::Not(testing::Contains(testing::Field(&Unseen::what, "peer access between GPUs"))));
 }

@@ -12,9 +12,10 @@
 namespace sinew::test {
 namespace {
 
-Rail make(const Exchange& world) { return inproc::make_transport(world.rank, 0); }
+Rail make_inproc(const Exchange& world) { return inproc::make_transport(world.rank, 0); }
 
-INSTANTIATE_TEST_SUITE_P(inproc, Conformance, testing::Values(Subject{"threads", make, run_threads}), subject_name);
+INSTANTIATE_TEST_SUITE_P(inproc, Conformance, testing::Values(Subject{"threads", make_inproc, run_threads}),
+                         subject_name);
 
 TEST(Inproc, Probe_NamesTheRankOfAnotherProcess) {
   const auto parent = inproc::make_transport(4, 0);

@@ -17,9 +17,9 @@ using test::run_shm_case;
 using test::ShmCase;
 using test::ShmRank;
 
-constexpr std::array kCollectives{Collective::AllReduce,     Collective::Broadcast, Collective::Barrier,
-                                  Collective::AllGather,     Collective::AllToAll,  Collective::Reduce,
-                                  Collective::ReduceScatter, Collective::Gather,    Collective::Scatter};
+constexpr std::array kOffloadCollectives{Collective::AllReduce,     Collective::Broadcast, Collective::Barrier,
+                                         Collective::AllGather,     Collective::AllToAll,  Collective::Reduce,
+                                         Collective::ReduceScatter, Collective::Gather,    Collective::Scatter};
 constexpr std::array<std::uint64_t, 11> kCounts{0, 1, 3, 10, 11, 257, 513, 4099, 20011, 65536, 150001};
 
 /// Memory differs from rank to rank in every way it can.
@@ -36,7 +36,7 @@ void all_collectives_and_sizes(const Exchange& world, const Bytes& facts, std::u
   unsigned variant = 0;
   for (const std::uint64_t count : kCounts) {
     if (count > most) break;
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : kOffloadCollectives) {
       for (int repeat = 0; repeat < (count > 20'011 ? 2 : 4); ++repeat) {
         ShmCase c;
         c.collective = collective;

@@ -16,11 +16,11 @@
 namespace sinew::test {
 namespace {
 
-Rail make(const Exchange& world) { return open_rail(shm::module(), world); }
+Rail make_shm(const Exchange& world) { return open_rail(shm::module(), world); }
 
 /// The control plane of a World watches the processes of a host, and closes the endpoints of those that die.
 Subject subject(const char* name, void (*run)(int, const RankBody&)) {
-  return {.name = name, .make = make, .run = run, .notices_death = false};
+  return {.name = name, .make = make_shm, .run = run, .notices_death = false};
 }
 
 INSTANTIATE_TEST_SUITE_P(shm, Conformance,
@@ -72,7 +72,7 @@ TEST(ShmTransport, ReadsRegisteredMemoryWhereItLies_OnProcesses) { run_as_proces
 
 /// Every rank sends to the next.
 void pass_on(const Exchange& world) {
-  Rank me(world, make);
+  Rank me(world, make_shm);
   constexpr std::size_t kBytes = 1'500'003;
   const int next = (me.rank() + 1) % me.size();
   const int previous = (me.rank() + me.size() - 1) % me.size();
@@ -89,7 +89,7 @@ void pass_on(const Exchange& world) {
 void lend_ticket_again(const Exchange& world) {
   constexpr std::size_t kLong = 12 << 20;  // more than is read in one turn
   constexpr std::size_t kShort = 100'000;
-  Rank me(world, make);
+  Rank me(world, make_shm);
   const int peer = me.rank() == 0 ? 1 : 0;
   static_cast<void>(me.peer(peer));
   if (me.rank() == 0) static_cast<void>(me.peer(2));
@@ -174,7 +174,7 @@ TEST(ShmTransport, CarriesLongMessages_WhenProcessIdsMeanNothing) {
 /// A closed endpoint looks at no frame: those that are left must keep nobody awake.
 TEST(ShmTransport, Sleeps_WhenFramesAreLeftInAClosedEndpoint) {
   run_as_threads(2, [](const Exchange& world) {
-    Rank me(world, make);
+    Rank me(world, make_shm);
     Endpoint& peer = me.peer(1 - me.rank());
     me.barrier();
     const auto message = pattern(100, 1);

@@ -35,8 +35,8 @@ INSTANTIATE_TEST_SUITE_P(tcp_rails, Conformance,
                                          Subject{"two_processes", make_two, run_as_processes}),
                          subject_name);
 
-struct Pair {
-  explicit Pair(int rails)
+struct RailsPair {
+  explicit RailsPair(int rails)
       : a(tcp::make_transport(rail_options(0, rails))),
         b(tcp::make_transport(rail_options(1, rails))),
         to_b(a->connect(b->address())),
@@ -89,7 +89,7 @@ std::vector<int> control_sockets() {
 
 /// A message each way at once; between `cut` is called when the first bytes have come.
 template <class Cut>
-void exchange(Pair& pair, std::size_t bytes, unsigned seed, Cut cut) {
+void exchange(RailsPair& pair, std::size_t bytes, unsigned seed, Cut cut) {
   const auto ab = pattern(bytes, seed), ba = pattern(bytes, seed + 1);
   std::vector<std::byte> at_a(bytes), at_b(bytes);
   const std::byte untouched = ab[0] ^ std::byte{0xff};
@@ -108,7 +108,7 @@ void exchange(Pair& pair, std::size_t bytes, unsigned seed, Cut cut) {
 }
 
 TEST(TcpRails, EveryRailHasAConnection_AndCarriesData) {
-  Pair pair(3);
+  RailsPair pair(3);
   exchange(pair, 32 << 20, 1, [] {});
   for (int rail = 1; rail <= 3; ++rail) {
     const auto sockets = sockets_of_rail(rail);
@@ -124,7 +124,7 @@ class TcpRailCut : public testing::TestWithParam<int> {};
 /// Rail 1 has the control connection, too.
 TEST_P(TcpRailCut, InTheMiddle_LosesNothingAndIsLoggedOnce) {
   ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
-  Pair pair(2);
+  RailsPair pair(2);
   exchange(pair, 64 << 20, 3, [] {
     for (const int fd : sockets_of_rail(GetParam())) ::shutdown(fd, SHUT_RDWR);
   });
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(EitherRail, TcpRailCut, testing::Values(1, 2));
 
 /// Small messages, which are written from copies, go on in order where the control connection is cut again and again.
 TEST(TcpRails, ControlConnectionCut_LosesNoSmallMessageAndNoOrder) {
-  Pair pair(2);
+  RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   for (int cut = 0; cut < 5; ++cut) {
     constexpr std::size_t kMessages = 12;
@@ -165,7 +165,7 @@ TEST(TcpRails, ControlConnectionCut_LosesNoSmallMessageAndNoOrder) {
 /// The last rail is the peer.
 TEST(TcpRails, AllRailsCut_IsPeerLost) {
   ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
-  Pair pair(2);
+  RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   Watched r;
   pair.to_b->recv({}, nullptr, user(9), r);
@@ -180,7 +180,7 @@ TEST(TcpRails, AllRailsCut_IsPeerLost) {
 }
 
 TEST(TcpRails, PeerThatCloses_IsNoRailLost) {
-  Pair pair(2);
+  RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   Watched r, quiet;
   pair.to_b->recv({}, nullptr, user(9), r);
@@ -192,7 +192,7 @@ TEST(TcpRails, PeerThatCloses_IsNoRailLost) {
 /// Cancelled with frames on every rail, one of which then goes: the receive ends, and nobody reads the buffer.
 TEST(TcpRails, CancelledSend_EndsTheReceive_AlsoWhereARailIsLost) {
   ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
-  Pair pair(2);
+  RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   auto large = std::make_unique<std::vector<std::byte>>(64 << 20);
   std::vector<std::byte> in(64 << 20);
@@ -213,7 +213,7 @@ TEST(TcpRails, CancelledSend_EndsTheReceive_AlsoWhereARailIsLost) {
 /// A reduction takes each element once, whichever rail brings it, in the middle of which element ever one ends.
 TEST(TcpRails, ReducingReceive_TakesEachElementOnce_WhereARailIsLost) {
   ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.");
-  Pair pair(2);
+  RailsPair pair(2);
   constexpr std::size_t kCount = 12 << 20;
   std::vector<std::uint32_t> out(kCount), sum(kCount, 5);
   for (std::size_t i = 0; i < kCount; ++i) out[i] = static_cast<std::uint32_t>(i * 2654435761u);

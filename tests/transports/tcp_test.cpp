@@ -24,7 +24,7 @@ tcp::Options options_of(int rank) {
   return o;
 }
 
-Rail make(const Exchange& world) { return tcp::make_transport(options_of(world.rank)); }
+Rail make_tcp(const Exchange& world) { return tcp::make_transport(options_of(world.rank)); }
 
 /// Everything by rendezvous, and credit that runs out at once.
 Rail make_tight(const Exchange& world) {
@@ -46,9 +46,9 @@ Rail make_secured(const Exchange& world) {
 }
 
 INSTANTIATE_TEST_SUITE_P(tcp, Conformance,
-                         testing::Values(Subject{"threads", make, run_threads},
+                         testing::Values(Subject{"threads", make_tcp, run_threads},
                                          Subject{"little_credit", make_tight, run_threads},
-                                         Subject{"processes", make, run_as_processes},
+                                         Subject{"processes", make_tcp, run_as_processes},
                                          Subject{"tls", make_secured, run_threads},
                                          Subject{"tls_processes", make_secured, run_as_processes}),
                          subject_name);

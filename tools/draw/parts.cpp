@@ -9,7 +9,7 @@ constexpr double kPadding = 6;
 constexpr double kGap = 5;
 constexpr double kSquareGap = 3;
 constexpr double kTextGap = 4;
-constexpr double kLine = 15;
+constexpr double kHeadingLine = 15;
 constexpr double kSmallHeight = 10;
 constexpr double kSmallLine = 13;
 
@@ -22,7 +22,7 @@ struct Placed {
 bool is_square(const Part& part) { return part.heading.empty() && part.lines.empty() && part.inside.empty(); }
 
 double height_of_text(const Part& part) {
-  return (part.heading.empty() ? 0 : kLine) + static_cast<double>(part.lines.size()) * kSmallLine +
+  return (part.heading.empty() ? 0 : kHeadingLine) + static_cast<double>(part.lines.size()) * kSmallLine +
          (part.inside.empty() ? 0 : kTextGap);
 }
 
@@ -58,7 +58,7 @@ void draw(Svg& svg, const Placed& placed, Point around) {
   const Point at{around.x + placed.box.x, around.y + placed.box.y};
   svg.box({at.x, at.y, placed.box.width, placed.box.height}, part.classes, part.tooltip);
   double y = at.y + kPadding;
-  if (!part.heading.empty()) svg.text({at.x + kPadding, (y += kLine) - 4}, part.heading);
+  if (!part.heading.empty()) svg.text({at.x + kPadding, (y += kHeadingLine) - 4}, part.heading);
   for (const std::string& line : part.lines) svg.text({at.x + kPadding, (y += kSmallLine) - 3}, line, "faint small");
   for (const Placed& inner : placed.inside) draw(svg, inner, at);
 }

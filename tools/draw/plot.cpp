@@ -17,7 +17,7 @@ namespace sinew::draw {
 namespace {
 
 constexpr double kWidth = 980, kLeft = 76, kRight = 230, kHeight = 420;
-constexpr double kLine = 16;
+constexpr double kPlotLine = 16;
 constexpr double kTitle = 16, kTitleLine = 20;  // height of its letters, and of a line
 constexpr double kStrip = 12;
 
@@ -26,16 +26,16 @@ class PlotDrawing {
   explicit PlotDrawing(const Plot& plot)
       : plot_(plot),
         title_(wrapped(plot.title, kWidth - kLeft - 8, kTitle)),
-        top_(20 + kTitleLine * static_cast<double>(title_.size()) + kLine * static_cast<double>(plot.lines.size())),
+        top_(20 + kTitleLine * static_cast<double>(title_.size()) + kPlotLine * static_cast<double>(plot.lines.size())),
         x_{plot.x_ticks.front(), plot.x_ticks.back(), kLeft, kWidth - kRight, true},
         y_(vertical()),
-        svg_(kWidth, legend_top() + kLine * static_cast<double>(plot.series.size()) + 8, plot.title) {}
+        svg_(kWidth, legend_top() + kPlotLine * static_cast<double>(plot.series.size()) + 8, plot.title) {}
 
   std::string draw() {
     double y = 4;
     for (const std::string& line : title_) svg_.text({kLeft, y += kTitleLine}, line, "ink head");
     y += 4;
-    for (const std::string& line : plot_.lines) svg_.text({kLeft, y += kLine}, line, "faint");
+    for (const std::string& line : plot_.lines) svg_.text({kLeft, y += kPlotLine}, line, "faint");
     draw_axes();
     draw_strip();
     for (std::size_t s = 0; s < plot_.series.size(); ++s) draw_series(s);
@@ -122,12 +122,12 @@ class PlotDrawing {
     double free_from = top_;
     for (Label& label : labels) {
       label.y = std::max(label.y, free_from);
-      free_from = label.y + kLine - 2;
+      free_from = label.y + kPlotLine - 2;
     }
     double free_to = bottom();
     for (Label& label : labels | std::views::reverse) {
       label.y = std::min(label.y, free_to);
-      free_to = label.y - (kLine - 2);
+      free_to = label.y - (kPlotLine - 2);
     }
     for (const Label& label : labels) {
       svg_.line(label.end, {x_.to + 16, label.y}, series_class(label.series) + " thin");
@@ -137,7 +137,7 @@ class PlotDrawing {
 
   void draw_legend() {
     double y = legend_top();
-    for (std::size_t s = 0; s < plot_.series.size(); ++s, y += kLine) {
+    for (std::size_t s = 0; s < plot_.series.size(); ++s, y += kPlotLine) {
       svg_.line({kLeft, y}, {kLeft + 30, y}, series_class(s) + " curve");
       svg_.text({kLeft + 38, y + 4}, plot_.series[s].name);
     }

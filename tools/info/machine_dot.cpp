@@ -18,7 +18,7 @@ namespace sinew::tools {
 namespace {
 
 /// As a string of DOT's; "\n" begins a new line of a label.
-std::string quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : draw::printable(text)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -30,7 +30,7 @@ std::string quoted(std::string_view text) {
 std::string label(const std::vector<std::string>& lines) {
   std::vector<std::string> parts;
   for (const std::string& line : lines) {
-    const std::string text = quoted(line);
+    const std::string text = dot_quoted(line);
     parts.push_back(text.substr(1, text.size() - 2));
   }
   return fmt::format("\"{}\"", fmt::join(parts, "\\n"));
@@ -41,7 +41,7 @@ class Graph {
   explicit Graph(const Machine& machine) : machine_(machine) {}
 
   std::string text() {
-    out_ = fmt::format("graph {} {{\n  label={};\n", quoted(machine_.host_name), quoted(machine_.host_name));
+    out_ = fmt::format("graph {} {{\n  label={};\n", dot_quoted(machine_.host_name), dot_quoted(machine_.host_name));
     out_ += "  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
     out_ += "  edge [fontname=\"sans-serif\", fontsize=10];\n";
     add_memory();
@@ -55,8 +55,8 @@ class Graph {
   void node(const std::string& name, const std::vector<std::string>& lines, std::string_view tooltip,
             std::string_view fill = {}) {
     nodes_.insert(name);
-    out_ += fmt::format("  {} [label={}, tooltip={}", quoted(name), label(lines), quoted(tooltip));
-    if (!fill.empty()) out_ += fmt::format(", style=\"rounded,filled\", fillcolor={}", quoted(fill));
+    out_ += fmt::format("  {} [label={}, tooltip={}", dot_quoted(name), label(lines), dot_quoted(tooltip));
+    if (!fill.empty()) out_ += fmt::format(", style=\"rounded,filled\", fillcolor={}", dot_quoted(fill));
     out_ += "];\n";
   }
 
@@ -64,8 +64,8 @@ class Graph {
     for (const std::string& end : {from, to}) {
       if (!nodes_.contains(end)) node(end, {end}, end);
     }
-    out_ +=
-        fmt::format("  {} -- {} [label={}, tooltip={}];\n", quoted(from), quoted(to), quoted(text), quoted(tooltip));
+    out_ += fmt::format("  {} -- {} [label={}, tooltip={}];\n", dot_quoted(from), dot_quoted(to), dot_quoted(text),
+                        dot_quoted(tooltip));
   }
 
   void add_memory() {

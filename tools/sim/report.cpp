@@ -11,7 +11,6 @@
 namespace sinew::tools {
 namespace {
 
-constexpr double kMicro = 1e6;
 constexpr double kGiga = 1e9;
 
 nlohmann::ordered_json loads_of(const Forecast& f, const Network& n) {
@@ -51,7 +50,7 @@ std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const
       continue;
     }
     const Forecast& f = w.forecast;
-    text += fmt::format("  {:<58} {:>12.2f} {:>9.2f} {:>9.2f}", full_name(w), f.seconds * kMicro,
+    text += fmt::format("  {:<58} {:>12.2f} {:>9.2f} {:>9.2f}", full_name(w), f.seconds * kMicrosecondsPerSecond,
                         f.algbw_bytes_per_s / kGiga, f.busbw_bytes_per_s / kGiga);
     if (!f.loads.empty() && f.loads.front().busiest_bytes > 0) {
       const Forecast::Load& most = f.loads.front();
@@ -83,7 +82,7 @@ std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const 
       row["rejected"] = w.rejected;
     } else {
       const Forecast& f = w.forecast;
-      row["time_us"] = f.seconds * kMicro;
+      row["time_us"] = f.seconds * kMicrosecondsPerSecond;
       row["algbw_GBps"] = f.algbw_bytes_per_s / kGiga;
       row["busbw_GBps"] = f.busbw_bytes_per_s / kGiga;
       row["loads"] = loads_of(f, network);

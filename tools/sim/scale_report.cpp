@@ -15,8 +15,6 @@
 namespace sinew::tools {
 namespace {
 
-constexpr double kMicro = 1e6;
-
 std::string title_of(const Scale& scale) {
   return fmt::format("{} on hosts of {}, {} to {} ranks, {}", call_text(scale.call), scale.host,
                      scale.points.front().ranks, scale.points.back().ranks, form_text(scale.network));
@@ -26,7 +24,7 @@ std::string title_of(const Scale& scale) {
 std::string cell(const ScalePoint& point, const std::string& name) {
   const SimulatedWay* way = point.simulated(name);
   if (way == nullptr) return "-";
-  return fmt::format("{}{:.2f}{}", way->forecast.exact ? "" : "~", way->forecast.seconds * kMicro,
+  return fmt::format("{}{:.2f}{}", way->forecast.exact ? "" : "~", way->forecast.seconds * kMicrosecondsPerSecond,
                      point.fastest() == way ? "*" : " ");
 }
 
@@ -70,7 +68,7 @@ std::string as_json(const Scale& scale) {
       nlohmann::ordered_json way{{"algorithm", w.algorithm}};
       if (!w.way.empty()) way["way"] = w.way;
       if (w.rejected.empty()) {
-        way["time_us"] = w.forecast.seconds * kMicro;
+        way["time_us"] = w.forecast.seconds * kMicrosecondsPerSecond;
         way["exact"] = w.forecast.exact;
       } else {
         way["rejected"] = w.rejected;
@@ -100,7 +98,7 @@ std::string as_plot(const Scale& scale) {
       series.label = short_name(*way);
       if (seconds <= 0) continue;
       series.points.push_back({static_cast<double>(point.ranks), seconds,
-                               fmt::format("{} ranks: {:.2f} us{}, {}", point.ranks, seconds * kMicro,
+                               fmt::format("{} ranks: {:.2f} us{}, {}", point.ranks, seconds * kMicrosecondsPerSecond,
                                            way->forecast.exact ? "" : " (approximation)", series.name)});
     }
     if (const SimulatedWay* fastest = point.fastest()) {

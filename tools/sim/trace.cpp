@@ -9,6 +9,7 @@
 #include <sinew/topology/json_text.hpp>
 
 #include "spans.hpp"
+#include "ways.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostSpans = 500'000;
-constexpr double kMicro = 1e6;
 
 Json name(const char* what, int rank, std::size_t thread, const std::string& text) {
   return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", text}}}};
@@ -52,13 +52,13 @@ std::string trace_of(const std::string& title, const Forecast& forecast) {
          {"cat", word_of(s.op)},
          {"pid", s.rank},
          {"tid", thread},
-         {"ts", s.start * kMicro},
-         {"dur", (s.end - s.start) * kMicro},
+         {"ts", s.start * kMicrosecondsPerSecond},
+         {"dur", (s.end - s.start) * kMicrosecondsPerSecond},
          {"args", args}});
   }
   const Json about{{"title", title},
                    {"account", forecast.account},
-                   {"time_us", forecast.seconds * kMicro},
+                   {"time_us", forecast.seconds * kMicrosecondsPerSecond},
                    {"spans_left_out", left_out}};
   return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[{}\n]}}\n", json_text(about),
                      events);

@@ -9,6 +9,9 @@
 
 namespace sinew::tools {
 
+/// Reports and traces show microseconds, forecasts are in seconds.
+inline constexpr double kMicrosecondsPerSecond = 1e6;
+
 /// One way to run a call, and what it takes or why it cannot be had.
 struct SimulatedWay {
   std::string algorithm;  ///< "ring", "hierarchical"

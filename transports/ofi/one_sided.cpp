@@ -11,7 +11,7 @@ namespace sinew::ofi {
 namespace {
 
 constexpr std::uint64_t kAccess = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-constexpr std::uint64_t kMagic = 0x31'6b'66'6f'77'65'6e'73;  // "snewofk1"
+constexpr std::uint64_t kKeyMagic = 0x31'6b'66'6f'77'65'6e'73;  // "snewofk1"
 
 /// What a RemoteKey says.
 struct Place {
@@ -21,12 +21,12 @@ struct Place {
 };
 
 RemoteKey encode(const Place& p) {
-  return {WireWriter().value(kMagic).value(p.key).value(p.base).value(p.bytes).take()};
+  return {WireWriter().value(kKeyMagic).value(p.key).value(p.base).value(p.bytes).take()};
 }
 
 Place decode(const RemoteKey& key) {
   WireReader r(key.bytes);
-  if (key.bytes.size() < sizeof kMagic || r.value<std::uint64_t>() != kMagic) {
+  if (key.bytes.size() < sizeof kKeyMagic || r.value<std::uint64_t>() != kKeyMagic) {
     throw Error(Code::InvalidArgument,
                 fmt::format("key: {} bytes that are not the key of memory registered with ofi", key.bytes.size()));
   }

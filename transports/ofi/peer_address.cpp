@@ -13,7 +13,7 @@
 namespace sinew::ofi {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'69'66'6f'77'65'6e'73;  // "snewofi1"
+constexpr std::uint64_t kAddressMagic = 0x31'69'66'6f'77'65'6e'73;  // "snewofi1"
 
 bool is_loopback(const PeerAddress& p) {
   if (p.format == FI_SOCKADDR_IN && p.name.size() >= sizeof(sockaddr_in)) {
@@ -39,13 +39,13 @@ std::string_view owner_of(const PeerAddress& p) {
 
 Address PeerAddress::encode() const {
   WireWriter w;
-  w.value(kMagic).value(rank).value(instance).text(host_id).text(provider).value(format).text(place).bytes(name);
+  w.value(kAddressMagic).value(rank).value(instance).text(host_id).text(provider).value(format).text(place).bytes(name);
   return w.take();
 }
 
 PeerAddress PeerAddress::decode(const Address& bytes) {
   WireReader r(bytes);
-  if (bytes.size() < sizeof kMagic || r.value<std::uint64_t>() != kMagic) {
+  if (bytes.size() < sizeof kAddressMagic || r.value<std::uint64_t>() != kAddressMagic) {
     throw Error(Code::Mismatch, fmt::format("{} bytes that are not the address of an ofi transport", bytes.size()));
   }
   PeerAddress p;

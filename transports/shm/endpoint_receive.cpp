@@ -12,7 +12,7 @@ namespace {
 constexpr int kFramesPerTurn = 128;
 constexpr std::uint64_t kBytesPerTurn = 4 << 20;
 /// A multiple of every element.
-constexpr std::size_t kBounceBytes = 64 << 10;
+constexpr std::size_t kSkippedPieceBytes = 64 << 10;
 
 }  // namespace
 
@@ -170,8 +170,8 @@ bool ShmEndpoint::read_through_kernel(Pull& p, Completion& receive, std::uint64_
   std::uint64_t taken = 0;
   Status problem;
   while (taken < bytes && problem.ok()) {
-    const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kBounceBytes, bytes - taken);
-    if (to.data == nullptr) bounce_.resize(kBounceBytes);
+    const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedPieceBytes, bytes - taken);
+    if (to.data == nullptr) bounce_.resize(kSkippedPieceBytes);
     const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, piece);
     problem = error != 0 ? direct_read_status(error, peer_, pid) : still_offered(p.offer);
     if (!problem.ok()) break;

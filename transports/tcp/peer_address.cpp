@@ -13,7 +13,7 @@
 namespace sinew::tcp {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32'70'63'74'77'65'6e'73;  // "snewtcp2"
+constexpr std::uint64_t kAddressMagic = 0x32'70'63'74'77'65'6e'73;  // "snewtcp2"
 
 std::string family_names(const std::vector<InterfaceAddress>& addresses) {
   std::set<std::string_view> names;
@@ -30,14 +30,14 @@ std::vector<InterfaceAddress> without_loopback(std::vector<InterfaceAddress> all
 
 Address PeerAddress::encode() const {
   WireWriter w;
-  w.value(kMagic).value(rank).value(instance).text(host_id).value(static_cast<std::uint32_t>(addresses.size()));
+  w.value(kAddressMagic).value(rank).value(instance).text(host_id).value(static_cast<std::uint32_t>(addresses.size()));
   for (const InterfaceAddress& a : addresses) w.text(a.address.text()).value(a.prefix_bits).text(a.interface);
   return w.take();
 }
 
 PeerAddress PeerAddress::decode(const Address& bytes) {
   WireReader r(bytes);
-  if (bytes.size() < sizeof kMagic || r.value<std::uint64_t>() != kMagic) {
+  if (bytes.size() < sizeof kAddressMagic || r.value<std::uint64_t>() != kAddressMagic) {
     throw Error(Code::Mismatch, fmt::format("{} bytes that are not the address of a tcp transport", bytes.size()));
   }
   PeerAddress p;

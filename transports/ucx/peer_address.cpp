@@ -7,7 +7,7 @@
 namespace sinew::ucx {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31'78'63'75'77'65'6e'73;  // "snewucx1"
+constexpr std::uint64_t kAddressMagic = 0x31'78'63'75'77'65'6e'73;  // "snewucx1"
 
 constexpr std::uint8_t kLeadsElsewhere = 1;
 constexpr std::uint8_t kDeviceMemory = 2;
@@ -18,13 +18,13 @@ Address PeerAddress::encode() const {
   WireWriter w;
   const auto able =
       static_cast<std::uint8_t>((leads_elsewhere ? kLeadsElsewhere : 0) | (device_memory ? kDeviceMemory : 0));
-  w.value(kMagic).value(rank).value(instance).value(process).text(host_id).value(able).bytes(worker);
+  w.value(kAddressMagic).value(rank).value(instance).value(process).text(host_id).value(able).bytes(worker);
   return w.take();
 }
 
 PeerAddress PeerAddress::decode(const Address& bytes) {
   WireReader r(bytes);
-  if (bytes.size() < sizeof kMagic || r.value<std::uint64_t>() != kMagic) {
+  if (bytes.size() < sizeof kAddressMagic || r.value<std::uint64_t>() != kAddressMagic) {
     throw Error(Code::Mismatch, fmt::format("{} bytes that are not the address of a ucx transport", bytes.size()));
   }
   PeerAddress p;

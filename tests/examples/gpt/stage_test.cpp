@@ -28,7 +28,7 @@ constexpr Shape kMixed{.layers = 4,
                        .sinks = true,
                        .dropout = 0.1,
                        .document_end = -1};
-constexpr int kCount = 2, kMicroBatches = 3;
+constexpr int kStageCount = 2, kMicroBatches = 3;
 
 /// All parameters and gradients, there at any time.
 class PlainStore final : public Store {
@@ -63,7 +63,7 @@ class PlainStore final : public Store {
 
 std::vector<std::uint8_t> micro_batch(int number) {
   const sinew::parallel::KeyedRandom random(1, "text " + std::to_string(number));
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(kCount * (kMixed.context + 1)));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(kStageCount * (kMixed.context + 1)));
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(random.below(i, 256));
   return bytes;
 }
@@ -77,7 +77,7 @@ struct Whole {
     const auto blas = make_openblas(1);
     Model model(kMixed, kOptions, *blas);
     for (int m = 0; m < kMicroBatches; ++m) {
-      loss += model.forward(store, micro_batch(m), kCount, {5, m * kCount}).sum;
+      loss += model.forward(store, micro_batch(m), kStageCount, {5, m * kStageCount}).sum;
       model.backward(store, 1);
     }
   }
@@ -94,13 +94,13 @@ TEST_P(Stages, MakeWhatTheWholeModelMakes) {
   for (StagePart& part : parts) part.micro_batches = kMicroBatches, part.defers = defers;
   Model model(kMixed, kOptions, *blas, {}, parts);
   PlainStore store(kMixed);
-  const std::size_t bytes = Model::boundary_bytes(kMixed, {}, kOptions, kCount);
+  const std::size_t bytes = Model::boundary_bytes(kMixed, {}, kOptions, kStageCount);
   std::vector<std::byte> in(bytes), out(bytes);
   double loss = 0;
   for (int m = 0; m < kMicroBatches; ++m) {
     for (int stage = 0; stage < 3; ++stage) {
       loss += model
-                  .forward(store, {stage, m}, micro_batch(m), kCount, {5, m * kCount}, {in.data(), bytes},
+                  .forward(store, {stage, m}, micro_batch(m), kStageCount, {5, m * kStageCount}, {in.data(), bytes},
                            {out.data(), bytes})
                   .sum;
       std::swap(in, out);
@@ -134,7 +134,7 @@ TEST_P(Stages, MakeWhatTheWholeModelMakes) {
     EXPECT_GT(most, 0) << store.path(p);
     EXPECT_LT(off, 1e-13 * most) << store.path(p);
   }
-  EXPECT_EQ(model.held_bytes(), Model::activation_bytes(kMixed, {}, kOptions, kCount, parts));
+  EXPECT_EQ(model.held_bytes(), Model::activation_bytes(kMixed, {}, kOptions, kStageCount, parts));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpt, Stages, ::testing::Bool());

@@ -58,9 +58,6 @@ TransportStatus nccl_of(const World& world) {
 CollectiveDesc all_reduce_of(std::uint64_t count, DType dtype = DType::F32) {
   return {.collective = Collective::AllReduce, .dtype = dtype, .place = {MemoryKind::Device, 0}, .count = count};
 }
-void require_part(const std::string& text, const std::string& part) {
-  require(text.find(part) != std::string::npos, text);
-}
 void require_sum(Communicator& among, const OnDevice& where, Buffer to, std::size_t count) {
   std::vector<std::int32_t> data(count, among.rank() + 1);
   where.runtime.copy_async(to, Buffer{reinterpret_cast<std::byte*>(data.data()), to.bytes}, where.stream);

@@ -46,10 +46,6 @@ std::string refusal(Communicator& among, std::size_t bytes, const CallOptions& o
   }
 }
 
-void require_part(const std::string& text, const std::string& part) {
-  require(text.find(part) != std::string::npos, text);
-}
-
 /// Version, ranks, what memory is, and how many registrations each allocation has.
 class NcclMemory : public testing::TestWithParam<std::tuple<int, int>> {
  public:

@@ -46,10 +46,6 @@ Counts even(int ranks) {
   return {ten, ten};
 }
 
-void require_part(const std::string& text, const std::string& part) {
-  require(text.find(part) != std::string::npos, text);
-}
-
 class NcclParts : public testing::TestWithParam<std::tuple<int, int>> {
  public:
   ~NcclParts() override { fake_nccl_reset(); }

@@ -24,10 +24,6 @@ std::string explain(const Communicator& among) {
   return among.plan(desc).explain();
 }
 
-void require_part(const std::string& text, const std::string& part) {
-  require(text.find(part) != std::string::npos, text);
-}
-
 /// How an all-reduce of ones ends.
 Status end_of_sum(Communicator& among, const OnDevice& where) {
   std::vector<std::int32_t> data(100, 1);

@@ -19,7 +19,7 @@
 namespace sinew::test {
 namespace {
 
-const Place kDevice{MemoryKind::Device, 0};
+const Place kFirstDevice{MemoryKind::Device, 0};
 
 std::string explain(World& world, const CollectiveDesc& desc) { return world.communicator().plan(desc).explain(); }
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -49,14 +49,15 @@ INSTANTIATE_TEST_SUITE_P(Ranks, NcclRanks, testing::Values(1, 2, 3, 4));
 
 TEST(Nccl, SaysSoInThePlan) {
   on_nccl(2, [](World& world, const OnDevice&) {
-    CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .place = kDevice, .count = 1 << 20};
+    CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::F32, .place = kFirstDevice, .count = 1 << 20};
     const std::string taken = explain(world, desc);
     require(holds(taken, "takes  nccl over nccl") && holds(taken, "ncclAllReduce of NCCL 2.28.9"), taken);
     desc.place = {};
     require(holds(explain(world, desc), "the buffers are not device memory"), explain(world, desc));
-    desc = {.collective = Collective::AllReduce, .dtype = DType::U8, .op = ReduceOp::BitXor, .place = kDevice};
+    desc = {.collective = Collective::AllReduce, .dtype = DType::U8, .op = ReduceOp::BitXor, .place = kFirstDevice};
     require(holds(explain(world, desc), "NCCL has no bitwise operators"), explain(world, desc));
-    desc = {.collective = Collective::AllReduce, .determinism = Determinism::Reproducible, .place = kDevice};
+    desc = {.collective = Collective::AllReduce, .determinism = Determinism::Reproducible, .place = kFirstDevice};
     require(holds(explain(world, desc), "takes  nccl over nccl"), "integers have the same bits in any order");
     desc.dtype = DType::F32;
     require(holds(explain(world, desc), "NCCL promises no order of its sums"), explain(world, desc));
@@ -66,7 +67,8 @@ TEST(Nccl, SaysSoInThePlan) {
 TEST(Nccl, LeavesFloat8Sums_ToVersionsThatHaveThem) {
   fake_nccl_inject(kFakeNcclVersion, 0, 22304);
   on_nccl(2, [](World& world, const OnDevice&) {
-    CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F8E4M3, .place = kDevice, .count = 64};
+    CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::F8E4M3, .place = kFirstDevice, .count = 64};
     require(holds(explain(world, desc), "found NCCL 2.23.4, f8e4m3 is computed from 2.24.0 on"), explain(world, desc));
     desc.collective = Collective::AllToAll;
     require(holds(explain(world, desc), "grouped ncclSend and ncclRecv of NCCL 2.23.4"), explain(world, desc));
@@ -75,7 +77,8 @@ TEST(Nccl, LeavesFloat8Sums_ToVersionsThatHaveThem) {
 
 TEST(Nccl, LeavesFloat8Sums_ToDevicesThatHaveThem) {
   const auto body = [](World& world, const OnDevice& where) {
-    CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F8E5M2, .place = kDevice, .count = 64};
+    CollectiveDesc desc{
+        .collective = Collective::AllReduce, .dtype = DType::F8E5M2, .place = kFirstDevice, .count = 64};
     require(holds(explain(world, desc), "a device has compute capability 8.0, f8e5m2 is computed from 9.0 on"),
             explain(world, desc));
     desc.dtype = DType::F16;
@@ -88,7 +91,7 @@ TEST(Nccl, LeavesFloat8Sums_ToDevicesThatHaveThem) {
 TEST(Nccl, LeavesSharedDevices_ToOthers) {
   ExpectLog shared(log::Level::Warning, "they take turns");
   const auto body = [](World& world, const OnDevice& where) {
-    const CollectiveDesc desc{.collective = Collective::AllReduce, .place = kDevice, .count = 64};
+    const CollectiveDesc desc{.collective = Collective::AllReduce, .place = kFirstDevice, .count = 64};
     require(holds(explain(world, desc), "share the device fake:0: NCCL takes one rank per device"),
             explain(world, desc));
     require_sum(world.communicator(), where);

@@ -8,16 +8,16 @@
 namespace sinew::test {
 namespace {
 
-struct Case {
+struct RemoteMemoryCase {
   std::string name;
   const char* provider;
   std::size_t largest_piece;
   void (*run)(int ranks, const RankBody& body);
 };
 
-void run_threads(int ranks, const RankBody& body) { run_as_threads(ranks, body); }
+void remote_memory_of_threads(int ranks, const RankBody& body) { run_as_threads(ranks, body); }
 
-class OfiRemoteMemory : public testing::TestWithParam<Case> {
+class OfiRemoteMemory : public testing::TestWithParam<RemoteMemoryCase> {
  protected:
   /// Rank 1 shows memory, rank 0 reads and writes it; `body` runs on rank 0.
   void with_region(std::size_t bytes, const std::function<void(Rank&, OneSided&, const RemoteKey&)>& body,
@@ -88,10 +88,10 @@ TEST_P(OfiRemoteMemory, OutsideOfTheRegion_IsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ofi, OfiRemoteMemory,
-                         testing::Values(Case{"tcp", kTcp, 4 << 20, run_threads},
-                                         Case{"tcp_cut", kTcp, 10000, run_threads},
-                                         Case{"shm", kShm, 4 << 20, run_as_processes},
-                                         Case{"shm_cut", kShm, 10000, run_as_processes}),
+                         testing::Values(RemoteMemoryCase{"tcp", kTcp, 4 << 20, remote_memory_of_threads},
+                                         RemoteMemoryCase{"tcp_cut", kTcp, 10000, remote_memory_of_threads},
+                                         RemoteMemoryCase{"shm", kShm, 4 << 20, run_as_processes},
+                                         RemoteMemoryCase{"shm_cut", kShm, 10000, run_as_processes}),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kPiece = 1000;
 
-struct Case {
+struct PiecesCase {
   std::string name;
   const char* provider;
   void (*run)(int ranks, const RankBody& body);
 };
 
-void run_threads(int ranks, const RankBody& body) { run_as_threads(ranks, body); }
+void pieces_of_threads(int ranks, const RankBody& body) { run_as_threads(ranks, body); }
 
-class OfiPieces : public testing::TestWithParam<Case> {
+class OfiPieces : public testing::TestWithParam<PiecesCase> {
  protected:
   /// Both ranks send each other messages of these lengths, all at once, and find what the other has sent.
   static void exchange(const std::vector<std::size_t>& lengths) {
@@ -67,7 +67,8 @@ TEST_P(OfiPieces, EveryNumberOfThem_Comes) {
 TEST_P(OfiPieces, MoreMessagesThanTheProviderHasReceives_Come) { exchange(std::vector<std::size_t>(2000, 7 * kPiece)); }
 
 INSTANTIATE_TEST_SUITE_P(ofi, OfiPieces,
-                         testing::Values(Case{"tcp", kTcp, run_threads}, Case{"shm", kShm, run_as_processes}),
+                         testing::Values(PiecesCase{"tcp", kTcp, pieces_of_threads},
+                                         PiecesCase{"shm", kShm, run_as_processes}),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

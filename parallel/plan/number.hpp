@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sinew::parallel {
+
+/// A count as a factor of the planner's estimates, which are sums and products of doubles.
+inline double number(std::int64_t count) noexcept { return static_cast<double>(count); }
+
+}  // namespace sinew::parallel
