@@ -31,6 +31,13 @@ function(sinew_layer name)
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
+# sinew_cold(TARGET..): no hot path runs through them, so that they are optimised less and compile sooner.
+function(sinew_cold)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endforeach()
+endfunction()
+
 # sinew_program(NAME SOURCES .. LINK targets..): a program in build/PRESET/bin
 function(sinew_program name)
   cmake_parse_arguments(P "" "" "SOURCES;LINK" ${ARGN})
@@ -73,6 +80,13 @@ function(sinew_test name)
   add_executable(${name} ${T_SOURCES} ${T_APART})
   set_source_files_properties(${T_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(${name} PRIVATE ${T_LINK} sinew_test_support sinew_test_programs)
+  add_dependencies(${name} sinew_modules)
+  # GoogleTest's headers take longer to read than a test to compile: read once, by the first test program.
+  if(name STREQUAL test_support)
+    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <functional> <map> <string> <vector>)
+  elseif(NOT exhaustive IN_LIST T_LABELS)
+    target_precompile_headers(${name} REUSE_FROM test_support)
+  endif()
   if(T_SEPARATE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()

@@ -1,4 +1,5 @@
-# ./run bare: a bare Debian 12 in a folder, with git and nothing else; there: clone, ./run bench, ./run test.
+# ./run bare: a bare Debian 12 in a folder, with git and nothing else; there: clone, ./run bench, ./run test. Both say how
+# long each of their stages took.
 
 # The Debian archives this machine uses, as one-line sources; another mirror or proxy is taken over with them.
 debian_sources() {
@@ -62,23 +63,47 @@ need_root() {
   if [ "$(id -u)" -ne 0 ]; then die "$1: needs root for chroot and mounts; try: sudo ./run $1"; fi
 }
 
+# stage_times NAME < what a job said: the stages in "== 1:23 building", with the seconds that each took.
+stage_times() {
+  awk -v name="$1" '
+    match($0, /^== [0-9]+:[0-9][0-9] /) {
+      split(substr($0, 4, RLENGTH - 4), at, ":")
+      now = at[1] * 60 + at[2]
+      if (stage != "") printf "%6d s  from %3d:%02d  %s: %s\n", now - from, from / 60, from % 60, name, stage
+      stage = substr($0, RLENGTH + 1)
+      from = now
+    }
+    END { if (stage != "") printf "%8s  from %3d:%02d  %s: %s\n", "", from / 60, from % 60, name, stage }'
+}
+
+# run_bare [bench|test]: both, or one of them
 run_bare() {
+  local jobs=${1:-"bench test"} job status=0
+  case $jobs in
+    "bench test" | bench | test) ;;
+    *) die "bare: there is no job '$jobs'; expected bench or test, or nothing for both" ;;
+  esac
   need_root bare
   need_packages bare
-  local folder=$PWD/build/bare root=$PWD/build/bare/root status=0
+  local folder=$PWD/build/bare root=$PWD/build/bare/root
   say "making a bare Debian with git in build/bare"
   make_debian "$root" git
   git bundle create --quiet "$root/root/sinew.bundle" HEAD
-  say "bare: cloning $(git rev-parse --short HEAD), then ./run bench and ./run test"
-  in_chroot "$root" 'cd /root
-    git -c advice.detachedHead=false clone --quiet sinew.bundle sinew
-    cd sinew
-    ./run bench
-    ./run test --times' || status=$?
+  say "bare: cloning $(git rev-parse --short HEAD), then $jobs"
+  in_chroot "$root" 'cd /root && git -c advice.detachedHead=false clone --quiet sinew.bundle sinew' || status=$?
+  for job in $jobs; do
+    if [ $status -ne 0 ]; then break; fi
+    in_chroot "$root" "cd /root/sinew && ./run $job$([ "$job" = test ] && echo ' --times')" \
+      2> >(tee "$folder/$job.log" >&2) || status=$?
+  done
+  say "bare: the stages"
+  for job in $jobs; do
+    if [ -e "$folder/$job.log" ]; then stage_times "$job" <"$folder/$job.log"; fi
+  done
   if [ $status -ne 0 ]; then
     say "bare: ended with exit code $status; the folder is kept: build/bare"
     return $status
   fi
   rm -rf --one-file-system "$folder"
-  say "bare: bench and test succeeded with nothing done by hand"
+  say "bare: $jobs succeeded with nothing done by hand"
 }

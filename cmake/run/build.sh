@@ -1,11 +1,14 @@
 # configure and build
 
-# configure PRESET [cmake options]: quiet when it works
+# configure PRESET [cmake options]: quiet when it works. Without options everything is built, whatever an earlier job of
+# this folder left out.
 configure() {
-  local preset=$1 log=build/$1/configure.log options=()
+  local preset=$1 log=build/$1/configure.log options=(-DSINEW_BUILD_TESTS=ON)
+  # What it must be told to work with precompiled headers.
+  local ccache='env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache'
   shift
   mkdir -p "$(dirname "$log")"
-  if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER="$ccache"); fi
   if ! cmake --preset "$preset" "${options[@]}" "$@" >"$log" 2>&1; then
     cat "$log" >&2
     say "configuring the preset $preset ended with the error above"
@@ -21,7 +24,8 @@ compile() {
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
   say "building $preset${*:+: $*}"
-  cmake --build "build/$preset" -j "$(jobs_that_fit)" "${targets[@]}" >&2
+  # On a terminal this is one line that changes.
+  NINJA_STATUS='[%f of %t done, %es] ' cmake --build "build/$preset" -j "$(jobs_that_fit)" "${targets[@]}" >&2
 }
 
 run_build() {
@@ -30,7 +34,7 @@ run_build() {
     release | dev | tsan) ;;
     *) die "there is no preset '$preset'; expected release, dev or tsan" ;;
   esac
-  need_packages build
+  need_packages bench build
   configure "$preset"
   compile "$preset"
   say "programs are in build/$preset/bin"

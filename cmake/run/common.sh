@@ -1,6 +1,7 @@
 # Small things that all jobs use.
 
-say() { printf '== %s\n' "$*" >&2; }
+# With minutes and seconds since the start.
+say() { printf '== %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
 
 # Wrong use is exit code 2, as in the tools.
 die() {

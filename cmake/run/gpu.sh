@@ -15,7 +15,7 @@ need_driver() {
 }
 
 gpu_build() {
-  need_packages build test
+  need_packages bench build test
   configure release
   compile release
 }

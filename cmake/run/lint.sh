@@ -84,7 +84,7 @@ lint_tidy() {
 
 # run_lint [--quick]: without clang-tidy, which reads every header anew for every file and takes minutes
 run_lint() {
-  need_packages build lint
+  need_packages bench build lint
   local check bad=0 checks=(layout includes intrinsics page_size clock lengths shell)
   case ${1:-} in
     '') checks+=(tidy) ;;

@@ -28,7 +28,7 @@ run_scorecard() {
     esac
   done
   if [ ${#scripts[@]} -eq 0 ]; then scripts=(bench/scorecard/*.sh); fi
-  need_packages build scorecard
+  need_packages bench build scorecard
   configure release
   compile release
   rows=$PWD/build/scorecard.json

@@ -10,7 +10,26 @@ soak_part() {
   jq -c --arg part "$name" '{part: $part} + .' <<<"$line"
 }
 
-# The minutes are shared by the parts.
+# soak_fuzzers SECONDS: every fuzzer for so long, from its corpus and what it has found before; a line of JSON for each.
+soak_fuzzers() {
+  local program name found corpus
+  for program in build/release/bin/fuzz_*; do
+    name=$(basename "$program")
+    found=build/release/tests/fuzz/found/$name
+    corpus=tests/fuzz/corpus/$name
+    say "soak: $name, $1 s"
+    mkdir -p "$found"
+    if "$program" "-max_total_time=$1" -timeout=5 -rss_limit_mb=1024 "-artifact_prefix=$found/" "$found" "$corpus" \
+      >"build/soak_$name.log" 2>&1; then
+      jq -nc --arg part "$name" '{$part, ok: true}'
+    else
+      tail -n 20 "build/soak_$name.log" >&2
+      jq -nc --arg part "$name" --arg log "build/soak_$name.log" '{$part, ok: false, $log}'
+    fi
+  done
+}
+
+# The minutes are shared by the parts, of which the fuzzers are one.
 run_soak() {
   local minutes=30 seed=1 each parts=() transport
   while [ $# -gt 0 ]; do
@@ -25,9 +44,9 @@ run_soak() {
       *) die "soak: there is no option '$1'; expected --minutes N, --seed N" ;;
     esac
   done
-  need_packages build scorecard
+  need_packages bench build scorecard
   configure release
-  compile release sinew-run soak
+  compile release sinew-run soak sinew_modules fuzzers
   for transport in shm tcp ucx ofi; do
     if [[ $transport == shm || $transport == tcp || -e build/release/lib/sinew-modules/sinew_$transport.so ]]; then
       parts+=("$transport")
@@ -35,11 +54,18 @@ run_soak() {
       say "soak: not over $transport: it was not built (./run build says why)"
     fi
   done
-  each=$(jq -n "$minutes / $((${#parts[@]} + 1))")
+  each=$(jq -n "$minutes / $((${#parts[@]} + 2))")
   for transport in "${parts[@]}"; do
     SINEW_TRANSPORTS=$transport soak_part "$transport" 4 --minutes "$each" --seed "$seed"
   done >build/soak.json
   soak_part "two hosts, all transports" 4 --hosts 2 --minutes "$each" --seed "$seed" >>build/soak.json
+  local fuzzers
+  fuzzers=$(find build/release/bin -name 'fuzz_*' | wc -l)
+  if [ "$fuzzers" -gt 0 ]; then
+    soak_fuzzers "$(jq -n "[$each * 60 / $fuzzers, 1] | max | floor")" >>build/soak.json
+  else
+    say "soak: no fuzzers: they were not built (./run build says why)"
+  fi
   cat build/soak.json
   jq -es 'all(.[]; .ok)' build/soak.json >/dev/null
 }

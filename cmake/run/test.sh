@@ -95,7 +95,7 @@ report() {
 
 # What takes too long for every change: whole products where run_test takes a part.
 run_exhaustive() {
-  need_packages build test
+  need_packages bench build test
   configure release
   compile release
   ctest --test-dir build/release --output-on-failure --no-tests=error -L '^exhaustive$' "$@"
@@ -108,7 +108,7 @@ run_test() {
     --times) times=true ;;
     *) die "test: there is no option '$1'; expected --times" ;;
   esac
-  need_packages build test lint
+  need_packages bench build test lint
   mkdir -p build
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt

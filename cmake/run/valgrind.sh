@@ -1,7 +1,7 @@
 # The unit tests (label portable: they need nothing but a CPU) under valgrind, which sees reads of what nobody has written.
 # Left out is what valgrind has no address space, and no pidfd, for: processes that map each other's memory.
 run_valgrind() {
-  need_packages build test
+  need_packages bench build test
   configure release
   compile release portable_tests
   local program status=0
