@@ -7,10 +7,15 @@
 namespace sinew {
 
 /// Owns a descriptor. Move-only.
+/// Fork: a child of fork() does not keep the open file, so that a connection, a listener or a name ends with the
+///       process that opened it, whatever its children do. Until the child closes it, the number stands for a
+///       descriptor that does nothing (core/private_descriptors.hpp).
 class SINEW_API FileDescriptor {
  public:
   FileDescriptor() noexcept = default;
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  explicit FileDescriptor(int fd) noexcept;
+  /// One that a child of fork() keeps: for who forks in order to hand it on.
+  static FileDescriptor kept_by_children(int fd) noexcept;
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -20,7 +25,7 @@ class SINEW_API FileDescriptor {
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
-  int release() noexcept { return std::exchange(fd_, -1); }
+  int release() noexcept;
 
  private:
   int fd_ = -1;

@@ -54,8 +54,10 @@ struct Local {
 void Local::watch_own_life() {
   life = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   if (life) return;
-  log::info("pidfd_open is refused ({}): the end of this process shows by a socket, unless a child keeps it open",
-            std::strerror(errno));
+  log::info(
+      "pidfd_open is refused ({}): the end of this process shows by a socket, which a child made by clone() itself "
+      "may keep open",
+      std::strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw_errno("a socket that shows this process's end");

@@ -230,6 +230,10 @@ StoreServerThread::StoreServerThread(std::unique_ptr<StoreServer> server)
 }
 
 StoreServerThread::~StoreServerThread() {
+  if (fork_.in_child()) {  // which has no such thread, as its objects end when it exits
+    thread_.detach();
+    return;
+  }
   {
     const std::scoped_lock lock(mutex_);
     stop_ = true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sinew/core/export.hpp>
+#include <sinew/core/fork_count.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_protocol.hpp>
 #include <sinew/core/tls_context.hpp>
@@ -69,6 +70,7 @@ class SINEW_API StoreServerThread {
   std::mutex mutex_;  // guards what follows
   bool stop_ = false;
   std::vector<std::pair<int, std::string>> lost_;
+  ForkMark fork_;
   std::thread thread_;
 };
 

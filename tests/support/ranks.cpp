@@ -130,7 +130,7 @@ std::vector<int> fork_ranks(int ranks, const RankBody& body, Duration bound) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) std::abort();
     FileDescriptor mine(pair[0]);
-    const FileDescriptor theirs(pair[1]);
+    const FileDescriptor theirs = FileDescriptor::kept_by_children(pair[1]);
     const pid_t child = ::fork();
     if (child == 0) {
       {

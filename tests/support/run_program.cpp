@@ -20,7 +20,7 @@ struct Pipe {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw_errno("pipe");
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  return {FileDescriptor::kept_by_children(ends[0]), FileDescriptor::kept_by_children(ends[1])};
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command, const std::vector<std::string>& environment, int out,

@@ -30,7 +30,7 @@ struct Pipe {
 Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("making a pipe for a rank");
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  return {FileDescriptor::kept_by_children(ends[0]), FileDescriptor::kept_by_children(ends[1])};
 }
 
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
@@ -121,7 +121,7 @@ Process start_process(const ProcessOptions& options) {
   if (options.pipe_input) {
     input = make_pipe();
   } else if (options.input < 0) {
-    nothing = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    nothing = FileDescriptor::kept_by_children(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
   std::vector<std::string> arguments = options.command;
   std::vector<std::string> environment = merged_environment(options.environment);
