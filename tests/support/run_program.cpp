@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ struct Pipe {
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw_errno("pipe");
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("pipe2");
   return {FileDescriptor::kept_by_children(ends[0]), FileDescriptor::kept_by_children(ends[1])};
 }
 

@@ -173,6 +173,18 @@ TEST(SinewRunHosts, NameTheHost_WhenItDoesNotAnswerInTime) {
   for (const std::string& pid : rsh.pids()) EXPECT_TRUE(gone(pid)) << pid;
 }
 
+/// As the master of a connection that ssh shares does.
+TEST(SinewRunHosts, AreLostWithTheRemoteShell_ThoughSomethingThatItStartedHoldsItsOutput) {
+  const ScratchFolder folder;
+  const FakeRsh rsh(fmt::format("setsid sleep 60 2>/dev/null & echo $! >> {}", folder / "pids"));
+  const auto before = std::chrono::steady_clock::now();
+  const Outcome o = sinew_run({"--hosts", "a:1", "sh", "-c", "kill -9 $PPID; sleep 60"}, {rsh.variable()});
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 30s);
+  EXPECT_EQ(o.exit_code, 255);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("host a: the connection to its sinew-run "), HasSubstr("; rank 0 lost")));
+  for (const std::string& pid : lines_of(folder / "pids")) ::kill(std::stoi(pid), SIGKILL);
+}
+
 TEST(SinewRunHosts, EndTheRemoteShell_WhenTheJobIsEndedBeforeItAnswers) {
   const HungRsh rsh;
   const std::string large = "LARGE=" + std::string(100'000, 'x');  // more than a pipe holds by itself

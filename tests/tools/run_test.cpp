@@ -177,6 +177,21 @@ TEST(SinewRun, EndsWhatARankLeftBehind) {
   for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
 }
 
+/// It has left the rank's process group, which sinew-run ends.
+TEST(SinewRun, NoticesTheEndOfARank_WhoseChildHoldsItsOutput) {
+  const ScratchFolder folder;
+  const std::string pid = folder / "pid";
+  const auto before = std::chrono::steady_clock::now();
+  const Outcome o =
+      run_script(1, fmt::format("setsid sh -c 'echo $$ > {0}; exec sleep 60' & until [ -s {0} ]; do sleep 0.01; done; "
+                                "head -c 60000 /dev/zero | tr '\\0' x; echo; echo last words; exit 3",
+                                pid));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 30s);
+  EXPECT_EQ(o.exit_code, 3);
+  EXPECT_THAT(o.out, AllOf(HasSubstr("[0] " + std::string(60000, 'x') + "\n"), HasSubstr("[0] last words\n")));
+  for (const std::string& left : lines_of(pid)) ::kill(std::stoi(left), SIGKILL);
+}
+
 TEST(SinewRun, GivesRank0ItsInput) {
   const Outcome o =
       run_program({"sh", "-c", fmt::format("echo hello | {} -n 2 sh -c 'read line; echo \"got $line\"'", SINEW_RUN)});

@@ -39,8 +39,7 @@ void LocalRanks::start(const LocalPlan& plan) {
 }
 
 void LocalRanks::watch(int rank, Stream stream, FileDescriptor& descriptor) {
-  loop_.add(descriptor.get(),
-            [this, rank, stream, &descriptor] { drain(rank, stream, descriptor, Reads::UnlessHeld); });
+  loop_.add(descriptor.get(), [this, rank, stream, &descriptor] { drain(rank, stream, descriptor); });
 }
 
 void LocalRanks::hold(Stream stream, bool on) {
@@ -52,11 +51,11 @@ void LocalRanks::hold(Stream stream, bool on) {
   }
 }
 
-void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor, Reads reads) {
+void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor) {
   constexpr int kTurns = 16;  // then others get theirs
   std::array<char, 65536> bytes;
   for (int turn = 0; turn < kTurns && descriptor; ++turn) {
-    if (reads == Reads::UnlessHeld && held_.contains(stream)) return;
+    if (held_.contains(stream)) return;
     const ssize_t got = ::read(descriptor.get(), bytes.data(), bytes.size());
     if (got > 0) {
       events_.output(rank, stream, {bytes.data(), static_cast<std::size_t>(got)});
@@ -67,6 +66,14 @@ void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor, Read
       return;
     }
   }
+}
+
+/// What lies in the pipe now is all that the rank has written. The pipe's end may never come: a child of the rank that
+/// has left its process group may hold the pipe open, and write to it.
+void LocalRanks::take_rest(int rank, Stream stream, const FileDescriptor& descriptor) {
+  if (!descriptor) return;
+  read_what_is_there(descriptor.get(), [&](std::string_view bytes) { events_.output(rank, stream, bytes); });
+  loop_.remove(descriptor.get());
 }
 
 void LocalRanks::signal(int number) {
@@ -85,10 +92,8 @@ void LocalRanks::reap() {
     }
     ::kill(-process.pid,
            SIGKILL);  // what it has left behind; its own entry keeps the group's number until it is reaped
-    drain(rank, Stream::Output, process.output, Reads::TheRest);
-    drain(rank, Stream::Errors, process.errors, Reads::TheRest);
-    if (process.output) loop_.remove(process.output.get());
-    if (process.errors) loop_.remove(process.errors.get());
+    take_rest(rank, Stream::Output, process.output);
+    take_rest(rank, Stream::Errors, process.errors);
     int status = 0;
     ::waitpid(process.pid, &status, 0);
     it = processes_.erase(it);

@@ -38,8 +38,8 @@ class LocalRanks final : public Ranks {
 
  private:
   void watch(int rank, Stream stream, FileDescriptor& descriptor);
-  enum class Reads { UnlessHeld, TheRest };
-  void drain(int rank, Stream stream, FileDescriptor& descriptor, Reads reads);
+  void drain(int rank, Stream stream, FileDescriptor& descriptor);
+  void take_rest(int rank, Stream stream, const FileDescriptor& descriptor);
 
   EventLoop& loop_;
   RankEvents events_;

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -109,6 +111,19 @@ std::string Ending::text() const {
 std::string signal_name(int number) {
   const char* name = ::sigabbrev_np(number);
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
+}
+
+void read_what_is_there(int pipe, const std::function<void(std::string_view bytes)>& take) {
+  int left = 0;
+  if (::ioctl(pipe, FIONREAD, &left) != 0) return;
+  std::array<char, 65536> bytes;
+  while (left > 0) {
+    const ssize_t got = ::read(pipe, bytes.data(), std::min(bytes.size(), static_cast<std::size_t>(left)));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    take({bytes.data(), static_cast<std::size_t>(got)});
+    left -= static_cast<int>(got);
+  }
 }
 
 Process start_process(const ProcessOptions& options) {

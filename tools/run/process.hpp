@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,9 @@ struct Process {
   FileDescriptor output;  ///< our non-blocking end of its standard output
   FileDescriptor errors;  ///< alike, if asked for
 };
+
+/// Takes what lies in a pipe that does not block at this moment, and nothing that is written later.
+void read_what_is_there(int pipe, const std::function<void(std::string_view bytes)>& take);
 
 /// Errors: Error{InvalidArgument} if the program cannot be run: "PROGRAM: No such file or directory".
 Process start_process(const ProcessOptions& options);

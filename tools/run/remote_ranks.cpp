@@ -148,19 +148,23 @@ void RemoteRanks::drain() {
   std::array<char, 65536> bytes;
   const ssize_t got = ::read(agent_.output.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return close_output();
   try {
-    if (got > 0) {
-      reader_.take({bytes.data(), static_cast<std::size_t>(got)},
-                   [this](const AgentFrame& frame, std::string_view payload) { take(frame, payload); });
-      if (is_held()) loop_.pause(agent_.output.get(), true);
-      return;
-    }
-    loop_.remove(agent_.output.get());
-    agent_.output = FileDescriptor();
-    reap();
+    hear({bytes.data(), static_cast<std::size_t>(got)});
+    if (is_held()) loop_.pause(agent_.output.get(), true);
   } catch (const Error& e) {
     cut(e.what());
   }
+}
+
+void RemoteRanks::hear(std::string_view bytes) {
+  reader_.take(bytes, [this](const AgentFrame& frame, std::string_view payload) { take(frame, payload); });
+}
+
+void RemoteRanks::close_output() {
+  loop_.remove(agent_.output.get());
+  agent_.output = FileDescriptor();
+  reap();
 }
 
 void RemoteRanks::take(const AgentFrame& frame, std::string_view payload) {
@@ -174,11 +178,20 @@ void RemoteRanks::take(const AgentFrame& frame, std::string_view payload) {
   }
 }
 
+/// What the remote shell has started may hold its output open after its end (a shared connection's master does), so
+/// the end of the shell counts, not the end of its output: the pipe holds all that it has said.
 void RemoteRanks::reap() {
   int status = 0;
-  if (agent_.pid < 0 || agent_.output) return;  // first everything it has said
-  if (::waitpid(agent_.pid, &status, WNOHANG) != agent_.pid) return;
+  if (agent_.pid < 0 || ::waitpid(agent_.pid, &status, WNOHANG) != agent_.pid) return;
   agent_.pid = -1;
+  if (agent_.output) {
+    try {
+      read_what_is_there(agent_.output.get(), [this](std::string_view bytes) { hear(bytes); });
+    } catch (const Error& e) {
+      lose(e.what());
+    }
+    close_output();
+  }
   lose(fmt::format("the connection to its sinew-run {}", Ending::from_wait_status(status).text()));
 }
 

@@ -35,6 +35,8 @@ class RemoteRanks final : public Ranks {
 
   bool is_held() const noexcept;
   void drain();
+  void hear(std::string_view bytes);
+  void close_output();
   void tell(std::string_view bytes);
   void take(const AgentFrame& frame, std::string_view payload);
   void call_after(Duration wait, std::function<void()> late);
