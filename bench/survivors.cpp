@@ -1,10 +1,12 @@
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +19,32 @@ namespace {
 
 /// Since boot: one clock for all processes of a host.
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// What a rank leaves behind that holds its descriptors: a child of fork, which may have a child in turn, or one of the
+/// system call itself, for which no handler of pthread_atfork runs. `Early`: forked before there is a World.
+enum class Leaves { Nothing, Early, Child, Grandchild, Clone };
+const std::map<std::string, Leaves> kLeaves{{"nothing", Leaves::Nothing},
+                                            {"early", Leaves::Early},
+                                            {"child", Leaves::Child},
+                                            {"grandchild", Leaves::Grandchild},
+                                            {"clone", Leaves::Clone}};
+
+/// In a session of its own, as a launcher kills the process group of a rank that has ended.
+[[noreturn]] void linger(bool leaves_another) {
+  constexpr unsigned kSeconds = 60;  // longer than any job here, and an end where nobody kills it
+  ::setsid();
+  if (leaves_another && ::fork() != 0) ::_exit(0);
+  ::alarm(kSeconds);
+  for (;;) ::pause();
+}
+
+/// The child, or -1. Of a grandchild this is the parent, which has gone.
+pid_t leave(Leaves what) {
+  if (what == Leaves::Nothing) return -1;
+  const pid_t child = what == Leaves::Clone ? static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : ::fork();
+  if (child == 0) linger(what == Leaves::Grandchild);
+  return child;
+}
 
 void die(const std::string& stamp) {
   std::ofstream(stamp) << std::to_string(now_s());
@@ -50,18 +78,26 @@ int main(int argc, char** argv) {
   std::string stamp;
   app.add_option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link")->required();
   app.add_option("--stamp", stamp, "file for the time of its death")->required();
+  Leaves leaves = Leaves::Nothing;
+  app.add_option("--leaves", leaves, "what the victim leaves behind that holds its descriptors for a minute")
+      ->transform(CLI::CheckedTransformer(kLeaves));
   CLI11_PARSE(app, argc, argv);
 
+  const pid_t early = leaves == Leaves::Early ? leave(leaves) : -1;  // of every rank: nobody knows its number yet
   sinew::World world = sinew::World::from_environment();
   std::array<float, 1024> data{};
   constexpr int kCalls = 100000;
   try {
     for (int call = 0; call < kCalls || victim < 0; ++call) {
-      if (world.rank() == victim && call == kCalls / 1000) die(stamp);
+      if (world.rank() == victim && call == kCalls / 1000) {
+        if (leaves != Leaves::Early) leave(leaves);
+        die(stamp);
+      }
       world.communicator().all_reduce(data).get();
     }
   } catch (const sinew::Error& error) {
     const double seconds = now_s() - stamped_s(stamp);
+    if (early > 0) ::kill(early, SIGKILL);
     const int rank = world.rank();
     if (victim < 0) {
       std::printf("{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f, \"message\": \"%s\"}\n", rank,

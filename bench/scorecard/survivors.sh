@@ -35,6 +35,26 @@ if [ -e build/release/lib/sinew-modules/sinew_ofi.so ]; then
 fi
 survivors_row survivors_openmpi "Open MPI's --enable-recovery" \
   open_mpi --enable-recovery --oversubscribe -n $ranks "$bin/survivors"
+# hidden_row START: three hosts of one rank each, of which the first or the last leaves something behind that holds its descriptors.
+hidden_row() {
+  local start=$1 worst=0 worst_shrink=0 heard=0 on=0 victim leaves
+  local -r due=$((4 * 2 * 2))
+  for leaves in early child grandchild clone; do
+    for victim in 0 2; do
+      tests/hosts/hidden_death.sh "$start" "$PWD/$bin/sinew-run" "$PWD/$bin/survivors" $victim $leaves 2>/dev/null |
+        sed 's/^\[[0-9]*\] //' | grep '^{' >"$scratch/heard" || true
+      heard=$((heard + $(jq -s "map(select(.lost == $victim)) | length" "$scratch/heard")))
+      on=$((on + $(jq -s "map(select(.went_on)) | length" "$scratch/heard")))
+      worst=$(jq -s --argjson worst "$worst" 'map(.seconds) + [$worst] | max' "$scratch/heard")
+      worst_shrink=$(jq -s --argjson worst "$worst_shrink" 'map(.shrink_seconds) + [$worst] | max' "$scratch/heard")
+    done
+  done
+  row "survivors_hidden_$start" "three hosts, $start, SIGKILL of a rank that leaves a child (forked before the World, after it, a grandchild, by \
+clone()): survivors that named it, the last one's time, the longest shrink, and how many went on" "all, within 2 s, within 3 s, all" \
+    "$heard of $due, $(jq -n "$worst * 1000 | round / 1000") s, $(jq -n "$worst_shrink * 1000 | round / 1000") s, $on" \
+    "$(jq -n "$heard == $due and $on == $due and $worst <= 2 and $worst_shrink <= 3")"
+}
+
 if unshare -n true 2>/dev/null; then
   survivors_row survivors_two_hosts "two hosts" tests/hosts/run.sh --launcher "$PWD/$bin/sinew-run" --ranks 2,2 "$PWD/$bin/survivors"
   for transport in tcp ucx ofi; do
@@ -42,6 +62,7 @@ if unshare -n true 2>/dev/null; then
     SINEW_TRANSPORTS=$transport SINEW_OFI_PROVIDER=tcp survivors_row "survivors_two_hosts_$transport" \
       "two hosts, $transport" tests/hosts/run.sh --launcher "$PWD/$bin/sinew-run" --ranks 2,2 "$PWD/$bin/survivors"
   done
+  for start in sinew_run variables torchrun slurm openmpi; do hidden_row $start; done
 else
   row survivors_two_hosts "two hosts: $what" "$must" "not measured: no network namespaces here" false
 fi

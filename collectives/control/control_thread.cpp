@@ -78,12 +78,19 @@ void ControlThread::run(const Call& call) {
 }
 
 void ControlThread::watch(int descriptor, std::uint32_t events, Ready ready) {
+  watched_[watch_file(descriptor, events, std::move(ready))]->descriptor = descriptor;
+}
+
+std::uint64_t ControlThread::watch_file(int descriptor, std::uint32_t events, Ready ready) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = ++last_id_;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("epoll_ctl");
-  watched_[last_id_] = std::make_shared<Watched>(Watched{descriptor, std::move(ready)});
+  watched_[last_id_] = std::make_shared<Watched>(Watched{-1, std::move(ready)});
+  return last_id_;
 }
+
+void ControlThread::unwatch_file(std::uint64_t watch) noexcept { watched_.erase(watch); }
 
 void ControlThread::change(int descriptor, std::uint32_t events) {
   for (const auto& [id, w] : watched_) {

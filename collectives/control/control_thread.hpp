@@ -39,6 +39,10 @@ class SINEW_API ControlThread {
   void watch(int descriptor, std::uint32_t events, Ready ready);
   void change(int descriptor, std::uint32_t events);
   void unwatch(int descriptor) noexcept;
+  /// The same for an open file that lives on when its descriptor is closed, which may be at once: epoll goes on to tell
+  /// of it. What it returns is what unwatch_file takes.
+  std::uint64_t watch_file(int descriptor, std::uint32_t events, Ready ready);
+  void unwatch_file(std::uint64_t watch) noexcept;
   /// Calls once, not before `when`. `owner` is what forget() takes.
   void at(Clock::time_point when, const void* owner, Call call);
   /// Drops the owner's timers, and what was posted in its name and has not begun.
@@ -46,7 +50,7 @@ class SINEW_API ControlThread {
 
  private:
   struct Watched {
-    int descriptor;
+    int descriptor;  // -1: watched as an open file, whose number may be another's by now
     Ready ready;
   };
   struct Posted {

@@ -38,6 +38,7 @@ HostLink::HostLink(Socket socket, Authentication authentication, bool connecting
     : socket_(std::move(socket)),
       authentication_(std::move(authentication)),
       state_(connecting ? State::Connecting : State::Proving),
+      connects_(connecting),
       peer_(connecting ? authentication_.claim().to_rank : -1),
       address_(std::move(address)) {
   prepare(socket_.get());
@@ -69,7 +70,7 @@ std::unique_ptr<HostLink> HostLink::accept(FileDescriptor descriptor, const Link
 
 std::uint32_t HostLink::events() const noexcept {
   const bool proving = state_ == State::Proving && socket_.is_open() && !authentication_.to_send().empty();
-  const bool unsent = proving || socket_.wants_write() || (state_ == State::Open && !out_.empty());
+  const bool unsent = proving || wants_write() || (state_ == State::Open && !out_.empty());
   const bool write = state_ == State::Connecting || unsent;
   return EPOLLIN | (write ? EPOLLOUT : 0U);
 }

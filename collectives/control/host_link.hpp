@@ -22,6 +22,12 @@ enum class LinkFrame : std::uint8_t {
   Answer,    ///< i32 World rank of the asker, then RankReport::encode
 };
 
+/// What a link is for, as AuthClaim::channel says it.
+enum class LinkChannel : std::uint32_t {
+  Messages,
+  Life,  ///< nothing is sent: see LifeLines
+};
+
 /// What a link proves itself with.
 struct LinkKeys {
   Bytes secret;                           ///< the job's
@@ -48,6 +54,10 @@ class HostLink {
   State state() const noexcept { return state_; }
   /// World rank at the other end; of an accepted link once it is Open.
   int peer() const noexcept { return peer_; }
+  /// This side has connected.
+  bool connects() const noexcept { return connects_; }
+  /// Of an accepted link once it is Open.
+  LinkChannel channel() const noexcept { return static_cast<LinkChannel>(authentication_.claim().channel); }
   /// Where it leads: the address connected to, or where an accepted link came from.
   const std::string& address() const noexcept { return address_; }
   /// Why it is Closed; `error()` is the errno, or 0.
@@ -61,6 +71,8 @@ class HostLink {
   /// Reads and writes what the socket has and takes.
   void serve(const Take& take);
   void send(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body = {});
+  /// Something that was sent has not left this process.
+  bool wants_write() const noexcept { return socket_.wants_write(); }
   /// Sends nothing after what is left; Closed once the peer has read it all and closes in turn.
   void finish();
   /// All has been written.
@@ -77,6 +89,7 @@ class HostLink {
   Socket socket_;
   Authentication authentication_;
   State state_;
+  const bool connects_;
   int peer_;
   std::string address_;
   std::string reason_;

@@ -25,8 +25,9 @@ constexpr auto kAttempt = seconds(2);  // to connect and prove the secret
 constexpr auto kOtherSideBegins = seconds(2);
 constexpr auto kGiveUpHost = seconds(4);  // two attempts; with the keep-alive before, less than ten seconds
 constexpr auto kDeaf = seconds(1);
-constexpr auto kLastWords = milliseconds(150);  // between a refusal and the verdict: a goodbye may be on its way
-constexpr auto kLeaveWithin = seconds(3);       // where the other side is slow to answer
+constexpr auto kLastWords = milliseconds(150);  // between a process's end and the verdict
+constexpr auto kProcessEnded = "the kernel of its host closed the connection that its process held";
+constexpr auto kLeaveWithin = seconds(3);  // where the other side is slow to answer
 
 /// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
 std::string machine_of(const std::string& address) {
@@ -45,7 +46,8 @@ HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, L
       listener_(std::move(listener)),
       keys_(std::move(keys)),
       self_(self),
-      own_first_(own_first) {
+      own_first_(own_first),
+      lives_(thread, [this](int rank) { lose_soon(rank, kProcessEnded); }) {
   for (const ControlPeer* p : elsewhere) {
     const auto known = std::ranges::find(hosts_, p->host_id, &Host::id);
     Host& host = known != hosts_.end() ? *known : hosts_.emplace_back();
@@ -81,6 +83,17 @@ HostLinks::Host* HostLinks::host_of(int world_rank) noexcept {
     }
   }
   return nullptr;
+}
+
+/// Of a link's other end.
+const ControlPeer& HostLinks::peer_of(int world_rank) const noexcept {
+  const ControlPeer* found = nullptr;
+  for (const Host& h : hosts_) {
+    for (const ControlPeer* p : h.ranks) {
+      if (p->rank == world_rank) found = p;
+    }
+  }
+  return *found;
 }
 
 void HostLinks::watch(HostLink& link, bool fresh) {
@@ -176,6 +189,10 @@ void HostLinks::serve(HostLink* link) {
 void HostLinks::opened(std::unique_ptr<HostLink> link) {
   Host* host = host_of(link->peer());
   if (host == nullptr) return thread_.unwatch(link->descriptor());
+  if (link->channel() == LinkChannel::Life) {
+    thread_.unwatch(link->descriptor());
+    return lives_.keep(std::move(link));
+  }
   log::debug("control connection between rank {} and rank {}", self_.rank, link->peer());
   host->without_since = {};
   host->trouble.clear();
@@ -185,6 +202,25 @@ void HostLinks::opened(std::unique_ptr<HostLink> link) {
   user_.greet(open);
   if (left_) open.finish();
   if (open.state() == HostLink::State::Open) watch(open, false);
+  draw_life_lines();
+}
+
+/// One to each rank that this one has connected to: the other side knows of it, too.
+void HostLinks::draw_life_lines() {
+  lives_.drop_late_attempts();
+  if (left_) return;
+  for (const auto& l : links_) {
+    if (!l->connects() || !user_.is_living(l->peer()) || lives_.has_or_tries(l->peer())) continue;
+    const AuthClaim claim = claim_to(peer_of(l->peer()), LinkChannel::Life);
+    lives_.connect(SocketAddress::parse(l->address()), keys_, claim);
+  }
+}
+
+/// After its last words, or its goodbye, which may be on their way.
+void HostLinks::lose_soon(int rank, const char* why) {
+  thread_.at(Clock::now() + kLastWords, this, [this, rank, why] {
+    if (user_.is_living(rank)) user_.out_of_reach(rank, why);
+  });
 }
 
 void HostLinks::drop(HostLink* link) {
@@ -209,11 +245,7 @@ void HostLinks::attempt_ended(Host& host) {
                        machine_of(host.attempt->address()) == host.worked;
   host.attempt.reset();
   if (left_ && ++host.failures >= candidates(host).size()) host.goodbye = true;  // nobody listens
-  if (refused) {
-    thread_.at(Clock::now() + kLastWords, this, [this, rank] {
-      if (user_.is_living(rank)) user_.out_of_reach(rank, "its process no longer listens");
-    });
-  }
+  if (refused) lose_soon(rank, "its process no longer listens");
   maintain();
 }
 
@@ -253,9 +285,11 @@ void HostLinks::begin_attempt(Host& host) {
   }
 }
 
+/// A child of a dead rank may keep its link open: that says nothing of the host.
 bool HostLinks::linked(const Host& host) const {
   return std::ranges::any_of(links_, [&](const auto& l) {
-    return std::ranges::any_of(host.ranks, [&](const ControlPeer* p) { return p->rank == l->peer(); });
+    return std::ranges::any_of(host.ranks, [&](const ControlPeer* p) { return p->rank == l->peer(); }) &&
+           user_.is_living(l->peer());
   });
 }
 
@@ -295,6 +329,7 @@ void HostLinks::maintain() {
     const auto now = Clock::now();
     for (Host& h : hosts_) keep(h, now);
   }
+  draw_life_lines();
   if (left_ && has_said_goodbye()) gone();
 }
 
@@ -341,9 +376,15 @@ HostLink::Take HostLinks::taker(HostLink& link) {
 }
 
 std::unique_ptr<HostLink> HostLinks::connect(const Candidate& to) const {
-  const AuthClaim claim{
-      .service = kService, .from_rank = self_.rank, .to_rank = to.peer->rank, .instance = to.peer->token};
-  return HostLink::connect(to.address, keys_, claim);
+  return HostLink::connect(to.address, keys_, claim_to(*to.peer, LinkChannel::Messages));
+}
+
+AuthClaim HostLinks::claim_to(const ControlPeer& peer, LinkChannel channel) const {
+  return {.service = kService,
+          .from_rank = self_.rank,
+          .to_rank = peer.rank,
+          .channel = static_cast<std::uint32_t>(channel),
+          .instance = peer.token};
 }
 
 }  // namespace sinew

@@ -12,6 +12,7 @@
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/collectives/control/host_link.hpp>
+#include <sinew/collectives/control/life_lines.hpp>
 #include <sinew/core/socket_address.hpp>
 
 namespace sinew {
@@ -27,15 +28,17 @@ class LinkUser {
   /// Everything somebody who has just come must be told.
   virtual void greet(HostLink& link) = 0;
   virtual void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) = 0;
-  /// The kernel says that nobody listens there any more, or the host has been out of reach for long.
+  /// The kernel there says that the process has ended or that nobody listens any more, or the host has been out of
+  /// reach for long.
   virtual void out_of_reach(int world_rank, const std::string& why) = 0;
 };
 
 /// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
 /// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
-/// had a link and cannot be reached for four seconds is lost. Whoever connects has to prove the job's secret
-/// (core/strangers.hpp says how many may try, and how long); while this process may open no more descriptors, they wait
-/// in the kernel. Thread: the control thread.
+/// had a link and cannot be reached for four seconds is lost. Beside each link a life line (LifeLines) tells when the
+/// process at its other end has ended, though a child of it may keep the link open. Whoever connects has to prove the
+/// job's secret (core/strangers.hpp says how many may try, and how long); while this process may open no more
+/// descriptors, they wait in the kernel. Thread: the control thread.
 class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
@@ -82,6 +85,7 @@ class HostLinks {
   bool is_unproven(const HostLink* link) const;
   bool dismiss(Duration time, std::size_t most, std::string_view why);
   std::unique_ptr<HostLink> connect(const Candidate& to) const;
+  AuthClaim claim_to(const ControlPeer& peer, LinkChannel channel) const;
   HostLink::Take taker(HostLink& link);
   bool has_said_goodbye() const;
   void gone();
@@ -95,7 +99,10 @@ class HostLinks {
   bool usable(const HostLink& link) const;
   HostLink* link_to(const Host& host) const;
   bool linked(const Host& host) const;
+  void draw_life_lines();
+  void lose_soon(int rank, const char* why);
   Host* host_of(int world_rank) noexcept;
+  const ControlPeer& peer_of(int world_rank) const noexcept;
   void drop(HostLink* link);
   void schedule();
 
@@ -107,8 +114,9 @@ class HostLinks {
   const ControlPeer& self_;
   int own_first_;
   std::vector<Host> hosts_;
-  std::vector<std::unique_ptr<HostLink>> links_;             // open
-  std::vector<std::unique_ptr<HostLink>> unproven_;          // accepted, the oldest first
+  std::vector<std::unique_ptr<HostLink>> links_;     // open
+  std::vector<std::unique_ptr<HostLink>> unproven_;  // accepted, the oldest first
+  LifeLines lives_;
   std::map<const HostLink*, Clock::time_point> deaf_since_;  // asked and silent
   std::function<void()> left_;                               // set: this rank is leaving
 };

@@ -2,6 +2,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,12 +12,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,7 +125,13 @@ TEST(ControlService, NamesTheRank_WhenTheKernelRefusesPidfds) {
   const std::vector<int> ends = fork_ranks(2, [](const Exchange& exchange) {
     ASSERT_TRUE(refuse_pidfd_open());
     Rank rank(exchange);
-    if (exchange.rank == 1) ::kill(::getpid(), SIGKILL);
+    if (exchange.rank == 1) {
+      if (::fork() == 0) {  // a child that outlives it
+        ::alarm(20);        // twice as long as the other rank waits
+        ::pause();
+      }
+      ::kill(::getpid(), SIGKILL);
+    }
     EXPECT_THAT(std::string(rank.expect(NoticeKind::RankLost).message()),
                 AllOf(HasSubstr("rank 1 (host "), HasSubstr("killed by signal 9")));
   });
@@ -193,6 +202,70 @@ TEST(ControlServiceOnTwoHosts, TellsEveryRank) {
       meet(exchange);
     }
   });
+}
+
+/// A child that holds the descriptors of a rank that has died, and its own number for who has to end it.
+enum class HeldBy { ChildOfFork, ChildOfClone, Grandchild };
+
+void leave_behind(HeldBy what, std::atomic<pid_t>& holder) {
+  const pid_t child =
+      what == HeldBy::ChildOfClone ? static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : ::fork();
+  if (child == 0) {
+    if (what == HeldBy::Grandchild && ::fork() != 0) ::_exit(0);
+    ::alarm(60);  // not a page
+    holder = static_cast<pid_t>(::syscall(SYS_getpid));
+    for (;;) ::pause();
+  }
+  while (holder == 0) std::this_thread::yield();
+}
+
+class HiddenDeath : public testing::TestWithParam<HeldBy> {};
+INSTANTIATE_TEST_SUITE_P(Children, HiddenDeath,
+                         testing::Values(HeldBy::ChildOfFork, HeldBy::ChildOfClone, HeldBy::Grandchild));
+
+/// Each rank is the only one of its host, so nobody there can tell that it has died. Rank 0 has connected to rank 1, and
+/// rank 1 to rank 2. The exchange of the tests ends when rank 0 does.
+TEST_P(HiddenDeath, IsKnownOnOtherHosts) {
+  for (const int victim : {1, 2}) {
+    SCOPED_TRACE(victim);
+    void* shared =
+        ::mmap(nullptr, sizeof(std::atomic<pid_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    auto& holder = *new (shared) std::atomic<pid_t>(0);
+    const std::vector<int> ends = fork_ranks(3, [&](const Exchange& exchange) {
+      Rank rank(exchange, "host " + std::to_string(exchange.rank));
+      meet(exchange);
+      if (exchange.rank == victim) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));  // not before hosts have their connections
+        leave_behind(GetParam(), holder);
+        ::kill(::getpid(), SIGKILL);
+      }
+      while (holder == 0) std::this_thread::yield();
+      const auto before = Clock::now();
+      EXPECT_EQ(rank.expect_lost(1), std::vector<int>{victim});
+      EXPECT_LT(Clock::now() - before, seconds(2));
+    });
+    ::kill(holder, SIGKILL);
+    ::munmap(shared, sizeof(std::atomic<pid_t>));
+    for (int r = 0; r < 3; ++r) EXPECT_EQ(ends[static_cast<std::size_t>(r)], r == victim ? SIGKILL : 0) << "rank " << r;
+  }
+}
+
+/// Nobody is taken for dead that only goes, however often.
+TEST(ControlServiceOnTwoHosts, TakesNobodyForDead_WhoLeaves) {
+  for (int round = 0; round < 5; ++round) {
+    run_as_processes(3, [](const Exchange& exchange) {
+      auto rank = std::make_unique<Rank>(exchange, "host " + std::to_string(exchange.rank));
+      meet(exchange);
+      if (exchange.rank == 1) {
+        rank.reset();
+        return meet(exchange);
+      }
+      EXPECT_EQ(rank->expect(NoticeKind::RankLeft).world_rank, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // its life lines have ended by now
+      EXPECT_TRUE(rank->service.end_of(5, {0, 1, 2}).ok());
+      meet(exchange);
+    });
+  }
 }
 
 TEST(ControlServiceOnTwoHosts, NamesTheRank_WhenItIsKilled) {

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include <sinew/collectives/control/control_thread.hpp>
+#include <sinew/collectives/control/host_link.hpp>
+
+namespace sinew {
+
+/// A connection's end that this process keeps without a descriptor: a mapping of the socket, which a fork's child does
+/// not inherit. The kernel closes the connection when the process's memory goes, whatever descriptors its children
+/// hold. Where the kernel maps no sockets, the descriptor stays, and PrivateDescriptors keeps it from children.
+class LifeLine {
+ public:
+  explicit LifeLine(std::unique_ptr<HostLink> proven);
+  ~LifeLine();
+  LifeLine(const LifeLine&) = delete;
+  LifeLine& operator=(const LifeLine&) = delete;
+
+  int peer() const noexcept { return peer_; }
+  /// Once epoll knows the socket: from now on the mapping alone holds it, where there is one.
+  void let_go_of_descriptor() noexcept;
+  std::uint64_t watch = 0;  ///< the control thread's number for it
+
+ private:
+  int peer_;
+  void* mapping_ = nullptr;
+  std::unique_ptr<HostLink> link_;  // null where the mapping holds the connection
+};
+
+/// Connections that carry nothing. Each joins the processes of two ranks on different hosts, and ends in order only
+/// when one of the processes has ended: then its kernel sends a FIN. A process that is stopped or computes sends none,
+/// and a network that fails sends none. Thread: the control thread.
+class LifeLines {
+ public:
+  using Ended = std::function<void(int world_rank)>;
+
+  /// `ended`: the kernel of that rank says that its process has ended, or has left the World.
+  LifeLines(ControlThread& thread, Ended ended);
+  ~LifeLines();
+  LifeLines(const LifeLines&) = delete;
+  LifeLines& operator=(const LifeLines&) = delete;
+
+  /// Is there a line to the rank, or one under way?
+  bool has_or_tries(int world_rank) const;
+  /// Connects; what fails is tried again by who calls this again.
+  void connect(const SocketAddress& to, const LinkKeys& keys, const AuthClaim& claim);
+  /// Forgets attempts that nobody has answered.
+  void drop_late_attempts();
+  /// Takes over a connection that either side has made for this, and proved. A second line to a rank is kept beside the
+  /// first: to close one would tell the rank that this process has ended.
+  void keep(std::unique_ptr<HostLink> proven);
+
+ private:
+  bool has(int world_rank) const;
+  void serve(HostLink* attempt);
+  void changed(const LifeLine* line, std::uint32_t events);
+
+  ControlThread& thread_;
+  Ended ended_;
+  std::list<LifeLine> lines_;
+  std::vector<std::unique_ptr<HostLink>> attempts_;
+};
+
+}  // namespace sinew
