@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
+#include <exception>
+#include <iterator>
 #include <numeric>
 #include <string>
 
+#include <sinew/core/cgroups.hpp>
 #include <sinew/core/cpu.hpp>
+#include <sinew/core/cpu_list.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/kernel_files.hpp>
 
 namespace sinew {
 
@@ -17,20 +21,28 @@ std::size_t page_bytes() noexcept {
   return bytes;
 }
 
-// cgroup v2 has "max 100000" or "200000 100000"; v1 has two files.
-double quota_cores() noexcept {
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2) {
-    std::string quota;
-    double period = 0;
-    if (v2 >> quota >> period && quota != "max" && period > 0) return std::strtod(quota.c_str(), nullptr) / period;
-    return 0;
+namespace {
+
+std::vector<int> cpus_of_list(std::string_view list) {
+  try {
+    return parse_cpu_list(list);
+  } catch (const Error&) {  // a kernel that writes something else
+    return {};
   }
-  double quota = 0;
-  double period = 0;
-  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  return q >> quota && p >> period && quota > 0 && period > 0 ? quota / period : 0;
 }
+
+/// The affinity mask as /proc tells it, for where a sandbox refuses sched_getaffinity. Empty: /proc does not tell.
+std::vector<int> affinity_by_proc() {
+  using namespace kernel_files;
+  const std::vector<int> allowed =
+      cpus_of_list(behind_label(lines_in("/proc/thread-self/status"), "Cpus_allowed_list:"));
+  const std::vector<std::string> online = lines_in("/sys/devices/system/cpu/online");
+  std::vector<int> cpus;  // the mask may name CPUs that are not there
+  if (!online.empty()) std::ranges::set_intersection(allowed, cpus_of_list(online.front()), std::back_inserter(cpus));
+  return cpus;
+}
+
+}  // namespace
 
 std::vector<int> affinity_cpus() {
   std::vector<int> cpus;
@@ -44,11 +56,19 @@ std::vector<int> affinity_cpus() {
     }
     CPU_FREE(set);
   }
-  if (!known) {
+  if (!known) cpus = affinity_by_proc();
+  if (cpus.empty()) {
     cpus.resize(static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
     std::iota(cpus.begin(), cpus.end(), 0);
   }
   return cpus;
+}
+
+double quota_cores() noexcept try {
+  const auto quota = Cgroups("/").cpu();
+  return quota ? quota->cores : 0;
+} catch (const std::exception&) {  // no memory to read files with
+  return 0;
 }
 
 void CoreCount::add(std::span<const int> cpus, double quota_cores) {
@@ -58,7 +78,7 @@ void CoreCount::add(std::span<const int> cpus, double quota_cores) {
 
 int CoreCount::cores() const noexcept {
   const int all = std::max(1, static_cast<int>(cpus_.size()));
-  return quota_ > 0 ? std::clamp(static_cast<int>(std::ceil(quota_)), 1, all) : all;
+  return quota_ > 0 ? static_cast<int>(std::clamp(std::floor(quota_), 1.0, static_cast<double>(all))) : all;
 }
 
 int usable_cores() {

@@ -72,10 +72,10 @@ inline void full_fence() noexcept { __sync_synchronize(); }
 
 SINEW_API std::size_t page_bytes() noexcept;
 
-/// The CPUs of this process's affinity mask, ascending; where the kernel does not say, all that are online.
+/// The CPUs of this thread's affinity mask, ascending. Where nothing tells the mask, all CPUs that are online.
 SINEW_API std::vector<int> affinity_cpus();
 
-/// Cores' worth of CPU time that the cgroup grants to all its processes together. 0: no limit.
+/// Cores' worth of CPU time that this process's control groups grant to their processes together. 0: there is no limit.
 SINEW_API double quota_cores() noexcept;
 
 /// Cores that several processes of one host may use between them: launchers often bind each to its own. All affinity
@@ -84,7 +84,7 @@ class SINEW_API CoreCount {
  public:
   /// As affinity_cpus() and quota_cores() of one of them.
   void add(std::span<const int> cpus, double quota_cores);
-  /// At least 1.
+  /// At least 1. A fraction of a core does not count: ranks that spun on it would use up the quota.
   int cores() const noexcept;
 
  private:

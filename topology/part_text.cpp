@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/topology/cpu_list.hpp>
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/topology/part_text.hpp>
 
 namespace sinew {

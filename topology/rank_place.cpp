@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include <sinew/core/cpu.hpp>
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/topology/cpu_list.hpp>
 #include <sinew/topology/host_identity.hpp>
 #include <sinew/topology/json_fields.hpp>
 #include <sinew/topology/json_text.hpp>

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/topology/cpu_list.hpp>
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/topology/distance_matrix.hpp>
 #include <sinew/topology/part_text.hpp>
 #include <sinew/topology/peer_tables.hpp>

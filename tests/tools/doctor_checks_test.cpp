@@ -35,7 +35,7 @@ TEST(DoctorChecks, FindNothing_WhereNothingIsWrong) {
 
 TEST(DoctorMemory, Fails_WhereALimitLeavesLessThanTheRanksTake) {
   HostLimits host = ample();
-  host.group_memory = Room{6 * kGiB, 3 * kGiB, "/sys/fs/cgroup/job/memory.max"};
+  host.group_memory = CgroupRoom{6 * kGiB, 3 * kGiB, "/sys/fs/cgroup/job/memory.max"};
   const Finding f = check_memory(host, four_ranks());
   EXPECT_EQ(f.severity, Severity::Fails);
   EXPECT_EQ(f.found, "3 GiB left for 4 ranks, 4 GiB needed (/sys/fs/cgroup/job/memory.max is 6 GiB, 3 GiB are taken)");
@@ -60,7 +60,7 @@ TEST(DoctorMemory, Warns_WhereNobodyHasSaidWhatRanksTake) {
 
 TEST(DoctorMemory, Warns_WhereSwapSpaceTakesTheRest_AsFarAsTheGroupMayHaveIt) {
   HostLimits host = ample();
-  host.group_memory = Room{3 * kGiB, 0, "/sys/fs/cgroup/memory.max"};
+  host.group_memory = CgroupRoom{3 * kGiB, 0, "/sys/fs/cgroup/memory.max"};
   host.swap_bytes = kGiB;
   const Finding f = check_memory(host, four_ranks());
   EXPECT_EQ(f.severity, Severity::Warns);
@@ -69,7 +69,7 @@ TEST(DoctorMemory, Warns_WhereSwapSpaceTakesTheRest_AsFarAsTheGroupMayHaveIt) {
   host.swap_bytes = kGiB - 1;
   EXPECT_EQ(check_memory(host, four_ranks()).severity, Severity::Fails);
   host.swap_bytes = kGiB;
-  host.group_swap = Room{0, 0, "/sys/fs/cgroup/memory.swap.max"};
+  host.group_swap = CgroupRoom{0, 0, "/sys/fs/cgroup/memory.swap.max"};
   EXPECT_EQ(check_memory(host, four_ranks()).severity, Severity::Fails);
   host.available_bytes = 2 * kGiB;  // less still, but the machine has swap space for it: the group has not
   host.swap_bytes = 2 * kGiB;
@@ -139,7 +139,7 @@ TEST(DoctorDescriptors, Fails_WhereTheRanksOfAHostCannotMeet) {
 
 TEST(DoctorTasks, Warns_WhereTheGroupOrTheUserMayNotStartThemAll) {
   HostLimits host = ample();
-  host.group_tasks = Room{100, 90, "/sys/fs/cgroup/pids.max"};
+  host.group_tasks = CgroupRoom{100, 90, "/sys/fs/cgroup/pids.max"};
   const Finding group = check_tasks(host, four_ranks());
   EXPECT_EQ(group.severity, Severity::Warns);
   EXPECT_THAT(group.found, HasSubstr("/sys/fs/cgroup/pids.max allows 100, 90 run"));
@@ -159,7 +159,7 @@ TEST(DoctorTasks, Warns_WhereTheGroupOrTheUserMayNotStartThemAll) {
 
 TEST(DoctorTasks, Fails_WhereNotEveryRankCanStartOne) {
   HostLimits host = ample();
-  host.group_tasks = Room{100, 97, "/sys/fs/cgroup/pids.max"};
+  host.group_tasks = CgroupRoom{100, 97, "/sys/fs/cgroup/pids.max"};
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Warns) << "three, and the doctor's own";
   host.group_tasks->used = 98;
   EXPECT_EQ(check_tasks(host, four_ranks()).severity, Severity::Fails);
@@ -212,7 +212,7 @@ TEST(DoctorCongestionControl, WarnsOfBbr_BetweenHostsOnly) {
 
 TEST(DoctorCores, Warns_OfQuotasBelowTheAffinity_AndOfTooManyRanks) {
   HostLimits host = ample();
-  host.group_cpu = Quota{2.5, "/sys/fs/cgroup/cpu.max"};
+  host.group_cpu = CpuQuota{2.5, "/sys/fs/cgroup/cpu.max"};
   EXPECT_THAT(check_cores(host, four_ranks()).found,
               HasSubstr("/sys/fs/cgroup/cpu.max allows 2.5 cores, the affinity of 4 ranks has 4"));
   host.group_cpu->cores = 4;

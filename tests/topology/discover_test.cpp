@@ -10,7 +10,7 @@
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/host_name.hpp>
-#include <sinew/topology/cpu_list.hpp>
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/topology/cpu_list.hpp>
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/topology/part_text.hpp>
 
 #include "draw/parts.hpp"

@@ -4,9 +4,12 @@
 #include <charconv>
 #include <sstream>
 
-#include "kernel_files.hpp"
+#include <sinew/core/kernel_files.hpp>
 
 namespace sinew::doctor {
+
+using namespace kernel_files;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,24 +25,11 @@ std::optional<std::uint64_t> number_of(const std::string& word) {
 
 /// A line of /proc/self/limits: "Max open files            1024                 524288               files".
 ProcessLimit limit_of(const std::vector<std::string>& lines, std::string_view label) {
-  for (const std::string& line : lines) {
-    if (!line.starts_with(label)) continue;
-    std::istringstream words(line.substr(label.size()));
-    std::string soft;
-    std::string hard;
-    words >> soft >> hard;
-    return {number_of(soft), number_of(hard)};
-  }
-  return {};
-}
-
-/// What stands behind a label of /proc/self/status, without blanks before it.
-std::string status_of(const std::vector<std::string>& lines, std::string_view label) {
-  for (const std::string& line : lines) {
-    if (!line.starts_with(label)) continue;
-    return line.substr(std::min(line.size(), line.find_first_not_of(" \t", label.size())));
-  }
-  return {};
+  std::istringstream words(behind_label(lines, label));
+  std::string soft;
+  std::string hard;
+  words >> soft >> hard;
+  return {number_of(soft), number_of(hard)};
 }
 
 std::string first_word(const std::string& text) { return text.substr(0, text.find_first_of(" \t")); }
@@ -51,8 +41,8 @@ std::uint64_t tasks_of(const std::string& user, const fs::path& proc) {
   for (const fs::directory_entry& entry : fs::directory_iterator(proc, absent)) {
     if (!number_of(entry.path().filename())) continue;
     const auto status = lines_in(entry.path() / "status");
-    if (first_word(status_of(status, "Uid:")) != user) continue;
-    count += number_of(status_of(status, "Threads:")).value_or(0);
+    if (first_word(behind_label(status, "Uid:")) != user) continue;
+    count += number_of(behind_label(status, "Threads:")).value_or(0);
   }
   return count;
 }
@@ -86,10 +76,10 @@ HostLimits read_host_limits(const fs::path& root) {
   host.address_space = limit_of(limits, "Max address space");
   host.locked_bytes = limit_of(limits, "Max locked memory");
   const auto status = lines_in(root / "proc/self/status");
-  const std::string user = first_word(status_of(status, "Uid:"));
+  const std::string user = first_word(behind_label(status, "Uid:"));
   host.is_root = user == "0";
   if (host.tasks.soft && !host.is_root) host.user_tasks = tasks_of(user, root / "proc");
-  host.may_trace = has_capability(status_of(status, "CapEff:"), kCapSysPtrace);
+  host.may_trace = has_capability(behind_label(status, "CapEff:"), kCapSysPtrace);
   if (const auto scope = number_in(root / "proc/sys/kernel/yama/ptrace_scope")) {
     host.ptrace_scope = static_cast<int>(*scope);
   }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cgroups.hpp"
+#include <sinew/core/cgroups.hpp>
 
 namespace sinew::doctor {
 
@@ -18,10 +18,10 @@ struct ProcessLimit {
 
 /// What a host grants to this process, as the kernel's files say; 0 and empty: they do not.
 struct HostLimits {
-  std::optional<Room> group_memory;
-  std::optional<Room> group_swap;
-  std::optional<Room> group_tasks;
-  std::optional<Quota> group_cpu;
+  std::optional<CgroupRoom> group_memory;
+  std::optional<CgroupRoom> group_swap;
+  std::optional<CgroupRoom> group_tasks;
+  std::optional<CpuQuota> group_cpu;
   std::uint64_t memory_bytes = 0;     ///< of the machine
   std::uint64_t available_bytes = 0;  ///< of those, without swapping
   std::uint64_t swap_bytes = 0;       ///< free, of swap space

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "kernel_files.hpp"
+#include <sinew/core/name_list.hpp>
 
 namespace sinew::doctor {
 namespace {
@@ -30,7 +30,7 @@ std::string HostAddress::text() const { return fmt::format("{} ({})", interface,
 std::vector<HostAddress> addresses_of(std::span<const Nic> nics, const std::string& names) {
   std::vector<HostAddress> all;
   for (const Nic& nic : nics) {
-    if (!names.empty() && !has_word(names, nic.name)) continue;
+    if (!names.empty() && !is_among(names, nic.name)) continue;
     for (const NicAddress& a : nic.addresses) {
       if (a.v6 && a.text.starts_with("fe80:")) continue;
       const std::string text = a.v6 ? fmt::format("[{}]:0", a.text) : a.text + ":0";

@@ -79,7 +79,7 @@ Finding check_tasks(const HostLimits& host, const JobShape& job) {
         "on this host";
   }
   if (host.is_root || !host.tasks.soft) return worst;
-  const Room user{*host.tasks.soft, host.user_tasks, {}};
+  const CgroupRoom user{*host.tasks.soft, host.user_tasks, {}};
   if (const Severity severity = severity_of(user.left(), job); severity > worst.severity) {
     worst.severity = severity;
     worst.found = fmt::format("{} for this user (ulimit -u), {} run; the ranks of this host may start {} threads",

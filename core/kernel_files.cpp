@@ -1,13 +1,10 @@
-#include "kernel_files.hpp"
-
 #include <charconv>
 #include <sstream>
 
-#include <fmt/format.h>
-
 #include <sinew/core/file_text.hpp>
+#include <sinew/core/kernel_files.hpp>
 
-namespace sinew::doctor {
+namespace sinew::kernel_files {
 namespace {
 
 std::optional<std::uint64_t> leading_number(std::string_view text) {
@@ -29,14 +26,17 @@ std::optional<std::uint64_t> number_in(const std::filesystem::path& file) {
   return leading_number(file_text(file.string()).value_or(""));
 }
 
-std::optional<std::uint64_t> labelled(const std::filesystem::path& file, std::string_view label) {
-  for (const std::string& line : lines_in(file)) {
-    if (!line.starts_with(label) || line.size() == label.size()) continue;
-    const std::string_view rest = std::string_view(line).substr(label.size());
-    const std::size_t first = rest.find_first_not_of(" \t");
-    if (first != 0 && first != std::string_view::npos) return leading_number(rest.substr(first));
+std::string behind_label(std::span<const std::string> lines, std::string_view label) {
+  for (const std::string& line : lines) {
+    if (!line.starts_with(label)) continue;
+    const std::size_t first = line.find_first_not_of(" \t", label.size());
+    if (first != label.size() && first != std::string::npos) return line.substr(first);
   }
-  return std::nullopt;
+  return {};
+}
+
+std::optional<std::uint64_t> labelled(const std::filesystem::path& file, std::string_view label) {
+  return leading_number(behind_label(lines_in(file), label));
 }
 
 std::string chosen_in(const std::filesystem::path& file) {
@@ -46,13 +46,4 @@ std::string chosen_in(const std::filesystem::path& file) {
   return text.substr(begin, text.find_first_of("] \n", begin) - begin);
 }
 
-bool has_word(std::string_view list, std::string_view names) {
-  for (;;) {
-    const std::size_t comma = names.find(',');
-    if (fmt::format(",{},", list).find(fmt::format(",{},", names.substr(0, comma))) == std::string::npos) return false;
-    if (comma == std::string_view::npos) return true;
-    names.remove_prefix(comma + 1);
-  }
-}
-
-}  // namespace sinew::doctor
+}  // namespace sinew::kernel_files

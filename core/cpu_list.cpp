@@ -5,7 +5,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/parse_number.hpp>
-#include <sinew/topology/cpu_list.hpp>
+#include <sinew/core/cpu_list.hpp>
 
 namespace sinew {
 namespace {
