@@ -15,6 +15,7 @@
 #include <sinew/collectives/imagined/imagined_fabric.hpp>
 #include <sinew/collectives/imagined/imagined_facts.hpp>
 #include <sinew/collectives/world_state.hpp>
+#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/topology/host_identity.hpp>
@@ -116,7 +117,9 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   endpoints_.resize(static_cast<std::size_t>(size));
   for (auto& row : endpoints_) row.resize(facts.transports.size());
 
-  engine = std::make_unique<Engine>(std::ssize(host->ranks()) <= host->usable_cores());
+  const auto ranks_here = std::ssize(host->ranks());
+  engine =
+      std::make_unique<Engine>(ranks_here <= host->usable_cores(), quota_cores() / static_cast<double>(ranks_here));
   calls.reset(new CallSlab(*engine, options.config.timeout, options.drive == Drive::Thread));
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->add(*t);

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 /// Waking a sleeper costs tens of microseconds: what a wait has already lasted bounds what that adds.
 constexpr auto kSpinBeforeSleep = milliseconds(2);
 constexpr auto kYieldBeforeSleep = microseconds(300);
+constexpr auto kPacedBeforeSleep = microseconds(50);
 constexpr auto kIdlePoll = microseconds(50);
 constexpr auto kWatchPeriod = milliseconds(10);
 constexpr int kYieldsPerClock = 8;
@@ -24,8 +25,9 @@ constexpr auto kYieldAlone = microseconds(5);
 
 }  // namespace
 
-Engine::Engine(bool may_spin) : may_spin_(may_spin), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+Engine::Engine(bool may_spin, double quota_share) : may_spin_(may_spin), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw_errno("epoll_create1");
+  if (quota_share > 0 && quota_share < 1) pace_.emplace(quota_share);
 }
 
 void Engine::add(ProgressSource& source) {
@@ -80,6 +82,7 @@ void Engine::after_sleep() noexcept {
 
 bool Engine::Waiter::slow_turn() {
   if (!spins()) {
+    if (engine_.pace_) engine_.pace_->turn();
     ::sched_yield();
     if (++turns_ % kYieldsPerClock != 0) return true;
   }
@@ -94,7 +97,9 @@ bool Engine::Waiter::slow_turn() {
       crowded_ = Clock::now() - now > kYieldAlone;
     }
   }
-  const Duration patience = spins() ? Duration(kSpinBeforeSleep) : Duration(kYieldBeforeSleep);
+  const Duration patience = spins()         ? Duration(kSpinBeforeSleep)
+                            : engine_.pace_ ? Duration(kPacedBeforeSleep)
+                                            : Duration(kYieldBeforeSleep);
   if (now - idle_since_ >= patience) sleep(now);
   return true;
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <sinew/core/cpu.hpp>
@@ -10,17 +11,20 @@
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/progress_source.hpp>
+#include <sinew/core/quota_pace.hpp>
 
 namespace sinew {
 
 /// Drives the progress of one World and decides how a wait passes its time: spin while the host's ranks fit its cores
 /// and a yield now and then finds nobody else who wants this one, else yield; after a while sleep on the sources'
 /// descriptors. Sources with something posted are polled at every turn, the others every 50 us of waiting.
+/// Where a CPU quota leaves less than a core to each rank, waits keep to a pace that the quota allows (QuotaPace).
 /// Thread: one at a time.
 class SINEW_API Engine {
  public:
   /// `may_spin`: the ranks of this host fit the cores they may use.
-  explicit Engine(bool may_spin);
+  /// `quota_share`: cores' worth of CPU time that a quota leaves to this rank; 0: there is no quota.
+  explicit Engine(bool may_spin, double quota_share = 0);
   bool may_spin() const noexcept { return may_spin_; }
   void set_may_spin(bool may) noexcept { may_spin_ = may; }
 
@@ -115,6 +119,7 @@ class SINEW_API Engine {
   FileDescriptor epoll_;
   std::function<void(Clock::time_point)> watch_;
   Clock::time_point watched_{};
+  std::optional<QuotaPace> pace_;
 };
 
 }  // namespace sinew
