@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/cgroups.hpp>
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/host_name.hpp>
 #include <sinew/topology/discover.hpp>
@@ -71,6 +72,7 @@ Machine discover(const Config& config, const fs::path& root) {
   }
   const bool here = root == kHere;
   machine.usable_cores = here ? usable_cores() : static_cast<int>(machine.cores.size());
+  if (here) machine.cpu_quota = Cgroups(root).cpu();
   machine.nics =
       here ? read_network_interfaces(machine.unseen) : read_recorded_interfaces(root / "sys", machine.unseen);
   add_sysfs(root / "sys", machine.nics);

@@ -30,6 +30,18 @@ std::string_view text_of(const Bytes& bytes) noexcept;
 [[noreturn]] void reject(const std::string& path, std::string_view expected, const Json& found);
 [[noreturn]] void reject_absent(const std::string& path, std::string_view key);
 
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+/// A part that not every machine has, and that files of older versions leave out. A number that may be unknown is
+/// never left out.
+template <class T>
+struct IsOptionalPart : std::false_type {};
+template <class T>
+struct IsOptionalPart<std::optional<T>> : std::negation<std::is_arithmetic<T>> {};
+
 struct Writer {
   template <class T>
   using Access = const T;
@@ -53,7 +65,10 @@ struct Reader {
   void operator()(const char* key, T& value) const {
     if (!in.is_object()) reject(path, "an object", in);
     const auto found = in.find(key);
-    if (found == in.end()) reject_absent(path, key);
+    if (found == in.end()) {
+      if constexpr (IsOptionalPart<T>::value) return;
+      reject_absent(path, key);
+    }
     read(*found, path.empty() ? key : path + "." + key, value);
   }
   template <class T>
@@ -61,16 +76,13 @@ struct Reader {
 };
 
 template <class T>
-struct IsVector : std::false_type {};
-template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
-
-template <class T>
 Json Writer::written(const T& value) {
   if constexpr (std::is_enum_v<T>) {
     return std::string(name_of(value));
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     return value ? Json(*value) : Json(nullptr);
+  } else if constexpr (IsOptionalPart<T>::value) {
+    return value ? written(*value) : Json(nullptr);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return value;
   } else if constexpr (IsVector<T>::value) {
@@ -115,6 +127,9 @@ void Reader::read(const Json& from, const std::string& at, T& value) {
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     if (!from.is_number() && !from.is_null()) reject(at, "a number or null", from);
     value = from.is_null() ? std::nullopt : std::optional(from.get<double>());
+  } else if constexpr (IsOptionalPart<T>::value) {
+    value.reset();
+    if (!from.is_null()) read(from, at, value.emplace());
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!from.is_boolean()) reject(at, "true or false", from);
     value = from.get<bool>();

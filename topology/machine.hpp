@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/cgroups.hpp>
 #include <sinew/core/export.hpp>
 
 namespace sinew {
@@ -183,7 +184,8 @@ struct Machine {
   std::string system;        ///< "Linux 6.1.0"
   std::string architecture;  ///< "x86_64"
   std::uint64_t memory_bytes = 0;
-  int usable_cores = 1;  ///< by affinity and cgroup, of the process that looked
+  int usable_cores = 1;               ///< by affinity and CPU quota, of the process that looked
+  std::optional<CpuQuota> cpu_quota;  ///< of that process's control groups; nullopt: there is none, or not known
   std::vector<Package> packages;
   std::vector<NumaNode> numa_nodes;
   std::vector<Cache> caches;

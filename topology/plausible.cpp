@@ -53,6 +53,9 @@ void check_counts(const Machine& machine) {
   if (machine.usable_cores < 0) {
     throw FieldError("usable_cores", fmt::format("expected 0 or more, found {}", machine.usable_cores));
   }
+  if (machine.cpu_quota && machine.cpu_quota->cores <= 0) {
+    throw FieldError("cpu_quota.cores", fmt::format("expected more than 0, found {:g}", machine.cpu_quota->cores));
+  }
 }
 
 template <class T, class NameOf>
@@ -87,6 +90,7 @@ void check_names(const Machine& machine) {
   check_name("host_name", machine.host_name);
   check_name("system", machine.system);
   check_name("architecture", machine.architecture);
+  if (machine.cpu_quota) check_name("cpu_quota.where", machine.cpu_quota->where);
   for (std::size_t i = 0; i < machine.packages.size(); ++i)
     check_name(fmt::format("packages[{}].model", i), machine.packages[i].model);
   for (std::size_t i = 0; i < machine.gpus.size(); ++i)

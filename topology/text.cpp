@@ -30,6 +30,10 @@ void render(const Branch& branch, const std::string& indent, std::string& out) {
   }
 }
 
+std::string quota_text(const CpuQuota& quota) {
+  return fmt::format("CPU quota: {:.3g} cores (set by {})", quota.cores, quota.where);
+}
+
 void add_processors(const Machine& machine, Branch& root) {
   for (const Package& package : machine.packages) {
     Branch& branch = root.add(fmt::format("package {}: {}{}{}", package.id, package.model,
@@ -69,6 +73,7 @@ std::string to_text(const Machine& machine) {
                   counted(machine.cores.size(), "core"), machine.usable_cores),
       {}};
   root.add("identity: " + machine.identity);
+  if (machine.cpu_quota) root.add(quota_text(*machine.cpu_quota));
   add_processors(machine, root);
   add_pci(machine, root);
   add_gpus(machine, root);
@@ -109,10 +114,10 @@ std::string to_text(const Cluster& cluster) {
       }
       line += fmt::format(" ({})", fmt::join(nodes, "; "));
     }
-    out += fmt::format(
-        "{}, {} usable\n", line,
-        counted(static_cast<std::size_t>(cluster.ranks[static_cast<std::size_t>(groups[h].front())].usable_cores),
-                "core"));
+    const auto usable =
+        static_cast<std::size_t>(cluster.ranks[static_cast<std::size_t>(groups[h].front())].usable_cores);
+    const auto& quota = cluster.hosts[h].cpu_quota;
+    out += fmt::format("{}, {} usable{}\n", line, counted(usable, "core"), quota ? ", " + quota_text(*quota) : "");
   }
   return out;
 }

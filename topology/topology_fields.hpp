@@ -122,6 +122,11 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Unseen>& u) {
   v("why", u.why);
 }
 template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<CpuQuota>& q) {
+  v("cores", q.cores);
+  v("where", q.where);
+}
+template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("identity", m.identity);
   v("host_name", m.host_name);
@@ -129,6 +134,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("architecture", m.architecture);
   v("memory_bytes", m.memory_bytes);
   v("usable_cores", m.usable_cores);
+  v("cpu_quota", m.cpu_quota);
   v("packages", m.packages);
   v("numa_nodes", m.numa_nodes);
   v("caches", m.caches);

@@ -62,6 +62,10 @@ TEST(DescribedMachine, RefusesWhatNoMachineHas) {
   EXPECT_EQ(refusal([](Machine& m) { m.links[0].latency_s.value = -1; }),
             "links[0].latency_s.value: expected 0 to 1 s, found -1");
   EXPECT_EQ(refusal([](Machine& m) { m.usable_cores = -1; }), "usable_cores: expected 0 or more, found -1");
+  EXPECT_EQ(refusal([](Machine& m) {
+              m.cpu_quota = CpuQuota{-1, "cpu.max"};
+            }),
+            "cpu_quota.cores: expected more than 0, found -1");
   EXPECT_EQ(refusal([](Machine& m) { m.gpus.resize(5000); }), "gpus: expected 4096 at most on one host, found 5000");
 }
 

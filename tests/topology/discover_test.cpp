@@ -8,9 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/cgroups.hpp>
 #include <sinew/core/cpu.hpp>
-#include <sinew/core/host_name.hpp>
 #include <sinew/core/cpu_list.hpp>
+#include <sinew/core/host_name.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/host_identity.hpp>
 
@@ -58,6 +59,7 @@ TEST_F(Discover, CarriesHostIdentityAndUsableCores) {
   EXPECT_EQ(machine_->identity, host_identity(Config{}));
   EXPECT_EQ(machine_->host_name, host_name());
   EXPECT_EQ(machine_->usable_cores, usable_cores());
+  EXPECT_EQ(machine_->cpu_quota, Cgroups("/").cpu());
   EXPECT_FALSE(machine_->system.empty());
   EXPECT_FALSE(machine_->architecture.empty());
 }

@@ -46,6 +46,18 @@ TEST(TopologyJson, KeepsClusters) {
   EXPECT_EQ(cluster_from_json(to_json(cluster)), cluster);
 }
 
+TEST(TopologyJson, KeepsACpuQuota_AndBearsItsAbsence) {
+  Machine limited = sample_machine();
+  limited.cpu_quota = CpuQuota{1.5, "/sys/fs/cgroup/cpu.max"};
+  const std::string text = to_json(limited, -1);
+  EXPECT_THAT(text, testing::HasSubstr(R"("cpu_quota":{"cores":1.5,"where":"/sys/fs/cgroup/cpu.max"})"));
+  EXPECT_EQ(machine_from_json(text), limited);
+  EXPECT_EQ(machine_from_json(edited(R"("cpu_quota":null,)", "")), sample_machine()) << "as older versions wrote it";
+  EXPECT_EQ(message_of(edited(R"("cpu_quota":null)", R"("cpu_quota":2)")), "cpu_quota: expected an object, found 2");
+  EXPECT_EQ(message_of(edited(R"("cpu_quota":null)", R"("cpu_quota":{"cores":2})")),
+            "cpu_quota: expected a member \"where\"");
+}
+
 TEST(TopologyJson, NamesUnknownFiguresNull) {
   EXPECT_THAT(to_json(sample_machine(), -1), testing::HasSubstr(R"({"value":null,"source":"loopback is no wire"})"));
 }

@@ -81,6 +81,18 @@ TEST(TopologyText, ShowsHostsAndRanksOfACluster) {
             "host 1 b: ranks 2, 1 core usable\n");
 }
 
+TEST(TopologyText, SaysWhereACpuQuotaIsSet) {
+  Machine m = sample_machine("a/1");
+  EXPECT_THAT(to_text(m), testing::Not(testing::HasSubstr("quota"))) << "or the next shows nothing";
+  m.cpu_quota = CpuQuota{1.5, "/sys/fs/cgroup/job/cpu.max"};
+  m.usable_cores = 1;
+  EXPECT_THAT(to_text(m), testing::HasSubstr("4 cores, 1 usable\n├─ identity: a/1\n"
+                                             "├─ CPU quota: 1.5 cores (set by /sys/fs/cgroup/job/cpu.max)\n"));
+  const Cluster cluster{{m}, {{0, 0, 1}}};
+  EXPECT_THAT(to_text(cluster),
+              testing::HasSubstr("1 core usable, CPU quota: 1.5 cores (set by /sys/fs/cgroup/job/cpu.max)\n"));
+}
+
 TEST(TopologyText, ShowsThisMachine) {
   const Machine here = discover(Config{});
   EXPECT_THAT(to_text(here), testing::HasSubstr("identity: " + here.identity));
