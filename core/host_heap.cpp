@@ -43,7 +43,9 @@ std::byte* map_whole(int memfd, std::size_t bytes) noexcept {
 }  // namespace
 
 HostHeap::HostHeap(std::size_t address_space_bytes, int ranks) : memfd_(memfd_create("sinew", MFD_CLOEXEC)) {
-  if (!memfd_) throw_errno("memfd_create for the memory that peers on this host read");
+  if (!memfd_) {
+    throw_errno("memfd_create for the memory that peers on this host read (a sandbox must allow this system call)");
+  }
   bytes_ = within_limits(round_up(address_space_bytes, page_bytes()), ranks);
   while (!base_) {
     base_ = map_whole(memfd_.get(), bytes_);

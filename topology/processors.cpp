@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/pci.hpp>
 #include <sinew/topology/processors.hpp>
@@ -52,10 +53,11 @@ using CpuSet = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
 /// CPUs that cgroup and affinity leave to this process; of a described machine, all that are allowed there.
 CpuSet usable_cpus(hwloc_topology_t topology) {
   CpuSet cpus(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)), &hwloc_bitmap_free);
+  if (!hwloc_topology_is_thissystem(topology)) return cpus;
+  // Not hwloc_get_cpubind: where a sandbox refuses sched_getaffinity, hwloc 2.9 tries ever larger masks and never ends.
   const CpuSet bound(hwloc_bitmap_alloc(), &hwloc_bitmap_free);
-  if (hwloc_topology_is_thissystem(topology) && hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0) {
-    hwloc_bitmap_and(cpus.get(), cpus.get(), bound.get());
-  }
+  for (const int cpu : affinity_cpus()) hwloc_bitmap_set(bound.get(), static_cast<unsigned>(cpu));
+  hwloc_bitmap_and(cpus.get(), cpus.get(), bound.get());
   return cpus;
 }
 

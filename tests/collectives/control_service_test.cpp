@@ -1,5 +1,3 @@
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,7 +13,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -31,6 +28,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/record_ring.hpp>
 #include <support/ranks.hpp>
+#include <support/refused_calls.hpp>
 
 namespace sinew::test {
 namespace {
@@ -111,19 +109,9 @@ TEST(ControlService, NamesTheRankAndTheSignal_WhenAProcessIsKilled) {
   EXPECT_EQ(ends[0] + ends[2], 0);
 }
 
-/// As a container that knows no pidfd_open does.
-bool refuse_pidfd_open() {
-  std::array<sock_filter, 4> program{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                     sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-                                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                                     sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  sock_fprog filter{program.size(), program.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 TEST(ControlService, NamesTheRank_WhenTheKernelRefusesPidfds) {
   const std::vector<int> ends = fork_ranks(2, [](const Exchange& exchange) {
-    ASSERT_TRUE(refuse_pidfd_open());
+    ASSERT_TRUE(refuse_calls(std::array{static_cast<int>(SYS_pidfd_open)}, EPERM));
     Rank rank(exchange);
     if (exchange.rank == 1) {
       if (::fork() == 0) {  // a child that outlives it
