@@ -4,8 +4,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -70,7 +70,7 @@ class Agent {
     serve_unless_served(door_, meeting_place(task.master_port, task.job));
     loop_.add(door_.descriptor(), [this] { door_.poll(); });
     loop_.add(signals_.descriptor(), [this] { on_signals(); });
-    loop_.add(STDIN_FILENO, [this] { obey(); });
+    loop_.add(STDIN_FILENO, [this] { hear(); });
   }
 
   /// The exit code.
@@ -90,14 +90,14 @@ class Agent {
   Outlet::Events said() {
     return {.full =
                 [this](bool full) {
-                  for (const Stream stream : {Stream::Output, Stream::Errors}) ranks_.hold(stream, full);
+                  for (const Stream stream : {Stream::Output, Stream::Errors}) ranks_.hold_all(stream, full);
                 },
             .refused = [](int) { ::_exit(1); }};  // the sinew-run that started us is gone: the ranks end with us
   }
   RankEvents reporting() {
     RankEvents events;
-    events.output = [this](int rank, Stream stream, std::string_view bytes) {
-      say(stream == Stream::Output ? FrameKind::Output : FrameKind::Errors, rank, bytes);
+    events.output = [this](Source source, std::string_view bytes) {
+      say(source.second == Stream::Output ? FrameKind::Output : FrameKind::Errors, source.first, bytes);
     };
     events.ended = [this](int rank, const Ending& ending) { say(FrameKind::Ended, rank, encode_ending(ending)); };
     return events;
@@ -108,11 +108,22 @@ class Agent {
     }
     ranks_.reap();
   }
-  void obey() {
-    char number = 0;
-    const ssize_t got = ::read(STDIN_FILENO, &number, 1);
-    if (got > 0) ranks_.signal(number);
+  void hear() {
+    std::array<char, 4096> bytes;
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got == 0) told_to_end_ = true;
+    if (got <= 0) return;
+    orders_.append(bytes.data(), static_cast<std::size_t>(got));
+    for (; orders_.size() >= AgentOrder::kBytes; orders_.erase(0, AgentOrder::kBytes)) {
+      obey(AgentOrder::decode(std::string_view(orders_).substr(0, AgentOrder::kBytes)));
+    }
+  }
+  void obey(const AgentOrder& order) {
+    switch (order.kind) {
+      case AgentOrder::Kind::Signal: return ranks_.signal(order.number);
+      case AgentOrder::Kind::Hold: return ranks_.hold_one({order.number, order.stream}, true);
+      case AgentOrder::Kind::Release: return ranks_.hold_one({order.number, order.stream}, false);
+    }
   }
 
   const SignalDescriptor signals_{SIGCHLD};
@@ -120,6 +131,7 @@ class Agent {
   Outlet out_;
   StoreServer door_;
   LocalRanks ranks_;
+  std::string orders_;  // of which the last has not come whole
   bool told_to_end_ = false;
 };
 

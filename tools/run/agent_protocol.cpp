@@ -75,6 +75,22 @@ AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
   }
 }
 
+std::string AgentOrder::encode() const {
+  std::string out = {static_cast<char>(kind), static_cast<char>(stream)};
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+  return out;
+}
+
+AgentOrder AgentOrder::decode(std::string_view bytes) {
+  AgentOrder order;
+  order.kind = static_cast<Kind>(bytes[0]);
+  order.stream = static_cast<Stream>(bytes[1]);
+  std::memcpy(&order.number, bytes.data() + 2, sizeof order.number);
+  const bool is_stream = order.stream == Stream::Output || order.stream == Stream::Errors;
+  if (order.kind <= Kind::Release && is_stream) return order;
+  throw Error(Code::Mismatch, "--agent: standard input holds an order that this sinew-run does not know");
+}
+
 std::string encode_frame(FrameKind kind, int rank, std::string_view payload) {
   std::string out(kHeaderBytes, '\0');
   const auto bytes = static_cast<std::uint32_t>(payload.size());

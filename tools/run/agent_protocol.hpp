@@ -8,13 +8,14 @@
 #include <sinew/core/transport.hpp>
 
 #include "local_ranks.hpp"
+#include "stream.hpp"
 
 // sinew-run starts one agent per other host, through ssh, and talks to it over its standard input and output.
-//   to the agent:    u32 length, AgentTask; then one byte per signal to pass on; end of file: end everything
+//   to the agent:    u32 length, AgentTask; then AgentOrders; end of file: end everything
 //   from the agent:  kAgentGreeting, after whatever the remote shell prints, then frames: AgentFrame, payload
 namespace sinew::run {
 
-inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 1\n";
+inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 2\n";
 
 /// Everything that a host's share of the job needs. The secret travels here, never on a command line.
 struct AgentTask {
@@ -27,6 +28,19 @@ struct AgentTask {
   Bytes encode() const;
   /// Errors: Error{Mismatch} if it is none.
   static AgentTask decode(std::span<const std::byte> bytes);
+};
+
+/// What an agent shall do with its ranks while they run.
+struct AgentOrder {
+  enum class Kind : std::uint8_t { Signal, Hold, Release };
+  Kind kind{};
+  int number = 0;  ///< the signal, or of Hold and Release the rank
+  Stream stream = Stream::Output;
+
+  static constexpr std::size_t kBytes = 6;
+  std::string encode() const;
+  /// `bytes`: kBytes of them. Errors: Error{Mismatch} if they are none.
+  static AgentOrder decode(std::string_view bytes);
 };
 
 enum class FrameKind : std::uint8_t { Output, Errors, Ended, Broken };

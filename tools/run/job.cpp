@@ -46,11 +46,11 @@ std::string working_folder() {
 
 }  // namespace
 
-Job::Job(const Options& options, const Config& config, const SignalDescriptor& signals)
+Job::Job(const Options& options, const Config& config, const SignalDescriptor& signals, InsideLine& inside_line)
     : options_(options),
       config_(config),
       signals_(signals),
-      printer_(loop_, options.prefix, [this](Stream stream, bool on) { hold_all(stream, on); }),
+      printer_(loop_, options.prefix, inside_line, holding()),
       secret_(random_secret()),
       store_({.secret = secret_,
               .ranks = options.ranks,
@@ -58,6 +58,17 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
               .host = StoreHost::Launcher}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
+
+LinePrinter::Hold Job::holding() {
+  return {.all =
+              [this](Stream stream, bool on) {
+                for (const auto& r : ranks_) r->hold_all(stream, on);
+              },
+          .one =
+              [this](Source source, bool on) {
+                for (const auto& r : ranks_) r->hold_one(source, on);
+              }};
+}
 
 void Job::start() {
   loop_.add(signals_.descriptor(), [this] { on_signals(); });
@@ -81,7 +92,7 @@ void Job::start() {
 
 void Job::start_share(const HostShare& share, int first, int input) {
   RankEvents events;
-  events.output = [this](int rank, Stream stream, std::string_view bytes) { printer_.take(rank, stream, bytes); };
+  events.output = [this](Source source, std::string_view bytes) { printer_.take(source, bytes); };
   events.ended = [this](int rank, const Ending& ending) { on_ended(rank, ending); };
   events.broken = [this](const std::string& why) { on_broken(why); };
   LocalPlan plan;
@@ -123,6 +134,7 @@ int Job::finish() {
   while (running() != 0 || printer_.busy()) {
     loop_.run_once(wait_ms());
     kill_if_late();
+    if (running() == 0) printer_.finish_all();
     if (interrupted_ && running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
     if (printer_.closed() && !ending_) {
       exit_code_ = exit_code_.value_or(128 + SIGPIPE);
@@ -148,10 +160,6 @@ int Job::running() const noexcept {
 
 void Job::signal_all(int number) {
   for (const auto& r : ranks_) r->signal(number);
-}
-
-void Job::hold_all(Stream stream, bool on) {
-  for (const auto& r : ranks_) r->hold(stream, on);
 }
 
 void Job::on_ended(int rank, const Ending& ending) {

@@ -26,7 +26,7 @@ class Job {
   /// After a user's signal, with whoever reads the output of ranks that have ended.
   static constexpr Duration kReaderPatience = std::chrono::seconds(1);
 
-  Job(const Options& options, const Config& config, const SignalDescriptor& signals);
+  Job(const Options& options, const Config& config, const SignalDescriptor& signals, InsideLine& inside_line);
 
   /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run.
   void start();
@@ -40,6 +40,7 @@ class Job {
   bool is_unwanted() const noexcept { return interrupted_ || printer_.closed(); }
 
  private:
+  LinePrinter::Hold holding();
   void start_share(const HostShare& share, int first, int input);
   void on_ended(int rank, const Ending& ending);
   void on_broken(const std::string& why);
@@ -47,7 +48,6 @@ class Job {
   void end_others();
   void kill_if_late();
   void signal_all(int number);
-  void hold_all(Stream stream, bool on);
   int running() const noexcept;
   int wait_ms() const noexcept;
   std::string master_address() const;

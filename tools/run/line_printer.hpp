@@ -2,38 +2,49 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <utility>
 
 #include "event_loop.hpp"
+#include "line_merger.hpp"
+#include "loop_timer.hpp"
 #include "outlet.hpp"
+#include "stream.hpp"
 
 namespace sinew::run {
 
-enum class Stream : int { Output = 1, Errors = 2 };  // the descriptors they go to
+/// Whether the last byte at a descriptor did not end a line; kept from one start of the ranks to the next.
+struct InsideLine {
+  bool output = false;
+  bool errors = false;
+};
 
-/// Whole lines of many ranks, one after the other, each behind "[RANK] " unless that is not wanted. A line longer than
-/// kLongestLine comes in pieces. It waits for nobody who reads: what is not taken yet is kept.
+/// Prints what the ranks print, at this process's standard output and standard error, merged by LineMerger. Where both
+/// are the same pipe, file or terminal, their lines are merged, too. It waits for nobody who reads: what has not been
+/// read yet is kept.
 class LinePrinter {
  public:
-  static constexpr std::size_t kLongestLine = 1 << 20;
-  static constexpr std::size_t kMostKept = 64 << 20;  ///< bytes of a stream, once ranks are not held
+  static constexpr std::size_t kMostKept = 64 << 20;  ///< bytes of an outlet, once ranks are not held
 
-  /// Says that ranks shall be held, or no longer: Outlet::kFull bytes of that stream wait to be read.
-  using Hold = std::function<void(Stream stream, bool on)>;
-  LinePrinter(EventLoop& loop, bool prefixes, Hold hold);
+  /// Asks that output stays with the ranks, or no longer.
+  struct Hold {
+    std::function<void(Stream stream, bool on)> all;  ///< Outlet::kFull bytes of that stream wait to be read
+    std::function<void(Source source, bool on)> one;  ///< another rank is printing a long line
+  };
+  LinePrinter(EventLoop& loop, bool prefixes, InsideLine& inside_line, Hold hold);
+  ~LinePrinter();
 
-  void take(int rank, Stream stream, std::string_view bytes);
-  /// The rank has ended: what it left without a newline is a line.
+  void take(Source source, std::string_view bytes);
+  /// The rank has ended.
   void finish(int rank);
+  /// All ranks have ended.
+  void finish_all();
   /// A line of sinew-run's own, on stderr.
   void say(std::string_view line);
   /// From now on no rank is held, which would keep it from ending: beyond kMostKept its output is lost.
   void hold_no_more();
   /// Some of it has not been read yet.
-  bool busy() const noexcept { return output_.waiting() != 0 || errors_.waiting() != 0; }
+  bool busy() const noexcept;
   /// Nobody has taken any for so long.
   Duration stuck() const noexcept;
   /// Loses what has not been read.
@@ -44,20 +55,30 @@ class LinePrinter {
   bool lost() const noexcept { return lost_; }
 
  private:
-  Outlet::Events events_of(Stream stream);
-  Outlet& outlet(Stream stream) noexcept { return stream == Stream::Output ? output_ : errors_; }
-  std::string prefix_of(int rank) const;
-  void lose(Stream stream, std::string_view why);
-  void write(Stream stream, std::string_view text);
+  /// One pipe, file or terminal, and the lines that go there.
+  struct Place {
+    Place(LinePrinter& printer, EventLoop& loop, Stream stream, bool& inside_line);
 
-  std::map<std::pair<int, Stream>, std::string> partial_;
+    Stream stream;
+    Outlet outlet;
+    LineMerger lines;
+    LoopTimer review;
+  };
+
+  Outlet::Events outlet_events(Stream stream);
+  LineMerger::Events merger_events(Place& place);
+  void await_review(Place& place, bool on);
+  Place& place_of(Stream stream) noexcept { return stream == Stream::Errors && errors_ ? *errors_ : *output_; }
+  void lose(Stream stream, std::string_view why);
+  void write(Place& place, std::string_view text);
+
   bool prefixes_;
   Hold hold_;
   bool holds_ = true;
   bool closed_ = false;
   bool lost_ = false;
-  Outlet output_;
-  Outlet errors_;
+  std::unique_ptr<Place> output_;
+  std::unique_ptr<Place> errors_;  ///< null: it is the same pipe, file or terminal as output_
 };
 
 }  // namespace sinew::run

@@ -10,6 +10,13 @@
 #include <fmt/format.h>
 
 namespace sinew::run {
+namespace {
+
+const FileDescriptor& end_of(const Process& process, Stream stream) noexcept {
+  return stream == Stream::Output ? process.output : process.errors;
+}
+
+}  // namespace
 
 LocalRanks::~LocalRanks() {
   signal(SIGKILL);
@@ -33,32 +40,40 @@ void LocalRanks::start(const LocalPlan& plan) {
                                                            {"LOCAL_WORLD_SIZE", fmt::format("{}", plan.count)}});
     if (rank == 0) options.input = plan.input;
     Process& process = processes_.emplace(rank, start_process(options)).first->second;
-    watch(rank, Stream::Output, process.output);
-    watch(rank, Stream::Errors, process.errors);
+    watch({rank, Stream::Output}, process.output);
+    watch({rank, Stream::Errors}, process.errors);
   }
 }
 
-void LocalRanks::watch(int rank, Stream stream, FileDescriptor& descriptor) {
-  loop_.add(descriptor.get(), [this, rank, stream, &descriptor] { drain(rank, stream, descriptor); });
+void LocalRanks::watch(Source source, FileDescriptor& descriptor) {
+  loop_.add(descriptor.get(), [this, source, &descriptor] { drain(source, descriptor); });
 }
 
-void LocalRanks::hold(Stream stream, bool on) {
+void LocalRanks::hold_all(Stream stream, bool on) {
   if (held_.contains(stream) == on) return;
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
   for (const auto& [rank, process] : processes_) {
-    loop_.pause((stream == Stream::Output ? process.output : process.errors).get(), on);
+    loop_.pause(end_of(process, stream).get(), is_held({rank, stream}));
   }
 }
 
-void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor) {
+void LocalRanks::hold_one(Source source, bool on) {
+  const auto found = processes_.find(source.first);
+  if (found == processes_.end()) return;
+  if (on) held_alone_.insert(source);
+  if (!on) held_alone_.erase(source);
+  loop_.pause(end_of(found->second, source.second).get(), is_held(source));
+}
+
+void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
   constexpr int kTurns = 16;  // then others get theirs
   std::array<char, 65536> bytes;
   for (int turn = 0; turn < kTurns && descriptor; ++turn) {
-    if (held_.contains(stream)) return;
+    if (is_held(source)) return;
     const ssize_t got = ::read(descriptor.get(), bytes.data(), bytes.size());
     if (got > 0) {
-      events_.output(rank, stream, {bytes.data(), static_cast<std::size_t>(got)});
+      events_.output(source, {bytes.data(), static_cast<std::size_t>(got)});
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       loop_.remove(descriptor.get());
       descriptor = FileDescriptor();
@@ -70,9 +85,9 @@ void LocalRanks::drain(int rank, Stream stream, FileDescriptor& descriptor) {
 
 /// What lies in the pipe now is all that the rank has written. The pipe's end may never come: a child of the rank that
 /// has left its process group may hold the pipe open, and write to it.
-void LocalRanks::take_rest(int rank, Stream stream, const FileDescriptor& descriptor) {
+void LocalRanks::take_rest(Source source, const FileDescriptor& descriptor) {
   if (!descriptor) return;
-  read_what_is_there(descriptor.get(), [&](std::string_view bytes) { events_.output(rank, stream, bytes); });
+  read_what_is_there(descriptor.get(), [&](std::string_view bytes) { events_.output(source, bytes); });
   loop_.remove(descriptor.get());
 }
 
@@ -92,8 +107,8 @@ void LocalRanks::reap() {
     }
     ::kill(-process.pid,
            SIGKILL);  // what it has left behind; its own entry keeps the group's number until it is reaped
-    take_rest(rank, Stream::Output, process.output);
-    take_rest(rank, Stream::Errors, process.errors);
+    take_rest({rank, Stream::Output}, process.output);
+    take_rest({rank, Stream::Errors}, process.errors);
     int status = 0;
     ::waitpid(process.pid, &status, 0);
     it = processes_.erase(it);

@@ -32,19 +32,22 @@ class LocalRanks final : public Ranks {
   void start(const LocalPlan& plan);
   int running() const noexcept override { return static_cast<int>(processes_.size()); }
   void signal(int number) override;
-  void hold(Stream stream, bool on) override;
+  void hold_all(Stream stream, bool on) override;
+  void hold_one(Source source, bool on) override;
   void reap() override;
   pid_t pid_of(int rank) const;
 
  private:
-  void watch(int rank, Stream stream, FileDescriptor& descriptor);
-  void drain(int rank, Stream stream, FileDescriptor& descriptor);
-  void take_rest(int rank, Stream stream, const FileDescriptor& descriptor);
+  void watch(Source source, FileDescriptor& descriptor);
+  void drain(Source source, FileDescriptor& descriptor);
+  void take_rest(Source source, const FileDescriptor& descriptor);
+  bool is_held(Source source) const noexcept { return held_.contains(source.second) || held_alone_.contains(source); }
 
   EventLoop& loop_;
   RankEvents events_;
   std::map<int, Process> processes_;  // by rank
-  std::set<Stream> held_;
+  std::set<Stream> held_;             // of all ranks
+  std::set<Source> held_alone_;       // of one each
 };
 
 }  // namespace sinew::run

@@ -23,9 +23,10 @@ constexpr const char* kHelp =
     "\n"
     "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
     "that\n"
-    "World::from_environment() needs. Their lines appear behind [RANK]. Signals are passed on, but for those that "
-    "it\n"
-    "was started to ignore. The exit code is that of the first rank that failed, 128 plus the signal's number if a "
+    "World::from_environment() needs. Their lines appear behind [RANK], whole however long; --no-prefix passes bytes "
+    "on\n"
+    "unchanged. Signals are passed on, but for those that it was started to ignore. The exit code is that of the first "
+    "rank that failed, 128 plus the signal's number if a "
     "signal\n"
     "ended it.";
 
@@ -33,8 +34,9 @@ int launch(const Options& options) {
   const sinew::Config config = sinew::Config::from_environment();
   const SignalDescriptor signals(
       {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH});
+  InsideLine inside_line;
   for (int attempt = 0;; ++attempt) {
-    Job job(options, config, signals);
+    Job job(options, config, signals, inside_line);
     if (attempt > 0) {
       job.report(fmt::format("starting all {} ranks again ({} of {})", options.ranks, attempt, options.restarts));
     }

@@ -102,7 +102,8 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->transform(tools::whole_number(0, kMostRestarts));
   app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
-  app.add_flag("--no-prefix", line.no_prefix, "Leave out the [RANK] before each line of output");
+  app.add_flag("--no-prefix", line.no_prefix,
+               "Leave out the [RANK] before each line: what a rank prints arrives byte by byte as it was printed");
   app.add_flag("--agent", line.agent, "Start ranks as standard input says")->group("");
 }
 

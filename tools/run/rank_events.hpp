@@ -4,14 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include "line_printer.hpp"
 #include "process.hpp"
+#include "stream.hpp"
 
 namespace sinew::run {
 
 /// What happens to ranks, wherever they are.
 struct RankEvents {
-  std::function<void(int rank, Stream stream, std::string_view bytes)> output;
+  std::function<void(Source source, std::string_view bytes)> output;
   std::function<void(int rank, const Ending& ending)> ended;
   /// The ranks of a host cannot be started or reached any more.
   std::function<void(const std::string& why)> broken;
@@ -26,7 +26,9 @@ class Ranks {
   /// To all of them, and to what they started.
   virtual void signal(int number) = 0;
   /// While it is on, what they write to the stream stays with them, and they wait once their pipes are full.
-  virtual void hold(Stream stream, bool on) = 0;
+  virtual void hold_all(Stream stream, bool on) = 0;
+  /// The same for one stream of one rank. Ranks of other hosts are ignored.
+  virtual void hold_one(Source source, bool on) = 0;
   /// SIGCHLD came: looks who has ended.
   virtual void reap() = 0;
 };

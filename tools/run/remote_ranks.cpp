@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -43,7 +41,7 @@ std::vector<std::string> agent_command(const std::string& rsh, const std::string
 
 RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host,
                          const AgentTask& task, Duration patience)
-    : loop_(loop), events_(std::move(events)), host_(std::move(host)) {
+    : loop_(loop), events_(std::move(events)), host_(std::move(host)), timer_(loop) {
   ProcessOptions options;
   options.command = agent_command(rsh, host_);
   options.pipe_input = true;
@@ -56,7 +54,7 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
   ::fcntl(agent_.input.get(), F_SETPIPE_SZ, kMostPipeBytes);
   tell({reinterpret_cast<const char*>(message.data()), message.size()});
   loop_.add(agent_.output.get(), [this] { drain(); });
-  call_after(patience, [this, patience] {
+  timer_.start(patience, [this, patience] {
     if (reader_.greeted()) return;
     cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start",
                     std::chrono::duration<double>(patience).count()));
@@ -65,7 +63,6 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
 
 RemoteRanks::~RemoteRanks() {
   if (agent_.output) loop_.remove(agent_.output.get());
-  if (timer_) loop_.remove(timer_.get());
   agent_.input = FileDescriptor();  // the agent ends everything
   if (agent_.pid < 0) return;
   constexpr int kPatienceMs = 2000;
@@ -87,11 +84,11 @@ void RemoteRanks::tell(std::string_view bytes) {
 
 void RemoteRanks::signal(int number) {
   if (agent_.pid < 0) return;
-  const char byte = static_cast<char>(number);
+  const std::string order = AgentOrder{AgentOrder::Kind::Signal, number}.encode();
   if (reader_.greeted()) {
-    tell({&byte, 1});
+    tell(order);
     if (number == SIGKILL) {
-      call_after(kAgentPatience, [this] { cut("its sinew-run did not report the end of its ranks after SIGKILL"); });
+      timer_.start(kAgentPatience, [this] { cut("its sinew-run did not report the end of its ranks after SIGKILL"); });
     }
     return;
   }
@@ -103,24 +100,8 @@ void RemoteRanks::signal(int number) {
     case SIGQUIT:
     case SIGSTOP:
     case SIGCONT: ::kill(-agent_.pid, number); return;
-    default: tell({&byte, 1});  // for the ranks, once they are there
+    default: tell(order);  // for the ranks, once they are there
   }
-}
-
-void RemoteRanks::call_after(Duration wait, std::function<void()> late) {
-  if (timer_) loop_.remove(timer_.get());
-  timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer_) throw_errno("making a timer");
-  const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(wait).count(), 1);  // 0 would disarm it
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  itimerspec when{};
-  when.it_value = {ns / kSecond, ns % kSecond};
-  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
-  loop_.add(timer_.get(), [this, late = std::move(late)] {
-    loop_.remove(timer_.get());
-    timer_ = FileDescriptor();
-    late();
-  });
 }
 
 void RemoteRanks::cut(const std::string& why) {
@@ -134,10 +115,15 @@ void RemoteRanks::cut(const std::string& why) {
   lose(why);
 }
 
-void RemoteRanks::hold(Stream stream, bool on) {
+void RemoteRanks::hold_all(Stream stream, bool on) {
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
   loop_.pause(agent_.output.get(), is_held());
+}
+
+void RemoteRanks::hold_one(Source source, bool on) {
+  if (!alive_.contains(source.first)) return;
+  tell(AgentOrder{on ? AgentOrder::Kind::Hold : AgentOrder::Kind::Release, source.first, source.second}.encode());
 }
 
 /// Its answer is awaited in any case: what happens to the remote shell depends on it.
@@ -169,8 +155,8 @@ void RemoteRanks::close_output() {
 
 void RemoteRanks::take(const AgentFrame& frame, std::string_view payload) {
   switch (frame.kind) {
-    case FrameKind::Output: return events_.output(frame.rank, Stream::Output, payload);
-    case FrameKind::Errors: return events_.output(frame.rank, Stream::Errors, payload);
+    case FrameKind::Output: return events_.output({frame.rank, Stream::Output}, payload);
+    case FrameKind::Errors: return events_.output({frame.rank, Stream::Errors}, payload);
     case FrameKind::Broken: return lose(std::string(payload));
     case FrameKind::Ended:
       if (alive_.erase(frame.rank) != 0) events_.ended(frame.rank, decode_ending(payload));

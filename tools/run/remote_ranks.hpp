@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <set>
 #include <string>
 
@@ -9,6 +8,7 @@
 
 #include "agent_protocol.hpp"
 #include "event_loop.hpp"
+#include "loop_timer.hpp"
 #include "rank_events.hpp"
 
 namespace sinew::run {
@@ -27,7 +27,9 @@ class RemoteRanks final : public Ranks {
   /// the agent has kAgentPatience to report, then the shell is killed too; the agent ends with its connection.
   void signal(int number) override;
   /// Both streams come by one connection: either holds it, and the agent its ranks.
-  void hold(Stream stream, bool on) override;
+  void hold_all(Stream stream, bool on) override;
+  /// The agent holds that rank; the connection goes on.
+  void hold_one(Source source, bool on) override;
   void reap() override;
 
  private:
@@ -39,7 +41,6 @@ class RemoteRanks final : public Ranks {
   void close_output();
   void tell(std::string_view bytes);
   void take(const AgentFrame& frame, std::string_view payload);
-  void call_after(Duration wait, std::function<void()> late);
   /// Kills the remote shell and hears no more of it.
   void cut(const std::string& why);
   /// No more word from there: its ranks are taken for lost.
@@ -50,7 +51,7 @@ class RemoteRanks final : public Ranks {
   std::string host_;
   Process agent_;
   FrameReader reader_;
-  FileDescriptor timer_;  // one at a time: first of the answer, then of the end
+  LoopTimer timer_;  // first of the answer, then of the end
   std::set<int> alive_;
   std::set<Stream> held_;
 };
