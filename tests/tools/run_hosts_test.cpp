@@ -208,6 +208,38 @@ TEST(SinewRunHosts, KillTheRemoteShell_WhenItIgnoresSigterm) {
   for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
 }
 
+/// Ranks on two other hosts that ignore SIGTERM; each says so in `folder`/ready.
+Strings stubborn_elsewhere(const ScratchFolder& folder, const std::string& grace) {
+  const std::string rank = fmt::format("trap '' TERM; echo $$ >> {}; while :; do sleep 0.05; done", folder / "ready");
+  return {"--hosts", "a:1,b:1", "--grace", grace, "sh", "-c", rank};
+}
+
+TEST(SinewRunHosts, AreKilledAfterTheGrace_WhenTheyIgnoreSigterm) {
+  const FakeRsh rsh;
+  const ScratchFolder folder;
+  Running job(stubborn_elsewhere(folder, "500ms"), {rsh.variable()});
+  const Strings pids = wait_for_lines(folder / "ready", 2);
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 500ms);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
+TEST(SinewRunHosts, EndAtOnce_WhenASecondSignalAsksForIt) {
+  const FakeRsh rsh;
+  const ScratchFolder folder;
+  Running job(stubborn_elsewhere(folder, "1h"), {rsh.variable()});
+  const Strings pids = wait_for_lines(folder / "ready", 2);
+  ::kill(job.pid(), SIGTERM);
+  std::this_thread::sleep_for(200ms);  // two signals, not one
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+  for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+}
+
 TEST(SinewRunHosts, EndAfterSigkill_WhenTheAgentReportsNoMore) {
   const FakeRsh rsh;
   const ScratchFolder folder;

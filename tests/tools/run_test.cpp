@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -80,10 +81,86 @@ TEST(SinewRun, EndsTheOthers_WhenARankFails) {
   EXPECT_THAT(o.err, AllOf(HasSubstr("rank 1 ended with exit code 7"), HasSubstr("ending the other 2 ranks")));
 }
 
-TEST(SinewRun, KillsAfterAWhile_WhoeverIgnoresSigterm) {
-  const Outcome o = run_script(2, "[ $RANK = 1 ] && { sleep 1; exit 7; }; trap '' TERM; while :; do sleep 1; done");
+/// Ranks that ignore what asks them to end; each says in `folder`/ready when it does.
+std::string stubborn(const ScratchFolder& folder) {
+  return fmt::format("trap '' TERM INT HUP; echo $$ >> {}; while :; do sleep 0.05; done", folder / "ready");
+}
+
+TEST(SinewRun, KillsAfterTheGrace_WhoeverIgnoresSigterm) {
+  const ScratchFolder folder;
+  const Outcome o = run_script(2,
+                               fmt::format("[ $RANK = 1 ] && {{ until [ -s {} ]; do sleep 0.05; done; exit 7; }}; {}",
+                                           folder / "ready", stubborn(folder)),
+                               {"--grace", "500ms"});
   EXPECT_EQ(o.exit_code, 7);
-  EXPECT_THAT(o.err, HasSubstr("1 rank did not end within 5 s of SIGTERM: SIGKILL"));
+  EXPECT_THAT(o.err, HasSubstr("1 rank did not end within 0.5 s of SIGTERM (--grace): SIGKILL"));
+}
+
+TEST(SinewRun, KillsAfterTheGrace_WhoeverIgnoresAUsersSignal) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    const ScratchFolder folder;
+    Running job({"-n", "2", "--grace", "500ms", "sh", "-c", stubborn(folder)});
+    wait_for_lines(folder / "ready", 2);
+    const auto start = std::chrono::steady_clock::now();
+    ::kill(job.pid(), number);
+    EXPECT_EQ(job.wait(), 128 + number);
+    EXPECT_GE(std::chrono::steady_clock::now() - start, 500ms);
+  }
+}
+
+TEST(SinewRun, LetsRanksEndInPeace_WithinTheGrace) {
+  const ScratchFolder folder;
+  Running job({"-n", "2", "--grace", "1h", "sh", "-c",
+               fmt::format("trap 'until [ -s {1} ]; do sleep 0.05; done; exit 3' TERM; echo x >> {0}; "
+                           "while :; do sleep 0.05; done",
+                           folder / "ready", folder / "go")});
+  wait_for_lines(folder / "ready", 2);
+  ::kill(job.pid(), SIGTERM);
+  std::ofstream(folder / "go") << "go\n";
+  EXPECT_EQ(job.wait(), 3);
+}
+
+TEST(SinewRun, AsksOnce_WhenARankEndsBySigterm) {
+  const ScratchFolder folder;
+  Running job({"-n", "2", "--grace", "1h", "sh", "-c",
+               fmt::format("echo x >> {0}; [ $RANK = 1 ] && exec sleep 1000; "
+                           "trap 'echo term >> {1}' TERM; "
+                           "until [ $(wc -l < {0}) -ge 3 ]; do sleep 0.05; done; sleep 0.3",
+                           folder / "ready", folder / "got")});
+  wait_for_lines(folder / "ready", 2);
+  ::kill(job.pid(), SIGTERM);
+  wait_for_lines(folder / "got", 1);
+  std::ofstream(folder / "ready", std::ios::app) << "go\n";
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_EQ(lines_of(folder / "got").size(), 1u) << "it may take a second SIGTERM for an order to end at once";
+}
+
+TEST(SinewRun, EndsAtOnce_WhenASecondSignalAsksForIt) {
+  for (const auto& [first, second] : {std::pair(SIGTERM, SIGTERM), {SIGINT, SIGINT}, {SIGHUP, SIGTERM}}) {
+    const ScratchFolder folder;
+    Running job({"-n", "2", "--grace", "1h", "sh", "-c", stubborn(folder)});
+    const Strings pids = wait_for_lines(folder / "ready", 2);
+    ::kill(job.pid(), first);
+    std::this_thread::sleep_for(200ms);  // two signals, not one
+    const auto start = std::chrono::steady_clock::now();
+    ::kill(job.pid(), second);
+    EXPECT_EQ(job.wait(), 128 + first);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+    for (const std::string& pid : pids) EXPECT_TRUE(gone(pid)) << pid;
+  }
+}
+
+TEST(SinewRun, TakesAHangUpAfterSigterm_ForNoSecondOrder) {
+  const ScratchFolder folder;
+  Running job({"-n", "1", "--grace", "1h", "sh", "-c",
+               fmt::format("trap 'echo term >> {1}' TERM; echo x >> {0}; until [ -s {2} ]; do sleep 0.05; done; exit 5",
+                           folder / "ready", folder / "got", folder / "go")});
+  wait_for_lines(folder / "ready", 1);
+  ::kill(job.pid(), SIGTERM);
+  wait_for_lines(folder / "got", 1);
+  ::kill(job.pid(), SIGHUP);
+  ::kill(job.pid(), SIGUSR2);  // which ends the rank, once sinew-run has had both
+  EXPECT_EQ(job.wait(), 128 + SIGUSR2);
 }
 
 TEST(SinewRun, NamesTheSignal_AndLetsTheOthersContinueIfAsked) {
@@ -248,6 +325,11 @@ TEST(SinewRun, AnswersBadInputWithOneLine) {
       {{"--hosts", "-oProxyCommand=x:2", "ls"}, "HOST:RANKS"},
       {{"-n", "5", "--hosts", "a:2,b:2", "ls"}, "4 ranks only"},
       {{"-n", "2", "--env", "=x", "ls"}, "NAME=VALUE"},
+      {{"-n", "2", "--grace", "soon", "ls"}, "--grace soon: expected a duration such as"},
+      {{"-n", "2", "--grace", "5", "ls"}, "--grace 5: expected a duration such as"},
+      {{"-n", "2", "--grace", "-5s", "ls"}, "--grace"},
+      {{"-n", "2", "--grace", "", "ls"}, "--grace"},
+      {{"-n", "2", "--grace", "99999999999999h", "ls"}, "--grace 99999999999999h: expected a duration such as"},
   };
   for (const auto& [arguments, expected] : cases) {
     const Outcome o = sinew_run(arguments);

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -135,7 +137,7 @@ int Job::finish() {
     loop_.run_once(wait_ms());
     kill_if_late();
     if (running() == 0) printer_.finish_all();
-    if (interrupted_ && running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
+    if (interrupted_by_ != 0 && running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
     if (printer_.closed() && !ending_) {
       exit_code_ = exit_code_.value_or(128 + SIGPIPE);
       end_others();
@@ -147,7 +149,7 @@ int Job::finish() {
 int Job::wait_ms() const noexcept {
   constexpr int kLookMs = 100;
   if (kill_at_) return kill_at_->left_ms(1000);
-  return interrupted_ && running() == 0 ? kLookMs : -1;
+  return interrupted_by_ != 0 && running() == 0 ? kLookMs : -1;
 }
 
 void Job::report(std::string_view what) { printer_.say(fmt::format("sinew-run: {}\n", what)); }
@@ -166,10 +168,12 @@ void Job::on_ended(int rank, const Ending& ending) {
   printer_.finish(rank);
   store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
   if (ending.ok()) return;
+  const bool is_interrupted = interrupted_by_ != 0;
   const bool ours = ending_ && (ending.signal == SIGTERM || ending.signal == SIGKILL);
-  if (!ours && !interrupted_ && !ending.lost) report(fmt::format("rank {} {}", rank, ending.text()));
-  const bool asked = ending.lost && interrupted_;  // a remote shell that a user's signal has ended
-  exit_code_ = exit_code_.value_or(asked ? 128 + interrupted_by_ : ending.exit_code());
+  if (!ours && !is_interrupted && !ending.lost) report(fmt::format("rank {} {}", rank, ending.text()));
+  // We have ended it for whoever sent the signal: the rank itself, or the remote shell.
+  const bool by_user = is_interrupted && (ending.lost || (killed_ && ending.signal == SIGKILL));
+  exit_code_ = exit_code_.value_or(by_user ? 128 + interrupted_by_ : ending.exit_code());
   if (options_.on_failure == OnFailure::End) end_others();
 }
 
@@ -178,47 +182,66 @@ void Job::on_broken(const std::string& why) { report(why); }
 void Job::end_others() {
   if (ending_) return;
   ending_ = true;
-  if (const int others = running(); others != 0 && !interrupted_) {
+  if (const int others = running(); others != 0 && interrupted_by_ == 0) {
     report(fmt::format("ending the other {} rank{}", others, others == 1 ? "" : "s"));
   }
   printer_.hold_no_more();
-  signal_all(SIGTERM);
-  signal_all(SIGCONT);  // a stopped process takes no SIGTERM
-  kill_at_ = Deadline::after(kPatience);
+  if (interrupted_by_ != SIGTERM) ask_to_end(SIGTERM);  // else all have been asked already
+}
+
+void Job::ask_to_end(int number) {
+  signal_all(number);
+  signal_all(SIGCONT);  // a stopped process takes no other signal
+  if (asked_by_ != 0) return;
+  asked_by_ = number;
+  kill_at_ = Deadline::after(options_.grace);
 }
 
 void Job::kill_if_late() {
   if (!kill_at_ || !kill_at_->passed()) return;
+  if (const int late = running(); late != 0) {
+    report(fmt::format("{} rank{} did not end within {} s of {} (--grace): SIGKILL", late, late == 1 ? "" : "s",
+                       std::chrono::duration<double>(options_.grace).count(), signal_name(asked_by_)));
+  }
+  kill();
+}
+
+void Job::kill() {
   kill_at_.reset();
-  const int late = running();
-  if (late == 0) return;
-  report(fmt::format("{} rank{} did not end within {} s of SIGTERM: SIGKILL", late, late == 1 ? "" : "s",
-                     std::chrono::duration_cast<std::chrono::seconds>(kPatience).count()));
-  signal_all(SIGKILL);
+  if (!std::exchange(killed_, true)) signal_all(SIGKILL);
 }
 
 void Job::on_signals() {
   while (const int number = signals_.next()) {
-    if (number == SIGCHLD) {
-      for (const auto& r : ranks_) r->reap();
-    } else if (number == SIGTSTP) {
-      signal_all(SIGSTOP);
-      ::raise(SIGSTOP);
-      signal_all(SIGCONT);
-    } else {
-      const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-      if (ends && interrupted_) {  // asked twice
-        end_others();
-        continue;
-      }
-      if (ends) {
-        interrupted_by_ = number;
-        interrupted_ = true;
-        printer_.hold_no_more();
-      }
-      signal_all(number);
+    switch (number) {
+      case SIGCHLD:
+        for (const auto& r : ranks_) r->reap();
+        break;
+      case SIGTSTP:
+        signal_all(SIGSTOP);
+        ::raise(SIGSTOP);
+        signal_all(SIGCONT);
+        break;
+      case SIGINT:
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT: interrupt(number); break;
+      default: signal_all(number);
     }
   }
+}
+
+void Job::interrupt(int number) {
+  if (interrupted_by_ == 0) {
+    interrupted_by_ = number;
+    printer_.hold_no_more();
+    return ask_to_end(number);
+  }
+  if (number == SIGHUP)
+    return;  // a terminal that closes, or systemd, sends it beside another signal: nobody has asked twice
+  if (!killed_ && running() != 0)
+    report(fmt::format("{} after {}: SIGKILL", signal_name(number), signal_name(interrupted_by_)));
+  kill();
 }
 
 }  // namespace sinew::run

@@ -22,7 +22,6 @@ namespace sinew::run {
 /// other hosts.
 class Job {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(5);  ///< between SIGTERM and SIGKILL
   /// After a user's signal, with whoever reads the output of ranks that have ended.
   static constexpr Duration kReaderPatience = std::chrono::seconds(1);
 
@@ -37,7 +36,7 @@ class Job {
   /// What ranks printed could not be written.
   bool output_lost() const noexcept { return printer_.lost(); }
   /// A user's signal ended it, or that nobody reads its output any more: no restart.
-  bool is_unwanted() const noexcept { return interrupted_ || printer_.closed(); }
+  bool is_unwanted() const noexcept { return interrupted_by_ != 0 || printer_.closed(); }
 
  private:
   LinePrinter::Hold holding();
@@ -45,8 +44,13 @@ class Job {
   void on_ended(int rank, const Ending& ending);
   void on_broken(const std::string& why);
   void on_signals();
+  /// Somebody wants the job to end. Asked twice, it ends at once.
+  void interrupt(int number);
   void end_others();
+  /// From now on the ranks have until --grace has passed.
+  void ask_to_end(int number);
   void kill_if_late();
+  void kill();
   void signal_all(int number);
   int running() const noexcept;
   int wait_ms() const noexcept;
@@ -65,8 +69,9 @@ class Job {
   std::vector<std::unique_ptr<Ranks>> ranks_;
   std::optional<int> exit_code_;  // of the first failure
   bool ending_ = false;
-  bool interrupted_ = false;
-  int interrupted_by_ = 0;  // the signal
+  int interrupted_by_ = 0;  // the first signal of those that end a job
+  int asked_by_ = 0;        // the first signal that told ranks to end
+  bool killed_ = false;
   std::optional<Deadline> kill_at_;
 };
 

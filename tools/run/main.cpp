@@ -23,12 +23,11 @@ constexpr const char* kHelp =
     "\n"
     "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
     "that\n"
-    "World::from_environment() needs. Their lines appear behind [RANK], whole however long; --no-prefix passes bytes "
-    "on\n"
-    "unchanged. Signals are passed on, but for those that it was started to ignore. The exit code is that of the first "
-    "rank that failed, 128 plus the signal's number if a "
-    "signal\n"
-    "ended it.";
+    "World::from_environment() needs. Their lines appear behind [RANK], however long; --no-prefix passes bytes on\n"
+    "unchanged. Signals are passed on, but for those that it was started to ignore. A signal that ends a job leaves "
+    "its\n"
+    "ranks the time of --grace, then SIGKILL ends them; a second one ends them at once. The exit code is that of the\n"
+    "first rank that failed, 128 plus the signal's number if a signal ended it.";
 
 int launch(const Options& options) {
   const sinew::Config config = sinew::Config::from_environment();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/parse_number.hpp>
 
@@ -62,6 +63,14 @@ std::pair<std::string, std::string> parse_variable(const std::string& text) {
   return {name, value};
 }
 
+Duration parse_grace(const std::string& text) {
+  try {
+    return parse_duration(text);
+  } catch (const Error&) {
+    reject(fmt::format("--grace {}: expected a duration such as 500ms, 30s or 5min", text));
+  }
+}
+
 }  // namespace
 
 std::vector<HostShare> parse_hosts(const std::string& text) {
@@ -100,6 +109,10 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
       ->transform(tools::whole_number(0, kMostRestarts));
+  app.add_option("--grace", line.grace,
+                 "How long ranks have between SIGTERM, or another signal that ends a job, and SIGKILL (30s); a second "
+                 "SIGTERM or Ctrl-C ends them at once")
+      ->type_name("DURATION");
   app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--no-prefix", line.no_prefix,
@@ -113,6 +126,7 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   o.prefix = !line.no_prefix;
   o.on_failure = line.on_failure == "end" ? OnFailure::End : OnFailure::Continue;
   o.restarts = line.restarts;
+  o.grace = parse_grace(line.grace);
   o.command = std::move(command);
   if (!o.command.empty() && o.command.front() == "--") o.command.erase(o.command.begin());
   if (!o.command.empty() && o.command.front().starts_with('-')) {

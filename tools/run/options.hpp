@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <sinew/core/deadline.hpp>
+
 namespace sinew::run {
 
 /// What happens to the other ranks when one fails.
@@ -23,6 +25,7 @@ struct CommandLine {
   std::string hosts;
   std::string on_failure = "end";
   int restarts = 0;
+  std::string grace = "30s";
   std::vector<std::string> variables;
   bool no_prefix = false;
   bool agent = false;  ///< started by another sinew-run on this host; the rest comes on standard input
@@ -34,6 +37,7 @@ struct Options {
   std::vector<HostShare> shares;  ///< in order of rank; together `ranks`
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
+  Duration grace{};                                              ///< between a signal that ends ranks and SIGKILL
   bool prefix = true;                                            ///< "[RANK] " before each line
   std::vector<std::pair<std::string, std::string>> environment;  ///< for the ranks
   std::vector<std::string> command;
