@@ -24,6 +24,7 @@ struct State {
   MPI_Datatype dtype = MPI_BYTE;
   MPI_Op op = MPI_SUM;
   int count = 0;
+  int root = 0;
   bool in_place = false;
   std::vector<int> counts;  // of the v-forms
   std::vector<int> starts;
@@ -109,7 +110,7 @@ bool take_counts(State& s, const std::uint64_t* counts) {
 }
 
 const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint64_t count, const std::uint64_t* counts,
-                    bool in_place) {
+                    int root, bool in_place) {
   const DTypeRow dtypes[] = {{"i8", MPI_INT8_T},   {"u8", MPI_UINT8_T},   {"i32", MPI_INT32_T}, {"u32", MPI_UINT32_T},
                              {"i64", MPI_INT64_T}, {"u64", MPI_UINT64_T}, {"f32", MPI_FLOAT},   {"f64", MPI_DOUBLE}};
   const OpRow ops[] = {{"sum", MPI_SUM},   {"prod", MPI_PROD}, {"min", MPI_MIN},  {"max", MPI_MAX},
@@ -118,6 +119,7 @@ const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint6
   if (count > INT_MAX || (is_v_form(call) && !take_counts(s, counts))) return "counts beyond 2147483647";
   s.call = call;
   s.count = static_cast<int>(count);
+  s.root = root;
   s.in_place = in_place;
   s.dtype = MPI_DATATYPE_NULL;
   for (const DTypeRow& row : dtypes) {
@@ -163,18 +165,19 @@ void stream(State& s, const void* in, void* out) {
 void run(const void* in, void* out) {
   State& s = state();
   const void* from = s.in_place ? MPI_IN_PLACE : in;
+  const bool is_root = s.rank == s.root;
   switch (s.call) {
     case PeerCall::AllReduce: MPI_Allreduce(from, out, s.count, s.dtype, s.op, MPI_COMM_WORLD); return;
     case PeerCall::AllGather: MPI_Allgather(from, s.count, s.dtype, out, s.count, s.dtype, MPI_COMM_WORLD); return;
     case PeerCall::ReduceScatter: MPI_Reduce_scatter_block(in, out, s.count, s.dtype, s.op, MPI_COMM_WORLD); return;
     case PeerCall::AllToAll: MPI_Alltoall(from, s.count, s.dtype, out, s.count, s.dtype, MPI_COMM_WORLD); return;
-    case PeerCall::Broadcast: MPI_Bcast(out, s.count, s.dtype, 0, MPI_COMM_WORLD); return;
-    case PeerCall::Reduce: MPI_Reduce(s.rank == 0 ? from : in, out, s.count, s.dtype, s.op, 0, MPI_COMM_WORLD); return;
+    case PeerCall::Broadcast: MPI_Bcast(out, s.count, s.dtype, s.root, MPI_COMM_WORLD); return;
+    case PeerCall::Reduce: MPI_Reduce(is_root ? from : in, out, s.count, s.dtype, s.op, s.root, MPI_COMM_WORLD); return;
     case PeerCall::Gather:
-      MPI_Gather(s.rank == 0 ? from : in, s.count, s.dtype, out, s.count, s.dtype, 0, MPI_COMM_WORLD);
+      MPI_Gather(is_root ? from : in, s.count, s.dtype, out, s.count, s.dtype, s.root, MPI_COMM_WORLD);
       return;
     case PeerCall::Scatter:
-      MPI_Scatter(in, s.count, s.dtype, s.in_place && s.rank == 0 ? MPI_IN_PLACE : out, s.count, s.dtype, 0,
+      MPI_Scatter(in, s.count, s.dtype, s.in_place && is_root ? MPI_IN_PLACE : out, s.count, s.dtype, s.root,
                   MPI_COMM_WORLD);
       return;
     case PeerCall::AllGatherV:

@@ -17,19 +17,42 @@ TEST(BenchCase, ExpectsOfEachRankWhatTheOthersGave) {
   constexpr int kRanks = 3;
   constexpr std::uint64_t kElements = 10;
   for (const BenchCase& c : all_cases()) {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const RankData d = data_of(c, rank, kRanks, kElements);
+    for (int place = 0; place < kRanks * kRanks; ++place) {
+      const int rank = place % kRanks;
+      const int root = place / kRanks;
+      const RankData d = data_of(c, rank, kRanks, kElements, root);
       std::uint64_t expected = 0;
       for (const Segment& e : d.expected) {
         EXPECT_EQ(e.at, expected) << c.name;
         expected += e.count;
         if (e.source == check::kCombined) continue;
-        const RankData giver = data_of(c, e.source, kRanks, kElements);
+        const RankData giver = data_of(c, e.source, kRanks, kElements, root);
         ASSERT_EQ(giver.given.size(), 1u) << c.name;
         EXPECT_GE(e.first, giver.given[0].first) << c.name;
         EXPECT_LE(e.first + e.count, giver.given[0].first + giver.given[0].count) << c.name;
       }
       EXPECT_EQ(expected, d.out_elements) << c.name;
+    }
+  }
+}
+
+TEST(BenchCase, GivesTheRootWhatTheRootHas) {
+  constexpr int kRanks = 4;
+  for (int root = 0; root < kRanks; ++root) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const bool is_root = rank == root;
+      const RankData broadcast = data_of(*find_case("broadcast"), rank, kRanks, 5, root);
+      EXPECT_EQ(broadcast.given.size(), is_root ? 1u : 0u);
+      EXPECT_EQ(broadcast.expected.at(0).source, root);
+      EXPECT_EQ(data_of(*find_case("reduce"), rank, kRanks, 5, root).out_elements, is_root ? 5u : 0u);
+      const RankData gather = data_of(*find_case("gather"), rank, kRanks, 5, root);
+      EXPECT_EQ(gather.out_elements, is_root ? 20u : 0u);
+      EXPECT_EQ(gather.in_place_at, is_root ? 5u * static_cast<unsigned>(root) : 0u);
+      const RankData scatter = data_of(*find_case("scatter"), rank, kRanks, 5, root);
+      EXPECT_EQ(scatter.in_elements, is_root ? 20u : 0u);
+      EXPECT_EQ(scatter.in_place_at, is_root ? 5u * static_cast<unsigned>(root) : 0u);
+      EXPECT_EQ(scatter.expected.at(0).source, root);
+      EXPECT_EQ(scatter.expected.at(0).first, 5u * static_cast<unsigned>(rank));
     }
   }
 }

@@ -112,6 +112,23 @@ TEST(BenchProtocol, MakesOneCallPerBatch_WhereItIsLong) {
   EXPECT_GE(ours.made, s.options.warmup + s.options.iterations);
 }
 
+TEST(BenchProtocol, ChecksOneCallAndTimesNothing_WithoutIterations) {
+  for (const std::size_t warmup : {0, 3}) {
+    Rig s;
+    s.options.iterations = 0;
+    s.options.warmup = warmup;
+    Copier ours(s.ring, std::chrono::microseconds(0), 1);
+    Copier peer(s.ring, std::chrono::microseconds(0));
+    const Measurement m = s.measured(ours, &peer);
+    EXPECT_FALSE(m.timed);
+    EXPECT_EQ(ours.made, std::max<std::size_t>(warmup, 1));
+    EXPECT_EQ(peer.made, ours.made);
+    EXPECT_EQ(m.wrong, 1u);
+    EXPECT_EQ(m.peer_wrong, 0u);
+    EXPECT_FALSE(m.noisy);
+  }
+}
+
 TEST(BenchProtocol, NeverUsesASlotTwiceInABatch) {
   Rig s(16, 7);
   Copier ours(s.ring, std::chrono::microseconds(0));

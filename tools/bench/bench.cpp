@@ -84,7 +84,7 @@ void Bench::require_memory() {
   const std::uint64_t count = options_.max_bytes / unit_bytes(what, options_.dtype, world_.size());
   std::uint64_t elements = 0;
   for (const int r : cluster_.ranks_on_host(world_.rank())) {
-    const RankData data = data_of(what, r, world_.size(), count);
+    const RankData data = data_of(what, r, world_.size(), count, options_.root);
     elements += data.in_elements + data.out_elements;
   }
   const std::string lack = lack_of_memory(elements * size_of(options_.dtype), available_memory());
@@ -99,7 +99,7 @@ Line Bench::measure_size(std::uint64_t bytes) {
   line.bytes = bytes;
   line.count = bytes / unit_bytes(*options_.what, options_.dtype, world_.size());
   add_plan(line);
-  const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count);
+  const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count, options_.root);
   const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
   const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,
                         budget / static_cast<std::size_t>(cluster_.ranks_on_host(world_.rank()).size()),

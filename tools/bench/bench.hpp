@@ -18,10 +18,12 @@ namespace sinew::tools {
 /// One case measured in one World, size by size. All ranks call the same.
 class Bench {
  public:
-  /// All live as long. `peer` null: none; `imagined` null: ranks are where they are.
+  /// The world, `peer` and `imagined` live as long. `peer` null: none; `imagined` null: ranks are where they are.
   Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
+  /// From now on another of variants_of() the options.
+  void take_variant(const BenchOptions& variant) { options_ = variant; }
   /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
   void require_memory();
   Line measure_size(std::uint64_t bytes);
@@ -37,7 +39,7 @@ class Bench {
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);
 
-  const BenchOptions& options_;
+  BenchOptions options_;
   World& world_;
   const LoadedPeer* peer_;
   const ImaginedWorld* imagined_;

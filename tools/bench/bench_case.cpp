@@ -34,9 +34,11 @@ std::uint64_t sum_of_first(const std::vector<std::uint64_t>& counts, int r) {
   return std::accumulate(counts.begin(), counts.begin() + r, std::uint64_t{0});
 }
 
-std::vector<Segment> whole_row_of_root(int rank, std::uint64_t all) {
-  if (rank > 0) return {};
-  return {{0, 0, 0, all}};
+RankData scattered(int rank, int root, std::uint64_t all, std::uint64_t count) {
+  const std::uint64_t mine = static_cast<std::uint64_t>(rank) * count;
+  RankData d{0, count, {}, {{0, root, mine, count}}, 0};
+  if (rank == root) d = {all, count, {{0, root, 0, all}}, d.expected, mine};
+  return d;
 }
 
 RankData skewed_data(const BenchCase& what, int rank, int ranks, std::uint64_t count) {
@@ -82,7 +84,7 @@ const BenchCase* find_case(std::string_view name) noexcept {
   return nullptr;
 }
 
-RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count) {
+RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count, int root) {
   const auto all = static_cast<std::uint64_t>(ranks) * count;
   const auto mine = static_cast<std::uint64_t>(rank) * count;
   RankData d;
@@ -99,18 +101,18 @@ RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count
       return d;
     case Exercise::Reduce:
       d = {count, 0, {{0, rank, 0, count}}, {}, 0};
-      if (rank == 0) d = {count, count, d.given, {{0, check::kCombined, 0, count}}, 0};
+      if (rank == root) d = {count, count, d.given, {{0, check::kCombined, 0, count}}, 0};
       return d;
     case Exercise::Gather:
-      if (rank > 0) return {count, 0, {{0, rank, 0, count}}, {}, 0};
+      if (rank != root) return {count, 0, {{0, rank, 0, count}}, {}, 0};
       return data_of(*find_case("all_gather"), rank, ranks, count);
-    case Exercise::Scatter: return {rank == 0 ? all : 0, count, whole_row_of_root(rank, all), {{0, 0, mine, count}}, 0};
+    case Exercise::Scatter: return scattered(rank, root, all, count);
     case Exercise::AllGatherV:
     case Exercise::ReduceScatterV:
     case Exercise::AllToAllV: return skewed_data(what, rank, ranks, count);
     case Exercise::Broadcast:
-      d = {0, count, {}, {{0, 0, 0, count}}, 0};
-      if (rank == 0) d.given = d.expected;
+      d = {0, count, {}, {{0, root, 0, count}}, 0};
+      if (rank == root) d.given = d.expected;
       return d;
     case Exercise::SendRecv:
       return {count, count, {{0, rank, 0, count}}, {{0, (rank + ranks - 1) % ranks, 0, count}}, 0};

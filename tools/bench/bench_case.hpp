@@ -60,8 +60,9 @@ struct RankData {
   std::uint64_t in_place_at = 0;  ///< in place: where the smaller buffer lies in the larger
 };
 
-/// `count`: as CollectiveDesc counts; for the point-to-point cases the elements of a message.
-RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count);
+/// `count`: as CollectiveDesc counts; for the point-to-point cases the elements of a message. `root`: of collectives
+/// that have one.
+RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count, int root = 0);
 
 /// The parts of the v-forms grow with the rank: part r of P has 2 (r + 1) / (P + 1) times `count` elements, rounded so
 /// that all have ranks * count; the last is about twice the mean. Rank i sends rank j part (i + j) % P of an

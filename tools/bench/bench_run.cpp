@@ -106,6 +106,12 @@ void require_layout(const BenchOptions& options, int ranks) {
   if (!fits.ok) throw UsageError("--determinism: " + fits.reason);
 }
 
+void require_root(const BenchOptions& options, int ranks) {
+  if (options.root < ranks) return;
+  throw UsageError(fmt::format("-r: {}: expected all, or a rank from 0 to {}, as the job has {} rank{}", options.root,
+                               ranks - 1, ranks, ranks == 1 ? "" : "s"));
+}
+
 /// 0 if it is none, or not positive.
 int number_in(std::string_view text) noexcept { return std::max(parse_number<int>(text).value_or(0), 0); }
 
@@ -143,6 +149,28 @@ class Output {
   std::ofstream file_;
 };
 
+/// One line of the table.
+struct RowToMeasure {
+  const BenchOptions* variant;
+  std::uint64_t bytes;
+};
+
+std::string label_of(const RowToMeasure& row) {
+  return fmt::format("{} {} {}", name_of(row.variant->dtype), name_of(row.variant->op), format_bytes(row.bytes));
+}
+
+std::vector<RowToMeasure> rows_to_measure(const std::vector<BenchOptions>& variants, int ranks) {
+  std::vector<RowToMeasure> rows;
+  for (const BenchOptions& v : variants) {
+    std::vector<std::uint64_t> sizes{0};
+    if (v.what->exercise != Exercise::Barrier) {
+      sizes = sweep(v.min_bytes, v.max_bytes, v.growth, unit_bytes(*v.what, v.dtype, ranks));
+    }
+    for (const std::uint64_t bytes : sizes) rows.push_back({&v, bytes});
+  }
+  return rows;
+}
+
 /// Every rank; the exit code.
 int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer, const ImaginedWorld* imagined) {
   if (world.size() < options.what->least_ranks) {
@@ -150,27 +178,31 @@ int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer
                                  options.what->name, options.what->least_ranks, world.size()));
   }
   require_layout(options, world.size());
-  require_algorithm(options, world);
-  if (peer != nullptr)
-    PeerContestant::require(*peer, options, options.max_bytes / unit_bytes(*options.what, options.dtype, world.size()));
-  Output output(options, world.rank() == 0);
-  Bench bench(options, world, peer, imagined);
-  std::vector<std::uint64_t> sizes{0};
-  if (options.what->exercise != Exercise::Barrier) {
-    sizes = sweep(options.min_bytes, options.max_bytes, options.factor,
-                  unit_bytes(*options.what, options.dtype, world.size()));
+  require_root(options, world.size());
+  const std::vector<BenchOptions> variants = variants_of(options, world.size());
+  for (const BenchOptions& v : variants) {
+    require_algorithm(v, world);
+    if (peer != nullptr) PeerContestant::require(*peer, v, v.max_bytes / unit_bytes(*v.what, v.dtype, world.size()));
   }
-  bench.require_memory();
+  Output output(options, world.rank() == 0);
+  Bench bench(variants.front(), world, peer, imagined);
+  for (const BenchOptions& v : variants) {
+    bench.take_variant(v);
+    bench.require_memory();
+  }
   output.table(table_header(options, bench.facts()));
   Totals totals;
-  Progress progress(world.rank() == 0 ? sizes.size() : 0);
-  for (std::size_t s = 0; s < sizes.size(); ++s) {
-    if (world.rank() == 0) progress.show(s, format_bytes(sizes[s]));
-    const Line line = bench.measure_size(sizes[s]);
+  const std::vector<RowToMeasure> rows = rows_to_measure(variants, world.size());
+  Progress progress(world.rank() == 0 ? rows.size() : 0);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const BenchOptions& variant = *rows[r].variant;
+    if (world.rank() == 0) progress.show(r, label_of(rows[r]));
+    bench.take_variant(variant);
+    const Line line = bench.measure_size(rows[r].bytes);
     progress.clear();
-    totals.add(options, bench.facts(), line);
-    output.table(table_row(options, bench.facts(), line));
-    output.json(to_json(options, bench.facts(), line));
+    totals.add(variant, bench.facts(), line);
+    output.table(table_row(variant, bench.facts(), line));
+    output.json(to_json(variant, bench.facts(), line));
   }
   output.table(table_footer(bench.facts(), totals));
   output.finish();

@@ -33,11 +33,19 @@ std::string micros(double seconds) {
   return us < 10 ? fmt::format("{:8.3f}", us) : us < 1000 ? fmt::format("{:8.2f}", us) : fmt::format("{:8.0f}", us);
 }
 
+/// The same, or that there is none.
+std::string micros(std::optional<double> seconds) { return seconds ? micros(*seconds) : fmt::format("{:>8}", "N/A"); }
+
 /// Digits that mean something, so that a script's file stays readable.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return 0;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
   return std::round(value * scale) / scale;
+}
+
+/// A figure that only a line with times has.
+nlohmann::ordered_json timed_figure(const Line& line, double value) {
+  return line.measured.timed ? nlohmann::ordered_json(rounded(value)) : nullptr;
 }
 
 nlohmann::ordered_json to_json(const LinkLoad& load) {
@@ -72,14 +80,15 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["registered"] = options.registered;
   out["determinism"] = std::string(name_of(options.determinism));
   out["codec"] = std::string(name_of(options.codec));
-  out["time_us"] = rounded(line.measured.ours.seconds * kMicro);
-  out["time_us_p99"] = rounded(line.measured.ours.p99_seconds * kMicro);
+  out["time_us"] = timed_figure(line, line.measured.ours.seconds * kMicro);
+  out["time_us_p99"] = timed_figure(line, line.measured.ours.p99_seconds * kMicro);
   out["predicted_us"] = line.predicted_s ? nlohmann::ordered_json(rounded(*line.predicted_s * kMicro)) : nullptr;
-  out["algbw_GBps"] = rounded(line.algorithm_bandwidth() / kGiga);
-  out["busbw_GBps"] = rounded(bus_bandwidth(options, facts, line) / kGiga);
+  out["algbw_GBps"] = timed_figure(line, line.algorithm_bandwidth() / kGiga);
+  out["busbw_GBps"] = timed_figure(line, bus_bandwidth(options, facts, line) / kGiga);
   out["wrong"] = options.check ? nlohmann::ordered_json(line.measured.wrong) : nullptr;
   out["noisy"] = line.measured.noisy;
   out["version"] = std::string(version());
+  if (options.records_root && has_root(options.what->collective)) out["root"] = options.root;
   if (options.warm_buffers) out["warm_buffers"] = true;
   if (options.on_device) out["device"] = true;
   if (!facts.imagined.empty()) {
@@ -92,8 +101,8 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   if (options.batch_s != BenchOptions{}.batch_s) out["batch_us"] = options.batch_s * kMicro;
   if (line.measured.peer) {
     out["peer"] = facts.peer;
-    out["peer_time_us"] = rounded(line.measured.peer->seconds * kMicro);
-    out["speedup"] = rounded(speedup(line));
+    out["peer_time_us"] = timed_figure(line, line.measured.peer->seconds * kMicro);
+    out["speedup"] = timed_figure(line, speedup(line));
   }
   return json_text(out);
 }
@@ -115,29 +124,38 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
     text += fmt::format("# messages in {}; #wrong: further from the exact result than its stated error\n",
                         name_of(options.codec));
   }
-  text += options.warm_buffers
-              ? "# warm buffers: the same ones over and over; small sizes never leave a cache\n"
-              : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";
+  if (options.iterations == 0) {
+    text += "# -n 0: nothing is timed; of each size one call is made\n";
+  } else {
+    text += options.warm_buffers
+                ? "# warm buffers: the same ones over and over; small sizes never leave a cache\n"
+                : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";
+  }
   if (!facts.peer.empty()) text += fmt::format("# peer: {}, taking turns on the same buffers\n", facts.peer);
   const bool peer = !facts.peer.empty();
-  text += fmt::format("#{:>11} {:>11} {:>7} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "size", "count",
-                      "type", "redop", "way", "time", "p99", "predicted", "algbw", "busbw", "#wrong",
+  text += fmt::format("#{:>11} {:>11} {:>7} {:>9} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "size",
+                      "count", "type", "redop", "root", "way", "time", "p99", "predicted", "algbw", "busbw", "#wrong",
                       peer ? fmt::format(" {:>8} {:>8}", "peer", "speedup") : "");
-  text += fmt::format("#{:>11} {:>11} {:>7} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "(B)", "(elements)",
-                      "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
+  text += fmt::format("#{:>11} {:>11} {:>7} {:>9} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "(B)",
+                      "(elements)", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
                       peer ? fmt::format(" {:>8} {:>8}", "(us)", "(x)") : "");
   return text;
 }
 
 std::string table_row(const BenchOptions& options, const RunFacts& facts, const Line& line) {
   const Measurement& m = line.measured;
-  std::string text =
-      fmt::format("{:>12} {:>11} {:>7} {:>6} {:>20} {} {} {:>9} {:8.2f} {:8.2f} {:>7}", line.bytes, line.count,
-                  name_of(options.dtype), reduces(options.what->collective) ? name_of(options.op) : "none",
-                  line.algorithm + "@" + line.transport, micros(m.ours.seconds), micros(m.ours.p99_seconds),
-                  line.predicted_s ? micros(*line.predicted_s) : "-", line.algorithm_bandwidth() / kGiga,
-                  bus_bandwidth(options, facts, line) / kGiga, options.check ? fmt::format("{}", m.wrong) : "N/A");
-  if (m.peer) text += fmt::format(" {} {:8.2f}", micros(m.peer->seconds), speedup(line));
+  const Collective what = options.what->collective;
+  const auto timed = [&m](double seconds) { return m.timed ? std::optional(seconds) : std::nullopt; };
+  const auto gigas = [&m](double value) {
+    return m.timed ? fmt::format("{:8.2f}", value) : fmt::format("{:>8}", "N/A");
+  };
+  std::string text = fmt::format(
+      "{:>12} {:>11} {:>7} {:>9} {:>6} {:>20} {} {} {:>9} {} {} {:>7}", line.bytes, line.count, name_of(options.dtype),
+      reduces(what) ? name_of(options.op) : "none", has_root(what) ? options.root : -1,
+      line.algorithm + "@" + line.transport, micros(timed(m.ours.seconds)), micros(timed(m.ours.p99_seconds)),
+      line.predicted_s ? micros(*line.predicted_s) : "-", gigas(line.algorithm_bandwidth() / kGiga),
+      gigas(bus_bandwidth(options, facts, line) / kGiga), options.check ? fmt::format("{}", m.wrong) : "N/A");
+  if (m.peer) text += fmt::format(" {} {}", micros(timed(m.peer->seconds)), gigas(speedup(line)));
   text += m.noisy ? "  noisy\n" : "\n";
   for (const LinkLoad& load : line.links) text += to_text(load);
   return text;
@@ -149,18 +167,21 @@ void Totals::add(const BenchOptions& options, const RunFacts& facts, const Line&
   noisy += line.measured.noisy ? 1 : 0;
   differing += std::ranges::any_of(line.links, &LinkLoad::differs) ? 1 : 0;
   ++lines;
+  if (!line.measured.timed) return;
+  ++timed_lines;
   bus_bandwidth_sum += bus_bandwidth(options, facts, line);
   if (line.measured.peer) speedup_log_sum += std::log(speedup(line));
 }
 
 std::string table_footer(const RunFacts& facts, const Totals& totals) {
-  const auto lines = static_cast<double>(totals.lines);
+  const auto lines = static_cast<double>(totals.timed_lines);
   std::string text = fmt::format("# Out of bounds values : {} {}\n", totals.wrong, totals.wrong == 0 ? "OK" : "FAILED");
-  text +=
-      fmt::format("# Avg bus bandwidth    : {:.4g} GB/s\n", lines > 0 ? totals.bus_bandwidth_sum / kGiga / lines : 0);
+  text += lines > 0 ? fmt::format("# Avg bus bandwidth    : {:.4g} GB/s\n", totals.bus_bandwidth_sum / kGiga / lines)
+                    : "# Avg bus bandwidth    : N/A\n";
   if (!facts.peer.empty()) {
-    text += fmt::format("# Geometric mean speedup over the peer: {:.3f}\n",
-                        lines > 0 ? std::exp(totals.speedup_log_sum / lines) : 0);
+    if (lines > 0) {
+      text += fmt::format("# Geometric mean speedup over the peer: {:.3f}\n", std::exp(totals.speedup_log_sum / lines));
+    }
     if (totals.peer_wrong != 0) text += fmt::format("# The peer's results: {} elements wrong\n", totals.peer_wrong);
   }
   if (totals.differing != 0) {

@@ -50,6 +50,7 @@ struct Totals {
   std::size_t differing = 0;  ///< lines whose links carried something else than simulated
   std::size_t noisy = 0;
   std::size_t lines = 0;
+  std::size_t timed_lines = 0;
   double bus_bandwidth_sum = 0;
   double speedup_log_sum = 0;
 

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
       "  sinew-run -n 2 sinew-bench tune --output FILE                times every way; SINEW_TUNE_FILE=FILE uses it\n"
       "  sinew-run -n 4 sinew-bench all_reduce --determinism reproducible    what the same bits everywhere cost\n"
       "  sinew-run -n 2 sinew-bench latency --transport tcp           one way, half of the round trip\n"
+      "  sinew-run -n 2 sinew-bench reduce -d all -o all -r all -n 0  is everything right? nothing is timed\n"
       "  sinew-bench all_reduce --cluster dgx-h100x8 -b 64KiB -e 1MiB     64 threads as on a cluster that is not here\n"
       "\n"
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
@@ -30,7 +31,10 @@ int main(int argc, char** argv) {
       "noisy where other processes took more than 2 % of the cores, or delayed more than a quarter of the batches, in\n"
       "spite of three repeats.\n"
       "\n"
-      "Roots are rank 0. The parts of all_gatherv, reduce_scatterv and all_to_allv are skewed: part r of P has\n"
+      "Options that nccl-tests has, too, mean the same: -b -e -i -f -n -w -c -d -o -r, and -g and -t, which must be 1. "
+      "The\n"
+      "root column is -1 where a collective has none. The parts of all_gatherv, reduce_scatterv and all_to_allv are "
+      "skewed: part r of P has\n"
       "2(r+1)/(P+1) times the mean, and rank i sends rank j part (i+j) mod P of an all_to_allv.\n");
   return run(
       app, argc, argv, [&] { return run_bench(options); }, !another_rank_speaks());

@@ -4,6 +4,10 @@
 #include <charconv>
 #include <chrono>
 #include <functional>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -13,12 +17,16 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/parse_number.hpp>
 
 #include "../call_rules.hpp"
 #include "../network_options.hpp"
 
 namespace sinew::tools {
 namespace {
+
+/// As the value of an option: everything that it takes, one after the other.
+constexpr std::string_view kEverything = "all";
 
 /// A list of names in a message.
 template <class Range, class NameOf>
@@ -65,18 +73,41 @@ std::uint64_t size_in_bytes(const std::string& option, const std::string& text) 
 }
 
 void add_sizes(CLI::App& app, BenchOptions& o) {
-  add(app, "-b,--min-bytes", "Smallest size (8); 0 measures zero bytes and goes on from one element", "BYTES",
-      [&o](const std::string& t) { o.min_bytes = size_in_bytes("-b", t); });
-  add(app, "-e,--max-bytes", "Largest size (64MiB)", "BYTES",
+  add(app, "-b,--min-bytes,--minbytes", "Smallest size (8); 0 measures zero bytes and goes on from one element or step",
+      "BYTES", [&o](const std::string& t) { o.min_bytes = size_in_bytes("-b", t); });
+  add(app, "-e,--max-bytes,--maxbytes", "Largest size (64MiB)", "BYTES",
       [&o](const std::string& t) { o.max_bytes = size_in_bytes("-e", t); });
-  add(app, "-f,--factor", "From one size to the next (2)", "N",
-      [&o](const std::string& t) { o.factor = whole_number("-f", t, 2); });
+  add(app, "-f,--factor,--stepfactor", "From one size to the next: times so much (2)", "N",
+      [&o](const std::string& t) { o.growth.factor = whole_number("-f", t, 2); });
+  add(app, "-i,--step-bytes,--stepbytes", "From one size to the next: so many bytes more, instead of -f", "BYTES",
+      [&o](const std::string& t) {
+        o.growth.step_bytes = size_in_bytes("-i", t);
+        if (o.growth.step_bytes == 0) reject("-i", t, "a step of 1 byte or more");
+      });
+}
+
+/// nccl-tests has options for several ranks in one process; here there are none.
+void add_ranks_of_a_process(CLI::App& app) {
+  for (const auto& [flag, flags, what] :
+       {std::tuple("-g", "-g,--ngpus", "GPUs"), std::tuple("-t", "-t,--nthreads", "Threads")}) {
+    add(app, flags, fmt::format("{} of a process, as in nccl-tests: only 1, because each rank is a process", what), "1",
+        [flag = std::string(flag)](const std::string& t) {
+          if (t == "1") return;
+          const bool is_number = !t.empty() && t.find_first_not_of("0123456789") == std::string::npos;
+          reject(
+              flag, t,
+              fmt::format("1, because each rank is a process of its own, with its own GPU where --device is given; a "
+                          "launcher starts more ranks, such as sinew-run -n {} sinew-bench ...",
+                          is_number && t != "0" ? t : "8"));
+        });
+  }
 }
 
 void add_measuring(CLI::App& app, BenchOptions& o) {
-  add(app, "-n,--iters", "Calls timed per size at least (20), in 11 batches or more", "N",
-      [&o](const std::string& t) { o.iterations = whole_number("-n", t, 1); });
-  add(app, "-w,--warmup", "Calls before that (5)", "N",
+  add(app, "-n,--iters",
+      "Calls timed per size at least (20), in 11 batches or more; 0 times nothing: one call is made and checked", "N",
+      [&o](const std::string& t) { o.iterations = whole_number("-n", t, 0); });
+  add(app, "-w,--warmup,--warmup_iters", "Calls before that (5)", "N",
       [&o](const std::string& t) { o.warmup = whole_number("-w", t, 0); });
   add(app, "--batch", "How long a batch of calls lasts (200us)", "DURATION", [&o](const std::string& t) {
     try {
@@ -102,18 +133,33 @@ void add_measuring(CLI::App& app, BenchOptions& o) {
 }
 
 void add_data(CLI::App& app, BenchOptions& o) {
-  add(app, "-d,--dtype", "Element type (f32)", "DTYPE", [&o](const std::string& t) {
-    const auto dtype = dtype_from_name(t);
-    if (!dtype) reject("-d", t, "one of " + names(all_dtypes(), [](DType d) { return name_of(d); }));
-    o.dtype = *dtype;
-  });
-  add(app, "-o,--op", "How contributions combine (sum)", "OP", [&o](const std::string& t) {
-    const auto op = reduce_op_from_name(t);
-    if (!op || *op == ReduceOp::User) {
-      reject("-o", t, "one of " + names(all_reduce_ops(), [](ReduceOp r) { return name_of(r); }));
-    }
-    o.op = *op;
-  });
+  add(app, "-d,--dtype,--datatype", "Element type (f32); all: each, one after the other", "DTYPE|all",
+      [&o](const std::string& t) {
+        o.every_dtype = t == kEverything;
+        if (o.every_dtype) return;
+        const auto dtype = dtype_from_name(t);
+        if (!dtype) reject("-d", t, "all, or one of " + names(all_dtypes(), [](DType d) { return name_of(d); }));
+        o.dtype = *dtype;
+      });
+  add(app, "-o,--op", "How contributions combine (sum); all: by each operator, one after the other", "OP|all",
+      [&o](const std::string& t) {
+        o.every_op = t == kEverything;
+        if (o.every_op) return;
+        const auto op = reduce_op_from_name(t);
+        if (!op || *op == ReduceOp::User) {
+          reject("-o", t, "all, or one of " + names(all_reduce_ops(), [](ReduceOp r) { return name_of(r); }));
+        }
+        o.op = *op;
+      });
+  add(app, "-r,--root", "The root of broadcast, reduce, gather and scatter (0); all: each rank, one after the other",
+      "RANK|all", [&o](const std::string& t) {
+        o.records_root = true;
+        o.every_root = t == kEverything || t == "-1";
+        if (o.every_root) return;
+        const auto root = parse_number<int>(t);
+        if (!root || *root < 0) reject("-r", t, "all, or a rank: a whole number, 0 or more");
+        o.root = *root;
+      });
   add(app, "--determinism", "What bits can be relied on: fast (default), reproducible, layout_invariant", "LEVEL",
       [&o](const std::string& t) {
         const auto level = determinism_from_name(t);
@@ -154,8 +200,8 @@ void add_ways(CLI::App& app, BenchOptions& o) {
 /// What has no say in a tune is an error there.
 void check_tune(const BenchOptions& o) {
   const BenchOptions none;
-  for (const auto& [option, is_given] : {std::pair("--dtype", o.dtype != none.dtype),
-                                         {"--op", o.op != none.op},
+  for (const auto& [option, is_given] : {std::pair("--dtype", o.dtype != none.dtype || o.every_dtype),
+                                         {"--op", o.op != none.op || o.every_op},
                                          {"--in-place", o.in_place},
                                          {"--registered", o.registered},
                                          {"--device", o.on_device},
@@ -165,22 +211,62 @@ void check_tune(const BenchOptions& o) {
                                          {"--algorithm", !o.algorithm.empty()},
                                          {"--peer", !o.peer.empty()},
                                          {"--json", !o.json.empty()},
-                                         {"--cluster", !o.cluster.empty()}}) {
+                                         {"--cluster", !o.cluster.empty()},
+                                         {"--root", o.records_root}}) {
     if (is_given)
-      throw CLI::ValidationError(option, "tune has no such option: expected -b, -e, -f, -n, -w, --transport, --output");
+      throw CLI::ValidationError(option,
+                                 "tune has no such option: expected -b, -e, -f, -i, -n, -w, --transport, --output");
   }
+  if (o.iterations == 0) reject("-n", "0", "1 or more, as tune compares times");
+}
+
+void check_growth(const CLI::App& app, const BenchOptions& o) {
+  constexpr std::uint64_t kMostSizes = 1'000'000;
+  if (o.growth.step_bytes == 0) return;
+  if (app.count("-f") > 0) {
+    throw CLI::ValidationError("-i",
+                               "expected no -f beside it: the next size is either so many bytes or so many times more");
+  }
+  const std::uint64_t sizes = (o.max_bytes - o.min_bytes) / o.growth.step_bytes + 1;
+  if (sizes <= kMostSizes) return;
+  throw CLI::ValidationError(
+      "-i", fmt::format("{}: {} sizes from {} to {}, expected {} at most", format_bytes(o.growth.step_bytes), sizes,
+                        format_bytes(o.min_bytes), format_bytes(o.max_bytes), kMostSizes));
+}
+
+std::optional<OptionFault> variant_fault(const BenchOptions& o) {
+  return fault_of(o.what->collective, o.dtype, o.op, o.codec);
+}
+
+/// Not every operator has a layout-invariant result.
+bool keeps_to_leaves(const BenchOptions& o, int ranks) {
+  CollectiveDesc desc;
+  desc.collective = o.what->collective;
+  desc.dtype = o.dtype;
+  desc.op = o.op;
+  desc.determinism = o.determinism;
+  return fits_leaf_blocks(desc, ranks).ok;
+}
+
+void check_variants(const BenchOptions& o) {
+  if (o.root != 0 && !has_root(o.what->collective)) {
+    throw CLI::ValidationError("-r", fmt::format("{}: expected none, as {} has no root", o.root, o.what->name));
+  }
+  if (!variants_of(o, 1).empty()) return;
+  const OptionFault fault = variant_fault(o).value();
+  throw CLI::ValidationError(fault.option, fault.problem);
 }
 
 /// What two options say together.
-void check_together(const BenchOptions& o) {
+void check_together(const CLI::App& app, const BenchOptions& o) {
   if (o.max_bytes < o.min_bytes) {
     throw CLI::ValidationError("-e", fmt::format("{}: expected at least -b, which is {}", format_bytes(o.max_bytes),
                                                  format_bytes(o.min_bytes)));
   }
+  check_growth(app, o);
   if (o.tunes) return check_tune(o);
   if (o.output != BenchOptions{}.output) throw CLI::ValidationError("--output", "expected tune, whose file it names");
-  if (const auto fault = fault_of(o.what->collective, o.dtype, o.op, o.codec))
-    throw CLI::ValidationError(fault->option, fault->problem);
+  check_variants(o);
   if (o.codec != Codec::None && !o.peer.empty())
     throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
   if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered || o.on_device)) {
@@ -202,6 +288,33 @@ void check_together(const BenchOptions& o) {
 
 }  // namespace
 
+std::vector<BenchOptions> variants_of(const BenchOptions& options, int ranks) {
+  const Collective what = options.what->collective;
+  std::vector<DType> dtypes{options.dtype};
+  if (options.every_dtype && what != Collective::Barrier) dtypes.assign(all_dtypes().begin(), all_dtypes().end());
+  std::vector<ReduceOp> ops{options.op};
+  if (options.every_op && reduces(what)) ops.assign(all_reduce_ops().begin(), all_reduce_ops().end());
+  std::vector<int> roots{options.root};
+  if (options.every_root && has_root(what)) {
+    roots.resize(static_cast<std::size_t>(ranks));
+    std::iota(roots.begin(), roots.end(), 0);
+  }
+  std::vector<BenchOptions> variants;
+  for (const DType dtype : dtypes) {
+    for (const ReduceOp op : ops) {
+      for (const int root : roots) {
+        BenchOptions variant = options;
+        variant.dtype = dtype;
+        variant.op = op;
+        variant.root = root;
+        if (variant_fault(variant) || (options.every_op && !keeps_to_leaves(variant, ranks))) continue;
+        variants.push_back(std::move(variant));
+      }
+    }
+  }
+  return variants;
+}
+
 void add_bench_options(CLI::App& app, BenchOptions& options) {
   const std::string cases = names(all_cases(), [](const BenchCase& c) { return c.name; }) + ", tune";
   app.add_option_function<std::string>(
@@ -215,13 +328,14 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
          "What to measure: " + cases)
       ->type_name("");
   add_sizes(app, options);
+  add_ranks_of_a_process(app);
   add_data(app, options);
   add_measuring(app, options);
   add_ways(app, options);
-  app.final_callback([&options, cases] {
+  app.final_callback([&app, &options, cases] {
     if (options.what == nullptr && !options.tunes)
       throw CLI::ValidationError("expected what to measure, one of " + cases);
-    check_together(options);
+    check_together(app, options);
   });
 }
 

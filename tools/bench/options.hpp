@@ -11,6 +11,7 @@
 #include <sinew/topology/imagined_cluster.hpp>
 
 #include "bench_case.hpp"
+#include "sweep.hpp"
 
 namespace CLI {
 class App;
@@ -24,13 +25,18 @@ struct BenchOptions {
   bool tunes = false;  ///< instead: every collective by every way, into `output`
   std::uint64_t min_bytes = 8;
   std::uint64_t max_bytes = 64 << 20;
-  std::uint64_t factor = 2;
-  std::size_t iterations = 20;
+  SizeGrowth growth;
+  std::size_t iterations = 20;  ///< 0: nothing is timed
   std::size_t warmup = 5;
   double batch_s = 200e-6;
   double least_s = 0.1;  ///< all batches of a size together
   DType dtype = DType::F32;
+  bool every_dtype = false;  ///< instead: all of them, one after the other
   ReduceOp op = ReduceOp::Sum;
+  bool every_op = false;
+  int root = 0;  ///< of collectives that have one
+  bool every_root = false;
+  bool records_root = false;  ///< in the lines of --json
   Determinism determinism = Determinism::Fast;
   Codec codec = Codec::None;
   bool check = true;
@@ -46,6 +52,11 @@ struct BenchOptions {
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table
 };
+
+/// One set of options for each element type, operator and root that `options` asks for; types outermost, roots
+/// innermost, as in nccl-tests. Where all types or all operators are asked for, pairs that do not go together are left
+/// out.
+std::vector<BenchOptions> variants_of(const BenchOptions& options, int ranks);
 
 /// Adds arguments and options that fill `options`.
 /// Errors: on parsing, CLI::ValidationError with one line that says what was expected.

@@ -88,8 +88,9 @@ Exchange LoadedPeer::exchange() const {
 void PeerContestant::require(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count) {
   const bench::Peer& f = peer.functions();
   const std::vector<std::uint64_t> counts = skewed_counts(*options.what, f.rank(), f.size(), count);
-  const char* lacking = f.prepare(call_of(options.what->exercise), std::string(name_of(options.dtype)).c_str(),
-                                  std::string(name_of(options.op)).c_str(), count, counts.data(), options.in_place);
+  const char* lacking =
+      f.prepare(call_of(options.what->exercise), std::string(name_of(options.dtype)).c_str(),
+                std::string(name_of(options.op)).c_str(), count, counts.data(), options.root, options.in_place);
   if (lacking == nullptr) return;
   throw UsageError(fmt::format("--peer {}: {} does not offer {} ({}, {}{})", options.peer, peer.functions().name(),
                                lacking, name_of(options.dtype), name_of(options.op),

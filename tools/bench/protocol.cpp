@@ -15,14 +15,18 @@ class Course {
   Course(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& noise, Workload& work, std::size_t slots)
       : options_(options), ranks_(ranks), noise_(noise), work_(work), slots_(slots) {}
 
-  /// Warms up and finds how many calls last a batch.
-  std::size_t calls_for_batch(Contestant& who) {
+  /// The first call is checked.
+  void warm_up(Contestant& who) {
     work_.rewrite(1);
     ranks_.meet();
     who.run(0, 1);
     work_.read(1);
     for (std::size_t w = 1; w < options_.warmup; ++w) who.run(0, 1);
     who.settle();
+  }
+
+  /// Finds how many calls last a batch.
+  std::size_t calls_for_batch(Contestant& who) {
     std::size_t calls = 1;
     for (int round = 0; round < kRounds; ++round) {
       double least = timed(who, calls).seconds;  // of several: one that was disturbed would make batches too short
@@ -127,6 +131,10 @@ void add_batch(Course& course, Entrant& entrant, Workload& work, const ProtocolO
   }
 }
 
+std::uint64_t sum_of_wrong(Ranks& ranks, std::uint64_t mine) {
+  return static_cast<std::uint64_t>(ranks.sum(static_cast<double>(mine)));
+}
+
 /// All batches of all entrants, taking turns. True if others disturbed them in spite of repeats.
 bool run_batches(const ProtocolOptions& options, Course& course, Ranks& ranks, Workload& work,
                  std::vector<Entrant>& entrants) {
@@ -167,10 +175,18 @@ Measurement measure(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& no
   if (peer != nullptr) entrants.push_back({peer});
   for (Entrant& e : entrants) {
     const std::uint64_t before = work.wrong();
-    e.calls = course.calls_for_batch(*e.who);
+    course.warm_up(*e.who);
+    if (options.iterations > 0) e.calls = course.calls_for_batch(*e.who);
     e.wrong = work.wrong() - before;
   }
   Measurement m;
+  m.timed = options.iterations > 0;
+  if (!m.timed) {
+    m.wrong = sum_of_wrong(ranks, entrants[0].wrong);
+    if (peer != nullptr) m.peer = Timing{};
+    if (peer != nullptr) m.peer_wrong = sum_of_wrong(ranks, entrants[1].wrong);
+    return m;
+  }
   for (std::size_t attempt = 0; attempt <= options.repeats; ++attempt) {
     noise.begin_span();
     const bool delayed = run_batches(options, course, ranks, work, entrants);
@@ -180,10 +196,10 @@ Measurement measure(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& no
   const double per_call = median(entrants[0].per_call);
   const std::uint64_t before = work.wrong();
   m.ours = {per_call, quantile(course.single_calls(ours, entrants[0].calls, per_call), 0.99), entrants[0].calls};
-  m.wrong = static_cast<std::uint64_t>(ranks.sum(static_cast<double>(entrants[0].wrong + work.wrong() - before)));
+  m.wrong = sum_of_wrong(ranks, entrants[0].wrong + work.wrong() - before);
   if (peer != nullptr) {
     m.peer = Timing{median(entrants[1].per_call), 0, entrants[1].calls};
-    m.peer_wrong = static_cast<std::uint64_t>(ranks.sum(static_cast<double>(entrants[1].wrong)));
+    m.peer_wrong = sum_of_wrong(ranks, entrants[1].wrong);
   }
   return m;
 }

@@ -14,7 +14,7 @@ struct ProtocolOptions {
   double batch_s = 200e-6;
   std::size_t least_batches = 11;
   double least_s = 0.1;         ///< all batches of a measurement together, so that noise can be told
-  std::size_t iterations = 20;  ///< calls timed at least
+  std::size_t iterations = 20;  ///< calls timed at least; 0: nothing is timed, one call of each is made and checked
   std::size_t warmup = 5;
   std::size_t repeats = 3;    ///< of what was noisy
   bool warm_buffers = false;  ///< one slot over and over, nothing written or read in between
@@ -27,6 +27,7 @@ struct Timing {
 };
 
 struct Measurement {
+  bool timed = true;  ///< else there are no times, of nobody
   Timing ours;
   std::optional<Timing> peer;
   std::uint64_t wrong = 0;  ///< elements, on all ranks, of ours

@@ -19,6 +19,7 @@ CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::sp
   desc.collective = options.what->collective;
   desc.dtype = options.dtype;
   desc.op = options.op;
+  if (has_root(desc.collective)) desc.root = options.root;
   desc.determinism = options.determinism;
   desc.count = count;
   desc.codec = options.codec;
@@ -30,7 +31,12 @@ CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::sp
 
 SinewContestant::SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring,
                                  std::uint64_t count)
-    : what_(*options.what), dtype_(options.dtype), op_(options.op), communicator_(communicator), ring_(ring) {
+    : what_(*options.what),
+      dtype_(options.dtype),
+      op_(options.op),
+      root_(options.root),
+      communicator_(communicator),
+      ring_(ring) {
   if (op_ == ReduceOp::PreMulSum) options_.pre_multiply = check::kPreMultiply;
   options_.determinism = options.determinism;
   options_.codec = options.codec;
@@ -52,10 +58,12 @@ void SinewContestant::call(std::size_t slot) {
     case Exercise::ReduceScatter:
       return communicator_.reduce_scatter(ring_.in(slot), ring_.out(slot), dtype_, op_, options_).get();
     case Exercise::AllToAll: return communicator_.all_to_all(ring_.in(slot), ring_.out(slot), dtype_, options_).get();
-    case Exercise::Broadcast: return communicator_.broadcast(ring_.out(slot), dtype_, 0, options_).get();
-    case Exercise::Reduce: return communicator_.reduce(ring_.in(slot), ring_.out(slot), dtype_, 0, op_, options_).get();
-    case Exercise::Gather: return communicator_.gather(ring_.in(slot), ring_.out(slot), dtype_, 0, options_).get();
-    case Exercise::Scatter: return communicator_.scatter(ring_.in(slot), ring_.out(slot), dtype_, 0, options_).get();
+    case Exercise::Broadcast: return communicator_.broadcast(ring_.out(slot), dtype_, root_, options_).get();
+    case Exercise::Reduce:
+      return communicator_.reduce(ring_.in(slot), ring_.out(slot), dtype_, root_, op_, options_).get();
+    case Exercise::Gather: return communicator_.gather(ring_.in(slot), ring_.out(slot), dtype_, root_, options_).get();
+    case Exercise::Scatter:
+      return communicator_.scatter(ring_.in(slot), ring_.out(slot), dtype_, root_, options_).get();
     case Exercise::AllGatherV:
       return communicator_.all_gather_v(ring_.in(slot), ring_.out(slot), dtype_, {counts_}, options_).get();
     case Exercise::ReduceScatterV:

@@ -31,6 +31,7 @@ class SinewContestant : public Contestant {
   const BenchCase& what_;
   DType dtype_;
   ReduceOp op_;
+  int root_;
   CallOptions options_;
   Communicator& communicator_;
   const BufferRing& ring_;

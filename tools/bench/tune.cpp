@@ -90,7 +90,7 @@ class Tuning {
     const std::uint64_t unit = unit_bytes(what, options_.dtype, world_.size());
     std::vector<std::uint64_t> sizes{0};
     if (what.exercise != Exercise::Barrier)
-      sizes = sweep(options_.min_bytes, options_.max_bytes, options_.factor, unit);
+      sizes = sweep(options_.min_bytes, options_.max_bytes, options_.growth, unit);
     for (const std::uint64_t bytes : sizes) {
       const Plan plan = plan_of(options_, world_, bytes / unit);
       for (const Candidate& c : plan.candidates()) {
