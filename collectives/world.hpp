@@ -51,8 +51,8 @@ struct TransportStatus {
 class SINEW_API World {
  public:
   /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-  /// set: that job. Alone: a world of one.
-  /// Errors: InvalidArgument for a variable that is set wrong; Timeout naming the ranks that did not come.
+  /// set: that job. Alone, or with SINEW_ALONE=1: a world of one.
+  /// Errors: InvalidArgument for a wrong variable; Unavailable without a way to the others; Timeout naming the absent.
   static World from_environment(WorldOptions options = {});
   /// From any exchange; it is called only inside create, the same number of times on every rank.
   /// Errors: as above; code versions or user rules that differ between ranks are an error showing both.

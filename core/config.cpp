@@ -149,6 +149,14 @@ const std::vector<Row>& rows() {
                &Config::transport_path),
       text_row("SINEW_FAULTS", "a transport and faults, such as tcp,drop@3",
                "what the conformance library's transport 'faulty' does to messages, and whose", &Config::faults),
+      {"SINEW_ALONE", "0 or 1", "a world of one, whatever a launcher's variables say",
+       [](Config&, std::string_view v) {
+         if (v != "0" && v != "1") reject();
+       },
+       [](const Config&) {
+         const char* asked = std::getenv("SINEW_ALONE");
+         return std::string(asked == nullptr ? "0" : asked);
+       }},
       {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
        [](const Config&) { return std::string(); }},
   };

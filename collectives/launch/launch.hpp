@@ -15,11 +15,12 @@ namespace sinew {
 
 /// Who started this process, as its environment tells.
 enum class LaunchKind : std::uint8_t {
-  Alone,      ///< nobody: a world of one
-  Variables,  ///< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: sinew-run, torchrun, or a person
-  Pmix,       ///< Open MPI's mpirun, Slurm with pmix
-  Pmi1,       ///< MPICH's Hydra, Slurm with pmi2
-  Slurm,      ///< srun without either: what its own variables say
+  Alone,          ///< nobody, or SINEW_ALONE=1: a world of one
+  Variables,      ///< RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT: sinew-run, torchrun, or a person
+  Pmix,           ///< Open MPI's mpirun, Slurm with pmix
+  Pmi1,           ///< MPICH's Hydra, Slurm with pmi2
+  Slurm,          ///< srun without either: what its own variables say
+  OtherLauncher,  ///< a launcher whose protocol is off or unknown here: its variables for rank and number of ranks
 };
 SINEW_API std::string_view name_of(LaunchKind kind) noexcept;
 
@@ -37,10 +38,15 @@ struct Launch {
 /// Finds the other ranks of this process's job: no communication but with rank 0 or the launcher. Ranks of one host
 /// meet on a UNIX socket that only this user can open, those of several over TCP with a secret from PMIx, PMI or
 /// SINEW_SECRET_FILE. A process may call it several times, all ranks equally often: each gives another world of the
-/// same ranks.
+/// same ranks. A process is alone only where no launcher's variables promise other ranks, or SINEW_ALONE=1 asks for it.
 /// Errors: InvalidArgument for variables that contradict each other or are half set, saying what is set and what is
-///         missing; Unavailable where several hosts have no secret; Timeout naming who did not come.
+///         missing; Unavailable where several hosts have no secret, or a launcher promises other ranks without a way to
+///         them; Timeout naming who did not come.
 SINEW_API Launch exchange_from_environment(const Config& config);
+
+/// A launcher has started this process as a rank, by the variables that it sets, and SINEW_ALONE=1 is not set.
+/// Errors: InvalidArgument for variables that contradict each other.
+SINEW_API bool in_a_job();
 
 /// Where the ranks of one host meet, and where sinew-run or its agent awaits them: an abstract UNIX socket.
 SINEW_API SocketAddress meeting_place(std::uint16_t master_port, const std::string& job);

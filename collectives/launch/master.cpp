@@ -22,27 +22,25 @@ struct Whereabouts {
 
 Whereabouts locate(const LaunchVariables& v, bool has_secret) {
   Whereabouts w;
-  if (v.local_ranks == v.ranks) return w;
+  if (v.local_ranks == v.ranks || v.hosts == 1) return w;
   const auto port = static_cast<std::uint16_t>(v.master_port + (v.port_taken ? 1 : 0));
   w.master = SocketAddress::resolve(v.master_host, port);
   w.master_is_here = std::ranges::any_of(w.master, &SocketAddress::is_own);
   const bool loopback_said =
       v.master_host == "localhost" || v.master_host.starts_with("127.") || v.master_host == "::1";
-  if (v.local_ranks < 0 && loopback_said) return w;
-  w.one_host = !has_secret && v.local_ranks < 0 && w.master_is_here;
+  if (v.spread.empty() && loopback_said) return w;
+  w.one_host = !has_secret && v.spread.empty() && w.master_is_here;
   if (w.one_host || has_secret) return w;
-  const std::string evidence =
-      v.kind == LaunchKind::Slurm ? fmt::format("srun has started {} of {} here", v.local_ranks, v.ranks)
-      : v.local_ranks > 0         ? fmt::format("LOCAL_WORLD_SIZE={} of WORLD_SIZE={}", v.local_ranks, v.ranks)
-                                  : fmt::format("MASTER_ADDR={} is no address of this machine", v.master_host);
   throw Error(
       Code::Unavailable,
-      fmt::format("ranks are on several hosts ({}), so they need a shared secret: set SINEW_SECRET_FILE to a file "
+      fmt::format("ranks are on several hosts ({}), so they need a shared secret: {}set SINEW_SECRET_FILE to a file "
                   "with the same random bytes on every host, or start them with sinew-run --hosts",
-                  evidence));
+                  v.spread.empty() ? v.master_said + " is no address of this machine" : v.spread,
+                  v.cure.empty() ? "" : v.cure + ", "));
 }
 
 std::string meeting_name(std::uint16_t master_port, const std::string& job) {
+  if (master_port == 0) return "job-" + job;  // of a launcher that names its jobs
   return job.empty() ? fmt::format("{}", master_port) : fmt::format("{}-{}", master_port, job);
 }
 
@@ -65,9 +63,9 @@ Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
     if (!owner) throw;
     throw Error(
         Code::InvalidArgument,
-        fmt::format("RANK=0: process {} is rank 0 of MASTER_PORT={} on this host already; a second job needs another "
+        fmt::format("rank 0: process {} is rank 0 of {} on this host already; a second job needs another "
                     "MASTER_PORT (or SINEW_JOB)",
-                    owner->pid, v.master_port));
+                    owner->pid, v.master_port == 0 ? "job " + v.job : fmt::format("MASTER_PORT={}", v.master_port)));
   }
 }
 

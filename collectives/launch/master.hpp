@@ -6,9 +6,10 @@
 
 namespace sinew {
 
-/// The job that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, or srun's variables in their stead. sinew-run
-/// serves its store; without it rank 0 does: on one host at a UNIX socket named by user, MASTER_PORT and SINEW_JOB (no
-/// TCP port is taken), on several at MASTER_ADDR:MASTER_PORT, one port further if torchrun's agent has that one.
+/// The job that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, or another launcher's variables in their stead.
+/// sinew-run serves its store; without it rank 0 does: on one host at a UNIX socket named by user, MASTER_PORT and the
+/// job's name (no TCP port is taken), on several at MASTER_ADDR:MASTER_PORT, one port further if torchrun's agent has
+/// that one.
 Launch launch_from_master(const LaunchVariables& variables, const Config& config);
 
 }  // namespace sinew

@@ -12,11 +12,12 @@
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/parse_number.hpp>
+#include <sinew/core/secret.hpp>
 
 namespace sinew {
 namespace {
 
-/// The one line to the launcher, of this process and not of its forks.
+/// The one line to the launcher, PMI_FD or a connection to PMI_PORT, of this process and not of its forks.
 struct Line {
   std::mutex mutex;
   std::unique_ptr<Pmi1Client> client;
@@ -38,7 +39,8 @@ bool mpi_says(const char* function) {
 
 void tell_launcher_the_end() {
   Line& l = line();
-  if (!l.client || l.owner != ::getpid() || mpi_says("MPI_Initialized")) return;
+  if (!l.client || l.owner != ::getpid()) return;
+  if (!l.client->owns_connection() && mpi_says("MPI_Initialized")) return;
   try {
     l.client->finalize(Deadline::after(std::chrono::seconds(5)));
   } catch (const Error&) {
@@ -46,14 +48,24 @@ void tell_launcher_the_end() {
   }
 }
 
-Pmi1Client& client(int descriptor, Deadline deadline) {
+Pmi1Client& client(const LaunchVariables& v, Deadline deadline) {
   Line& l = line();
-  if (mpi_says("MPI_Finalized")) {
+  const bool shared = v.pmi_descriptor >= 0;
+  if (shared && mpi_says("MPI_Finalized")) {
     throw Error(Code::Unavailable,
                 "MPI_Finalize has ended this process's line to mpirun (PMI_FD): make worlds before it");
   }
+  // Hydra answers barriers on the process's newest connection: MPI would wait for one that came to this client.
+  if (!shared && mpi_says("MPI_Initialized")) {
+    throw Error(Code::Unavailable,
+                fmt::format("PMI_PORT={}: mpiexec knows one connection of this process, and MPI_Init has made it: make "
+                            "worlds before it, or over MPI (sinew/collectives/mpi_exchange.hpp), or start the ranks "
+                            "without -pmi-port",
+                            v.pmi_port));
+  }
   if (!l.client) {
-    l.client = std::make_unique<Pmi1Client>(descriptor, deadline);
+    l.client = shared ? std::make_unique<Pmi1Client>(v.pmi_descriptor, deadline)
+                      : std::make_unique<Pmi1Client>(v.pmi_port, v.pmi_id, deadline);
     l.owner = ::getpid();
     std::atexit(&tell_launcher_the_end);
   }
@@ -79,23 +91,41 @@ MeetingRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
 
 }  // namespace
 
-Launch launch_from_pmi1(const LaunchVariables& v, const Config& config) {
+Launch launch_from_pmi1(const LaunchVariables& told, const Config& config) {
   const std::scoped_lock lock(line().mutex);
   const Deadline deadline = Deadline::after(config.timeout);
-  Pmi1Client& pmi = client(v.pmi_descriptor, deadline);
+  Pmi1Client& pmi = client(told, deadline);
+  LaunchVariables v = told;
+  if (v.ranks == 0) {
+    v.rank = pmi.rank();
+    v.ranks = pmi.ranks();
+    if (v.ranks == 1) return {LaunchKind::Pmi1, exchange_alone(), random_secret(), pmi.key_space(), 0, 1, nullptr};
+  }
   const int world = next_world();
   const SocketAddress place = user_socket(fmt::format("{}.{}", pmi.key_space(), world));
   const bool several_hosts = v.local_ranks != v.ranks;
+  // Whoever reaches PMI_PORT may read what is put there: a record that goes that way holds no secret.
+  const bool public_record = several_hosts && pmi.owns_connection();
+  if (public_record && config.secret_file.empty()) {
+    throw Error(
+        Code::Unavailable,
+        fmt::format("PMI_PORT={}: ranks are on several hosts, so they need a shared secret, and mpiexec does not "
+                    "ask who reads from this port: start them without -pmi-port, or set SINEW_SECRET_FILE to a "
+                    "file with the same random bytes on every host",
+                    v.pmi_port));
+  }
   Meeting meeting{v.rank, v.ranks, {place}, {}, fmt::format("world {}", world)};
   Hosting hosting;
   if (v.rank == 0) {
     hosting = host_meeting(place, v.ranks, several_hosts, config);
     meeting.secret = hosting.record.secret;
+    if (public_record) hosting.record.secret.clear();
     if (several_hosts) put_record(pmi, world, hosting.record, deadline);
   }
   if (several_hosts) {
     pmi.barrier(deadline);
     if (v.rank != 0) follow(get_record(pmi, world, deadline), meeting);
+    if (public_record) meeting.secret = secret_from_file(config.secret_file);
   }
   Joined joined = join(meeting, std::move(hosting.store), config);
   return {LaunchKind::Pmi1,

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/file_descriptor.hpp>
 
 namespace sinew {
 
@@ -13,8 +14,17 @@ namespace sinew {
 ///         They show no value that is put.
 class Pmi1Client {
  public:
-  /// Does not own the descriptor. May come before or after MPI_Init, which says the same things on the same line.
+  /// Uses the launcher's line PMI_FD and does not own it. May come before or after MPI_Init, which says the same things
+  /// on the same line.
   Pmi1Client(int descriptor, Deadline deadline);
+  /// Connects to the launcher's server at `port`, PMI_PORT's "HOST:PORT". The server knows this process by `id`, its
+  /// PMI_ID, and answers its newest connection only: MPI_Init makes one of its own.
+  Pmi1Client(const std::string& port, int id, Deadline deadline);
+
+  bool owns_connection() const noexcept { return static_cast<bool>(owned_); }
+  /// What the server at PMI_PORT says about this process; -1 on a line that is PMI_FD.
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
 
   /// The name of the job's key space: equal on all ranks, of no other job.
   const std::string& key_space() const noexcept { return key_space_; }
@@ -29,10 +39,20 @@ class Pmi1Client {
 
  private:
   using Fields = std::map<std::string, std::string, std::less<>>;
+  void open_key_space(Deadline deadline);
   Fields ask(const std::string& request, std::string_view answer, Deadline deadline);
+  Fields read_answer(std::string_view shown, std::string_view answer, Deadline deadline);
+  /// The number that the server sets next. Errors: Unavailable if it sets none.
+  int read_setting(const char* name, Deadline deadline);
+  /// Waits until poll() reports one of the events. Errors: Timeout.
+  void wait_until_ready(short events, Deadline deadline);
   std::string read_line(Deadline deadline);
 
+  FileDescriptor owned_;
   int descriptor_;
+  std::string line_;  ///< for messages: "PMI_FD=7"
+  int rank_ = -1;
+  int ranks_ = -1;
   std::string key_space_;
   std::size_t longest_value_ = 0;
 };

@@ -92,7 +92,17 @@ std::optional<std::vector<SlurmNode>> slurm_allocation(const Lookup& lookup) {
 
 std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
   const auto id = step_id(lookup);
-  if (!id) return std::nullopt;
+  if (!id) {
+    // Only srun sets this number, and always with the step's. Whoever hands on one without the other has lost a rank.
+    const auto tasks = lookup("SLURM_STEP_ID") ? std::nullopt : variable_number(lookup, "SLURM_STEP_NUM_TASKS", 1);
+    if (tasks.value_or(1) > 1) {
+      reject_slurm_variable(
+          fmt::format("SLURM_STEP_NUM_TASKS={} says that srun has started {} tasks, but SLURM_STEP_ID is not set: "
+                      "pass all SLURM_* variables on to the program; SINEW_ALONE=1 makes a world of one",
+                      *tasks, *tasks));
+    }
+    return std::nullopt;
+  }
   SlurmStep step;
   step.task = required_number(lookup, "SLURM_PROCID", 0);
   step.tasks = required_number(lookup, "SLURM_STEP_NUM_TASKS", 1);

@@ -33,7 +33,7 @@ struct SlurmStep {
 };
 
 /// nullopt in a process that is not one of srun's tasks: a batch script and salloc's shell have SLURM_PROCID too, but
-/// they are alone. Errors: Error{InvalidArgument} naming the variables.
+/// they are alone. Errors: Error{InvalidArgument} naming the variables, also where srun's task has lost some of them.
 SINEW_API std::optional<SlurmStep> slurm_step(const Lookup& lookup);
 
 }  // namespace sinew

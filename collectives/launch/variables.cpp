@@ -1,9 +1,12 @@
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/collectives/launch/launchers.hpp>
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/error.hpp>
@@ -14,9 +17,9 @@ namespace {
 [[noreturn]] void reject_variable(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
 void require_below(const char* what, int value, const char* limit_name, int limit) {
-  if (value >= limit)
-    reject_variable(
-        fmt::format("{}={} contradicts {}={}: expected {} < {}", what, value, limit_name, limit, what, limit_name));
+  if (value < limit) return;
+  reject_variable(
+      fmt::format("{}={} contradicts {}={}: expected {} < {}", what, value, limit_name, limit, what, limit_name));
 }
 
 /// All of these or none; which are set decides what the message says.
@@ -35,7 +38,7 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
   v.local_ranks = variable_number(lookup, ranks_name, 1).value_or(-1);
   if (v.local_ranks > 0) {
     require_below(rank_name, v.local_rank, ranks_name, v.local_ranks);
-    if (v.local_ranks > v.ranks) {
+    if (v.ranks > 0 && v.local_ranks > v.ranks) {
       reject_variable(fmt::format("{}={} exceeds the {} ranks of the job", ranks_name, v.local_ranks, v.ranks));
     }
   }
@@ -43,23 +46,82 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
     reject_variable(fmt::format("{}={} exceeds this process's rank {}", rank_name, v.local_rank, v.rank));
 }
 
+void read_master_host(LaunchVariables& v, const std::string& text) {
+  v.master_said = "MASTER_ADDR=" + text;
+  v.master_host = text;
+  if (text.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
+}
+
+std::uint16_t read_port(const Lookup& lookup, std::uint16_t otherwise) {
+  return static_cast<std::uint16_t>(variable_number(lookup, "MASTER_PORT", 1, 65535).value_or(otherwise));
+}
+
 LaunchVariables read_master(const Lookup& lookup) {
-  require_together(lookup, {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"});
   LaunchVariables v;
-  v.kind = LaunchKind::Variables;
   v.rank = *variable_number(lookup, "RANK", 0);
   v.ranks = *variable_number(lookup, "WORLD_SIZE", 1);
   require_below("RANK", v.rank, "WORLD_SIZE", v.ranks);
-  v.master_host = *lookup("MASTER_ADDR");
-  if (v.master_host.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
-  v.master_port = static_cast<std::uint16_t>(*variable_number(lookup, "MASTER_PORT", 1, 65535));
+  v.promise = fmt::format("WORLD_SIZE={}", v.ranks);
+  read_master_host(v, *lookup("MASTER_ADDR"));
+  v.master_port = read_port(lookup, 0);
   v.port_taken = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (v.port_taken && v.master_port == 65535) {
     reject_variable(
         "MASTER_PORT=65535: torchrun's agent holds it, and ranks meet on the next port: expected 65534 at most");
   }
   read_local(lookup, v, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  if (v.local_ranks > 0) v.spread = fmt::format("LOCAL_WORLD_SIZE={} of {}", v.local_ranks, v.promise);
   return v;
+}
+
+LaunchVariables read_pmix(const Lookup& lookup) {
+  LaunchVariables v;
+  v.rank = *variable_number(lookup, "PMIX_RANK", 0);
+  v.ranks = 0;  // the server knows
+  return v;
+}
+
+LaunchVariables read_pmi_descriptor(const Lookup& lookup) {
+  LaunchVariables v;
+  v.rank = *variable_number(lookup, "PMI_RANK", 0);
+  v.ranks = *variable_number(lookup, "PMI_SIZE", 1);
+  require_below("PMI_RANK", v.rank, "PMI_SIZE", v.ranks);
+  v.promise = fmt::format("PMI_SIZE={}", v.ranks);
+  v.pmi_descriptor = *variable_number(lookup, "PMI_FD", 0);
+  read_local(lookup, v, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  return v;
+}
+
+LaunchVariables read_pmi_port(const Lookup& lookup) {
+  LaunchVariables v;
+  v.ranks = 0;  // the server knows
+  v.pmi_port = *lookup("PMI_PORT");
+  v.pmi_id = *variable_number(lookup, "PMI_ID", 0);
+  v.rank = v.pmi_id;
+  read_local(lookup, v, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  return v;
+}
+
+/// A launcher through which ranks meet, and the variables that show it.
+struct LauncherSigns {
+  LaunchKind kind;
+  std::vector<const char*> any;  ///< one of these shows that this launcher has started the process
+  std::vector<const char*> all;  ///< what such a launcher sets
+  LaunchVariables (*read)(const Lookup&);
+};
+
+/// The nearest first.
+const std::vector<LauncherSigns>& launcher_signs() {
+  static const std::vector<LauncherSigns> signs = {
+      {LaunchKind::Variables,
+       {"RANK", "WORLD_SIZE"},
+       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
+       &read_master},
+      {LaunchKind::Pmix, {"PMIX_RANK", "PMIX_NAMESPACE"}, {"PMIX_RANK", "PMIX_NAMESPACE"}, &read_pmix},
+      {LaunchKind::Pmi1, {"PMI_FD"}, {"PMI_RANK", "PMI_SIZE", "PMI_FD"}, &read_pmi_descriptor},
+      {LaunchKind::Pmi1, {"PMI_PORT"}, {"PMI_PORT", "PMI_ID"}, &read_pmi_port},
+  };
+  return signs;
 }
 
 /// Beneath srun without a start-up protocol. Who sets MASTER_ADDR or MASTER_PORT knows better where task 0 listens.
@@ -71,46 +133,104 @@ LaunchVariables read_slurm(const Lookup& lookup, const SlurmStep& step) {
   v.local_rank = step.local_task;
   v.local_ranks = step.local_tasks;
   v.job = step.name;
-  v.master_host = lookup("MASTER_ADDR").value_or(step.first_node);
-  if (v.master_host.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
-  v.master_port = static_cast<std::uint16_t>(variable_number(lookup, "MASTER_PORT", 1, 65535).value_or(step.port));
+  v.promise = fmt::format("SLURM_STEP_NUM_TASKS={}", v.ranks);
+  v.spread = fmt::format("srun has started {} of {} here", v.local_ranks, v.promise);
+  v.cure = "start them with srun --mpi=pmix or srun --mpi=pmi2";
+  if (const auto address = lookup("MASTER_ADDR")) {
+    read_master_host(v, *address);
+  } else {
+    v.master_host = step.first_node;
+    v.master_said = "the first node of SLURM_STEP_NODELIST";
+  }
+  v.master_port = read_port(lookup, step.port);
   return v;
 }
 
-LaunchVariables read_pmi1(const Lookup& lookup) {
-  require_together(lookup, {"PMI_RANK", "PMI_SIZE", "PMI_FD"});
+/// What a person needs to know who has started ranks that cannot find each other.
+[[noreturn]] void refuse_promise(const LauncherPromise& p, const std::string& why) {
+  const std::string place = p.rank < 0    ? fmt::format("one of {} ranks", p.ranks)
+                            : p.ranks < 0 ? fmt::format("rank {}", p.rank)
+                                          : fmt::format("rank {} of {}", p.rank, p.ranks);
+  const std::string cure = p.names.cure.empty() ? "" : fmt::format("{}, or ", p.names.cure);
+  throw Error(
+      Code::Unavailable,
+      fmt::format("{}: {} has started this process as {}, but {}; {}start the ranks with sinew-run, or set "
+                  "{}MASTER_ADDR and MASTER_PORT, alike for all ranks, to where rank 0 shall listen; "
+                  "SINEW_ALONE=1 makes a world of one",
+                  p.said, p.names.launcher, place, why, cure, p.rank < 0 || p.ranks < 0 ? "RANK, WORLD_SIZE, " : ""));
+}
+
+LaunchVariables read_promise(const Lookup& lookup, const LauncherPromise& p) {
+  if (p.rank < 0) refuse_promise(p, "does not say which rank it is");
+  if (p.ranks < 0) refuse_promise(p, "does not say how many ranks there are");
   LaunchVariables v;
-  v.kind = LaunchKind::Pmi1;
-  v.rank = *variable_number(lookup, "PMI_RANK", 0);
-  v.ranks = *variable_number(lookup, "PMI_SIZE", 1);
-  require_below("PMI_RANK", v.rank, "PMI_SIZE", v.ranks);
-  v.pmi_descriptor = *variable_number(lookup, "PMI_FD", 0);
-  read_local(lookup, v, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  v.kind = LaunchKind::OtherLauncher;
+  v.rank = p.rank;
+  v.ranks = p.ranks;
+  v.local_rank = p.local_rank;
+  v.local_ranks = p.local_ranks;
+  v.hosts = p.hosts;
+  v.job = p.job;
+  v.promise = p.said;
+  v.cure = p.names.cure;
+  if (p.hosts > 0) v.spread = fmt::format("{}={}", p.names.hosts, p.hosts);
+  if (p.local_ranks > 0) v.spread = fmt::format("{}={} of {}", p.names.local_ranks, p.local_ranks, p.said);
+  const auto address = lookup("MASTER_ADDR");
+  if (address && lookup("MASTER_PORT")) {
+    read_master_host(v, *address);
+    v.master_port = read_port(lookup, 0);
+  } else if (!p.is_on_one_host()) {
+    refuse_promise(p, "does not say where rank 0 is");
+  } else if (p.job.empty()) {
+    refuse_promise(p, "gives the job no name that its ranks could find each other by");
+  }
   return v;
+}
+
+/// The launcher that has started this process, with what deciding it has found out.
+struct FoundLauncher {
+  LaunchKind kind = LaunchKind::Alone;
+  const LauncherSigns* signs = nullptr;    ///< of Variables, Pmix and Pmi1
+  std::optional<SlurmStep> step;           ///< of Slurm
+  std::optional<LauncherPromise> promise;  ///< of OtherLauncher
+};
+
+bool asks_to_be_alone(const Lookup& lookup) { return lookup("SINEW_ALONE") == "1"; }
+
+FoundLauncher find_launcher(const Lookup& lookup) {
+  if (asks_to_be_alone(lookup)) return {};
+  const auto is_set = [&](const char* name) { return lookup(name).has_value(); };
+  for (const LauncherSigns& s : launcher_signs()) {
+    if (std::ranges::any_of(s.any, is_set)) return {s.kind, &s, {}, {}};
+  }
+  auto promise = launcher_promise(lookup);
+  auto step = slurm_step(lookup);
+  // srun may start the ranks of another launcher, and then both say the same; or that launcher's daemons, whose numbers
+  // are not those of the ranks.
+  const bool same = promise && step && (promise->rank < 0 || promise->rank == step->task) &&
+                    (promise->ranks < 0 || promise->ranks == step->tasks);
+  if (promise && !same) return {LaunchKind::OtherLauncher, nullptr, {}, std::move(promise)};
+  if (step) return {LaunchKind::Slurm, nullptr, std::move(step), {}};
+  return {};
 }
 
 }  // namespace
 
+LaunchKind launcher_kind(const Lookup& lookup) { return find_launcher(lookup).kind; }
+
 LaunchVariables read_launch_variables(const Lookup& lookup) {
-  const bool pmix = lookup("PMIX_RANK").has_value() || lookup("PMIX_NAMESPACE").has_value();
-  const bool pmi1 = lookup("PMI_FD").has_value();
-  const bool ranked = lookup("RANK").has_value() || lookup("WORLD_SIZE").has_value();
-  // Scripts export MASTER_ADDR and MASTER_PORT for others beneath mpirun and srun: alone they say nothing about us.
-  const bool master = lookup("MASTER_ADDR").has_value() || lookup("MASTER_PORT").has_value();
-  const bool pmi = pmix || pmi1 || lookup("PMI_RANK").has_value() || lookup("PMI_SIZE").has_value();
-  const auto step = ranked || pmi ? std::nullopt : slurm_step(lookup);
+  const FoundLauncher found = find_launcher(lookup);
   LaunchVariables v;
-  if (step) {
-    v = read_slurm(lookup, *step);
-  } else if (ranked || (master && !pmix && !pmi1)) {
-    v = read_master(lookup);
-  } else if (pmix) {
-    require_together(lookup, {"PMIX_RANK", "PMIX_NAMESPACE"});
-    v.kind = LaunchKind::Pmix;
-    v.rank = *variable_number(lookup, "PMIX_RANK", 0);
-    v.ranks = 0;  // the server knows
-  } else if (pmi) {
-    v = read_pmi1(lookup);
+  if (found.signs != nullptr) {
+    require_together(lookup, found.signs->all);
+    v = found.signs->read(lookup);
+    v.kind = found.kind;
+  } else if (found.step) {
+    v = read_slurm(lookup, *found.step);
+  } else if (found.promise) {
+    v = read_promise(lookup, *found.promise);
+  } else if (!asks_to_be_alone(lookup)) {
+    require_together(lookup, {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"});
   }
   v.job = lookup("SINEW_JOB").value_or(v.job);
   return v;

@@ -118,7 +118,7 @@ TEST(LaunchVariables, HalfSet_NamesWhatIsSetAndWhatIsMissing) {
     EXPECT_THAT(complaint(half), HasSubstr("but " + name + " missing"));
   }
   EXPECT_THAT(complaint({{"PMIX_RANK", "0"}}), HasSubstr("PMIX_NAMESPACE missing"));
-  EXPECT_THAT(complaint({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), HasSubstr("PMI_FD missing"));
+  EXPECT_THAT(complaint({{"PMI_FD", "5"}, {"PMI_SIZE", "1"}}), HasSubstr("PMI_RANK missing"));
 }
 
 TEST(LaunchVariables, Contradictions_ShowBothValues) {

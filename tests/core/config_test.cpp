@@ -74,6 +74,7 @@ TEST(Config, Takes_EveryVariable) {
                         {"SINEW_LOG", "debug"},
                         {"SINEW_VERIFY", "1"},
                         {"SINEW_TRANSPORT_PATH", "/a,/b"},
+                        {"SINEW_ALONE", "1"},
                         {"SINEW_JOB", "j"}};
   const Config c = Config::from_environment();
   EXPECT_EQ(c.timeout, 1500us);
@@ -103,6 +104,7 @@ TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
   EXPECT_THAT(refusal("SINEW_LOG", "loud"), HasSubstr("expected trace, debug"));
   EXPECT_THAT(refusal("SINEW_VERIFY", "yes"), HasSubstr("expected 0 or 1"));
   EXPECT_THAT(refusal("SINEW_STATS", "on"), HasSubstr("expected 0 or 1"));
+  EXPECT_THAT(refusal("SINEW_ALONE", "yes"), HasSubstr("SINEW_ALONE=yes: expected 0 or 1"));
   EXPECT_THAT(refusal("SINEW_TRANSPORTS", ","), HasSubstr("expected names such as"));
   EXPECT_THAT(refusal("SINEW_CACHE", ""), HasSubstr("expected a file name"));
   for (const char* host : {"", "tab\there", "caf\xe9"})
@@ -121,7 +123,8 @@ TEST(Config, IgnoresVariables_OfOthers) {
 }
 
 TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
-  const Variable v[] = {{"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"}};
+  const Variable v[] = {
+      {"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"}, {"SINEW_ALONE", "1"}};
   const auto entries = describe(Config::from_environment());
   const auto entry = [&](std::string_view name) {
     const auto found = std::ranges::find(entries, name, &ConfigEntry::name);
@@ -130,6 +133,7 @@ TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
   };
   EXPECT_EQ(entry("SINEW_TIMEOUT").value, "1500us");
   EXPECT_EQ(entry("SINEW_PORTS").value, "1-2");
+  EXPECT_EQ(entry("SINEW_ALONE").value, "1");
   EXPECT_EQ(entry("SINEW_TRANSPORTS").value, "shm,tcp");
   EXPECT_TRUE(entry("SINEW_PORTS").set);
   EXPECT_FALSE(entry("SINEW_TRACE").set);

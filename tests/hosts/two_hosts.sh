@@ -43,5 +43,10 @@ case $job in
   mpich)
     on 0 mpirun.mpich -launcher ssh -launcher-exec "$rsh" -iface link0 -hosts "$one:2,$two:2" -n 4 "$probe" 2
     ;;
+  mpich_port) # whose port hands out no secret
+    head -c 32 /dev/urandom >"$folder/secret"
+    SINEW_SECRET_FILE=$folder/secret on 0 mpirun.mpich -pmi-port -launcher ssh -launcher-exec "$rsh" -iface link0 \
+      -hosts "$one:2,$two:2" -n 4 "$probe" 2
+    ;;
   *) echo "two_hosts.sh: no job '$job'" >&2; exit 2 ;;
 esac

@@ -153,6 +153,10 @@ TEST(ImaginedTools, EndWithTwoAndOneLine_WhenTheClusterIsNone) {
   const Outcome in_a_job =
       run_program({SINEW_BENCH, "all_reduce", "--cluster", "xeon-2sx2"}, {"WORLD_SIZE=1", "RANK=0"});
   EXPECT_THAT(complaint(in_a_job), HasSubstr("--cluster: expected no launcher"));
+  const std::vector<std::string> flux = {"FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=4"};
+  const std::vector<std::string> on_cluster = {SINEW_INFO, "plan", "all_reduce", "1MiB", "--cluster", "xeon-2sx2"};
+  EXPECT_THAT(complaint(run_program(on_cluster, flux)), HasSubstr("SINEW_ALONE=1"));
+  EXPECT_EQ(run_program(on_cluster, {flux[0], flux[1], "SINEW_ALONE=1"}).exit_code, 0);
 }
 
 TEST(ImaginedBench, RunsSixtyFourRanks_AndCountsWhatTheSimulatorSays) {

@@ -53,6 +53,20 @@ TEST(SinewInfo, ShowsConfigurationInEffect) {
   EXPECT_THAT(info({"config", "--json"}, {"SINEW_TIMEOUT=30s"}).out, HasSubstr("\"value\": \"30s\""));
 }
 
+TEST(SinewInfo, WithinALauncherThatItCannotUse_NeedsSinewAloneForAWorldOnly) {
+  std::vector<std::string> launcher = {"FLUX_TASK_RANK=1", "FLUX_JOB_SIZE=4", "FLUX_JOB_NNODES=2"};
+  EXPECT_EQ(info({"config"}, launcher).exit_code, 0);
+  EXPECT_EQ(info({"topology", "--from", "dgx-h100"}, launcher).exit_code, 0);
+  const Outcome world = info({"transports"}, launcher);
+  EXPECT_EQ(world.exit_code, 1);
+  EXPECT_EQ(world.out, "");
+  EXPECT_THAT(world.err, StartsWith("sinew-info: FLUX_JOB_SIZE=4: flux run has started this process as rank 1 of 4"));
+  launcher.emplace_back("SINEW_ALONE=1");
+  const Outcome alone = info({"transports"}, launcher);
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("inproc"));
+}
+
 TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const std::vector<std::string>& arguments,
                             const std::vector<std::string>& environment = {}) {

@@ -15,13 +15,13 @@
 #include <sinew/collectives/algorithm.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
 #include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/determinism.hpp>
 #include <sinew/core/parse_number.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"
-#include "../in_a_job.hpp"
 #include "../progress.hpp"
 #include "bench.hpp"
 #include "line.hpp"
@@ -210,7 +210,10 @@ int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer
 }
 
 int run_on_cluster(const BenchOptions& options) {
-  if (in_a_job()) throw UsageError("--cluster: expected no launcher, as its ranks are threads of one process");
+  if (in_a_job())
+    throw UsageError(
+        "--cluster: expected no launcher, as its ranks are threads of one process; SINEW_ALONE=1 if one rank alone "
+        "runs this");
   const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
   int exit_code = 1;
   run_imagined(imagined, world_options(options), [&](World& world) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/determinism.hpp>
@@ -17,7 +18,6 @@
 #include <sinew/topology/json_text.hpp>
 
 #include "../call_rules.hpp"
-#include "../in_a_job.hpp"
 #include "../network_options.hpp"
 #include "../sized_call.hpp"
 #include "../whole_number.hpp"
@@ -128,7 +128,9 @@ void require_one_place(const PlanOptions& options, bool counted) {
                 fmt::format("-n {}: --cluster {} says how many ranks there are", options.ranks, options.cluster));
   }
   if (in_a_job())
-    throw Error(Code::InvalidArgument, "--cluster: expected no launcher, as its ranks are threads of one process");
+    throw Error(Code::InvalidArgument,
+                "--cluster: expected no launcher, as its ranks are threads of one process; SINEW_ALONE=1 if one rank "
+                "alone runs this");
 }
 
 }  // namespace

@@ -105,9 +105,10 @@ void Job::start_share(const HostShare& share, int first, int input) {
   plan.input = input;
   if (!share.host.empty()) plan.environment = travelling_environment();
   plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
-  plan.environment.insert(
-      plan.environment.end(),
-      {{"MASTER_ADDR", master_address()}, {"MASTER_PORT", fmt::format("{}", master_port_)}, {"SINEW_JOB", name_}});
+  plan.environment.insert(plan.environment.end(), {{"MASTER_ADDR", master_address()},
+                                                   {"MASTER_PORT", fmt::format("{}", master_port_)},
+                                                   {"SINEW_JOB", name_},
+                                                   {"SINEW_ALONE", "0"}});
   if (share.host.empty()) {
     auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
     LocalRanks& started = *local;
