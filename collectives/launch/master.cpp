@@ -20,11 +20,19 @@ struct Whereabouts {
   std::vector<SocketAddress> master;
 };
 
+/// Errors: Error{Unavailable} with the variable that names the host.
+std::vector<SocketAddress> addresses_of_master(const LaunchVariables& v) {
+  try {
+    return SocketAddress::resolve(v.master_host, static_cast<std::uint16_t>(v.master_port + (v.port_taken ? 1 : 0)));
+  } catch (const Error& e) {
+    throw Error(e.code(), fmt::format("{}: {}", v.master_said, e.what()));
+  }
+}
+
 Whereabouts locate(const LaunchVariables& v, bool has_secret) {
   Whereabouts w;
   if (v.local_ranks == v.ranks || v.hosts == 1) return w;
-  const auto port = static_cast<std::uint16_t>(v.master_port + (v.port_taken ? 1 : 0));
-  w.master = SocketAddress::resolve(v.master_host, port);
+  w.master = addresses_of_master(v);
   w.master_is_here = std::ranges::any_of(w.master, &SocketAddress::is_own);
   const bool loopback_said =
       v.master_host == "localhost" || v.master_host.starts_with("127.") || v.master_host == "::1";
@@ -94,6 +102,18 @@ bool launcher_serves(const SocketAddress& place, const LaunchVariables& v, Durat
   return owner && owner->host == StoreHost::Launcher;
 }
 
+/// As join. A Timeout because nobody answered where rank 0 should be says which variable names that host.
+Joined join_master(const LaunchVariables& v, const Meeting& meeting, std::shared_ptr<HostedStore> hosted,
+                   const Config& config) {
+  try {
+    return join(meeting, std::move(hosted), config);
+  } catch (const Error& e) {
+    const bool over_tcp = !meeting.addresses.back().is_unix();
+    if (e.code() != Code::Timeout || e.rank() != 0 || !over_tcp) throw;
+    throw Error(e.code(), fmt::format("{}: {}", v.master_said, e.what()), e.rank());
+  }
+}
+
 }  // namespace
 
 SocketAddress meeting_place(std::uint16_t master_port, const std::string& job) {
@@ -125,7 +145,7 @@ Launch launch_from_master(const LaunchVariables& v, const Config& config) {
     }
     if (v.rank == 0) meeting.addresses = {of_world};
   }
-  Joined joined = join(meeting, std::move(hosted), config);
+  Joined joined = join_master(v, meeting, std::move(hosted), config);
   return {v.kind, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks, joined.store};
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/socket_address.hpp>
 
 namespace sinew {
 namespace {
@@ -46,10 +48,26 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
     reject_variable(fmt::format("{}={} exceeds this process's rank {}", rank_name, v.local_rank, v.rank));
 }
 
+bool is_ipv6(std::string_view text) {
+  try {
+    return SocketAddress::parse(fmt::format("[{}]:1", text)).family() == AF_INET6;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Takes an IPv6 address with brackets, as in a URL, or without.
 void read_master_host(LaunchVariables& v, const std::string& text) {
   v.master_said = "MASTER_ADDR=" + text;
-  v.master_host = text;
-  if (text.empty()) reject_variable("MASTER_ADDR is set but empty: expected a host name or address");
+  const bool bracketed = text.starts_with('[') && text.ends_with(']');
+  v.master_host = bracketed ? text.substr(1, text.size() - 2) : text;
+  const bool may_be_name = !bracketed && !text.empty() && text.find_first_of(" \t/[]:") == std::string::npos;
+  if (!may_be_name && !is_ipv6(v.master_host)) {
+    reject_variable(
+        fmt::format("{}: expected a host name or an address without a port, such as node0, 10.0.0.1, "
+                    "fd00::1 or [fd00::1]",
+                    v.master_said));
+  }
 }
 
 std::uint16_t read_port(const Lookup& lookup, std::uint16_t otherwise) {

@@ -20,8 +20,8 @@ struct LaunchVariables {
   std::string promise;  ///< the variable that says how many ranks there are, such as "WORLD_SIZE=4"; empty: none does
   std::string spread;   ///< what the launcher says about the hosts of the ranks, for messages; empty: nothing
   std::string cure;     ///< how this launcher could bring ranks of several hosts together, for messages; or empty
-  std::string master_host;  ///< an address or a name; empty: ranks of one host need none
-  std::string master_said;  ///< the variable that names the master's host, such as "MASTER_ADDR=node0"
+  std::string master_host;  ///< an address without brackets, or a name; empty: ranks of one host need none
+  std::string master_said;  ///< the variable that names the master's host, such as "MASTER_ADDR=[::1]"
   std::uint16_t master_port = 0;
   bool port_taken = false;  ///< an agent of torchrun listens there already
   std::string job;          ///< SINEW_JOB, or what the launcher calls the job

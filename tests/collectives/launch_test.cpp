@@ -92,6 +92,33 @@ TEST_P(LaunchOf, VariablesWithSecret_BringAllRanksTogether) {
   expect_all_met(out, ranks, 2, "RANK");
 }
 
+TEST(Launch, MasterAddress_MayBeIpv6_InBracketsOrNot) {
+  const SecretFile secret("sixteen bytes or more");
+  for (const std::string address : {"[::1]", "::1"}) {
+    // The UNIX socket of one host, and TCP as between hosts.
+    for (const Strings& way : {Strings{}, Strings{"LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", secret.variable()}}) {
+      const int port = some_port();
+      Strings more = way;
+      more.push_back("MASTER_ADDR=" + address);
+      std::string out;
+      for (const Outcome& o : probe_each({master(0, 2, port, more), master(1, 2, port, more)})) {
+        EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+        out += o.out;
+      }
+      expect_all_met(out, 2, 1, "RANK");
+    }
+  }
+}
+
+TEST(Launch, MasterThatDoesNotAnswer_IsShownAsGiven) {
+  const SecretFile secret("sixteen bytes or more");
+  const auto outcomes = probe_each(
+      {master(1, 2, some_port(),
+              {"MASTER_ADDR=[::1]", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", secret.variable(), "SINEW_TIMEOUT=300ms"})});
+  EXPECT_EQ(outcomes[0].exit_code, kProbeError);
+  EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr("MASTER_ADDR=[::1]: "), HasSubstr("rank 0 did not come")));
+}
+
 TEST(Launch, MissingRanks_AreNamed) {
   const int port = some_port();
   const auto outcomes =
@@ -181,7 +208,8 @@ TEST(Launch, HalfSetVariables_AreNamed) {
 TEST(Launch, UnknownHostName_IsNamed) {
   const auto outcomes = probe_each({master(1, 2, some_port(), {"MASTER_ADDR=no-such-host.invalid"})});
   EXPECT_EQ(outcomes[0].exit_code, kProbeError);
-  EXPECT_THAT(outcomes[0].out, HasSubstr("host name 'no-such-host.invalid' cannot be looked up"));
+  EXPECT_THAT(outcomes[0].out,
+              HasSubstr("MASTER_ADDR=no-such-host.invalid: host name 'no-such-host.invalid' cannot be looked up"));
 }
 
 }  // namespace

@@ -129,6 +129,27 @@ TEST(LaunchVariables, Contradictions_ShowBothValues) {
   EXPECT_THAT(complaint(with(kPmi1, {{"PMI_RANK", "9"}})), HasSubstr("PMI_SIZE=4"));
 }
 
+TEST(LaunchVariables, MasterAddress_MayBeIpv6_InBracketsOrNot) {
+  for (const char* address : {"[::1]", "::1", "[fd00::7]", "fd00::7", "[fe80::1%lo]"}) {
+    const std::string text = address;
+    const LaunchVariables v = read(with(kMaster, {{"MASTER_ADDR", text}}));
+    EXPECT_EQ(v.master_host, text.front() == '[' ? text.substr(1, text.size() - 2) : text);
+    EXPECT_EQ(v.master_said, "MASTER_ADDR=" + text);
+    EXPECT_EQ(read(with(kSrun, {{"MASTER_ADDR", text}})).master_host, v.master_host);
+  }
+}
+
+TEST(LaunchVariables, MasterAddress_IsShownWhereItIsNone) {
+  for (const std::string bad : {"", "[]", "[::1", "::1]", "[::1]:29500", "127.0.0.1:29500", "node0:29500", "[node0]",
+                                "[10.0.0.1]", "[[::1]]", "fd00::g", "tcp://node0", "node0 node1", "1:2:3"}) {
+    for (const Environment& base : {kMaster, kSrun}) {
+      EXPECT_THAT(
+          complaint(with(base, {{"MASTER_ADDR", bad}})),
+          AllOf(HasSubstr("MASTER_ADDR=" + bad + ": expected a host name or an address"), HasSubstr("[fd00::1]")));
+    }
+  }
+}
+
 TEST(LaunchVariables, Numbers_AreCheckedToTheLastCharacter) {
   for (const char* bad : {"", "x", "1x", "-1", "1.0", " 1", "99999999999"}) {
     EXPECT_THAT(complaint(with(kMaster, {{"RANK", bad}})), HasSubstr(std::string("RANK=") + bad));
