@@ -8,6 +8,7 @@
 #include <sinew/topology/described_machine.hpp>
 #include <sinew/topology/field_error.hpp>
 #include <sinew/topology/hwloc_xml.hpp>
+#include <sinew/topology/ignored.hpp>
 #include <sinew/topology/json.hpp>
 #include <sinew/topology/json_lines.hpp>
 #include <sinew/topology/named_machines.hpp>
@@ -49,15 +50,19 @@ Machine plausible(Machine machine, const std::string& file, std::string_view jso
 
 Machine machine_from_text(const std::string& text, const std::string& file) {
   constexpr std::string_view kExpected =
-      "expected sinew's JSON (sinew-info topology --json), NCCL topology XML (NCCL_TOPO_DUMP_FILE) or hwloc XML "
-      "(lstopo "
-      "FILE.xml)";
+      "expected sinew's JSON (sinew-info topology --json), NCCL or RCCL topology XML (NCCL_TOPO_DUMP_FILE) or hwloc "
+      "XML (lstopo FILE.xml)";
   const std::size_t first = text.find_first_not_of(kSpaces);
   if (first == std::string::npos) throw Error(Code::InvalidArgument, fmt::format("{}: empty; {}", file, kExpected));
-  if (text[first] == '{') return plausible(machine_from_json(text, file), file, text);
+  const auto checked = [&](Machine machine, std::string_view json = {}) {
+    machine = plausible(std::move(machine), file, json);
+    warn_of_unknown(machine.ignored, file);
+    return machine;
+  };
+  if (text[first] == '{') return checked(machine_from_json(text, file), text);
   const std::string_view root = text[first] == '<' ? root_element(text) : std::string_view();
-  if (root == "system") return plausible(machine_from_nccl_xml(text, file), file);
-  if (root == "topology") return plausible(machine_from_hwloc_xml(text, file), file);
+  if (root == "system" || root == "graphs") return checked(machine_from_nccl_xml(text, file));
+  if (root == "topology") return checked(machine_from_hwloc_xml(text, file));
   throw Error(Code::InvalidArgument, root.empty() ? fmt::format("{}: neither JSON nor XML; {}", file, kExpected)
                                                   : fmt::format("{}: XML of a <{}>; {}", file, root, kExpected));
 }

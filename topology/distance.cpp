@@ -72,6 +72,18 @@ Between below_one_host_bridge(const std::vector<const PciDevice*>& a, const std:
   return ports <= 1 ? Between::Pix : Between::Pxb;
 }
 
+/// Some switch of one way is joined to one of the other, beside the tree.
+bool are_joined(const Machine& machine, const std::vector<const PciDevice*>& a,
+                const std::vector<const PciDevice*>& b) {
+  const auto passes = [](const std::vector<const PciDevice*>& way, std::string_view part) {
+    return part.starts_with("pci:") && std::ranges::find(way, part.substr(4), &PciDevice::address) != way.end();
+  };
+  return std::ranges::any_of(machine.links, [&](const Link& link) {
+    return link.kind == LinkKind::Pci &&
+           ((passes(a, link.from) && passes(b, link.to)) || (passes(b, link.from) && passes(a, link.to)));
+  });
+}
+
 /// The root of the topmost bridge stands for all below it.
 std::string_view root_of(const std::vector<const PciDevice*>& way) {
   return way.empty() ? std::string_view() : std::string_view(way.back()->root);
@@ -83,6 +95,7 @@ Between by_place(const Machine& machine, PartPlace a, PartPlace b) {
   const auto meeting = std::ranges::find_first_of(way_a, way_b);
   if (meeting != way_a.end()) return below_one_host_bridge(way_a, way_b, *meeting);
   if (!a.pci.empty() && a.pci == b.pci) return Between::Pix;
+  if (are_joined(machine, way_a, way_b)) return Between::Pxb;
   const bool both_roots = !root_of(way_a).empty() && !root_of(way_b).empty();
   if (both_roots && root_of(way_a) == root_of(way_b)) return Between::Phb;
   if (machine.numa_nodes.size() == 1) a.numa_node = b.numa_node = machine.numa_nodes.front().id;
@@ -102,12 +115,13 @@ int nvlinks_to(const Machine& machine, std::string_view gpu, std::string_view ot
   return links;
 }
 
-int nvlinks_between(const Machine& machine, std::string_view a, std::string_view b) {
+Distance by_gpu_links(const Machine& machine, std::string_view a, std::string_view b) {
   for (const Link& link : machine.links) {
     const bool joins = (link.from == a && link.to == b) || (link.from == b && link.to == a);
-    if (link.kind == LinkKind::NvLink && joins) return link.width;
+    if (link.kind == LinkKind::NvLink && joins) return {Between::NvLink, link.width};
+    if (link.kind == LinkKind::Xgmi && joins) return {Between::Xgmi, link.width};
   }
-  return std::min(nvlinks_to(machine, a, "nvswitch:"), nvlinks_to(machine, b, "nvswitch:"));
+  return {Between::NvLink, std::min(nvlinks_to(machine, a, "nvswitch:"), nvlinks_to(machine, b, "nvswitch:"))};
 }
 
 }  // namespace
@@ -115,7 +129,8 @@ int nvlinks_between(const Machine& machine, std::string_view a, std::string_view
 std::string to_text(const Distance& distance) {
   switch (distance.between) {
     case Between::Nothing: return "X";
-    case Between::NvLink: return fmt::format("NV{}", distance.nvlinks);
+    case Between::NvLink: return fmt::format("NV{}", distance.links);
+    case Between::Xgmi: return fmt::format("XGMI{}", distance.links);
     case Between::Pix: return "PIX";
     case Between::Pxb: return "PXB";
     case Between::Phb: return "PHB";
@@ -130,7 +145,7 @@ Distance distance(const Machine& machine, std::string_view from, std::string_vie
   const PartPlace a = place_of(machine, from);
   const PartPlace b = place_of(machine, to);
   if (from == to) return {Between::Nothing};
-  if (const int links = nvlinks_between(machine, from, to); links > 0) return {Between::NvLink, links};
+  if (const Distance direct = by_gpu_links(machine, from, to); direct.links > 0) return direct;
   return {by_place(machine, a, b)};
 }
 

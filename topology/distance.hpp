@@ -9,12 +9,13 @@
 
 namespace sinew {
 
-/// What lies between two parts, from near to far, as `nvidia-smi topo -m` names it.
+/// What lies between two parts, from near to far, as `nvidia-smi topo -m` names it (Xgmi: as `rocm-smi --showtopo`).
 enum class Between : std::uint8_t {
   Nothing,  ///< X: they are one
   NvLink,   ///< NV#: so many NVLinks
+  Xgmi,     ///< XGMI#: so many of AMD's links
   Pix,      ///< PIX: at most one PCI switch
-  Pxb,      ///< PXB: several PCI switches, no host bridge
+  Pxb,      ///< PXB: several PCI switches, one above the other or joined beside the tree, no host bridge
   Phb,      ///< PHB: a host bridge; also where the source names no host bridges, within one NUMA node
   Node,     ///< NODE: what joins host bridges of one NUMA node
   Sys,      ///< SYS: what joins NUMA nodes
@@ -23,11 +24,11 @@ enum class Between : std::uint8_t {
 
 struct Distance {
   Between between = Between::Unknown;
-  int nvlinks = 0;  ///< of Between::NvLink
+  int links = 0;  ///< side by side; of Between::NvLink and Xgmi
   friend bool operator==(const Distance&, const Distance&) = default;
 };
 
-/// "NV18", "PIX", "X", "?".
+/// "NV18", "XGMI1", "PIX", "X", "?".
 SINEW_API std::string to_text(const Distance& distance);
 
 /// Between two parts by the names that Link uses: "gpu:0", "nic:mlx5_0:1", "numa:1", "pci:0000:3b:00.0". A NUMA node is

@@ -32,6 +32,7 @@ std::string meaning_of(Between between) {
   switch (between) {
     case Between::Nothing: return {};
     case Between::NvLink: return "NV#: so many NVLinks";
+    case Between::Xgmi: return "XGMI#: so many XGMI links";
     case Between::Pix: return "PIX: at most one PCI switch";
     case Between::Pxb: return "PXB: several PCI switches";
     case Between::Phb: return "PHB: a host bridge";

@@ -10,6 +10,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/hwloc_topology.hpp>
 #include <sinew/topology/hwloc_xml.hpp>
+#include <sinew/topology/hwloc_xml_ignored.hpp>
 #include <sinew/topology/network_interfaces.hpp>
 #include <sinew/topology/os_devices.hpp>
 #include <sinew/topology/processors.hpp>
@@ -43,14 +44,13 @@ bool is_set(std::string_view text) {
 
 /// hwloc believes what it reads: a processing unit without a number costs it a gigabyte and a minute, a core without
 /// the set of its processing units ends the process.
-void require_plausible(const std::string& text, const std::string& file) {
-  const XmlReader xml(text, file);
+void require_plausible(const XmlReader& xml) {
   std::vector<std::pair<pugi::xml_node, int>> left = {{xml.root(), 0}};
   while (!left.empty()) {
     const auto [node, depth] = left.back();
     left.pop_back();
     if (depth > kDeepest) xml.reject(node, fmt::format("nested deeper than {} levels", kDeepest));
-    const std::string type = XmlReader::text(node, "type");
+    const std::string type = xml.text(node, "type");
     if (type == "PU" || type == "NUMANode") xml.required_integer(node, "os_index", 0, kMostIndex);
     for (const pugi::xml_attribute a : node.attributes()) {
       if (std::string_view(a.name()).ends_with("set") && !is_set(a.value())) {
@@ -93,7 +93,8 @@ std::string info_of_root(hwloc_topology_t topology, const char* key) {
 }  // namespace
 
 Machine machine_from_hwloc_xml(const std::string& text, const std::string& file) {
-  require_plausible(text, file);
+  const XmlReader xml(text, file);
+  require_plausible(xml);
   const HwlocTopology topology = load(text, file);
   Machine machine;
   machine.host_name = info_of_root(topology.get(), "HostName");
@@ -106,6 +107,9 @@ Machine machine_from_hwloc_xml(const std::string& text, const std::string& file)
   machine.usable_cores = static_cast<int>(machine.cores.size());
   read_os_devices(topology.get(), machine);
   add_network_links(machine);
+  IgnoredList ignored(file);
+  list_hwloc_ignored(xml, ignored);
+  machine.ignored = ignored.take();
   return machine;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <sinew/topology/field_error.hpp>
 #include <sinew/topology/json_fields.hpp>
 
@@ -25,6 +27,17 @@ Bytes bytes_of(std::string_view text) {
 
 std::string_view text_of(const Bytes& bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string Reader::path_of(std::string_view key) const {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
+
+void Reader::list_unknown() const {
+  if (unknown == nullptr) return;
+  for (const auto& [key, value] : in.items()) {
+    if (std::ranges::find(fields_read, key) == fields_read.end()) unknown->push_back(path_of(key));
+  }
 }
 
 void reject(const std::string& path, std::string_view expected, const Json& found) {

@@ -35,8 +35,7 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
-/// A part that not every machine has, and that files of older versions leave out. A number that may be unknown is
-/// never left out.
+/// A part that not every machine has: an object or null. A number that may be unknown is no part.
 template <class T>
 struct IsOptionalPart : std::false_type {};
 template <class T>
@@ -52,6 +51,10 @@ struct Writer {
     out[key] = written(value);
   }
   template <class T>
+  void optional(const char* key, const T& value) {
+    (*this)(key, value);
+  }
+  template <class T>
   static Json written(const T& value);
 };
 
@@ -60,19 +63,27 @@ struct Reader {
   using Access = T;
   const Json& in;
   std::string path;
+  std::vector<std::string>* unknown = nullptr;  ///< gets the paths of the members that no field has; null: skips them
+  std::vector<std::string_view> fields_read{};
 
   template <class T>
-  void operator()(const char* key, T& value) const {
+  void operator()(const char* key, T& value) {
     if (!in.is_object()) reject(path, "an object", in);
-    const auto found = in.find(key);
-    if (found == in.end()) {
-      if constexpr (IsOptionalPart<T>::value) return;
-      reject_absent(path, key);
-    }
-    read(*found, path.empty() ? key : path + "." + key, value);
+    if (!in.contains(key)) reject_absent(path, key);
+    optional(key, value);
+  }
+  /// A field that came after the first version of the format: where it is absent, `value` stays.
+  template <class T>
+  void optional(const char* key, T& value) {
+    fields_read.emplace_back(key);
+    if (const auto found = in.find(key); found != in.end()) read(*found, path_of(key), value);
   }
   template <class T>
-  static void read(const Json& from, const std::string& at, T& value);
+  void read(const Json& from, const std::string& at, T& value);
+
+  std::string path_of(std::string_view key) const;
+  /// After the last field.
+  void list_unknown() const;
 };
 
 template <class T>
@@ -146,7 +157,9 @@ void Reader::read(const Json& from, const std::string& at, T& value) {
     value.resize(from.size());
     for (std::size_t i = 0; i < value.size(); ++i) read(from[i], fmt::format("{}[{}]", at, i), value[i]);
   } else {
-    fields(Reader{from, at}, value);
+    Reader inside{from, at, unknown};
+    fields(inside, value);
+    inside.list_unknown();
   }
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,15 +28,17 @@ struct CountingIterator {
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) { return a.at == b.at; }
 };
 
-/// Follows the parser through the text and notes where the value at `path`, or the last of its holders, begins.
-class LineFinder : public nlohmann::json_sax<Json> {
+/// Follows the parser through the text and tells where each value is.
+class PlaceWalker : public nlohmann::json_sax<Json> {
  public:
-  LineFinder(std::string_view text, std::string_view path) : text_(text), path_(path), furthest_(text.data()) {}
+  using Place = std::function<void(const std::string& path, int line, bool again)>;
 
-  int find() {
+  PlaceWalker(std::string_view text, const Place& place)
+      : text_(text), place_(place), furthest_(text.data()), counted_(text.data()) {}
+
+  void walk() {
     Json::sax_parse(CountingIterator{text_.data(), &furthest_},
                     CountingIterator{text_.data() + text_.size(), &furthest_}, this);
-    return line_;
   }
 
   bool null() override { return value(); }
@@ -46,17 +50,18 @@ class LineFinder : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return value(); }
   bool start_object(std::size_t) override {
     value();
-    levels_.push_back({here_, -1});
+    levels_.push_back({here_, -1, {}});
     return true;
   }
   bool start_array(std::size_t) override {
     value();
-    levels_.push_back({here_, 0});
+    levels_.push_back({here_, 0, {}});
     return true;
   }
   bool key(string_t& name) override {
-    here_ = levels_.back().path.empty() ? name : levels_.back().path + "." + name;
-    note(0);
+    Level& level = levels_.back();
+    here_ = level.path.empty() ? name : level.path + "." + name;
+    tell(0, !level.members.insert(name).second);
     return true;
   }
   bool end_object() override { return end(); }
@@ -67,13 +72,14 @@ class LineFinder : public nlohmann::json_sax<Json> {
   struct Level {
     std::string path;
     int next;  ///< of an array; -1: an object
+    std::set<std::string> members;
   };
 
   /// `read_ahead`: characters that the parser had to read to know that the value is over.
   bool value(int read_ahead = 0) {
     if (!levels_.empty() && levels_.back().next >= 0) {
       here_ = fmt::format("{}[{}]", levels_.back().path, levels_.back().next++);
-      note(read_ahead);
+      tell(read_ahead, false);
     }
     return true;
   }
@@ -81,25 +87,38 @@ class LineFinder : public nlohmann::json_sax<Json> {
     levels_.pop_back();
     return true;
   }
-  void note(int read_ahead) {
-    if (!path_.starts_with(here_) || here_.size() <= longest_) return;
-    if (path_.size() > here_.size() && path_[here_.size()] != '.' && path_[here_.size()] != '[') return;
-    longest_ = here_.size();
-    const std::string_view read(text_.data(), static_cast<std::size_t>(furthest_ - text_.data() - read_ahead));
-    line_ = 1 + static_cast<int>(std::ranges::count(read, '\n'));
+  void tell(int read_ahead, bool again) {
+    const char* const at = std::max(counted_, furthest_ - read_ahead);
+    line_ += static_cast<int>(std::count(counted_, at, '\n'));
+    counted_ = at;
+    place_(here_, line_, again);
   }
 
   std::string_view text_;
-  std::string_view path_;
+  const Place& place_;
   const char* furthest_;
+  const char* counted_;  ///< newlines before it are in line_
   std::string here_;
   std::vector<Level> levels_;
-  std::size_t longest_ = 0;
   int line_ = 1;
 };
 
 }  // namespace
 
-int line_of(std::string_view text, std::string_view path) { return LineFinder(text, path).find(); }
+int line_of(std::string_view text, std::string_view path) {
+  std::size_t longest = 0;
+  int found = 1;
+  each_place(text, [&](const std::string& here, int line, bool) {
+    if (!path.starts_with(here) || here.size() <= longest) return;
+    if (path.size() > here.size() && path[here.size()] != '.' && path[here.size()] != '[') return;
+    longest = here.size();
+    found = line;
+  });
+  return found;
+}
+
+void each_place(std::string_view text, const std::function<void(const std::string&, int, bool)>& place) {
+  PlaceWalker(text, place).walk();
+}
 
 }  // namespace sinew::json_fields

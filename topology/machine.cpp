@@ -64,6 +64,7 @@ std::string_view name_of(LinkKind kind) noexcept {
     case LinkKind::Pci: return "pci";
     case LinkKind::Network: return "network";
     case LinkKind::NvLink: return "nvlink";
+    case LinkKind::Xgmi: return "xgmi";
   }
   return {};
 }

@@ -77,13 +77,15 @@ enum class MigMode : std::uint8_t { Unknown, Off, On };
 
 struct Gpu {
   std::string name;
-  std::string pci;  ///< PciDevice::address
+  std::string pci;  ///< PciDevice::address; empty: unknown
   int numa_node = -1;
   std::string uuid;                ///< "GPU-257d8671-..."; empty: unknown
   std::uint64_t memory_bytes = 0;  ///< 0: unknown
   MigMode mig = MigMode::Unknown;
-  int nvlinks = -1;           ///< that are up; -1: unknown
+  int nvlinks = -1;           ///< that are up; -1: unknown, or not NVIDIA's
   int nvlink_generation = 0;  ///< 0: unknown, or none
+  int xgmi_links = -1;        ///< to other GPUs, that are up; -1: unknown, or not AMD's
+  std::string architecture;   ///< "sm_90", "gfx942"; empty: unknown
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
@@ -155,7 +157,8 @@ struct Nic {
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
-enum class LinkKind : std::uint8_t { Memory, Pci, Network, NvLink };
+/// Xgmi: AMD's links between GPUs, and of GPUs to a CPU (Infinity Fabric).
+enum class LinkKind : std::uint8_t { Memory, Pci, Network, NvLink, Xgmi };
 
 /// What joins two parts of the machine. Parts are named "numa:0", "package:0", "pci:0000:3b:00.0", "nic:eth0", "gpu:0"
 /// and "nvswitch:0" (indices in Machine::gpus and nvswitches), "host" (the root complex) and "network". The figures
@@ -166,7 +169,7 @@ struct Link {
   std::string to;
   Figure bytes_per_s;
   Figure latency_s;
-  int width = 1;  ///< NVLinks side by side, that bytes_per_s counts together
+  int width = 1;  ///< NVLinks or XGMI links side by side, that bytes_per_s counts together
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -175,6 +178,16 @@ struct Unseen {
   std::string what;
   std::string why;
   friend bool operator==(const Unseen&, const Unseen&) = default;
+};
+
+/// Something in the file that a machine was read from, which no other field of Machine holds.
+struct Ignored {
+  std::string file;
+  std::vector<int> lines;  ///< of each place, from 1, ascending
+  std::string what;        ///< "attribute gdr of <net>"
+  std::string why;         ///< what it means, or that its meaning is unknown
+  bool known = false;      ///< false: the reader of the file does not know it
+  friend bool operator==(const Ignored&, const Ignored&) = default;
 };
 
 /// What one host is made of, as plain data. The whole machine is shown; what this process may use is marked.
@@ -197,6 +210,7 @@ struct Machine {
   std::vector<Nic> nics;
   std::vector<Link> links;
   std::vector<Unseen> unseen;
+  std::vector<Ignored> ignored;  ///< none on a machine that was looked at itself
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 

@@ -8,14 +8,14 @@
 namespace sinew {
 namespace {
 
-/// Of several as well as of one; 0: unknown.
-double nvlink_rate(const Machine& machine, std::string_view gpu) {
+/// Of all NVLinks and XGMI links together; 0: unknown.
+double gpu_link_rate(const Machine& machine, std::string_view gpu) {
   double sum = 0;
   for (const Link& link : machine.links) {
     const std::string& other = link.from == gpu ? link.to : link.from;
     const bool joins_gpus = other.starts_with("gpu:") || other.starts_with("nvswitch:");
-    if (link.kind == LinkKind::NvLink && (link.from == gpu || link.to == gpu) && joins_gpus)
-      sum += link.bytes_per_s.value.value_or(0);
+    const bool is_gpu_link = link.kind == LinkKind::NvLink || link.kind == LinkKind::Xgmi;
+    if (is_gpu_link && (link.from == gpu || link.to == gpu) && joins_gpus) sum += link.bytes_per_s.value.value_or(0);
   }
   return sum;
 }
@@ -73,8 +73,8 @@ HostModel rates_of(const Machine& machine, std::span<const int> nics, std::vecto
     model.reduce_bytes_per_s = model.memory.bytes_per_s / 2 / 3;
     model.copy_bytes_per_s = model.memory.bytes_per_s / 2 / 2;
   } else {
-    const double nvlinks = nvlink_rate(machine, "gpu:0");
-    take(model.rank, nvlinks > 0 ? nvlinks : pci_rate(machine, machine.gpus.front().pci), "between GPUs");
+    const double gpu_links = gpu_link_rate(machine, "gpu:0");
+    take(model.rank, gpu_links > 0 ? gpu_links : pci_rate(machine, machine.gpus.front().pci), "between GPUs");
     assumed.push_back(fmt::format("memory of a GPU: as that of a {}", model.name));
   }
   const std::string beside = nics.empty() ? "" : machine.nics[static_cast<std::size_t>(nics.front())].pci;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/topology/nccl_xml.hpp>
 #include <sinew/topology/nccl_xml_parts.hpp>
@@ -19,7 +20,7 @@ constexpr int kHighestNode = 1023;  // the kernel's limit
 std::vector<int> cpus_of(const XmlReader& reader, pugi::xml_node cpu) {
   constexpr std::size_t kDigits = 8;
   constexpr std::size_t kMostWords = 256;
-  const std::string mask = XmlReader::text(cpu, "affinity");
+  const std::string mask = reader.text(cpu, "affinity");
   const auto broken = [&] {
     reader.reject(cpu, fmt::format("affinity=\"{}\": expected words of up to 8 hexadecimal digits, such as "
                                    "00000000,0000ffff",
@@ -45,29 +46,39 @@ std::vector<int> cpus_of(const XmlReader& reader, pugi::xml_node cpu) {
 
 class Import {
  public:
-  Import(std::string_view text, const std::string& file) : reader_(text, file) {
+  Import(std::string_view text, const std::string& file) : reader_(text, file), ignored_(file) {
     machine_.host_name = std::filesystem::path(file).stem().string();
   }
 
   Machine read() {
     const pugi::xml_node system = reader_.root();
+    if (std::string_view(system.name()) == "graphs") {
+      reader_.reject(system,
+                     "these are rings and trees of NCCL's (NCCL_GRAPH_DUMP_FILE), not a machine; expected the "
+                     "<system> that NCCL_TOPO_DUMP_FILE writes");
+    }
     if (std::string_view(system.name()) != "system") reader_.reject(system, "expected NCCL's <system>");
-    constexpr int kVersion = 1;
-    reader_.required_integer(system, "version", kVersion, kVersion);
-    if (const std::string name = XmlReader::text(system, "name"); !name.empty()) machine_.host_name = name;
-    for (const pugi::xml_node cpu : system.children("cpu")) read_cpu(cpu);
+    constexpr int kNccl = 1;
+    constexpr int kRccl = 2;
+    const long long version = reader_.required_integer(system, "version", kNccl, kRccl);
+    machine_.system = version == kNccl ? "NCCL topology" : "RCCL topology";
+    if (const std::string name = reader_.text(system, "name"); !name.empty()) machine_.host_name = name;
+    for (const pugi::xml_node cpu : reader_.children(system, "cpu")) read_cpu(cpu);
+    read_devices(reading_, system, -1);
     finish_gpus();
+    read_pci_links(reading_);
     finish_cores();
     machine_.identity = "nccl:" + (host_hash_.empty() ? machine_.host_name : host_hash_);
-    machine_.system = "NCCL topology";
     machine_.unseen.push_back({"packages, caches and memory", "NCCL's XML does not list them"});
     machine_.unseen.push_back({"host bridges", "NCCL's XML does not list them: PHB may be NODE"});
+    list_ignored(reading_);
+    machine_.ignored = ignored_.take();
     return std::move(machine_);
   }
 
  private:
   void read_cpu(pugi::xml_node cpu) {
-    const std::string host = XmlReader::text(cpu, "host_hash");
+    const std::string host = reader_.text(cpu, "host_hash");
     if (!nodes_.empty() && host != host_hash_) {
       reader_.reject(
           cpu, fmt::format("host_hash=\"{}\": expected \"{}\" as above: a machine is one host", host, host_hash_));
@@ -75,7 +86,12 @@ class Import {
     host_hash_ = host;
     const int node = static_cast<int>(reader_.required_integer(cpu, "numaid", -1, kHighestNode));
     if (!nodes_.insert(node).second) reader_.reject(cpu, fmt::format("numaid=\"{}\" is listed twice", node));
-    machine_.architecture = XmlReader::text(cpu, "arch");
+    const std::string arch = reader_.text(cpu, "arch");
+    if (machine_.architecture.empty()) machine_.architecture = arch;
+    if (!arch.empty() && arch != machine_.architecture) {
+      reader_.reject(cpu, fmt::format("arch=\"{}\": expected \"{}\" as above: a machine has one architecture", arch,
+                                      machine_.architecture));
+    }
     for (const int number : cpus_of(reader_, cpu)) {
       if (cpus_.insert(number).second) {
         machine_.cores.push_back({-1, node, {number}, true});
@@ -84,8 +100,7 @@ class Import {
       }
     }
     if (node >= 0) machine_.numa_nodes.push_back({node, -1, 0, {}});
-    read_pci_tree(reader_, cpu, node, machine_, gpus_);
-    for (const pugi::xml_node nic : cpu.children("nic")) read_nic(reader_, nic, nullptr, 0, machine_);
+    read_devices(reading_, cpu, node);
   }
 
   void finish_cores() {
@@ -104,13 +119,20 @@ class Import {
 
   void finish_gpus() {
     std::ranges::stable_sort(gpus_, {}, &FoundGpu::dev);
+    std::vector<std::string> numbers;
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      if (g > 0 && gpus_[g].node && gpus_[g].dev == gpus_[g - 1].dev) {
-        reader_.reject(gpus_[g].node, fmt::format("dev=\"{}\" is listed twice", gpus_[g].dev));
+      const FoundGpu& found = gpus_[g];
+      if (g > 0 && found.node && found.dev == gpus_[g - 1].dev) {
+        reader_.reject(found.node, fmt::format("dev=\"{}\" is listed twice", found.dev));
       }
-      machine_.gpus.push_back(gpus_[g].gpu);
+      if (found.node && found.dev != static_cast<int>(g)) numbers.push_back(fmt::format("gpu:{} is {}", g, found.dev));
+      machine_.gpus.push_back(found.gpu);
     }
-    read_nvlinks(reader_, gpus_, machine_);
+    if (!numbers.empty()) {
+      machine_.unseen.push_back(
+          {"GPUs between those of the file", fmt::format("in NCCL's numbers {}", fmt::join(numbers, ", "))});
+    }
+    read_gpu_links(reading_);
     if (gpus_.size() > 1) {
       machine_.unseen.push_back({"peer access between GPUs", "unknown: NCCL's XML does not list it"});
     }
@@ -123,6 +145,9 @@ class Import {
   std::set<int> cpus_;
   bool twice_ = false;
   std::vector<FoundGpu> gpus_;
+  std::vector<PciLink> pci_links_;
+  IgnoredList ignored_;
+  const Reading reading_{reader_, machine_, gpus_, pci_links_, ignored_};
 };
 
 }  // namespace

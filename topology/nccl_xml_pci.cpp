@@ -29,8 +29,8 @@ unsigned class_of(const XmlReader& reader, pugi::xml_node pci) {
 }
 
 Figure rate_of_pci_link(const XmlReader& reader, pugi::xml_node pci) {
-  const std::string speed = XmlReader::text(pci, "link_speed");
-  const std::string width = XmlReader::text(pci, "link_width");
+  const std::string speed = reader.text(pci, "link_speed");
+  const std::string width = reader.text(pci, "link_width");
   const int lanes = width.empty() ? 0 : static_cast<int>(reader.required_integer(pci, "link_width", 0, 255));
   constexpr int kAllOnes = 255;  // sysfs has that where the device does not answer
   if (speed.empty() || speed.starts_with("Unknown") || lanes == 0 || lanes == kAllOnes) {
@@ -61,24 +61,65 @@ PciDevice device_of(const XmlReader& reader, pugi::xml_node pci, int numa_node, 
   return device;
 }
 
-void add_gpu(const XmlReader& reader, pugi::xml_node node, const PciDevice& device, std::vector<FoundGpu>& gpus) {
-  FoundGpu found{{.pci = device.address, .numa_node = device.numa_node}, node, std::numeric_limits<int>::max()};
-  if (node) {  // of several, which are ranks on one GPU, the first
+constexpr int kMostLinks = 1024;
+
+/// How many links the children of this name stand for together; -1: there are none, and no GPU of this maker has them.
+int count_links(const XmlReader& reader, pugi::xml_node gpu, const char* name, bool has_them) {
+  const auto links = reader.children(gpu, name);
+  if (links.empty() && !has_them) return -1;
+  int count = 0;
+  for (const pugi::xml_node link : links) {
+    count += static_cast<int>(reader.required_integer(link, "count", 1, kMostLinks));
+    if (count > kMostLinks) reader.reject(gpu, fmt::format("more than {} <{}> links", kMostLinks, name));
+  }
+  return count;
+}
+
+/// RCCL wrote "908" for gfx908 and "910" for gfx90a, before it wrote the name itself.
+std::string gfx_name(const std::string& gcn) {
+  if (gcn.size() != 3 || gcn.find_first_not_of("0123456789") != std::string::npos) return gcn;
+  return gcn == "910" ? "gfx90a" : "gfx" + gcn;
+}
+
+/// `device`: what it is; null: it is on no PCI device.
+void add_gpu(const XmlReader& reader, pugi::xml_node node, const PciDevice* device, int numa_node,
+             std::vector<FoundGpu>& gpus) {
+  FoundGpu found{
+      {.pci = device == nullptr ? "" : device->address, .numa_node = numa_node}, node, std::numeric_limits<int>::max()};
+  if (node) {
     found.dev = static_cast<int>(reader.required_integer(node, "dev", 0, kMostDevices));
-    found.sm = static_cast<int>(reader.integer(node, "sm", 0, 10000).value_or(0));
-    constexpr int kMostNvLinks = 1024;
-    found.gpu.nvlinks = 0;
-    for (const pugi::xml_node link : node.children("nvlink")) {
-      found.gpu.nvlinks += static_cast<int>(reader.required_integer(link, "count", 1, kMostNvLinks));
-      if (found.gpu.nvlinks > kMostNvLinks) reader.reject(node, fmt::format("more than {} NVLinks", kMostNvLinks));
+    const bool is_amd = node.attribute("gcn") || node.child("xgmi");
+    found.gpu.nvlinks = count_links(reader, node, "nvlink", !is_amd);
+    found.gpu.xgmi_links = count_links(reader, node, "xgmi", is_amd);
+    if (is_amd) {
+      found.gpu.architecture = gfx_name(reader.text(node, "gcn"));
+    } else {
+      found.sm = static_cast<int>(reader.integer(node, "sm", 0, 10000).value_or(0));
+      if (found.sm > 0) found.gpu.architecture = fmt::format("sm_{}", found.sm);
     }
     if (found.gpu.nvlinks > 0) found.gpu.nvlink_generation = nvlink_of_sm(found.sm).generation;
   }
   gpus.push_back(std::move(found));
 }
 
-void read_pci(const XmlReader& reader, pugi::xml_node pci, int numa_node, const std::string& parent, int depth,
-              Machine& machine, std::vector<FoundGpu>& gpus) {
+/// The GPU that a PCI device is. More of them with the same `dev` are ranks that share it, each listed by NCCL.
+void read_gpu_of(const Reading& reading, pugi::xml_node pci, const PciDevice& device, unsigned class_id) {
+  const XmlReader& reader = reading.reader;
+  const pugi::xml_node first = pci.child("gpu");
+  if (!first && !is_gpu(device, class_id)) return;
+  add_gpu(reader, first, &device, device.numa_node, reading.gpus);
+  for (const pugi::xml_node node : reader.children(pci, "gpu")) {
+    if (node == first) continue;
+    const bool shares = std::string_view(node.attribute("dev").value()) == first.attribute("dev").value();
+    reading.ignored.add(reader.line_of(node), "another <gpu> in one <pci>",
+                        shares ? "another rank on the same GPU" : "not understood: a PCI device is one GPU", shares);
+    reader.skip(node);
+  }
+}
+
+void read_pci(const Reading& reading, pugi::xml_node pci, int numa_node, const std::string& parent, int depth) {
+  const XmlReader& reader = reading.reader;
+  Machine& machine = reading.machine;
   if (depth > kDeepest) reader.reject(pci, fmt::format("more than {} PCI devices above each other", kDeepest));
   const PciDevice device = device_of(reader, pci, numa_node, parent);
   if (std::ranges::find(machine.pci_devices, device.address, &PciDevice::address) != machine.pci_devices.end()) {
@@ -89,18 +130,23 @@ void read_pci(const XmlReader& reader, pugi::xml_node pci, int numa_node, const 
                            rate_of_pci_link(reader, pci), Figure::unknown("not measured")});
   machine.pci_devices.push_back(device);
   const unsigned class_id = class_of(reader, pci);
-  if (const pugi::xml_node gpu = pci.child("gpu"); gpu || is_gpu(device, class_id)) add_gpu(reader, gpu, device, gpus);
-  for (const pugi::xml_node nic : pci.children("nic")) read_nic(reader, nic, &device, class_id, machine);
-  for (const pugi::xml_node below : pci.children("pci")) {
-    read_pci(reader, below, numa_node, device.address, depth + 1, machine, gpus);
+  read_gpu_of(reading, pci, device, class_id);
+  read_nics(reading, pci, &device, class_id);
+  for (const pugi::xml_node link : reader.children(pci, "pcilink")) reading.pci_links.push_back({device.address, link});
+  for (const pugi::xml_node below : reader.children(pci, "pci")) {
+    read_pci(reading, below, numa_node, device.address, depth + 1);
   }
 }
 
 }  // namespace
 
-void read_pci_tree(const XmlReader& reader, pugi::xml_node cpu, int numa_node, Machine& machine,
-                   std::vector<FoundGpu>& gpus) {
-  for (const pugi::xml_node pci : cpu.children("pci")) read_pci(reader, pci, numa_node, "", 1, machine, gpus);
+void read_devices(const Reading& reading, pugi::xml_node parent, int numa_node) {
+  const XmlReader& reader = reading.reader;
+  for (const pugi::xml_node pci : reader.children(parent, "pci")) read_pci(reading, pci, numa_node, "", 1);
+  for (const pugi::xml_node gpu : reader.children(parent, "gpu")) {
+    add_gpu(reader, gpu, nullptr, numa_node, reading.gpus);
+  }
+  read_nics(reading, parent, nullptr, 0);
 }
 
 }  // namespace sinew::nccl_xml

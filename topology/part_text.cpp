@@ -25,7 +25,24 @@ std::string rdma_fact(const Nic& nic) {
   return fact + ")";
 }
 
-std::string nvlinks(int width) { return counted(static_cast<std::size_t>(width), "NVLink"); }
+std::string gpu_links(LinkKind kind, int width) {
+  return counted(static_cast<std::size_t>(width), gpu_link_name(kind));
+}
+
+/// The switches that it is joined to beside the PCI tree: " joined to 0000:3a:00.0".
+std::string joined_switches(const Machine& machine, const PciDevice& device) {
+  const std::string name = "pci:" + device.address;
+  std::vector<std::string_view> others;
+  for (const Link& link : machine.links) {
+    if (link.kind != LinkKind::Pci || (link.from != name && link.to != name)) continue;
+    const std::string_view other = link.from == name ? link.to : link.from;
+    const auto end = std::ranges::find(machine.pci_devices, other.substr(std::min<std::size_t>(4, other.size())),
+                                       &PciDevice::address);
+    if (end == machine.pci_devices.end() || end->parent == device.address || device.parent == end->address) continue;
+    others.push_back(end->address);
+  }
+  return others.empty() ? "" : fmt::format(", joined to {}", fmt::join(others, " and "));
+}
 
 }  // namespace
 
@@ -52,6 +69,31 @@ std::string core_list(const std::vector<int>& cores) {
 std::string memory_text(const Machine& machine, const NumaNode& node) {
   if (node.memory_bytes > 0) return binary_text(node.memory_bytes);
   return machine.memory_bytes == 0 ? "unknown memory" : "no memory";
+}
+
+std::string_view gpu_link_name(LinkKind kind) { return kind == LinkKind::Xgmi ? "XGMI link" : "NVLink"; }
+
+std::string line_list(const std::vector<int>& lines) {
+  constexpr std::size_t kShown = 4;
+  const std::vector<int> shown(lines.begin(),
+                               lines.begin() + static_cast<std::ptrdiff_t>(std::min(lines.size(), kShown)));
+  const std::size_t more = lines.size() - shown.size();
+  return fmt::format("line{} {}{}", lines.size() == 1 ? "" : "s", fmt::join(shown, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+std::vector<std::string> ignored_lines(const Machine& machine) {
+  std::vector<std::string> lines;
+  std::vector<std::string_view> known;
+  for (const Ignored& one : machine.ignored) {
+    if (one.known) {
+      known.push_back(one.what);
+    } else {
+      lines.push_back(fmt::format("{}, {} of {}: {}", one.what, line_list(one.lines), one.file, one.why));
+    }
+  }
+  if (!known.empty()) lines.push_back(fmt::format("known, but not described here: {}", fmt::join(known, ", ")));
+  return lines;
 }
 
 std::string rate_text(const Figure& bytes_per_s) {
@@ -85,34 +127,38 @@ std::string numa_line(const Machine& machine, const NumaNode& node) {
 std::string pci_line(const Machine& machine, const PciDevice& device) {
   const auto link = std::ranges::find(machine.links, "pci:" + device.address, &Link::from);
   const std::string id = fmt::format("{:04x}:{:04x}", device.vendor_id, device.device_id);
-  return fmt::format("{} {}: {}{}{}, link {}", device.address, name_of(device.kind),
+  return fmt::format("{} {}: {}{}{}{}, link {}", device.address, name_of(device.kind),
                      device.name.empty() ? id : device.name,
                      device.numa_node < 0 ? "" : fmt::format(", NUMA node {}", device.numa_node),
-                     device.parent.empty() ? "" : ", below " + device.parent,
+                     device.parent.empty() ? "" : ", below " + device.parent, joined_switches(machine, device),
                      link == machine.links.end() ? "unknown" : rate_text(link->bytes_per_s));
 }
 
 std::string gpu_line(const Gpu& gpu) {
-  std::vector<std::string> facts{fmt::format("{} at {}", gpu.name.empty() ? "unnamed" : gpu.name, gpu.pci)};
+  std::vector<std::string> facts{gpu.name.empty() ? "unnamed" : gpu.name};
+  if (!gpu.pci.empty()) facts.back() += " at " + gpu.pci;
+  if (!gpu.architecture.empty()) facts.push_back(gpu.architecture);
   if (gpu.numa_node >= 0) facts.push_back(fmt::format("NUMA node {}", gpu.numa_node));
   if (gpu.memory_bytes > 0) facts.push_back(binary_text(gpu.memory_bytes));
   if (gpu.mig != MigMode::Unknown) facts.push_back(fmt::format("MIG {}", name_of(gpu.mig)));
   if (gpu.nvlinks >= 0) {
-    facts.push_back(nvlinks(gpu.nvlinks));
+    facts.push_back(gpu_links(LinkKind::NvLink, gpu.nvlinks));
     if (gpu.nvlink_generation > 0) facts.back() += fmt::format(" of generation {}", gpu.nvlink_generation);
   }
+  if (gpu.xgmi_links >= 0) facts.push_back(gpu_links(LinkKind::Xgmi, gpu.xgmi_links));
   if (!gpu.uuid.empty()) facts.push_back(gpu.uuid);
   return fmt::format("{}", fmt::join(facts, ", "));
 }
 
-std::vector<std::string> nvlink_lines(const Machine& machine, std::string_view part) {
+std::vector<std::string> gpu_link_lines(const Machine& machine, std::string_view part) {
   std::vector<std::string> lines;
   int switches = 0;
   Link together{.bytes_per_s = Figure::of(0, ""), .width = 0};
   for (const Link& link : machine.links) {
-    if (link.kind != LinkKind::NvLink || link.from != part) continue;
+    if ((link.kind != LinkKind::NvLink && link.kind != LinkKind::Xgmi) || link.from != part) continue;
     if (!link.to.starts_with("nvswitch:")) {
-      lines.push_back(fmt::format("{} to {}: {}", nvlinks(link.width), link.to, rate_text(link.bytes_per_s)));
+      lines.push_back(
+          fmt::format("{} to {}: {}", gpu_links(link.kind, link.width), link.to, rate_text(link.bytes_per_s)));
       continue;
     }
     ++switches;
@@ -125,7 +171,7 @@ std::vector<std::string> nvlink_lines(const Machine& machine, std::string_view p
     }
   }
   if (switches > 0) {
-    lines.push_back(fmt::format("{} to {}: {}", nvlinks(together.width),
+    lines.push_back(fmt::format("{} to {}: {}", gpu_links(LinkKind::NvLink, together.width),
                                 counted(static_cast<std::size_t>(switches), "NVSwitch", "NVSwitches"),
                                 rate_text(together.bytes_per_s)));
   }

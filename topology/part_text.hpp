@@ -21,6 +21,12 @@ SINEW_API std::string counted(std::size_t n, std::string_view one, std::string_v
 SINEW_API std::string core_list(const std::vector<int>& cores);
 /// "64 GiB"; "unknown memory" where the machine tells of none at all, "no memory" where others have it.
 SINEW_API std::string memory_text(const Machine& machine, const NumaNode& node);
+/// "NVLink", "XGMI link": of the kinds that join GPUs.
+SINEW_API std::string_view gpu_link_name(LinkKind kind);
+/// "line 5", "lines 5, 9 and 12 more".
+SINEW_API std::string line_list(const std::vector<int>& lines);
+/// What the files have and the machine has not: a line for each part that was not understood, one for all others.
+SINEW_API std::vector<std::string> ignored_lines(const Machine& machine);
 /// "63 GB/s (PCI)", "unknown (not in the datasheet)".
 SINEW_API std::string rate_text(const Figure& bytes_per_s);
 
@@ -29,8 +35,8 @@ SINEW_API std::string caches_line(const Machine& machine, const std::vector<int>
 SINEW_API std::string numa_line(const Machine& machine, const NumaNode& node);
 SINEW_API std::string pci_line(const Machine& machine, const PciDevice& device);
 SINEW_API std::string gpu_line(const Gpu& gpu);
-/// NVLinks once, at their first end: those to the NVSwitches together, as these are one fabric.
-SINEW_API std::vector<std::string> nvlink_lines(const Machine& machine, std::string_view part);
+/// NVLinks and XGMI links once, at their first end: NVLinks to the NVSwitches together, as these are one fabric.
+SINEW_API std::vector<std::string> gpu_link_lines(const Machine& machine, std::string_view part);
 SINEW_API std::string nvswitch_line(const NvSwitch& nvswitch);
 SINEW_API std::string nic_line(const Nic& nic);
 

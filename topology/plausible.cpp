@@ -97,6 +97,18 @@ void check_names(const Machine& machine) {
     check_name(fmt::format("gpus[{}].name", i), machine.gpus[i].name);
   for (std::size_t i = 0; i < machine.nics.size(); ++i)
     check_name(fmt::format("nics[{}].name", i), machine.nics[i].name);
+  for (std::size_t i = 0; i < machine.ignored.size(); ++i)
+    check_name(fmt::format("ignored[{}].what", i), machine.ignored[i].what);
+}
+
+/// Instances of a GPU (MIG) share an address and differ in their UUID. Of GPUs without both nothing can be said.
+void check_gpus(const std::vector<Gpu>& gpus) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const std::string name = fmt::format("{} {}", gpus[i].pci, gpus[i].uuid);
+    if (name == " " || names.insert(name).second) continue;
+    throw FieldError(fmt::format("gpus[{}].pci", i), fmt::format("{} is listed twice", name));
+  }
 }
 
 }  // namespace
@@ -107,8 +119,7 @@ void reject_implausible(const Machine& machine) {
   check_figures(machine);
   check_unique(machine.packages, "packages", "id", [](const Package& p) { return p.id; });
   check_unique(machine.nics, "nics", "name", [](const Nic& n) { return n.name; });
-  check_unique(machine.gpus, "gpus", "pci",
-               [](const Gpu& g) { return fmt::format("{} {}", g.pci, g.uuid); });  // instances share an address
+  check_gpus(machine.gpus);
   const std::set<int> nodes =
       check_unique(machine.numa_nodes, "numa_nodes", "id", [](const NumaNode& n) { return n.id; });
   check_nodes_of(machine.cores, "cores", nodes);

@@ -15,9 +15,10 @@ struct Part {
   int numa_node = -1;
 };
 
-bool joined_by_nvlink(const Machine& machine) {
+bool joined_by_gpu_links(const Machine& machine) {
   for (std::size_t g = 1; g < machine.gpus.size(); ++g) {
-    if (distance(machine, "gpu:0", fmt::format("gpu:{}", g)).between != Between::NvLink) return false;
+    const Between between = distance(machine, "gpu:0", fmt::format("gpu:{}", g)).between;
+    if (between != Between::NvLink && between != Between::Xgmi) return false;
   }
   return machine.gpus.size() > 1;
 }
@@ -25,7 +26,7 @@ bool joined_by_nvlink(const Machine& machine) {
 /// What ranks sit on, one after the other.
 std::vector<Part> parts_for_ranks(const Machine& machine) {
   std::vector<Part> parts;
-  const bool equally_near = joined_by_nvlink(machine);
+  const bool equally_near = joined_by_gpu_links(machine);
   for (std::size_t g = 0; g < machine.gpus.size(); ++g)
     parts.push_back({fmt::format("gpu:{}", g), equally_near ? -1 : machine.gpus[g].numa_node});
   if (!parts.empty()) return parts;

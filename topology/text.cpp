@@ -58,7 +58,7 @@ void add_pci(const Machine& machine, Branch& root) {
 void add_gpus(const Machine& machine, Branch& root) {
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     Branch& branch = root.add(fmt::format("GPU {}: {}", i, gpu_line(machine.gpus[i])));
-    for (std::string& line : nvlink_lines(machine, fmt::format("gpu:{}", i))) branch.add(std::move(line));
+    for (std::string& line : gpu_link_lines(machine, fmt::format("gpu:{}", i))) branch.add(std::move(line));
   }
   for (std::size_t i = 0; i < machine.nvswitches.size(); ++i)
     root.add(fmt::format("NVSwitch {}: {}", i, nvswitch_line(machine.nvswitches[i])));
@@ -91,6 +91,10 @@ std::string to_text(const Machine& machine) {
   if (!machine.unseen.empty()) {
     Branch& unseen = root.add("not seen");
     for (const Unseen& gap : machine.unseen) unseen.add(fmt::format("{}: {}", gap.what, gap.why));
+  }
+  if (!machine.ignored.empty()) {
+    Branch& ignored = root.add("in the file, and left out");
+    for (std::string& line : ignored_lines(machine)) ignored.add(std::move(line));
   }
   std::string out;
   render(root, "", out);

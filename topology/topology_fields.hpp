@@ -62,6 +62,8 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Gpu>& g) {
   v("mig", g.mig);
   v("nvlinks", g.nvlinks);
   v("nvlink_generation", g.nvlink_generation);
+  v.optional("xgmi_links", g.xgmi_links);
+  v.optional("architecture", g.architecture);
 }
 template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<GpuPeer>& p) {
@@ -127,6 +129,14 @@ void fields(V&& v, typename std::decay_t<V>::template Access<CpuQuota>& q) {
   v("where", q.where);
 }
 template <class V>
+void fields(V&& v, typename std::decay_t<V>::template Access<Ignored>& i) {
+  v("file", i.file);
+  v("lines", i.lines);
+  v("what", i.what);
+  v("why", i.why);
+  v("known", i.known);
+}
+template <class V>
 void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("identity", m.identity);
   v("host_name", m.host_name);
@@ -134,7 +144,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("architecture", m.architecture);
   v("memory_bytes", m.memory_bytes);
   v("usable_cores", m.usable_cores);
-  v("cpu_quota", m.cpu_quota);
+  v.optional("cpu_quota", m.cpu_quota);
   v("packages", m.packages);
   v("numa_nodes", m.numa_nodes);
   v("caches", m.caches);
@@ -146,6 +156,7 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("nics", m.nics);
   v("links", m.links);
   v("unseen", m.unseen);
+  v.optional("ignored", m.ignored);
 }
 
 template <class V>

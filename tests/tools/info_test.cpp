@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -44,6 +45,38 @@ TEST(SinewInfo, ShowsAnotherMachine_ByNameOrFile) {
   const Outcome file = info({"topology", "--json", "--from", TOPOLOGY_DATA "/dgx_h100_nccl.xml"});
   EXPECT_EQ(file.exit_code, 0) << file.err;
   EXPECT_EQ(machine_from_json(file.out).gpus.size(), 8u);
+}
+
+TEST(SinewInfo, ShowsXgmiLinks_OfRcclsFile) {
+  const Outcome text = info({"topology", "--from", TOPOLOGY_DATA "/nccl/rccl_7_mi300x.xml"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(text.err, "") << "everything in it is known";
+  EXPECT_THAT(text.out, HasSubstr("GPU 0: unnamed at 0000:05:00.0, gfx942, NUMA node 0, 3 XGMI links"));
+  EXPECT_THAT(text.out, HasSubstr("1 XGMI link to gpu:1: 64 GB/s (MI300X datasheet"));
+  EXPECT_THAT(text.out, HasSubstr("XGMI#: so many XGMI links"));
+  EXPECT_THAT(text.out, HasSubstr("known, but not described here: attribute "));
+}
+
+/// One warning for people; in the JSON every place, for scripts.
+TEST(SinewInfo, NamesWhatItDoesNotUnderstand_InAFile) {
+  const std::string file = TOPOLOGY_DATA "/nccl/nccl_by_hand.xml";
+  const Outcome text = info({"topology", "--from", file});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(std::ranges::count(text.err, '\n'), 1) << text.err;
+  EXPECT_THAT(text.err, HasSubstr("warning: " + file + ": not understood, and left out: "));
+  EXPECT_THAT(text.err, HasSubstr("<retimer> in <pci> (line 16)"));
+  EXPECT_THAT(text.out, HasSubstr("attribute slot of <pci>, line 5 of " + file + ": not understood"));
+  const Outcome json = info({"topology", "--json", "--from", file});
+  const Machine machine = machine_from_json(json.out);
+  const auto switches = std::ranges::find(machine.ignored, "<switch> in <system>", &Ignored::what);
+  ASSERT_NE(switches, machine.ignored.end());
+  EXPECT_EQ(*switches, (Ignored{file, {27}, "<switch> in <system>", "not understood", false}));
+}
+
+TEST(SinewInfo, SaysThatAFileOfGraphsIsNoMachine) {
+  const Outcome o = info({"topology", "--from", TOPOLOGY_DATA "/nccl/nccl_graphs.xml"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("nccl_graphs.xml:1: <graphs>: these are rings and trees of NCCL's"));
 }
 
 TEST(SinewInfo, ShowsConfigurationInEffect) {

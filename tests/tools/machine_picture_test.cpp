@@ -50,9 +50,11 @@ std::string sample_file(const ScratchFolder& folder) {
 
 TEST(MachinePicture, ShowsEveryCoreGpuAndNicOnce) {
   const ScratchFolder folder;
-  for (const std::string& name : {std::string("dgx-h100"), std::string("dgx-a100"), std::string("epyc-2s"),
-                                  std::string(TOPOLOGY_DATA "/dgx_h100_nccl.xml"),
-                                  std::string(TOPOLOGY_DATA "/two_sockets_hwloc.xml"), sample_file(folder)}) {
+  for (const std::string& name :
+       {std::string("dgx-h100"), std::string("dgx-a100"), std::string("epyc-2s"),
+        std::string(TOPOLOGY_DATA "/dgx_h100_nccl.xml"), std::string(TOPOLOGY_DATA "/nccl/rccl_6_mi250.xml"),
+        std::string(TOPOLOGY_DATA "/nccl/nccl_by_hand.xml"), std::string(TOPOLOGY_DATA "/two_sockets_hwloc.xml"),
+        sample_file(folder)}) {
     SCOPED_TRACE(name);
     const std::string svg = picture_of(name);
     const Machine machine = machine_of(name);
@@ -90,6 +92,14 @@ TEST(MachinePicture, HasRatesWithTheirSources_AndSaysWhatIsUnknown) {
   EXPECT_THAT(sample, HasSubstr("up without a link"));
 }
 
+TEST(MachinePicture, ShowsXgmiLinks_AndWhatWasLeftOutOfTheFile) {
+  const std::string svg = picture_of(TOPOLOGY_DATA "/nccl/rccl_6_mi250.xml");
+  EXPECT_THAT(svg, HasSubstr("4 XGMI links to gpu:1: 200 GB/s"));
+  EXPECT_THAT(svg, HasSubstr("left out: known, but not described here: attribute "));
+  EXPECT_THAT(topology({"--from", TOPOLOGY_DATA "/nccl/rccl_6_mi250.xml", "--dot", "-"}).out,
+              HasSubstr("\"gpu:0\" -- \"gpu:1\" [label=\"4 XGMI links 200 GB/s\""));
+}
+
 TEST(MachinePicture, PutsDevicesIntoTheirNumaNodes) {
   const std::string svg = picture_of("dgx-h100");
   std::map<std::string, Shape> nodes;
@@ -113,7 +123,9 @@ std::size_t count_of(const std::string& text, const std::string& what) {
 }
 
 TEST(MachineGraph, HasEveryPartOnce_AndEveryLink) {
-  for (const char* name : {"dgx-h100", TOPOLOGY_DATA "/dgx_h100_nccl.xml", "epyc-2s"}) {
+  for (const char* name :
+       {"dgx-h100", TOPOLOGY_DATA "/dgx_h100_nccl.xml", TOPOLOGY_DATA "/nccl/rccl_6_mi250.xml",
+        TOPOLOGY_DATA "/nccl/nccl_by_hand.xml", TOPOLOGY_DATA "/nccl/nccl_2.27_broadcom.xml", "epyc-2s"}) {
     SCOPED_TRACE(name);
     const Outcome o = topology({"--from", name, "--dot", "-"});
     ASSERT_EQ(o.exit_code, 0) << o.err;

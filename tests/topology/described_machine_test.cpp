@@ -9,12 +9,14 @@
 #include <sinew/core/error.hpp>
 #include <sinew/topology/described_machine.hpp>
 #include <sinew/topology/json.hpp>
+#include <support/log_guard.hpp>
 
 #include "sample_machine.hpp"
 
 namespace sinew {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -39,7 +41,9 @@ TEST(DescribedMachine, IsToldApartByContent) {
 TEST(DescribedMachine, SaysWhatItWouldRead_WhenItIsSomethingElse) {
   EXPECT_THAT(complaint_about_machine(""), StartsWith("given: empty; expected sinew's JSON"));
   EXPECT_THAT(complaint_about_machine("hello"), StartsWith("given: neither JSON nor XML; expected "));
-  EXPECT_THAT(complaint_about_machine("<graphs version='1'/>"), StartsWith("given: XML of a <graphs>; expected "));
+  EXPECT_THAT(complaint_about_machine("<algo name='a'/>"), StartsWith("given: XML of a <algo>; expected "));
+  EXPECT_THAT(complaint_about_machine("<graphs version='1'/>"),
+              StartsWith("given:1: <graphs>: these are rings and trees of NCCL's"));
   EXPECT_THAT(complaint_about_machine("<!-- only"), StartsWith("given: neither JSON nor XML"));
   EXPECT_THAT(complaint_about_machine("{}"), StartsWith("given:1: top level: expected a member"));
 }
@@ -94,6 +98,38 @@ TEST(DescribedMachine, NamesTheFileOfXmlThatNoMachineHas) {
       complaint_about_machine("<system version='1'><cpu numaid='0' affinity='1' arch='x86_64'><nic><net name='a&#27;b' "
                               "dev='0' speed='100000' port='1' guid='0x1'/></nic></cpu></system>"),
       StartsWith("given: "));
+}
+
+/// One warning for a file, however much there is in it, and none for what is known but has no place in a Machine.
+TEST(DescribedMachine, WarnsOnceOfWhatIsNotUnderstood) {
+  const std::string file = TOPOLOGY_DATA "/nccl/nccl_by_hand.xml";
+  test::ExpectLog warning(log::Level::Warning, file + ": not understood, and left out: ");
+  const Machine machine = described_machine(file);
+  const std::vector<std::string> said = warning.lines();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], AllOf(HasSubstr("attribute slot of <pci> (line 5)"), HasSubstr(" and 1 more; ")));
+  for (const char* known : {"nccl_2.30_rails.xml", "rccl_7_mi300x.xml"}) {
+    static_cast<void>(described_machine(TOPOLOGY_DATA "/nccl/" + std::string(known)));
+  }
+  const std::string json = to_json(machine);
+  EXPECT_EQ(machine_from_text(json, "again.json"), machine) << "without another warning";
+}
+
+TEST(DescribedMachine, WarnsOfMembersThatJsonDoesNotHave) {
+  std::string json = to_json(test::sample_machine());
+  const auto insert = [&](std::string_view before, std::string_view text) { json.insert(json.find(before), text); };
+  insert("\"host_name\"", "\"colour\": {\"deep\": 1},\n  ");
+  insert("\"driver\": \"mlx5_core\"", "\"driver\": \"other\",\n      \"blinks\": true,\n      ");
+  test::ExpectLog warning(log::Level::Warning, "box.json: not understood, and left out: ");
+  Machine machine = machine_from_text(json, "box.json");
+  ASSERT_EQ(warning.lines().size(), 1u);
+  EXPECT_THAT(warning.lines()[0], AllOf(HasSubstr("member colour (line 4)"), HasSubstr("member nics[].blinks (line ")));
+  ASSERT_EQ(machine.ignored.size(), 4u) << "its own, which the file has, and three";
+  EXPECT_EQ(machine.ignored[1], (Ignored{"box.json", {4}, "member colour", "not understood", false}));
+  EXPECT_EQ(machine.ignored[3].what, "member nics[].driver");
+  EXPECT_EQ(machine.ignored[3].why, "given twice: the last counts");
+  machine.ignored.resize(1);
+  EXPECT_EQ(machine, test::sample_machine());
 }
 
 TEST(DescribedMachine, ReadsNoMoreThanADescriptionHas) {
@@ -158,6 +194,34 @@ TEST_F(HwlocXml, GivesNicsAndGpusWithTheirPlaces) {
   EXPECT_EQ(m.gpus[0].uuid, "GPU-257d8671-d0e6-d1a7-dea9-952249a668fa");
   EXPECT_EQ(m.gpus[0].pci, "0000:1b:00.0");
   EXPECT_EQ(machine_from_json(to_json(m)), m);
+}
+
+/// hwloc passes over attributes that it does not know, and says so to nobody.
+TEST_F(HwlocXml, ListsWhatIsLeftOut) {
+  const auto entry = [](const Machine& m, std::string_view what) {
+    const auto found = std::ranges::find(m.ignored, what, &Ignored::what);
+    return found == m.ignored.end() ? Ignored{} : *found;
+  };
+  const std::string file = TOPOLOGY_DATA "/two_sockets_hwloc.xml";
+  EXPECT_THAT(machine().ignored, testing::Each(testing::Field(&Ignored::known, true)));
+  EXPECT_EQ(entry(machine(), "<page_type>"),
+            (Ignored{file, {16, 62}, "<page_type>", "how much of the memory has pages of which size", true}));
+  EXPECT_EQ(entry(machine(), "info NodeGUID of <OSDev>").lines, std::vector{38});
+
+  std::ifstream in(file);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("<object type=\"Core\" ", "<object type=\"Core\" smell=\"none\" ");
+  replace("<object type=\"Bridge\" gp_index=\"30\"",
+          "<object type=\"Misc\" gp_index=\"90\" name=\"a note\"/>\n<object type=\"Bridge\" gp_index=\"30\"");
+  test::ExpectLog warning(log::Level::Warning, "box.xml: not understood, and left out: ");
+  const Machine other = machine_from_text(text, "box.xml");
+  ASSERT_EQ(warning.lines().size(), 1u);
+  EXPECT_THAT(warning.lines()[0], HasSubstr(": attribute smell of <object> (line 19); "));
+  EXPECT_EQ(entry(other, "<object type=\"Misc\">").lines, std::vector{28});
+  EXPECT_FALSE(entry(other, "attribute smell of <object>").known);
 }
 
 TEST_F(HwlocXml, NamesTheFile_WhenItIsNotRead) {

@@ -22,8 +22,8 @@ inline Machine sample_machine(const std::string& identity = "node1/boot b/net 1"
   m.cores = {{0, 0, {0, 4}, true}, {0, 0, {1, 5}, true}, {1, 1, {2, 6}, false}, {1, 1, {3, 7}, true}};
   m.pci_devices = {{"0000:3a:00.0", PciKind::Bridge, 0x8086, 0x2030, "", "", 0, "0000:3a"},
                    {"0000:3b:00.0", PciKind::Accelerator, 0x10de, 0x2335, "NVIDIA H200", "0000:3a:00.0", 0, "0000:3a"}};
-  m.gpus = {{"NVIDIA H200", "0000:3b:00.0", 0, "GPU-257d8671", 141ull << 30, MigMode::Off, 18, 4},
-            {"NVIDIA H200", "0000:bb:00.0", 1, "GPU-9d01bb23", 141ull << 30, MigMode::On, 0, 0}};
+  m.gpus = {{"NVIDIA H200", "0000:3b:00.0", 0, "GPU-257d8671", 141ull << 30, MigMode::Off, 18, 4, -1, "sm_90"},
+            {"NVIDIA H200", "0000:bb:00.0", 1, "GPU-9d01bb23", 141ull << 30, MigMode::On, 0, 0, 7, "gfx942"}};
   const PeerStatus ok = PeerStatus::Ok;
   m.gpu_peers = {{0, 1, ok, ok, PeerStatus::NotSupported, PeerStatus::Unknown, "NVML is silent"},
                  {1, 0, ok, ok, PeerStatus::NotSupported, PeerStatus::Disabled, ""}};
@@ -46,6 +46,7 @@ inline Machine sample_machine(const std::string& identity = "node1/boot b/net 1"
       {LinkKind::NvLink, "gpu:0", "nvswitch:0", Figure::of(4.5e11, "NVLink 4"), Figure::unknown("not measured"), 18},
       {LinkKind::Network, "nic:ib0", "network", ib.bytes_per_s, Figure::unknown("not measured")}};
   m.unseen = {{"links between GPUs", "not read"}};
+  m.ignored = {{"box.xml", {9, 33}, "attribute gdr of <net>", "what a plugin can do", true}};
   return m;
 }
 

@@ -25,9 +25,11 @@ TEST(TopologyText, IsATreeWithUnits) {
       "├─ PCI devices that move data\n"
       "│  ├─ 0000:3a:00.0 bridge: 8086:2030, NUMA node 0, link unknown\n"
       "│  └─ 0000:3b:00.0 accelerator: NVIDIA H200, NUMA node 0, below 0000:3a:00.0, link 63 GB/s (PCI)\n"
-      "├─ GPU 0: NVIDIA H200 at 0000:3b:00.0, NUMA node 0, 141 GiB, MIG off, 18 NVLinks of generation 4, GPU-257d8671\n"
+      "├─ GPU 0: NVIDIA H200 at 0000:3b:00.0, sm_90, NUMA node 0, 141 GiB, MIG off, 18 NVLinks of generation 4, "
+      "GPU-257d8671\n"
       "│  └─ 18 NVLinks to 1 NVSwitch: 450 GB/s (NVLink 4)\n"
-      "├─ GPU 1: NVIDIA H200 at 0000:bb:00.0, NUMA node 1, 141 GiB, MIG on, 0 NVLinks, GPU-9d01bb23\n"
+      "├─ GPU 1: NVIDIA H200 at 0000:bb:00.0, gfx942, NUMA node 1, 141 GiB, MIG on, 0 NVLinks, 7 XGMI links, "
+      "GPU-9d01bb23\n"
       "├─ NVSwitch 0: at 0000:07:00.0\n"
       "├─ network\n"
       "│  ├─ lo: loopback, running, 127.0.0.1/8, rate unknown (loopback is no wire)\n"
@@ -57,8 +59,10 @@ TEST(TopologyText, IsATreeWithUnits) {
       "│  ├─ GPU0     X     U\n"
       "│  ├─ GPU1    DR     X\n"
       "│  └─ U: unknown (NVML is silent); DR: disabled by a setting of the driver\n"
-      "└─ not seen\n"
-      "   └─ links between GPUs: not read\n");
+      "├─ not seen\n"
+      "│  └─ links between GPUs: not read\n"
+      "└─ in the file, and left out\n"
+      "   └─ known, but not described here: attribute gdr of <net>\n");
 }
 
 TEST(TopologyText, TellsUnknownMemoryFromNone) {

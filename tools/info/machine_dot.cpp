@@ -94,7 +94,7 @@ class Graph {
     for (std::size_t i = 0; i < machine_.gpus.size(); ++i) {
       const Gpu& gpu = machine_.gpus[i];
       const std::string name = fmt::format("gpu:{}", i);
-      same_.try_emplace("pci:" + gpu.pci, name);
+      if (!gpu.pci.empty()) same_.try_emplace("pci:" + gpu.pci, name);
       node(name, {fmt::format("GPU {}", i), gpu.name}, gpu_line(gpu), "#d2ecdf");
     }
     for (const Nic& nic : machine_.nics) {
@@ -124,7 +124,8 @@ class Graph {
   void add_link(const Link& link) {
     if (link.to.starts_with("package:")) return;  // its memory, which the node's tooltip tells
     std::string text = std::string(name_of(link.kind));
-    if (link.kind == LinkKind::NvLink) text = counted(static_cast<std::size_t>(link.width), "NVLink");
+    if (link.kind == LinkKind::NvLink || link.kind == LinkKind::Xgmi)
+      text = counted(static_cast<std::size_t>(link.width), gpu_link_name(link.kind));
     text += link.bytes_per_s.value ? fmt::format(" {:.4g} GB/s", *link.bytes_per_s.value / 1e9) : " rate unknown";
     edge(node_of(link.from), node_of(link.to), text, rate_text(link.bytes_per_s));
     linked_.insert(link.from);

@@ -41,6 +41,7 @@ class Picture {
     }
     for (Part& part : elsewhere()) all.inside.push_back(std::move(part));
     for (const Unseen& gap : machine_.unseen) all.lines.push_back(fmt::format("not seen: {}: {}", gap.what, gap.why));
+    for (const std::string& line : ignored_lines(machine_)) all.lines.push_back("left out: " + line);
     return all;
   }
 
@@ -163,7 +164,7 @@ class Picture {
               .lines = {gpu.name.empty() ? "unnamed" : gpu.name,
                         gpu.memory_bytes == 0 ? "memory unknown" : binary_text(gpu.memory_bytes)},
               .tooltip = fmt::format("GPU {}: {}", i, gpu_line(gpu))};
-    for (const std::string& line : nvlink_lines(machine_, fmt::format("gpu:{}", i))) {
+    for (const std::string& line : gpu_link_lines(machine_, fmt::format("gpu:{}", i))) {
       part.lines.push_back(line.substr(0, line.rfind(" (")));
       part.tooltip += "; " + line;
     }

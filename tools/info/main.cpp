@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  sinew-info topology                      processors, memory, PCI, GPUs, networks, and what cannot be seen\n"
       "  sinew-info topology --json               the same for scripts; every number says where it is from\n"
-      "  sinew-info topology --from dgx-h100      another machine: by name, or a file of hwloc XML, NCCL topology XML "
+      "  sinew-info topology --from dgx-h100      another machine: by name, or a file of hwloc XML, NCCL or RCCL XML "
       "or JSON\n"
       "  sinew-info topology --svg box.svg        a picture for browsers, too; --dot box.dot for Graphviz\n"
       "  sinew-info transports                    which transports can be used here, and why not the others\n"

@@ -32,7 +32,7 @@ void add_topology_command(CLI::App& app, const InfoOptions& options) {
       app.add_subcommand("topology", "Processors, memory, caches, PCI, GPUs and networks of this machine or another");
   command->add_option(
       "--from", topology.from,
-      fmt::format("instead of this machine, a file (hwloc XML, NCCL topology XML, this command's JSON) or "
+      fmt::format("instead of this machine, a file (hwloc XML, NCCL or RCCL topology XML, this command's JSON) or "
                   "one of {}",
                   fmt::join(machine_names(), ", ")));
   command->add_option("--svg", topology.svg, "a picture into this file too, for browsers; - is standard output");
