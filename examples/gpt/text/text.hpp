@@ -30,6 +30,8 @@ class Text {
   /// Errors: InvalidArgument where the text is shorter than a sequence.
   std::vector<std::uint8_t> sequences(const Which& which, std::int64_t first, std::int64_t count) const;
 
+  /// The file, or the folder of several.
+  const std::string& name() const noexcept { return name_; }
   std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(bytes_.size()); }
   /// Of all bytes: the same on ranks that have the same.
   std::size_t hash() const noexcept {

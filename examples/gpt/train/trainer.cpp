@@ -250,10 +250,13 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   report.norm = loss.scale() * std::sqrt(squares);
   report.routers = routers_.end_step(*all_);
   if (loss.weight == 0)
-    throw sinew::Error(sinew::Code::InvalidArgument,
-                       fmt::format("step {}: none of its bytes is predicted: each is followed by the beginning of a "
-                                   "document; expected a text that is not all document ends ({})",
-                                   number, options_->shape.document_end));
+    throw sinew::Error(
+        sinew::Code::InvalidArgument,
+        fmt::format("step {}: there is nothing to learn: all {} bytes of its batch (--batch {} of --context {}) from "
+                    "'{}' are {}, which ends a document (--document-end), and the byte after the end of a document is "
+                    "not predicted; expected a text with other bytes, too, or another --document-end (-1: none)",
+                    number, options_->job.global_batch * options_->shape.context, options_->job.global_batch,
+                    options_->shape.context, text_->name(), options_->shape.document_end));
   if (!std::isfinite(report.loss) || !std::isfinite(report.norm))
     throw sinew::Error(sinew::Code::System,
                        fmt::format("step {}: loss {} and norm of the gradients {}: expected numbers; a lower --rate or "

@@ -305,9 +305,17 @@ TEST_F(Program, NamesWhatIsNoNumber_WhicheverRankSeesIt) {
 
 TEST_F(Program, RefusesATextThatPredictsNothing) {
   std::ofstream(in("ends")) << std::string(200, '\n');
-  const Outcome o = gpt(1, {"--document-end", "10", "--data", in("ends"), "--steps", "2"});
-  EXPECT_EQ(o.exit_code, 2);
-  EXPECT_THAT(o.err, HasSubstr("step 0: none of its bytes is predicted"));
+  for (const int ranks : {1, 2}) {
+    const Outcome o = gpt(ranks, {"--document-end", "10", "--data", in("ends"), "--steps", "2"});
+    EXPECT_EQ(o.exit_code, 2);
+    EXPECT_THAT(o.err,
+                HasSubstr("step 0: there is nothing to learn: all 96 bytes of its batch (--batch 12 of --context 8) "
+                          "from '" +
+                          in("ends") +
+                          "' are 10, which ends a document (--document-end), and the byte after the end of a "
+                          "document is not predicted; expected a text with other bytes, too, or another "
+                          "--document-end (-1: none)"));
+  }
 }
 
 TEST_F(Program, GoesOnWithTheSameModelOnly) {
