@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
@@ -65,6 +68,39 @@ TEST(Scaler, AveragesExactly_WhenMultiplyingByTheReciprocalWouldNot) {
   double d = 49;
   scaler_for(DType::F64, 1.0 / 49)(&d, &d, sizeof d);
   EXPECT_EQ(d, 1.0);
+}
+
+/// The average of two numbers, as a collective of two ranks forms it.
+template <class T>
+T average_of_two(DType dtype, T a, T b) {
+  T sum{};
+  reducer_for(ReduceOp::Average, dtype)(&sum, &a, &b, sizeof sum);
+  scaler_for(dtype, 0.5)(&sum, &sum, sizeof sum);
+  return sum;
+}
+
+/// As docs/pitfalls.md says: the sum is formed in the element type.
+TEST(Scaler, AveragesWhatIsLeftOfTheSum_WhenTheSumOverflows) {
+  EXPECT_EQ(average_of_two<std::int8_t>(DType::I8, 100, 100), -28);
+  EXPECT_EQ(average_of_two<std::uint8_t>(DType::U8, 200, 100), 22);
+  EXPECT_EQ(average_of_two<std::int32_t>(DType::I32, 1 << 30, 1 << 30), -(1 << 30));
+  EXPECT_EQ(average_of_two<std::uint32_t>(DType::U32, 1U << 31, 1U << 31), 0U);
+  EXPECT_EQ(average_of_two<std::int64_t>(DType::I64, 1LL << 62, 1LL << 62), -(1LL << 62));
+  EXPECT_EQ(average_of_two<std::uint64_t>(DType::U64, 1ULL << 63, 1ULL << 63), 0U);
+  EXPECT_EQ(average_of_two<std::int32_t>(DType::I32, -2, -1), -1) << "towards zero";
+  const auto of_largest = [](DType dtype, double largest) {
+    const std::uint64_t bits = test::bits_of(dtype, largest);
+    std::uint64_t sum = 0;
+    reducer_for(ReduceOp::Average, dtype)(&sum, &bits, &bits, size_of(dtype));
+    scaler_for(dtype, 0.5)(&sum, &sum, size_of(dtype));
+    return test::value_of(dtype, sum);
+  };
+  EXPECT_TRUE(std::isinf(of_largest(DType::F64, 1.7e308)));
+  EXPECT_TRUE(std::isinf(of_largest(DType::F32, 3e38)));
+  EXPECT_TRUE(std::isinf(of_largest(DType::BF16, 3e38)));
+  EXPECT_TRUE(std::isinf(of_largest(DType::F16, 65504)));
+  EXPECT_TRUE(std::isinf(of_largest(DType::F8E5M2, 57344)));
+  EXPECT_TRUE(std::isnan(of_largest(DType::F8E4M3, 448)));
 }
 
 TEST(Scaler, IsRefused_WhenIntegersWouldNotBeDividedByAWholeNumber) {
