@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/cpu_list.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/parse_number.hpp>
-#include <sinew/core/cpu_list.hpp>
 
 namespace sinew {
 namespace {

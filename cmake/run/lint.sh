@@ -62,10 +62,7 @@ lint_tidy() {
   # Configured once more: where sources are merged, the list of compilers' commands does not name them.
   local list=build/lint/compile_commands.json
   mkdir -p build/lint
-  cmake --preset release -B build/unmerged -DSINEW_UNITY=OFF >build/lint/configure.log 2>&1 || {
-    cat build/lint/configure.log
-    return 1
-  }
+  configure unmerged 2>/dev/null || return 1
   local headers file stamp todo=()
   headers=$(source_files '*.hpp' .clang-tidy | xargs cat | sha256sum | cut -d ' ' -f 1)
   # without what clang does not know

@@ -93,12 +93,29 @@ report() {
   [ "$failed" -eq 0 ]
 }
 
-# What takes too long for every change: whole products where run_test takes a part.
+# What takes too long for every change: every file compiled alone, then all tests of that build, with whole products where
+# run_test takes a part.
 run_exhaustive() {
   need_packages bench build test
-  configure release
-  compile release
-  ctest --test-dir build/release --output-on-failure --no-tests=error -L '^exhaustive$' "$@"
+  mapfile -t files < <(source_files '*.cpp' '*.hpp')
+  say "compiling ${#files[@]} files alone"
+  compile_alone "${files[@]}"
+  configure unmerged
+  compile unmerged all all_verify_interface_header_sets
+  ctest --test-dir build/unmerged --output-on-failure --no-tests=error "$@"
+}
+
+# Public headers alone, by CMake; beside them what has changed since the last commit.
+alone_step() {
+  local files
+  mapfile -t files < <(changed_files)
+  if [ ${#files[@]} -eq 0 ]; then return 0; fi
+  say "compiling ${#files[@]} changed files alone"
+  if compile_alone "${files[@]}" >&2; then
+    step_row passed "changed files compile alone"
+  else
+    step_row failed "changed files compile alone" "see above"
+  fi
 }
 
 run_test() {
@@ -124,6 +141,7 @@ run_test() {
       timed "test $preset" ctest_step "$preset" -L '^sanitize$'
     fi
   done
+  timed "changed files alone" alone_step
   if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
   check_transports_ran build/release/expected_transports.txt
 
