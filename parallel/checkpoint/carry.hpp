@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What a rank has of a training job's state in its memory: as parts_to_save says, between two steps.
+/// What a rank has of a training job's state in its memory: as parts_to_carry says.
 /// Shape: parts of one rank have no element in common; those of several ranks may.
 struct HeldState {
   std::int64_t step = -1;  ///< steps done; below 0: it holds nothing

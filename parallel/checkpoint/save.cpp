@@ -120,7 +120,11 @@ struct AsyncSave::State {
   }
 
   void finish() {
-    if (finished) throw Error(Code::InvalidArgument, fmt::format("{}: finished already", what));
+    if (finished)
+      throw Error(
+          Code::InvalidArgument,
+          fmt::format("{}: AsyncSave::finish() was called, but this save is finished already; expected one call",
+                      what));
     finished = true;
     if (writer.joinable()) writer.join();
     std::vector<std::byte>().swap(copy);
@@ -179,8 +183,14 @@ AsyncSave::AsyncSave(AsyncSave&&) noexcept = default;
 AsyncSave& AsyncSave::operator=(AsyncSave&&) noexcept = default;
 AsyncSave::~AsyncSave() = default;
 
-bool AsyncSave::written() const noexcept { return state_->is_written.load(std::memory_order_acquire); }
-void AsyncSave::finish() { state_->finish(); }
+bool AsyncSave::written() const noexcept {
+  return state_ != nullptr && state_->is_written.load(std::memory_order_acquire);
+}
+void AsyncSave::finish() {
+  if (!state_)
+    throw Error(Code::InvalidArgument, "AsyncSave::finish() was called, but this save was moved to another AsyncSave");
+  state_->finish();
+}
 
 void save_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
                      const CheckpointMetadata& metadata, const SaveOptions& options) {

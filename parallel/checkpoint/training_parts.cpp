@@ -50,6 +50,12 @@ void add_state(std::vector<CheckpointPart>& parts, const Naming& naming, DataPar
 
 std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimizer,
                                           std::span<const ParameterShape> shapes) {
+  data.begin_checkpoint("parts_to_save()");
+  return parts_to_carry(data, optimizer, shapes);
+}
+
+std::vector<CheckpointPart> parts_to_carry(DataParallel& data, Optimizer& optimizer,
+                                           std::span<const ParameterShape> shapes) {
   const Naming naming(data.parameters(), shapes);
   std::vector<CheckpointPart> parts;
   for (const OwnedPart& own : data.owned_values())
@@ -60,7 +66,8 @@ std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimiz
 
 std::vector<CheckpointPart> parts_to_load(DataParallel& data, Optimizer& optimizer,
                                           std::span<const ParameterShape> shapes) {
-  if (!data.keeps_whole_parameters()) return parts_to_save(data, optimizer, shapes);
+  data.begin_checkpoint("parts_to_load()");
+  if (!data.keeps_whole_parameters()) return parts_to_carry(data, optimizer, shapes);
   const Naming naming(data.parameters(), shapes);
   std::vector<CheckpointPart> parts;
   for (std::int32_t p = 0; p < std::ssize(data.parameters()); ++p)

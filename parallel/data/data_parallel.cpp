@@ -18,6 +18,7 @@
 #include <sinew/parallel/data/phase.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 #include <sinew/parallel/mesh/at.hpp>
+#include <sinew/parallel/step/protocol.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -31,6 +32,18 @@ InitialValues copies_of(std::span<const ConstBuffer> values) {
 }
 
 }  // namespace
+
+void require_sums(StepProtocol& step, std::string_view call, std::span<const OwnedPart> parts) {
+  step.require_summed(call);
+  for (const OwnedPart& part : parts) {
+    const bool has_gradient = part.gradient.data != nullptr;
+    if (part.first == part.last || (has_gradient && (part.sum == 0 || part.sum == step.sums()))) continue;
+    step.refuse(call,
+                fmt::format("parameter {} came {}", part.parameter,
+                            has_gradient ? "with the gradient of another step" : "without a gradient"),
+                fmt::format("{} with what finish_backward() has returned in this step", call));
+  }
+}
 
 struct DataParallel::Start {
   std::optional<std::span<const ConstBuffer>> values;  // whole, to be compared
@@ -46,11 +59,11 @@ struct DataParallel::State {
   StepMemory memory;
   std::vector<std::string> units;
   std::vector<std::vector<std::int32_t>> members;  // parameters of each
+  std::optional<StepProtocol> protocol;
+  std::optional<Error> failed;  // what an exchange of this step ended with
   std::optional<Phase> synced, unsynced, forward;
-  Pass pass = Pass::Whole;
   bool rebuilds = false;
   bool accumulated = false;
-  bool summed = false;  // gradients: between finish_backward and the end of the step
   std::size_t gradient_room = 0;
 
   State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o)
@@ -73,29 +86,69 @@ struct DataParallel::State {
     rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
   }
 
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  /// Where an error unwinds the stack after the step has ended, nobody gives it up any more, and this rank makes no other
+  /// call: no rank is to wait for it in the mesh either.
+  ~State() {
+    if (!protocol || protocol->ended().empty() || std::uncaught_exceptions() == 0) return;
+    try {
+      for (const std::string& axes : mesh->groups()) {
+        if (mesh->size(axes) > 1) mesh->along(axes).abort(protocol->ended());
+      }
+    } catch (const Error&) {  // the World has ended: all ranks know that
+    }
+  }
+
   void require_unit(std::int32_t unit) const { require_number("unit", unit, units.size()); }
   void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
   bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
 
-  Phase& phase_of(Pass p) { return p == Pass::Whole ? *synced : p == Pass::Unsynced ? *unsynced : *forward; }
-  /// The pass that has begun and not ended.
-  std::optional<Pass> underway() {
-    for (const Pass p : {Pass::Whole, Pass::Unsynced, Pass::ForwardOnly}) {
-      if (!phase_of(p).runner.idle()) return p;
+  Phase& phase_of(PassKind kind) {
+    return kind == PassKind::Whole ? *synced : kind == PassKind::Unsynced ? *unsynced : *forward;
+  }
+  /// Of passes as they are made now.
+  Phase& now() { return phase_of(protocol->kind()); }
+  /// Of the pass that has begun and not ended, else as above.
+  PassKind underway() {
+    for (const PassKind kind : {PassKind::Whole, PassKind::Unsynced, PassKind::ForwardOnly}) {
+      if (!phase_of(kind).runner.idle()) return kind;
     }
-    return std::nullopt;
+    return protocol->kind();
   }
-  Phase& now() {
-    Phase& meant = phase_of(pass);
-    if (!meant.runner.idle()) return meant;
-    if (const auto left = underway())
-      throw Error(Code::InvalidArgument, fmt::format("{}() ended in the middle of a pass; expected abandon_step()",
-                                                     *left == Pass::Unsynced ? "no_sync" : "forward_only"));
-    return meant;
+
+  bool is_idle() const noexcept { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
+
+  /// Which calls are due is known from here on.
+  void begin_protocol() {
+    StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
+                              .unused_are_zero = options.unused_are_zero,
+                              .owns_parts = !memory.owned_values().empty(),
+                              .rank = mesh->rank()};
+    for (const std::string& unit : units) shape.units.push_back({unit, unit == options.step.outer_unit});
+    for (const DataParameter& p : parameters)
+      shape.gradients.push_back(
+          {p.path, static_cast<std::int32_t>(std::ranges::find(units, p.unit) - units.begin()), p.uses});
+    protocol.emplace(std::move(shape), [this](const std::string& why) { memory.end_groups(why); });
+    memory.memory().follow(*protocol);
   }
-  Phase& with_backward(std::string_view call) {
-    if (pass != Pass::ForwardOnly) return now();
-    throw Error(Code::InvalidArgument, fmt::format("{}: within forward_only() there is no backward pass", call));
+
+  /// A call that may wait for exchanges. Where somebody has ended one of the groups, or calls in one of them do not match,
+  /// ranks of the other groups are to learn of it, too.
+  template <class Call>
+  decltype(auto) exchanging(const Call& call) {
+    try {
+      return call();
+    } catch (const Error& e) {
+      if (e.code() == Code::Aborted || e.code() == Code::Mismatch) protocol->end(e.what());
+      if (!is_idle()) failed = e;
+      throw;
+    }
+  }
+  /// For a call of the step: it does not turn what has happened into a mistake of the caller.
+  StepProtocol& calls() {
+    if (failed) throw *failed;
+    return *protocol;
   }
 
   /// Known before the first step, and anew when gradients are added up for the first time.
@@ -117,7 +170,7 @@ struct DataParallel::State {
   /// Once: buckets in the order in which rank 0's gradients came.
   void rebuild(std::vector<std::int32_t> order) {
     rebuilds = false;
-    for (const DataAxis& a : row.axes) mesh->along(a.axis).broadcast(order, 0).get();
+    memory.take_from_first(order);
     run(plan_step(parameters, row, options.step, order));
   }
 
@@ -146,8 +199,10 @@ struct DataParallel::State {
   void make_room_for_gradient(std::int32_t parameter) {
     if (gradient_room == 0 || memory.has_gradient(parameter)) return;
     const auto bytes = static_cast<std::size_t>(memory.gradient_bytes(parameter));
-    while (memory.held().of(Purpose::Underway) + bytes > gradient_room && now().runner.finish_one()) {
-    }
+    exchanging([&] {
+      while (memory.held().of(Purpose::Underway) + bytes > gradient_room && now().runner.finish_one()) {
+      }
+    });
   }
 
   /// What was not reported counts as reported, with what its gradient holds.
@@ -194,6 +249,7 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
   state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, start.initial);
+  state_->begin_protocol();
   state_->plan_memory(false);
   state_->run(plan);
 }
@@ -211,24 +267,32 @@ std::int32_t DataParallel::unit(std::string_view name) const {
 
 void DataParallel::before_forward(std::int32_t unit) {
   state_->require_unit(unit);
-  state_->now().gate(state_->now().by_unit[at(unit)].before_forward);
+  state_->calls().before_forward(unit);
+  Phase& phase = state_->now();
+  state_->exchanging([&] { phase.gate(phase.by_unit[at(unit)].before_forward); });
 }
 void DataParallel::after_forward(std::int32_t unit) {
   state_->require_unit(unit);
-  state_->now().signal(state_->now().by_unit[at(unit)].after_forward);
+  state_->calls().after_forward(unit);
+  Phase& phase = state_->now();
+  state_->exchanging([&] { phase.signal(phase.by_unit[at(unit)].after_forward); });
 }
 void DataParallel::before_backward(std::int32_t unit) {
   state_->require_unit(unit);
-  Phase& phase = state_->with_backward("before_backward");
-  phase.gate(phase.by_unit[at(unit)].before_backward);
+  state_->calls().before_backward(unit);
+  Phase& phase = state_->now();
+  state_->exchanging([&] { phase.gate(phase.by_unit[at(unit)].before_backward); });
 }
 void DataParallel::after_backward(std::int32_t unit) {
   state_->require_unit(unit);
-  Phase& phase = state_->with_backward("after_backward");
-  // The exchanges of the units below wait for this one's, so it cannot be left for the end.
-  if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
-    state_->report_unused(phase, state_->members[at(unit)]);
-  phase.signal(phase.by_unit[at(unit)].after_backward);
+  state_->calls().after_backward(unit);
+  Phase& phase = state_->now();
+  state_->exchanging([&] {
+    // The exchanges of the units below wait for this one's, so it cannot be left for the end.
+    if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
+      state_->report_unused(phase, state_->members[at(unit)]);
+    phase.signal(phase.by_unit[at(unit)].after_backward);
+  });
 }
 
 Buffer DataParallel::parameter(std::int32_t parameter) {
@@ -242,7 +306,7 @@ Buffer DataParallel::parameter(std::int32_t parameter) {
 }
 Buffer DataParallel::gradient(std::int32_t parameter) {
   state_->require_parameter(parameter);
-  if (state_->summed && state_->shards_gradients()) {
+  if (state_->protocol->is_summed() && state_->shards_gradients()) {
     throw Error(Code::InvalidArgument,
                 fmt::format("gradient of '{}': it is summed, and only parts of it are left: those of finish_backward",
                             state_->parameters[at(parameter)].path));
@@ -252,86 +316,102 @@ Buffer DataParallel::gradient(std::int32_t parameter) {
 }
 void DataParallel::gradient_ready(std::int32_t parameter) {
   state_->require_parameter(parameter);
-  Phase& phase = state_->with_backward("gradient_ready");
-  phase.signal(phase.gradients[at(parameter)]);
+  state_->calls().gradient_ready(parameter);
+  Phase& phase = state_->now();
+  state_->exchanging([&] { phase.signal(phase.gradients[at(parameter)]); });
 }
 
 void DataParallel::finish_forward() {
-  if (state_->pass != Pass::ForwardOnly)
-    throw Error(Code::InvalidArgument, "finish_forward: expected within forward_only(); a step ends with updated()");
-  state_->now().runner.finish();
+  state_->calls().finish_forward();
+  state_->exchanging([&] { state_->now().runner.finish(); });
 }
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
-  Phase& phase = state_->with_backward("finish_backward");
-  if (state_->options.unused_are_zero) {
-    for (const auto& of_unit : state_->members) state_->report_unused(phase, of_unit);
-  }
-  if (state_->pass == Pass::Unsynced) {
-    phase.runner.finish();
-    return {};
-  }
-  phase.gate(phase.optimizer);
-  state_->summed = true;
-  return state_->memory.owned();
+  const bool sums = state_->calls().finish_backward();
+  Phase& phase = state_->now();
+  return state_->exchanging([&]() -> std::vector<OwnedPart> {
+    if (state_->options.unused_are_zero) {
+      for (const auto& of_unit : state_->members) state_->report_unused(phase, of_unit);
+    }
+    if (!sums) {
+      phase.runner.finish();
+      return {};
+    }
+    phase.gate(phase.optimizer);
+    std::vector<OwnedPart> owned = state_->memory.owned();
+    for (OwnedPart& part : owned) part.sum = state_->protocol->sums();
+    return owned;
+  });
 }
 
 void DataParallel::abandon_step() {
   State& s = *state_;
   std::exception_ptr failed;
   try {
-    const Pass given_up = s.underway().value_or(s.pass);
+    const PassKind given_up = s.underway();
     s.phase_of(given_up).runner.abandon();
     // Ranks that are further may sum already.
-    if (given_up == Pass::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
+    if (given_up == PassKind::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
+  } catch (const Error& e) {
+    // A refused call has ended the groups: there are new ones in a moment.
+    if (e.code() != Code::Aborted) failed = std::current_exception();
   } catch (...) {
     failed = std::current_exception();
   }
-  s.summed = false;
+  s.protocol->abandon();
+  s.failed.reset();
   s.memory.abandon();
   if (failed) std::rethrow_exception(failed);
+  s.memory.agree_or_regroup(StepMemory::Agreed::Abandon, s.synced->runner.graph());
 }
 
 void DataParallel::updated() {
-  if (state_->pass != Pass::Whole)
-    throw Error(Code::InvalidArgument,
-                "updated: within no_sync() and forward_only() nothing is updated; expected when they have ended");
-  Phase& phase = state_->now();
-  state_->summed = false;
-  phase.signal(phase.updated);
-  assert(state_->memory.is_as_planned());
-  std::vector<std::int32_t> order = state_->rebuilds ? state_->order_of_gradients() : std::vector<std::int32_t>{};
-  try {
-    phase.runner.finish();
-  } catch (const Error&) {
-    if (phase.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
-    throw;
-  }
-  if (state_->rebuilds) {
-    state_->rebuild(std::move(order));
-  } else {
-    state_->memory.clear_gradients();
-  }
+  state_->calls().updated();
+  Phase& phase = *state_->synced;
+  std::vector<std::int32_t> order;
+  state_->exchanging([&] {
+    phase.signal(phase.updated);
+    assert(state_->memory.is_as_planned());
+    if (state_->rebuilds) order = state_->order_of_gradients();
+    try {
+      phase.runner.finish();
+    } catch (const Error&) {
+      if (phase.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
+      throw;
+    }
+    if (state_->rebuilds) {
+      state_->rebuild(std::move(order));
+    } else {
+      state_->memory.clear_gradients();
+    }
+  });
 }
 
-DataParallel::Scope::Scope(State& of, Pass pass) : of_(&of), before_(of.pass) {
-  if (of.underway())
-    throw Error(Code::InvalidArgument,
-                fmt::format("{}: in the middle of a step; expected between two of them, or abandon_step()",
-                            pass == Pass::Unsynced ? "no_sync" : "forward_only"));
-  if (pass == Pass::Unsynced && !of.accumulated) of.plan_memory(true);
-  of.pass = pass;
+DataParallel::Scope::Scope(State& of, PassKind kind) : of_(&of), before_(of.protocol->kind()) {
+  of.calls().enter(kind);
+  if (kind == PassKind::Unsynced && !of.accumulated) of.plan_memory(true);
 }
 DataParallel::Scope::~Scope() {
-  if (of_ != nullptr) of_->pass = before_;
+  if (of_ != nullptr) of_->protocol->leave(before_);
 }
-DataParallel::Scope DataParallel::no_sync() { return {*state_, Pass::Unsynced}; }
-DataParallel::Scope DataParallel::forward_only() { return {*state_, Pass::ForwardOnly}; }
+DataParallel::Scope DataParallel::no_sync() { return {*state_, PassKind::Unsynced}; }
+DataParallel::Scope DataParallel::forward_only() { return {*state_, PassKind::ForwardOnly}; }
+
+void DataParallel::begin_checkpoint(std::string_view call) {
+  state_->calls().require_between_steps(call);
+  state_->exchanging([&] { state_->memory.agree(StepMemory::Agreed::Checkpoint); });
+}
+
+Communicator& DataParallel::along(Mesh& mesh, std::string_view axes) {
+  Communicator* const own = &mesh == state_->mesh ? state_->memory.group_along(axes) : nullptr;
+  return own == nullptr ? mesh.along(axes) : *own;
+}
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
 std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
 bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
+StepProtocol& DataParallel::protocol() noexcept { return *state_->protocol; }
 HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
 const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
 const MemoryPlan& DataParallel::planned() const noexcept { return state_->memory.planned(); }

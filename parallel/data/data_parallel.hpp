@@ -19,6 +19,7 @@
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/step/protocol.hpp>
 
 namespace sinew::parallel {
 
@@ -49,9 +50,14 @@ struct OwnedPart {
   DType dtype = DType::F32;
   Buffer value, gradient;
   std::optional<DType> of_gradient{};  ///< {}: as the value
+  std::uint64_t sum = 0;               ///< which sum of gradients this is, as DataParallel counts them; 0: of none
 
   DType gradient_dtype() const noexcept { return of_gradient.value_or(dtype); }
 };
+
+/// For a call that reads the gradients of parts: they are summed, and of the present step.
+/// Errors: as StepProtocol, whose communicators end then, too.
+SINEW_API void require_sums(StepProtocol& step, std::string_view call, std::span<const OwnedPart> parts);
 
 /// Data parallelism over somebody's own engine: it holds parameters and gradients, the engine says what it is about to
 /// do and what it has done. A step:
@@ -61,21 +67,24 @@ struct OwnedPart {
 ///     for (OwnedPart& part : finish_backward()) ... update part.value by part.gradient ...;
 ///     updated();
 ///
+/// These calls, and those of whatever belongs to a step beside them, come in the order of StepProtocol. A call that is
+/// not due is refused, and ends the step on all ranks, where every later call says so; abandon_step() on all ranks is
+/// the way on.
 /// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
 /// updated().
 /// Shape:    a buffer of parameter(p) holds `elements` of its dtype, one of gradient(p) as many of gradient_dtype().
 /// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
-/// Lifetime: ends before mesh and World. parameter(p), where parameters are sharded, is there from before_forward or
+/// Lifetime: ends before mesh and World; by an exception, after the step has ended for a call that was not due, it ends
+///           the groups of the mesh, too. parameter(p), where parameters are sharded, is there from before_forward or
 ///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)
 ///           until finish_backward, which may move it.
 ///           Units run forward in the order of their first parameters, and backward the other way. Where parameters
 ///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit. Passes
 ///           of DataOptions::outer_unit begin before all others and end after them.
-/// Errors:   InvalidArgument for the number of a parameter or unit that is not there; naming the parameter: reported
-///           twice, or never, after which abandon_step() is the way on; what an exchange ends with, from the next call
-///           that waits on.
+/// Errors:   InvalidArgument for the number of a parameter or unit that is not there; of a call that is not due, as
+///           StepProtocol, and on the other ranks Aborted with the same text; what an exchange ends with, from the next
+///           call that waits on.
 class SINEW_API DataParallel {
-  enum class Pass : std::uint8_t { Whole, Unsynced, ForwardOnly };
   struct State;
   struct Start;  // what the values of parameters come from
 
@@ -119,7 +128,7 @@ class SINEW_API DataParallel {
   /// otherwise are in the same one: those ahead would wait for what they gather.
   /// Errors: what an exchange ends with. The step is given up all the same.
   /// Cost:   the exchanges that this rank has not started yet, as others may wait in them; under no_sync() those of
-  ///         sums, too, where parameters are whole.
+  ///         sums, too, where parameters are whole; 8 bytes of each rank; after a refused call new communicators.
   void abandon_step();
   /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
   void updated();
@@ -134,10 +143,10 @@ class SINEW_API DataParallel {
 
    private:
     friend class DataParallel;
-    Scope(State& of, Pass pass);
+    Scope(State& of, PassKind kind);
 
     State* of_;
-    Pass before_;
+    PassKind before_;
   };
   /// Gradients are only added up on this rank, over as many backward passes as there are.
   /// Errors: InvalidArgument in the middle of a step.
@@ -150,6 +159,15 @@ class SINEW_API DataParallel {
   void finish_forward();
 
   const std::vector<DataParameter>& parameters() const noexcept;
+  /// Who says which call of a step is due: for others that have a call in it.
+  StepProtocol& protocol() noexcept;
+  /// For what saves or fills parameters between two steps, `call`. Collective along the row's axes.
+  /// Errors: of a call that is not due; InvalidArgument or Mismatch where ranks are in different calls.
+  void begin_checkpoint(std::string_view call);
+  /// The communicator of the step's own for the ranks of mesh.along(axes), which ends with the step; the mesh's where
+  /// the step communicates along other axes, or along those of another mesh. For what all ranks call between
+  /// finish_backward and updated.
+  Communicator& along(Mesh& mesh, std::string_view axes);
   /// What finish_backward returns, without gradients: at any time.
   std::vector<OwnedPart> owned_values();
   /// Between two steps parameter(p) is there, of all.

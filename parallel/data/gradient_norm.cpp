@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,22 +61,31 @@ Sum sum_of_squares(const OwnedPart& part) {
   }
 }
 
+/// Ranks may wait in these for this one.
+void end_other_groups(DataParallel& data, Mesh& mesh, const std::string& why) {
+  for (const std::string& axes : mesh.groups()) {
+    Communicator& ranks = mesh.along(axes);
+    if (ranks.size() > 1 && &data.along(mesh, axes) == &ranks) ranks.abort(why);
+  }
+}
+
 template <class Sum>
 double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, const std::vector<std::string>& spread,
             const CallOptions& options) {
   if (spread.size() != data.parameters().size())
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
+  require_sums(data.protocol(), "gradient_norm()", parts);
   // On all ranks alike, before any of them communicates.
   std::vector<Communicator*> groups{nullptr};  // none: what each rank holds all of
   for (const std::string& group : mesh.groups()) {
-    Communicator* ranks = &mesh.along(group);
+    Communicator* ranks = &data.along(mesh, group);
     if (std::ranges::find(groups, ranks) == groups.end()) groups.push_back(ranks);
   }
   std::map<std::string_view, std::size_t> group_of{{"", 0}};
   for (const std::string& axes : spread) {
     if (const auto [place, is_new] = group_of.emplace(axes, 0); is_new)
-      place->second = static_cast<std::size_t>(std::ranges::find(groups, &mesh.along(axes)) - groups.begin());
+      place->second = static_cast<std::size_t>(std::ranges::find(groups, &data.along(mesh, axes)) - groups.begin());
   }
   std::vector<Sum> sums(groups.size());
   for (const OwnedPart& part : parts) {
@@ -84,7 +94,7 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
                                                      part.parameter, spread.size()));
     sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares<Sum>(part);
   }
-  if (!data.sharded_axis().empty()) sum_over(mesh.along(data.sharded_axis()), std::span<Sum>(sums), options);
+  if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);
   // Every group, whether this rank has a part for it or not: ranks of other stages may.
   Sum all = sums[0];
   for (std::size_t g = 1; g < groups.size(); ++g) {
@@ -98,8 +108,14 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
 
 double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
                      const std::vector<std::string>& spread, const CallOptions& options) {
-  return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, mesh, parts, spread, options)
-                                                             : norm<double>(data, mesh, parts, spread, options);
+  try {
+    return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, mesh, parts, spread, options)
+                                                               : norm<double>(data, mesh, parts, spread, options);
+  } catch (const Error& e) {
+    if (e.code() == Code::Aborted || e.code() == Code::Mismatch) data.protocol().end(e.what());
+    if (!data.protocol().ended().empty()) end_other_groups(data, mesh, data.protocol().ended());
+    throw;
+  }
 }
 
 double clip_scale(double norm, double largest) {

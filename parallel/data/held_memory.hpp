@@ -32,6 +32,8 @@ struct HeldBytes {
 /// Zeroed memory that peers of the host can read, and its account. World::allocate, as a function.
 using Allocate = std::function<Memory(std::size_t bytes)>;
 
+class StepProtocol;
+
 /// Gives memory and counts it. What was under way is kept for the next pieces that are as long, so that steps of equal
 /// units map nothing.
 /// Lifetime: outlives what it gave, and ends before the World.
@@ -66,6 +68,10 @@ class SINEW_API HeldMemory {
   const HeldBytes& held() const noexcept { return held_; }
   Copies& copies() noexcept { return copies_; }
 
+  /// What uses this memory has calls in the steps of `step`, which outlives it. Null: of nobody's steps.
+  void follow(StepProtocol& step) noexcept { step_ = &step; }
+  StepProtocol* step() const noexcept { return step_; }
+
  private:
   void give_back(Memory memory, Purpose purpose);
   Memory from_spare(std::size_t bytes);
@@ -75,6 +81,7 @@ class SINEW_API HeldMemory {
   Allocate allocate_;
   Copies copies_;
   HeldBytes held_;
+  StepProtocol* step_ = nullptr;
   std::multimap<std::size_t, Memory> spare_;  // by bytes
 };
 

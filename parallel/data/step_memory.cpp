@@ -3,6 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {
@@ -34,6 +37,52 @@ void StepMemory::make_groups(const StepGraph& graph) {
     Communicator& theirs = mesh_->along(node.axes);
     groups_.emplace(node.axes, theirs.split(0, theirs.rank()));
   }
+}
+
+void StepMemory::end_groups(const std::string& why) {
+  for (auto& [axes, group] : groups_) group.abort(why);
+}
+
+Communicator* StepMemory::group_along(std::string_view axes) {
+  const std::string wanted = mesh_->shape().in_order(axes);
+  for (auto& [own, group] : groups_) {
+    if (mesh_->shape().in_order(own) == wanted) return &group;
+  }
+  return nullptr;
+}
+
+void StepMemory::agree(Agreed call) {
+  const auto name_of = [](std::int64_t number) {
+    return number == static_cast<std::int64_t>(Agreed::Abandon) ? "abandon_step()" : "the parts of a checkpoint";
+  };
+  const std::array<std::int64_t, 1> mine{static_cast<std::int64_t>(call)};
+  for (auto& [axes, group] : groups_) {
+    std::vector<std::int64_t> calls(static_cast<std::size_t>(group.size()));
+    group.all_gather(mine, calls).get();
+    const auto other = std::ranges::find_if(calls, [&](std::int64_t each) { return each != mine[0]; });
+    if (other == calls.end()) continue;
+    const int rank = mesh_->shape().group_of(mesh_->rank(), axes)[static_cast<std::size_t>(other - calls.begin())];
+    throw Error(Code::InvalidArgument,
+                fmt::format("data parallelism: rank {} asked for {}, this rank for {}; expected the "
+                            "same call on all ranks",
+                            rank, name_of(*other), name_of(mine[0])));
+  }
+}
+
+void StepMemory::agree_or_regroup(Agreed call, const StepGraph& graph) {
+  try {
+    agree(call);
+    return;
+  } catch (const Error& e) {
+    end_groups(e.what());
+    if (e.code() != Code::Aborted) throw;
+  }
+  groups_.clear();
+  make_groups(graph);
+}
+
+void StepMemory::take_from_first(std::vector<std::int32_t>& order) {
+  for (auto& [axes, group] : groups_) group.broadcast(order, 0).get();
 }
 
 std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,

@@ -20,6 +20,19 @@ class StepMemory final : public StepActions {
   /// A communicator of this step's own for each group that exchanges go along: started whenever what they need is
   /// there, they would get between the calls that others make on the mesh's. Collective.
   void make_groups(const StepGraph& graph);
+  /// Ends the communicators of this step, on all their ranks, and not those of the mesh.
+  void end_groups(const std::string& why);
+  /// The communicator of this step's own for the ranks of the mesh's group along `axes`; null: there is none.
+  Communicator* group_along(std::string_view axes);
+  /// The calls that all ranks make together.
+  enum class Agreed : std::int64_t { Abandon, Checkpoint };
+  /// Returns where all ranks make this call now. Collective.
+  /// Errors: InvalidArgument naming a rank that makes the other call; as all_gather.
+  void agree(Agreed call);
+  /// The same, and makes new communicators where these have ended for a reason of somebody's.
+  void agree_or_regroup(Agreed call, const StepGraph& graph);
+  /// What the first rank has, on all ranks. Of rows that shard nothing.
+  void take_from_first(std::vector<std::int32_t>& order);
   /// Lays parameters out by `groups`, with what this rank holds of their values.
   void place_values(const std::vector<std::vector<std::int32_t>>& groups, const InitialValues& initial);
   /// Lays gradients out; those that there were are gone.

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,14 +122,19 @@ void apply_to(const Step& step, const OwnedPart& part, std::byte* state) {
   }
 }
 
+/// Null where the memory is of nobody's steps.
+std::shared_ptr<StepProtocol::Member> member_of_steps(HeldMemory& memory) {
+  return memory.step() == nullptr ? nullptr : memory.step()->join_as_optimizer();
+}
+
 }  // namespace
 
 Optimizer::Optimizer(HeldMemory& memory, const SgdOptions& options)
-    : memory_(&memory), options_(options), rate_(options.rate) {
+    : memory_(&memory), member_(member_of_steps(memory)), options_(options), rate_(options.rate) {
   require_sound(options);
 }
 Optimizer::Optimizer(HeldMemory& memory, const AdamOptions& options)
-    : memory_(&memory), options_(options), rate_(options.rate) {
+    : memory_(&memory), member_(member_of_steps(memory)), options_(options), rate_(options.rate) {
   require_sound(options);
 }
 
@@ -164,9 +171,25 @@ void Optimizer::require_same(std::span<const OwnedPart> parts) const {
                           parts.size(), slots_.size()));
 }
 
+/// Before anything is made: what was never summed is not read.
+void Optimizer::require_gradients(std::span<const OwnedPart> parts) const {
+  constexpr std::string_view kCall = "Optimizer::update()";
+  StepProtocol* const step = memory_->step();
+  if (step != nullptr) return require_sums(*step, kCall, parts);
+  for (const OwnedPart& p : parts) {
+    if (p.gradient.data == nullptr && p.first < p.last)
+      throw Error(
+          Code::InvalidArgument,
+          fmt::format("optimizer: a part of parameter {} without a gradient; expected what finish_backward() returned",
+                      p.parameter));
+  }
+}
+
 void Optimizer::update(std::span<const OwnedPart> parts, double scale) {
+  require_gradients(parts);
   if (slots_.empty() && !parts.empty()) make_state(parts);
   require_same(parts);
+  if (member_) memory_->step()->update(*member_);
   ++steps_;
   std::visit(
       [&](const auto& options) {
@@ -200,6 +223,7 @@ std::vector<StatePart> Optimizer::state(std::span<const OwnedPart> parts) {
 
 void Optimizer::restore_steps(std::int64_t steps) {
   if (steps < 0) throw Error(Code::InvalidArgument, fmt::format("optimizer: {} steps, expected 0 or more", steps));
+  if (member_) memory_->step()->require_between_steps("Optimizer::restore_steps()");
   steps_ = steps;
 }
 

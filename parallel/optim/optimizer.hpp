@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -9,6 +10,7 @@
 #include <sinew/core/export.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/held_memory.hpp>
+#include <sinew/parallel/step/protocol.hpp>
 
 namespace sinew::parallel {
 
@@ -46,6 +48,7 @@ struct StatePart {
 /// Units: bytes of state per element. Adam: 8 for f32, 16 for f64, 12 for 16 bits; SGD: the momentum and the master.
 class SINEW_API Optimizer {
  public:
+  /// Of the memory of a DataParallel it has a call in each of its steps: update().
   /// Lifetime: `memory` outlives it.
   /// Errors: InvalidArgument that lists all options out of range.
   Optimizer(HeldMemory& memory, const SgdOptions& options);
@@ -53,7 +56,8 @@ class SINEW_API Optimizer {
 
   /// One step. Gradients are multiplied by `scale` first: what clipping and loss scaling ask for.
   /// Errors: InvalidArgument where the parts are not those of the first step, or of a dtype that is no float of 16, 32
-  ///         or 64 bits, naming the parameter's number.
+  ///         or 64 bits, naming the parameter's number; of a call that is not due, as StepProtocol: parts without
+  ///         gradients, or with those of another step, a second call in a step.
   void update(std::span<const OwnedPart> parts, double scale = 1);
 
   void set_rate(double rate) noexcept { rate_ = rate; }
@@ -64,7 +68,7 @@ class SINEW_API Optimizer {
   /// Lifetime: the optimizer's.
   /// Errors:   as update.
   std::vector<StatePart> state(std::span<const OwnedPart> parts);
-  /// As if there had been so many steps. Errors: InvalidArgument for less than 0.
+  /// As if there had been so many steps, between two of them. Errors: InvalidArgument for less than 0; as StepProtocol.
   void restore_steps(std::int64_t steps);
 
  private:
@@ -77,8 +81,10 @@ class SINEW_API Optimizer {
 
   void make_state(std::span<const OwnedPart> parts);
   void require_same(std::span<const OwnedPart> parts) const;
+  void require_gradients(std::span<const OwnedPart> parts) const;
 
   HeldMemory* memory_;
+  std::shared_ptr<StepProtocol::Member> member_;  // null: the memory is of nobody's steps
   std::variant<SgdOptions, AdamOptions> options_;
   double rate_;
   std::int64_t steps_ = 0;

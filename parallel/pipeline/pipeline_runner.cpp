@@ -57,7 +57,8 @@ std::size_t held_by(const PipelineStep& step, const std::vector<std::int64_t>& b
 
 }  // namespace
 
-PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine)
+PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine,
+                               const std::vector<StepProtocol*>& steps)
     : ranks_(&ranks),
       schedule_(agreed(ranks, std::move(schedule))),
       engine_(&engine),
@@ -80,6 +81,8 @@ PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, S
                              action.kind == ActionKind::InputGradient;
     numbers_.push_back(is_in_graph ? by_name.at(to_string(action)) : Numbers{});
   }
+  for (StepProtocol* step : steps)
+    steps_.push_back({step, step->join_as_pipeline([this](const std::string& why) { end_ranks(why); })});
 }
 
 std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,
@@ -194,14 +197,24 @@ void PipelineRunner::take(std::size_t number) {
   computed_s_ += seconds_since(begin);
 }
 
+void PipelineRunner::begin_run() {
+  if (is_running_)
+    throw Error(Code::InvalidArgument,
+                "PipelineRunner::run() was called by a stage of the pipeline that runs, but the stage's return is due");
+  for (const Membership& each : steps_) each.step->run(*each.member);
+  is_running_ = true;
+}
+
 void PipelineRunner::run() {
   if (failed_) std::rethrow_exception(failed_);
   try {
+    begin_run();
     const std::size_t count = schedule_.actions[static_cast<std::size_t>(rank())].size();
     for (std::size_t number = 0; number < count; ++number) take(number);
     const auto begin = Clock::now();
     runner_->finish();
     waited_s_ += seconds_since(begin);
+    is_running_ = false;
   } catch (const std::exception& e) {
     give_up(e.what());
     throw;
@@ -214,6 +227,11 @@ void PipelineRunner::run() {
 /// Within a handler: the others wait for messages that will not come, and this rank's own have buffers here.
 void PipelineRunner::give_up(const std::string& why) {
   failed_ = std::current_exception();
+  end_ranks(why);
+  for (const Membership& each : steps_) each.step->end(why);
+}
+
+void PipelineRunner::end_ranks(const std::string& why) {
   if (schedule_.ranks() > 1) ranks_->abort(why);
 }
 

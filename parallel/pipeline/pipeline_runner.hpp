@@ -12,6 +12,7 @@
 #include <sinew/core/export.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/step/protocol.hpp>
 #include <sinew/parallel/step/runner.hpp>
 
 namespace sinew::parallel {
@@ -45,16 +46,20 @@ class StageEngine {
 /// A pipeline over the ranks of a communicator: each takes its actions of a schedule that was proved, step by step.
 /// Messages are on their way while the engine computes.
 /// Thread:   the World's. With Drive::Thread messages go on between calls.
-/// Lifetime: ends before ranks and engine.
+/// steps: of the DataParallels whose passes the stages make (DataParallel::protocol). run() then has its place in each of
+///         their passes: it is due before gradients are reported, and once. Whatever ends the pipeline or one of the
+///         steps ends the others.
+/// Lifetime: ends before ranks, engine and steps.
 /// Errors:   when it is made, on all ranks, InvalidArgument: for a schedule that does not pass prove(), with its reason
 ///           or cycle, for one of another number of ranks, for schedules that differ, and for a stage that hands on
 ///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
-///           naming stage, micro-batch and rank; as send and recv.
+///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and recv.
 ///           Whatever run() ends with ends the communicator, too, for this reason: the others' run() throws Aborted
 ///           with it, and every later run() here throws it again.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
-  PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine);
+  PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine,
+                 const std::vector<StepProtocol*>& steps = {});
   ~PipelineRunner() override;
 
   void run();
@@ -80,6 +85,8 @@ class SINEW_API PipelineRunner final : private StepActions {
   Buffer place(std::int32_t stage, std::int32_t micro_batch, bool gradient);
   void compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient);
   std::size_t call(const Action& action, ConstBuffer in, Buffer out);
+  void begin_run();
+  void end_ranks(const std::string& why);
   void give_up(const std::string& why);
 
   Communicator* ranks_;
@@ -95,7 +102,13 @@ class SINEW_API PipelineRunner final : private StepActions {
   std::vector<std::vector<std::byte>> taken_;                        // by tensor
   std::size_t held_ = 0;
   double computed_s_ = 0, waited_s_ = 0;
+  bool is_running_ = false;
   std::exception_ptr failed_;
+  struct Membership {
+    StepProtocol* step;
+    std::shared_ptr<StepProtocol::Member> member;
+  };
+  std::vector<Membership> steps_;
   std::unique_ptr<StepRunner> runner_;
 };
 

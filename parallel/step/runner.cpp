@@ -154,9 +154,7 @@ void StepRunner::gate(std::int32_t node) {
   if (states_[at(node)].done) {
     throw Error(
         Code::InvalidArgument,
-        fmt::format("step: '{}' was begun twice, expected once in a step: what runs twice, or what two units use, "
-                    "belongs to one unit that is begun before the first use and ended after the last; a step "
-                    "that was left is given up first",
+        fmt::format("step: '{}' was begun twice, expected once in a step; a step that was left is given up first",
                     graph_.nodes[at(node)].name));
   }
   start_ready();

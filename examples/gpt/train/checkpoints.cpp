@@ -75,7 +75,7 @@ std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
 }
 
 sp::HeldState Checkpoints::held(std::vector<sp::CheckpointPart>& parts) {
-  parts = this->parts(sp::parts_to_save);
+  parts = this->parts(sp::parts_to_carry);
   return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts};
 }
 

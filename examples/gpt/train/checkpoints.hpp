@@ -41,7 +41,7 @@ class Checkpoints {
   /// Of this rank; `parts` stays as long as the state is used.
   sinew::parallel::HeldState held(std::vector<sinew::parallel::CheckpointPart>& parts);
   std::int64_t load(const std::string& folder, std::int64_t step);
-  /// Of each kind of parameters: as parts_to_save or parts_to_load; and biases of routers.
+  /// Of each kind of parameters: as parts_to_save, parts_to_load or parts_to_carry; and biases of routers.
   template <class PartsOf>
   std::vector<sinew::parallel::CheckpointPart> parts(const PartsOf& parts_of);
   void begin(std::int64_t steps_done);

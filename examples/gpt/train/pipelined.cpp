@@ -35,8 +35,10 @@ Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& sta
   sp::PipelineSchedule schedule = sp::schedule_of(options.job);
   ends_ = ends_of(job.pipeline(), schedule);
   for (const StagePart& part : stages.parts) places_.emplace_back(static_cast<std::size_t>(part.micro_batches), -1);
-  runner_ =
-      std::make_unique<sp::PipelineRunner>(job.pipeline(), std::move(schedule), static_cast<sp::StageEngine&>(*this));
+  std::vector<sp::StepProtocol*> steps{&job.data().protocol()};
+  if (job.has_experts()) steps.push_back(&job.experts().protocol());
+  runner_ = std::make_unique<sp::PipelineRunner>(job.pipeline(), std::move(schedule),
+                                                 static_cast<sp::StageEngine&>(*this), steps);
 }
 
 sp::WeightedLoss Pipelined::step(const std::vector<std::uint8_t>& sequences, std::int64_t step,
