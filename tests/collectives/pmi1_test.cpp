@@ -30,7 +30,7 @@ class FakePmi {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
     server_ = FileDescriptor(ends[0]);
-    client_ = FileDescriptor(ends[1]);
+    client_ = FileDescriptor::kept_by_children(ends[1]);
     ::fcntl(client_.get(), F_SETFD, 0);
     thread_ = std::thread([this] { serve(); });
   }
