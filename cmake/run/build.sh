@@ -4,11 +4,9 @@
 # this folder left out.
 configure() {
   local preset=$1 log=build/$1/configure.log options=(-DSINEW_BUILD_TESTS=ON)
-  # What it must be told to work with precompiled headers.
-  local ccache='env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache'
   shift
   mkdir -p "$(dirname "$log")"
-  if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER="$ccache"); fi
+  if command -v ccache >/dev/null; then options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   if ! cmake --preset "$preset" "${options[@]}" "$@" >"$log" 2>&1; then
     cat "$log" >&2
     say "configuring the preset $preset ended with the error above"
@@ -23,6 +21,7 @@ compile() {
   shift
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
+  export CCACHE_SLOPPINESS=pch_defines,time_macros # what ccache must be told to work with precompiled headers
   say "building $preset${*:+: $*}"
   # On a terminal this is one line that changes.
   NINJA_STATUS='[%f of %t done, %es] ' cmake --build "build/$preset" -j "$(jobs_that_fit)" "${targets[@]}" >&2
