@@ -5,7 +5,7 @@ tell_first_figures() {
   local line told=false
   while IFS= read -r line; do
     printf '%s\n' "$line"
-    if ! $told && [[ $line =~ ^[[:space:]]*([0-9]|\{) ]]; then
+    if ! $told && [[ $line =~ ^(\[[0-9]+\] )?[[:space:]]*([0-9]|\{) ]]; then
       told=true
       say "first measured line"
     fi
