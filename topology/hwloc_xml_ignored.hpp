@@ -5,8 +5,8 @@
 
 namespace sinew {
 
-/// What hwloc or machine_from_hwloc_xml() leaves out of a file: hwloc passes over attributes and types of objects that it
-/// does not know, and a Machine has no place for everything that hwloc knows.
+/// What hwloc or machine_from_hwloc_xml() leaves out of a file: hwloc passes over attributes and types of objects that
+/// it does not know, and a Machine has no place for everything that hwloc knows.
 void list_hwloc_ignored(const XmlReader& xml, IgnoredList& ignored);
 
 }  // namespace sinew

@@ -14,9 +14,9 @@ namespace sinew {
 SINEW_API std::string to_json(const Machine& machine, int indent = 2);
 SINEW_API std::string to_json(const Cluster& cluster, int indent = 2);
 
-/// Reads what to_json wrote, for another rank. Members it does not know are skipped; indices and names that lead nowhere
-/// are not accepted. Errors: Error{InvalidArgument} that names the place: "nics[2].bytes_per_s.value: expected a number
-/// or null, found true".
+/// Reads what to_json wrote, for another rank. Members it does not know are skipped; indices and names that lead
+/// nowhere are not accepted. Errors: Error{InvalidArgument} that names the place: "nics[2].bytes_per_s.value: expected
+/// a number or null, found true".
 SINEW_API Machine machine_from_json(std::string_view text);
 /// The same of a file's text. Members it does not know are added to Machine::ignored. Errors begin with the file and,
 /// where there is one, the line: "dgx.json:17: nics[2]...".

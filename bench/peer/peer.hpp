@@ -40,8 +40,8 @@ struct Peer {
   void (*all_gather)(const void* mine, std::size_t bytes, void* context,
                      void (*take)(void* context, const void* data, std::size_t bytes)) = nullptr;
   /// What run() will do from now on: a call, dtype and operator by sinew's names, elements per rank as sinew counts,
-  /// `counts`: of the v-forms, one per rank, packed; sent and received alike. The root, where the call has one. In place
-  /// or not. Null, or why this library cannot.
+  /// `counts`: of the v-forms, one per rank, packed; sent and received alike. The root, where the call has one. In
+  /// place or not. Null, or why this library cannot.
   const char* (*prepare)(PeerCall call, const char* dtype, const char* op, std::uint64_t count,
                          const std::uint64_t* counts, int root, bool in_place) = nullptr;
   /// One call; of Bandwidth, one message, which is on its way until finish().

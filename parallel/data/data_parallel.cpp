@@ -88,8 +88,8 @@ struct DataParallel::State {
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  /// Where an error unwinds the stack after the step has ended, nobody gives it up any more, and this rank makes no other
-  /// call: no rank is to wait for it in the mesh either.
+  /// Where an error unwinds the stack after the step has ended, nobody gives it up any more, and this rank makes no
+  /// other call: no rank is to wait for it in the mesh either.
   ~State() {
     if (!protocol || protocol->ended().empty() || std::uncaught_exceptions() == 0) return;
     try {
@@ -133,8 +133,8 @@ struct DataParallel::State {
     memory.memory().follow(*protocol);
   }
 
-  /// A call that may wait for exchanges. Where somebody has ended one of the groups, or calls in one of them do not match,
-  /// ranks of the other groups are to learn of it, too.
+  /// A call that may wait for exchanges. Where somebody has ended one of the groups, or calls in one of them do not
+  /// match, ranks of the other groups are to learn of it, too.
   template <class Call>
   decltype(auto) exchanging(const Call& call) {
     try {

@@ -15,8 +15,8 @@ namespace sinew::parallel {
 /// spread: by parameter, the axes along which ranks hold different elements of it, "tp" or "pp-tp"; "" where each holds
 ///         all. What data parallelism shards is known from `data`.
 /// Shape:  parts as finish_backward gave them. The mesh has a group for each set of axes in `spread`.
-/// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce; of a call
-///         that is not due, as StepProtocol, which ends other groups of the mesh, too: ranks may wait in them.
+/// Errors: InvalidArgument where `spread` has not one entry for each parameter; as Mesh::along and all_reduce; of a
+///         call that is not due, as StepProtocol, which ends other groups of the mesh, too: ranks may wait in them.
 /// Cost:   a pass over the parts; an all_reduce of 8 bytes along the sharded axis and along each group of the mesh, as
 ///         ranks of another stage may have other sets of axes. The sum is made shard by shard: its last bits depend on
 ///         the row. With Determinism::LayoutInvariant squares are added exactly (invariant/exact_sum.hpp), in some ten

@@ -46,16 +46,16 @@ class StageEngine {
 /// A pipeline over the ranks of a communicator: each takes its actions of a schedule that was proved, step by step.
 /// Messages are on their way while the engine computes.
 /// Thread:   the World's. With Drive::Thread messages go on between calls.
-/// steps: of the DataParallels whose passes the stages make (DataParallel::protocol). run() then has its place in each of
-///         their passes: it is due before gradients are reported, and once. Whatever ends the pipeline or one of the
+/// steps: of the DataParallels whose passes the stages make (DataParallel::protocol). run() then has its place in each
+///         of their passes: it is due before gradients are reported, and once. Whatever ends the pipeline or one of the
 ///         steps ends the others.
 /// Lifetime: ends before ranks, engine and steps.
 /// Errors:   when it is made, on all ranks, InvalidArgument: for a schedule that does not pass prove(), with its reason
 ///           or cycle, for one of another number of ranks, for schedules that differ, and for a stage that hands on
 ///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
-///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and recv.
-///           Whatever run() ends with ends the communicator, too, for this reason: the others' run() throws Aborted
-///           with it, and every later run() here throws it again.
+///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and
+///           recv. Whatever run() ends with ends the communicator, too, for this reason: the others' run() throws
+///           Aborted with it, and every later run() here throws it again.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine,

@@ -27,10 +27,10 @@ enum class PassKind : std::uint8_t { Whole, Unsynced, ForwardOnly };
 /// Where units are gathered each unit has before_forward, after_forward, before_backward and after_backward once in a
 /// pass, and units begin in one order. Elsewhere an engine may leave these four out.
 /// Thread:   the World's.
-/// Errors:   a call that is not due is refused with InvalidArgument, which names the call that was made and the one that
-///           is due. Nothing of the call is done. The communicators of the step end on all their ranks with this text
-///           and this rank's number, so that no rank waits for another order of calls. Every later call throws the same
-///           error until abandon().
+/// Errors:   a call that is not due is refused with InvalidArgument, which names the call that was made and the one
+///           that is due. Nothing of the call is done. The communicators of the step end on all their ranks with this
+///           text and this rank's number, so that no rank waits for another order of calls. Every later call throws the
+///           same error until abandon().
 /// Cost:     a few memory accesses per call.
 class SINEW_API StepProtocol {
  public:

@@ -211,8 +211,8 @@ class HiddenDeath : public testing::TestWithParam<HeldBy> {};
 INSTANTIATE_TEST_SUITE_P(Children, HiddenDeath,
                          testing::Values(HeldBy::ChildOfFork, HeldBy::ChildOfClone, HeldBy::Grandchild));
 
-/// Each rank is the only one of its host, so nobody there can tell that it has died. Rank 0 has connected to rank 1, and
-/// rank 1 to rank 2. The exchange of the tests ends when rank 0 does.
+/// Each rank is the only one of its host, so nobody there can tell that it has died. Rank 0 has connected to rank 1,
+/// and rank 1 to rank 2. The exchange of the tests ends when rank 0 does.
 TEST_P(HiddenDeath, IsKnownOnOtherHosts) {
   for (const int victim : {1, 2}) {
     SCOPED_TRACE(victim);
