@@ -46,19 +46,20 @@ function(sinew_program name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s] [APART ..] [SEPARATE])
+# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s] [APART ..] [UNSANITIZED ..])
 #   One GoogleTest program per layer.
 #   APART     sources that are compiled alone, because they name their helpers as another source of the program does
-#   SEPARATE  its sources are compiled one by one: the test helpers in namespace sinew::testing would hide GoogleTest's
-#             namespace from the sources merged behind them
 #   Tests of the lower layers also run under the sanitizers: they get the label "sanitize" and are built by the target
 #   sanitize_tests. LABELS release_only keeps one out of both sanitizer builds, no_tsan out of the thread sanitizer's.
-#   LABELS exhaustive: only ./run exhaustive runs it, in the release build.
+#   UNSANITIZED names cases, as --gtest_filter does, that sanitizers leave out: other cases run the same code in other
+#   numbers. The thread sanitizer leaves out ranks that are processes, too: it sees the threads of one.
+#   LABELS exhaustive: only ./run exhaustive builds it (target exhaustive_tests) and runs it (ctest -C exhaustive).
 #   LABELS portable: ./run aarch64 builds it (target portable_tests) and runs it under an emulator.
 add_custom_target(sanitize_tests)
 add_custom_target(portable_tests)
+add_custom_target(exhaustive_tests)
 function(sinew_test name)
-  cmake_parse_arguments(T "SEPARATE" "TIMEOUT" "SOURCES;APART;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;APART;LINK;LABELS;UNSANITIZED" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
@@ -87,14 +88,24 @@ function(sinew_test name)
   elseif(NOT exhaustive IN_LIST T_LABELS)
     target_precompile_headers(${name} REUSE_FROM test_support)
   endif()
-  if(T_SEPARATE)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
-  endif()
   if(NOT exhaustive IN_LIST T_LABELS)  # what a test does beside calling a library takes longer to optimise than to run
     target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
+  set(when)
+  if(exhaustive IN_LIST T_LABELS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(exhaustive_tests ${name})
+    set(when CONFIGURATIONS exhaustive)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} ${when})
   # The report names each case, so that the closing line of `./run test` can count cases and show what was skipped.
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
-    ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml")
+  set(environment GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml)
+  if(SINEW_SANITIZE STREQUAL "thread")
+    list(APPEND T_UNSANITIZED *rocesses*)
+  endif()
+  if(SINEW_SANITIZE AND T_UNSANITIZED)
+    list(JOIN T_UNSANITIZED ":" cases)
+    list(APPEND environment GTEST_FILTER=-${cases})
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" ENVIRONMENT "${environment}")
 endfunction()

@@ -8,6 +8,7 @@
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/fork_count.hpp>
+#include <sinew/core/sanitizer.hpp>
 
 namespace sinew {
 
@@ -41,7 +42,7 @@ class SINEW_API HostHeap {
   std::size_t allocated_bytes() const noexcept;
   int descriptor() const noexcept { return memfd_.get(); }
 
-#ifdef __SANITIZE_THREAD__  // which leaves a process 1.5 TiB for all that it maps, the heaps of its peers among it
+#if SINEW_THREAD_SANITIZER  // which leaves a process 1.5 TiB for all that it maps, the heaps of its peers among it
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{4} << 30;
 #else
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{64} << 30;

@@ -5,15 +5,11 @@
 
 #include <sinew/core/contract_hash.hpp>
 #include <sinew/core/fabric.hpp>
+#include <sinew/core/sanitizer.hpp>
 
-#if defined(__has_feature)
-#define SINEW_HAS_FEATURE(name) __has_feature(name)
-#else
-#define SINEW_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || SINEW_HAS_FEATURE(address_sanitizer)
+#if SINEW_ADDRESS_SANITIZER
 #define SINEW_ABI_SANITIZER "asan"
-#elif defined(__SANITIZE_THREAD__) || SINEW_HAS_FEATURE(thread_sanitizer)
+#elif SINEW_THREAD_SANITIZER
 #define SINEW_ABI_SANITIZER "tsan"
 #else
 #define SINEW_ABI_SANITIZER "plain"

@@ -33,7 +33,7 @@ run_build() {
     release | dev | tsan) ;;
     *) die "there is no preset '$preset'; expected release, dev or tsan" ;;
   esac
-  need_packages bench build
+  need_packages bench build $([ "$preset" = release ] || echo sanitize)
   configure "$preset"
   compile "$preset"
   say "programs are in build/$preset/bin"

@@ -44,7 +44,7 @@ run_soak() {
       *) die "soak: there is no option '$1'; expected --minutes N, --seed N" ;;
     esac
   done
-  need_packages bench build scorecard
+  need_packages bench build sanitize scorecard
   configure release
   compile release sinew-run soak sinew_modules fuzzers
   for transport in shm tcp ucx ofi; do

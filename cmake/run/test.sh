@@ -96,13 +96,13 @@ report() {
 # What takes too long for every change: every file compiled alone, then all tests of that build, with whole products where
 # run_test takes a part.
 run_exhaustive() {
-  need_packages bench build test
+  need_packages bench build test sanitize
   mapfile -t files < <(source_files '*.cpp' '*.hpp')
   say "compiling ${#files[@]} files alone"
   compile_alone "${files[@]}"
   configure unmerged
-  compile unmerged all all_verify_interface_header_sets
-  ctest --test-dir build/unmerged --output-on-failure --no-tests=error "$@"
+  compile unmerged all exhaustive_tests all_verify_interface_header_sets
+  ctest --test-dir build/unmerged -C exhaustive --output-on-failure --no-tests=error "$@"
 }
 
 # Public headers alone, by CMake; beside them what has changed since the last commit.
@@ -125,7 +125,7 @@ run_test() {
     --times) times=true ;;
     *) die "test: there is no option '$1'; expected --times" ;;
   esac
-  need_packages bench build test lint
+  need_packages bench build test sanitize lint
   mkdir -p build
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt

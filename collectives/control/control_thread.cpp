@@ -151,9 +151,10 @@ void ControlThread::loop() {
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 == 0) {
+      const std::uint64_t key = event.data.u64;  // a copy: the event is packed
+      if (key == 0) {
         run_posted();
-      } else if (const auto at = watched_.find(event.data.u64); at != watched_.end()) {
+      } else if (const auto at = watched_.find(key); at != watched_.end()) {
         const std::shared_ptr<Watched> held = at->second;  // it may unwatch itself
         held->ready(event.events);
       }

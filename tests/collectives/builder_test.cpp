@@ -7,7 +7,7 @@
 namespace sinew {
 namespace {
 
-using testing::desc_of;
+using test::desc_of;
 
 std::vector<std::uint32_t> predecessors(const Program& p, std::size_t step) {
   const DepRange deps = p.steps[step].deps;
@@ -99,7 +99,7 @@ TEST(ProgramBuilder, HoldsMessagesBackUntilTheirTurn) {
   EXPECT_EQ(predecessors(p, 3), Steps{});
 }
 
-/// Placing may change copies and dependencies; the messages of a rank are always the same.
+/// PlacingKind may change copies and dependencies; the messages of a rank are always the same.
 TEST(Algorithms, SendTheSameMessages_InPlaceAndOutOfPlace) {
   const auto messages = [](const Program& p) {
     std::vector<std::tuple<Op, int, std::uint32_t, Steps>> found;
@@ -115,20 +115,20 @@ TEST(Algorithms, SendTheSameMessages_InPlaceAndOutOfPlace) {
     return found;
   };
   for (int ranks = 1; ranks <= 9; ++ranks) {
-    testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, testing::Placing placing) {
-      for (int rank = 0; rank < ranks && placing == testing::Placing::InPlace; ++rank) {
+    test::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, test::PlacingKind placing) {
+      for (int rank = 0; rank < ranks && placing == test::PlacingKind::InPlace; ++rank) {
         EXPECT_EQ(messages(build_program(a, desc, rank, ranks, true)),
                   messages(build_program(a, desc, rank, ranks, false)))
-            << testing::label(a, desc, ranks, placing);
+            << test::label(a, desc, ranks, placing);
       }
     });
   }
 }
 
 TEST(Algorithms, CopyNothingOnOneRank_InPlace) {
-  testing::for_each_schedule(1, [&](const Algorithm& a, const CollectiveDesc& desc, testing::Placing placing) {
-    if (placing == testing::Placing::OutOfPlace || desc.op != ReduceOp::Sum) return;
-    EXPECT_TRUE(build_program(a, desc, 0, 1, true).steps.empty()) << testing::label(a, desc, 1, placing);
+  test::for_each_schedule(1, [&](const Algorithm& a, const CollectiveDesc& desc, test::PlacingKind placing) {
+    if (placing == test::PlacingKind::OutOfPlace || desc.op != ReduceOp::Sum) return;
+    EXPECT_TRUE(build_program(a, desc, 0, 1, true).steps.empty()) << test::label(a, desc, 1, placing);
   });
 }
 

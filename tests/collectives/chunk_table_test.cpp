@@ -155,7 +155,7 @@ TEST(LocalCounts, HaveAlgorithmsThatPassNothingOn_OnAnyNumberOfRanks) {
   for (const Algorithm& a : all_algorithms()) {
     if (!has_local_counts(a.collective)) continue;
     for (const int ranks : {1, 2, 3, 4, 6, 7, 9, 16, 17, 33}) {
-      for (const int root : testing::roots_of(a.collective, ranks)) {
+      for (const int root : test::roots_of(a.collective, ranks)) {
         const CollectiveDesc desc{.collective = a.collective, .root = root};
         if (!a.supports(desc, ranks).ok) continue;
         for (int rank = 0; rank < ranks; ++rank) {
@@ -175,9 +175,9 @@ TEST(LocalCounts, HaveAlgorithmsThatPassNothingOn_OnAnyNumberOfRanks) {
 
 /// Runs of several chunks exist in memory only where no displacement tears them apart.
 TEST(VForms, TouchOneChunkPerStep) {
-  testing::for_each_schedule(8, [](const Algorithm& a, const CollectiveDesc& desc, testing::Placing placing) {
+  test::for_each_schedule(8, [](const Algorithm& a, const CollectiveDesc& desc, test::PlacingKind placing) {
     if (!is_v_form(a.collective)) return;
-    const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, 8));
+    const Schedule schedule = Recipe(a).build_all(desc, test::in_place(placing, 8));
     for (const Program& p : schedule.programs) {
       for (const Step& s : p.steps) EXPECT_LE(std::max({s.a.count, s.b.count, s.dst.count}), 1u) << a.name;
     }

@@ -18,8 +18,8 @@
 namespace sinew {
 namespace {
 
-using testing::Links;
-using testing::recorded_costs;
+using test::Links;
+using test::recorded_costs;
 
 constexpr double kTwiceTheBytes = 2.5;
 /// Links may have steps of their own, such as the end of a cache: a call may add so much to the steepest.
@@ -65,7 +65,7 @@ Chosen choose(Collective collective, std::uint64_t bytes, int ranks, const Links
   const CollectiveDesc desc = call_of(collective, bytes, ranks);
   const Selection selection = Selector(selects, all, {}).select(desc);
   return {selection.plan.chosen().algorithm + "@" + selection.transports.label,
-          testing::simulated_time(selection, desc, facts_of(ranks, real))};
+          test::simulated_time(selection, desc, facts_of(ranks, real))};
 }
 
 /// The most that twice the bytes take on the best link, where all are as long.
@@ -137,7 +137,7 @@ TEST_P(Cliffs, AreNot_OnRecordedTables) {
 
 TEST_P(Cliffs, AreNot_WhereMeasurementsWereSomewhatOff) {
   for (const auto& [machine, links] : recorded_costs()) {
-    for (unsigned seed = 1; seed <= (testing::kSanitized ? 1 : 3); ++seed) {
+    for (unsigned seed = 1; seed <= (test::kSanitized ? 1 : 3); ++seed) {
       EXPECT_THAT(cliffs(GetParam(), perturbed(links, seed), links, kOff), ::testing::IsEmpty())
           << machine << ", " << seed;
     }

@@ -92,7 +92,7 @@ class CodedCalls : public ::testing::TestWithParam<const char*> {
   static void each(const std::vector<std::string>& algorithms, const std::string& collective,
                    const std::function<void(Communicator&, Codec, const std::string&)>& body) {
     for (const int ranks : {1, 2, 3, 5, 8}) {
-      if (testing::kSanitized && ranks > 5) continue;
+      if (test::kSanitized && ranks > 5) continue;
       for (const std::string& algorithm : algorithms) {
         if (algorithm == "recursive_doubling" && (ranks & (ranks - 1)) != 0) continue;
         WorldOptions options = only(GetParam());
@@ -109,7 +109,7 @@ class CodedCalls : public ::testing::TestWithParam<const char*> {
 };
 
 /// Several segments on few ranks; on more, what each rank's judging in the square of them allows.
-std::size_t many(const Communicator& all) { return all.size() <= (testing::kSanitized ? 2 : 3) ? 300'000 : 12'000; }
+std::size_t many(const Communicator& all) { return all.size() <= (test::kSanitized ? 2 : 3) ? 300'000 : 12'000; }
 
 TEST_P(CodedCalls, AllReduce_ErrsByNoMoreThanStated_AndAllRanksHaveTheSame) {
   each(

@@ -11,19 +11,20 @@
 #include <sinew/collectives/dependencies.hpp>
 #include <sinew/collectives/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
+#include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 
 namespace sinew {
 namespace {
 
 using fakes::Interpreter;
+using test::PlacingKind;
 using ::testing::HasSubstr;
-using testing::Placing;
 
 constexpr Codec kCodec = Codec::Int8;
 
 CollectiveDesc coded_desc(Collective collective, ReduceOp op = ReduceOp::Sum) {
-  CollectiveDesc desc = testing::desc_of(collective, op);
+  CollectiveDesc desc = test::desc_of(collective, op);
   desc.dtype = DType::F32;
   desc.codec = kCodec;
   return desc;
@@ -31,7 +32,7 @@ CollectiveDesc coded_desc(Collective collective, ReduceOp op = ReduceOp::Sum) {
 
 Schedule coded(std::string_view name, Collective collective, int ranks) {
   return Recipe(*find_algorithm(collective, name))
-      .build_all(coded_desc(collective), testing::in_place(Placing::OutOfPlace, ranks));
+      .build_all(coded_desc(collective), test::in_place(PlacingKind::OutOfPlace, ranks));
 }
 
 bool is_coded(const Program& p, Slice s) {
@@ -45,24 +46,25 @@ class CodedOn : public ::testing::TestWithParam<int> {};
 TEST_P(CodedOn, EverySchedule_IsRightAndSendsNothingElse) {
   const int ranks = GetParam();
   int schedules = 0;
-  const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
-    const Schedule schedule = Recipe(a).build_all(desc, testing::in_place(placing, ranks));
+  const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {
+    const Schedule schedule = Recipe(a).build_all(desc, test::in_place(placing, ranks));
     const ScheduleVerdict verdict = verify(schedule);
-    EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
+    EXPECT_TRUE(verdict.ok) << test::label(a, desc, ranks, placing) << ": " << verdict.reason;
     for (const Program& p : schedule.programs) {
       for (const Step& s : p.steps) {
         const bool message = s.op == Op::Send || s.op == Op::Recv;
-        EXPECT_TRUE(!message || is_coded(p, s.op == Op::Send ? s.a : s.dst)) << testing::label(a, desc, ranks, placing);
+        EXPECT_TRUE(!message || is_coded(p, s.op == Op::Send ? s.a : s.dst)) << test::label(a, desc, ranks, placing);
       }
     }
     ++schedules;
   };
-  testing::for_each_schedule(ranks, judge, kCodec);
+  test::for_each_schedule(ranks, judge, kCodec);
   EXPECT_GE(schedules, 150);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CodedOn, ::testing::Range(1, 25));
-INSTANTIATE_TEST_SUITE_P(Sampled, CodedOn, ::testing::Values(31, 32, 48, 63, 64));
+INSTANTIATE_TEST_SUITE_P(Ranks, CodedOn, ::testing::Range(1, test::kSanitized ? 10 : 25));
+INSTANTIATE_TEST_SUITE_P(Sampled, CodedOn,
+                         ::testing::ValuesIn(test::kSanitized ? std::vector{16} : std::vector{31, 32, 48, 63, 64}));
 
 /// Most codings of any rank's contribution to any result: it is 1, the others are 0, and coding doubles.
 int most_codings(const Schedule& schedule) {
@@ -90,21 +92,21 @@ class CodingsOn : public ::testing::TestWithParam<int> {};
 /// What the stated bounds of error rest on (core/codec.hpp).
 TEST_P(CodingsOn, AContribution_AreAtMostAsManyAsStated) {
   const int ranks = GetParam();
-  const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+  const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {
     if (a.collective != plain_form(a.collective)) return;
-    const int most = most_codings(Recipe(a).build_all(desc, testing::in_place(placing, ranks)));
+    const int most = most_codings(Recipe(a).build_all(desc, test::in_place(placing, ranks)));
     const int stated = a.collective == Collective::AllReduce       ? ranks
                        : a.collective == Collective::ReduceScatter ? ranks - 1
                                                                    : 1;
-    EXPECT_LE(most, stated) << testing::label(a, desc, ranks, placing);
+    EXPECT_LE(most, stated) << test::label(a, desc, ranks, placing);
     if (a.name == "ring") {
-      EXPECT_EQ(most, stated) << testing::label(a, desc, ranks, placing);
+      EXPECT_EQ(most, stated) << test::label(a, desc, ranks, placing);
     }
     if (a.name == "direct") {
-      EXPECT_EQ(most, 1) << testing::label(a, desc, ranks, placing);
+      EXPECT_EQ(most, 1) << test::label(a, desc, ranks, placing);
     }
   };
-  testing::for_each_schedule(ranks, judge, kCodec);
+  test::for_each_schedule(ranks, judge, kCodec);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CodingsOn, ::testing::Range(2, 12));
@@ -173,7 +175,7 @@ TEST(Coded, RecursiveDoubling_IsRefusedWhereOthersWouldHaveOtherBits) {
   CollectiveDesc desc = coded_desc(Collective::AllReduce);
   EXPECT_TRUE(a.supports(desc, 8).ok);
   EXPECT_THAT(a.supports(desc, 6).reason, HasSubstr("needs a power of two of ranks, not 6"));
-  expect_rejected(Recipe(a).build_all(desc, testing::in_place(Placing::OutOfPlace, 3)), "than on rank 0");
+  expect_rejected(Recipe(a).build_all(desc, test::in_place(PlacingKind::OutOfPlace, 3)), "than on rank 0");
   desc.codec = Codec::None;
   EXPECT_TRUE(a.supports(desc, 6).ok);
 }

@@ -14,6 +14,7 @@
 #include <sinew/core/error.hpp>
 
 #include "support/collective_case.hpp"
+#include "support/sanitized.hpp"
 #include "support/worlds.hpp"
 
 namespace sinew::test {
@@ -36,7 +37,7 @@ class CommunicatorTest : public testing::TestWithParam<Setting> {
 };
 
 TEST_P(CommunicatorTest, GivesExactResults_ForAPairwiseCover) {
-  const auto cases = pairwise_cases(GetParam().ranks, 1 << 20);
+  const auto cases = pairwise_cases(GetParam().ranks, test::kSanitized ? 1 << 14 : 1 << 20);
   run([&](World& world) {
     std::uint32_t salt = 0;
     for (const CollectiveCase& c : cases) {
@@ -177,17 +178,6 @@ TEST_P(CommunicatorTest, RunsTheUsersOperator_AndAnotherOneAtTheSameAddress) {
   });
 }
 
-TEST_P(CommunicatorTest, GoesOn_WhenItHasSeenMoreSignaturesThanItKeeps) {
-  run([](World& world) {
-    Communicator& all = world.communicator();
-    for (std::size_t count = 1; count <= 600; ++count) {
-      std::vector<std::int32_t> data(count, 1);
-      all.all_reduce(data).get();
-      require(data.back() == all.size(), fmt::format("count {}", count));
-    }
-  });
-}
-
 /// A program that always has a call under way, and a receive that nothing comes for.
 class Plans : public testing::TestWithParam<Setting> {};
 INSTANTIATE_TEST_SUITE_P(Settings, Plans,
@@ -222,6 +212,19 @@ TEST_P(Plans, AreBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
             fmt::format("{} bytes, {} after fewer calls", all.memory_bytes(), at_first));
     all.send(word, (all.rank() + all.size() - 1) % all.size(), 7).get();
     waits.get();
+  });
+}
+
+TEST_P(Plans, GoOn_WhenThereHaveBeenMoreSignaturesThanAreKept) {
+  WorldOptions options = only(GetParam().transports);
+  options.drive = GetParam().drive;
+  on_threads(GetParam().ranks, options, [](World& world) {
+    Communicator& all = world.communicator();
+    for (std::size_t count = 1; count <= 600; ++count) {
+      std::vector<std::int32_t> data(count, 1);
+      all.all_reduce(data).get();
+      require(data.back() == all.size(), fmt::format("count {}", count));
+    }
   });
 }
 
@@ -310,7 +313,9 @@ std::vector<Setting> settings() {
   // Shared memory alone has whole collectives but no messages, which split and send need.
   const std::vector<std::string> transports = {"inproc", "tcp", "inproc,shm", "shm,tcp", "inproc,shm,tcp"};
   for (const std::string& t : transports) {
-    for (const int ranks : {1, 2, 3, 5, 8}) all.push_back({t, ranks, Drive::Caller});
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+      if (!test::kSanitized || ranks == 3) all.push_back({t, ranks, Drive::Caller});
+    }
   }
   all.push_back({"inproc,shm", 3, Drive::Thread});
   all.push_back({"tcp", 2, Drive::Thread});

@@ -16,8 +16,8 @@
 namespace sinew {
 namespace {
 
+using test::PlacingKind;
 using ::testing::HasSubstr;
-using testing::Placing;
 
 constexpr Collective kComposed[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
                                     Collective::AllToAll,  Collective::Broadcast, Collective::Reduce};
@@ -80,14 +80,14 @@ TEST_P(CompositionOn, IsRight_OutOfPlaceInPlaceAndMixed) {
   const Layout& layout = GetParam();
   const int ranks = layout.ranks();
   for (const Collective c : kComposed) {
-    const auto all = compositions(layout.levels, testing::desc_of(c));
+    const auto all = compositions(layout.levels, test::desc_of(c));
     EXPECT_GE(all.size(), c == Collective::AllToAll ? 1u : 4u) << name_of(c);
     for (const Composition& how : all) {
-      for (const ReduceOp op : testing::ops_of(c)) {
-        for (const int root : testing::roots_of(c, ranks)) {
-          const CollectiveDesc desc = testing::desc_of(c, op, root);
-          for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) {
-            const ScheduleVerdict verdict = verify(Recipe(how).build_all(desc, testing::in_place(placing, ranks)));
+      for (const ReduceOp op : test::ops_of(c)) {
+        for (const int root : test::roots_of(c, ranks)) {
+          const CollectiveDesc desc = test::desc_of(c, op, root);
+          for (const PlacingKind placing : {PlacingKind::OutOfPlace, PlacingKind::InPlace, PlacingKind::Mixed}) {
+            const ScheduleVerdict verdict = verify(Recipe(how).build_all(desc, test::in_place(placing, ranks)));
             EXPECT_TRUE(verdict.ok) << name_of(c) << ' ' << how.inside << '/' << how.across << " operator "
                                     << static_cast<int>(op) << " root " << root << " placing "
                                     << static_cast<int>(placing) << ": " << verdict.reason << " (rank " << verdict.rank
@@ -100,7 +100,7 @@ TEST_P(CompositionOn, IsRight_OutOfPlaceInPlaceAndMixed) {
 }
 
 CollectiveDesc coded_desc(Collective c, ReduceOp op = ReduceOp::Sum) {
-  CollectiveDesc desc = testing::desc_of(c, op);
+  CollectiveDesc desc = test::desc_of(c, op);
   desc.dtype = DType::F32;
   desc.codec = Codec::Int8;
   return desc;
@@ -118,10 +118,10 @@ TEST_P(CompositionOn, IsRightAndCodesWhatCrossesAlone_WithACodec) {
     const auto all = compositions(layout.levels, coded_desc(c));
     EXPECT_GE(all.size(), 4u) << name_of(c);
     for (const Composition& how : all) {
-      for (const ReduceOp op : testing::ops_of(c)) {
-        for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) {
+      for (const ReduceOp op : test::ops_of(c)) {
+        for (const PlacingKind placing : {PlacingKind::OutOfPlace, PlacingKind::InPlace, PlacingKind::Mixed}) {
           const CollectiveDesc desc = coded_desc(c, op);
-          const Schedule schedule = Recipe(how).build_all(desc, testing::in_place(placing, layout.ranks()));
+          const Schedule schedule = Recipe(how).build_all(desc, test::in_place(placing, layout.ranks()));
           const ScheduleVerdict verdict = verify(schedule);
           EXPECT_TRUE(verdict.ok) << name_of(c) << ' ' << how.inside << '/' << how.across << " operator "
                                   << static_cast<int>(op) << " placing " << static_cast<int>(placing) << ": "
@@ -162,10 +162,10 @@ TEST_P(CompositionOn, MovesEveryByteToAnotherPartOnce) {
   const int parts = 1 + *std::ranges::max_element(hosts);
   constexpr std::uint64_t kCount = 5040;
   const auto count_of = [&](Collective c, Op end) {
-    CollectiveDesc desc = testing::desc_of(c);
+    CollectiveDesc desc = test::desc_of(c);
     desc.count = kCount;
     const Composition how{layout.levels, "direct", "ring"};
-    return crossing(Recipe(how).build_all(desc, testing::in_place(Placing::OutOfPlace, ranks)), hosts, end);
+    return crossing(Recipe(how).build_all(desc, test::in_place(PlacingKind::OutOfPlace, ranks)), hosts, end);
   };
   const auto summed = count_of(Collective::AllReduce, Op::Send);
   const auto gathered = count_of(Collective::AllGather, Op::Recv);
@@ -184,9 +184,9 @@ TEST_P(CompositionOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsThatItCarrie
   const Layout& layout = GetParam();
   const int ranks = layout.ranks();
   const std::vector<int>& hosts = layout.levels.part_of.back();
-  const CollectiveDesc desc = testing::desc_of(Collective::AllToAll);
+  const CollectiveDesc desc = test::desc_of(Collective::AllToAll);
   const Schedule schedule = Recipe(Composition{layout.levels, "direct", "direct"})
-                                .build_all(desc, testing::in_place(Placing::OutOfPlace, ranks));
+                                .build_all(desc, test::in_place(PlacingKind::OutOfPlace, ranks));
   const int parts = 1 + *std::ranges::max_element(hosts);
   std::vector<std::vector<int>> from(static_cast<std::size_t>(ranks),
                                      std::vector<int>(static_cast<std::size_t>(parts)));
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CompositionOn, ::testing::ValuesIn(layouts()),
                          [](const auto& p) { return p.param.name; });
 
 CollectiveDesc ordered(Collective c, int root = 0) {
-  CollectiveDesc desc = testing::desc_of(c, ReduceOp::Sum, root);
+  CollectiveDesc desc = test::desc_of(c, ReduceOp::Sum, root);
   desc.dtype = DType::F32;
   desc.determinism = Determinism::Reproducible;
   return desc;
@@ -230,13 +230,13 @@ TEST(Composition, KeepsTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
     EXPECT_TRUE(levels.are_aligned_blocks());
     const int ranks = static_cast<int>(levels.part_of.front().size());
     for (const Collective c : {Collective::AllReduce, Collective::ReduceScatter, Collective::Reduce}) {
-      for (const int root : testing::roots_of(c, ranks)) {
+      for (const int root : test::roots_of(c, ranks)) {
         const CollectiveDesc desc = ordered(c, root);
         const auto all = compositions(levels, desc);
         EXPECT_FALSE(all.empty()) << name_of(c);
         for (const Composition& how : all) {
-          for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
-            const ScheduleVerdict verdict = verify(Recipe(how).build_all(desc, testing::in_place(placing, ranks)));
+          for (const PlacingKind placing : {PlacingKind::OutOfPlace, PlacingKind::Mixed}) {
+            const ScheduleVerdict verdict = verify(Recipe(how).build_all(desc, test::in_place(placing, ranks)));
             EXPECT_TRUE(verdict.ok) << name_of(c) << ' ' << how.inside << '/' << how.across << " on " << ranks
                                     << " ranks, root " << root << ": " << verdict.reason;
           }
@@ -260,13 +260,13 @@ TEST(Composition, IsRefusedTheCanonicalOrder_WhereHostsAreNotNodesOfTheTree) {
     EXPECT_TRUE(how.supports(integers, ranks).ok);
     // The reason holds: what is refused is in fact another tree.
     const auto schedule =
-        Recipe(how).build_all(ordered(Collective::AllReduce), testing::in_place(Placing::OutOfPlace, ranks));
+        Recipe(how).build_all(ordered(Collective::AllReduce), test::in_place(PlacingKind::OutOfPlace, ranks));
     EXPECT_THAT(verify(schedule).reason, HasSubstr("is not summed up by the canonical tree"));
   }
 }
 
 TEST(Composition, SaysWhyItIsNot) {
-  const auto reason = [](const Composition& how, Collective c) { return how.supports(testing::desc_of(c), 4).reason; };
+  const auto reason = [](const Composition& how, Collective c) { return how.supports(test::desc_of(c), 4).reason; };
   const Levels two{{parts_of_sizes({2, 2})}};
   EXPECT_EQ(reason({two, "direct", "ring"}, Collective::AllReduce), "");
   EXPECT_THAT(reason({{{parts_of_sizes({4})}}, "direct", "ring"}, Collective::AllReduce), HasSubstr("equally near"));

@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/recipe.hpp>
+#include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 
 namespace sinew {
 namespace {
 
-using testing::Placing;
+using test::PlacingKind;
 
 /// What a schedule costs by its own steps. A chunk weighs its part of CollectiveDesc::bytes(ranks), all being equal.
 class Measured {
@@ -133,12 +134,12 @@ class CostOn : public ::testing::TestWithParam<int> {};
 
 TEST_P(CostOn, IsWhatTheScheduleDoes) {
   const int ranks = GetParam();
-  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+  test::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {
     // A v-form sends chunk by chunk what its plain form sends as one message: as many rounds at most.
     if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
-    SCOPED_TRACE(testing::label(a, desc, ranks, placing));
+    SCOPED_TRACE(test::label(a, desc, ranks, placing));
     const AlgorithmCost stated = a.cost(desc, ranks);
-    const AlgorithmCost found = Measured(Recipe(a).build_all(desc, testing::in_place(placing, ranks))).cost();
+    const AlgorithmCost found = Measured(Recipe(a).build_all(desc, test::in_place(placing, ranks))).cost();
     EXPECT_DOUBLE_EQ(stated.rounds, found.rounds);
     EXPECT_NEAR(stated.sent, found.sent, 1e-9);
     EXPECT_NEAR(stated.received, found.received, 1e-9);
@@ -155,10 +156,10 @@ TEST_P(CostOn, IsNoIdleBound_OfScratch) {
   const int ranks = GetParam();
   std::map<std::string, std::pair<AlgorithmCost, AlgorithmCost>>
       all;  // stated and found, whatever the root and placing
-  testing::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+  test::for_each_schedule(ranks, [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {
     if (desc.op != ReduceOp::Sum || is_v_form(a.collective)) return;
     auto& [stated, found] = all[std::string(a.name) + " of " + std::string(name_of(a.collective))];
-    const AlgorithmCost cost = Measured(Recipe(a).build_all(desc, testing::in_place(placing, ranks))).cost();
+    const AlgorithmCost cost = Measured(Recipe(a).build_all(desc, test::in_place(placing, ranks))).cost();
     stated = a.cost(desc, ranks);
     found.scratch = std::max(found.scratch, cost.scratch);
     found.whole = found.whole || cost.whole;
@@ -171,7 +172,7 @@ TEST_P(CostOn, IsNoIdleBound_OfScratch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Range(1, 41));
+INSTANTIATE_TEST_SUITE_P(Ranks, CostOn, ::testing::Range(1, test::kSanitized ? 10 : 41));
 
 }  // namespace
 }  // namespace sinew

@@ -14,7 +14,7 @@
 namespace sinew {
 namespace {
 
-using testing::Placing;
+using test::PlacingKind;
 using Value = std::int64_t;
 
 /// Element i of what a rank gives.
@@ -76,8 +76,8 @@ class Group {
   }
 
   /// Runs one call on every rank and expects its results.
-  void expect_right(const Recipe& recipe, const CollectiveDesc& desc, Placing placing, std::uint64_t segment) {
-    const Schedule schedule = recipe.build_all(desc, testing::in_place(placing, size()));
+  void expect_right(const Recipe& recipe, const CollectiveDesc& desc, PlacingKind placing, std::uint64_t segment) {
+    const Schedule schedule = recipe.build_all(desc, test::in_place(placing, size()));
     ++sequence_;
     std::vector<std::unique_ptr<Executable>> executables;
     std::vector<Memory> memory;
@@ -149,14 +149,14 @@ class ExecutionOn : public ::testing::TestWithParam<int> {};
 TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
   const int ranks = GetParam();
   Group group(ranks);
-  testing::for_each_schedule(ranks, [&](const Algorithm& a, CollectiveDesc desc, Placing placing) {
+  test::for_each_schedule(ranks, [&](const Algorithm& a, CollectiveDesc desc, PlacingKind placing) {
     const bool plain = a.collective == plain_form(a.collective);
     if (!plain || a.collective == Collective::Barrier || desc.op != ReduceOp::Sum) return;
     desc.dtype = DType::I64;  // as the data
     for (const std::uint64_t count : {0, 1, 101}) {
       desc.count = count;
       for (const std::uint64_t segment : {0, 40}) {
-        SCOPED_TRACE(testing::label(a, desc, ranks, placing) + ", count " + std::to_string(count) + ", segments of " +
+        SCOPED_TRACE(test::label(a, desc, ranks, placing) + ", count " + std::to_string(count) + ", segments of " +
                      std::to_string(segment) + " bytes");
         group.expect_right(a, desc, placing, segment);
         if (HasFatalFailure()) return;

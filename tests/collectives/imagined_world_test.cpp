@@ -93,7 +93,7 @@ void expect_as_simulated(const std::string& cluster) {
 }
 
 TEST(ImaginedWorld, PutsOnLinksWhatTheSimulatorSays_OfEightDgx) {
-  expect_as_simulated(testing::kSanitized ? "dgx-h100x2" : "dgx-h100x8");  // 64 threads take a sanitizer minutes
+  expect_as_simulated(test::kSanitized ? "dgx-h100x2" : "dgx-h100x8");  // 64 threads take a sanitizer minutes
 }
 TEST(ImaginedWorld, PutsOnLinksWhatTheSimulatorSays_OfUnequalHosts) { expect_as_simulated("xeon-2s:3+5"); }
 TEST(ImaginedWorld, PutsOnLinksWhatTheSimulatorSays_OfThreeLevels) { expect_as_simulated("epyc-2s:4+4+4"); }

@@ -12,6 +12,7 @@
 #include <sinew/core/work.hpp>
 #include <support/log_guard.hpp>
 #include <support/ranks.hpp>
+#include <support/sanitized.hpp>
 #include <support/worlds.hpp>
 
 // Every pair of different calls, one on one rank and one on all others: all of them learn both.
@@ -109,11 +110,13 @@ void disagree(Communicator& parent, int odd, const Variant& first, const Variant
   }
 }
 
+/// Every ordered pair over inproc, each call with a few others over transports that differ in how news of it arrives.
 TEST_P(Mismatch, ShowsBothCallsOnAllRanks_ForEveryPair) {
-  run([](World& world) {
+  const std::size_t every = GetParam() == "inproc" && !test::kSanitized ? 1 : 4;
+  run([&](World& world) {
     const std::vector<Variant> all = variants();
     for (std::size_t first = 0; first < all.size(); ++first) {
-      for (std::size_t others = 0; others < all.size(); ++others) {
+      for (std::size_t others = first % every; others < all.size(); others += every) {
         const int odd = static_cast<int>(first + others) % kRanks;
         if (first != others) disagree(world.communicator(), odd, all[first], all[others]);
       }

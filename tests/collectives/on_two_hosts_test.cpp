@@ -43,7 +43,7 @@ TEST_F(OnTwoHosts, RanksThatComputeOrAreStoppedAreLate) {
 
 /// What the transport assumes is ten times as much, and stays where a busy machine leaves no time for long messages.
 TEST_F(OnTwoHosts, CostsAreThoseOfTheirLink) {
-  if (testing::kSanitized) GTEST_SKIP() << "a sanitizer takes the time that there is for measuring";
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer takes the time that there is for measuring";
   double rate = 0;
   for (int attempt = 0; attempt < 5 && std::abs(rate - 0.12) > 0.04; ++attempt) {
     const Outcome o = job_on_two_hosts("1gbit", "sinew-info", {"transports"});

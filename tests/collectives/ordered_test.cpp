@@ -18,8 +18,8 @@
 namespace sinew {
 namespace {
 
+using test::PlacingKind;
 using ::testing::HasSubstr;
-using testing::Placing;
 
 std::vector<int> shuffled(int ranks) {
   std::vector<int> order(static_cast<std::size_t>(ranks));
@@ -30,16 +30,16 @@ std::vector<int> shuffled(int ranks) {
 
 TEST(Ordered, IsRight_ForEveryAlgorithmThatCanBe) {
   std::set<std::pair<Collective, std::string_view>> seen;
-  for (const int ranks : {2, 3, 5, 6, 8, testing::kSanitized ? 9 : 13}) {
+  for (const int ranks : {2, 3, 5, 6, 8, test::kSanitized ? 9 : 13}) {
     for (const Codec codec : {Codec::None, Codec::Int8}) {
-      testing::for_each_schedule(
+      test::for_each_schedule(
           ranks,
-          [&](const Algorithm& a, const CollectiveDesc& desc, Placing placing) {
+          [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {
             if (!Ordered::supports(a, desc, ranks).ok) return;
             seen.emplace(a.collective, a.name);
             const Recipe recipe{Ordered{&a, shuffled(ranks)}};
-            const ScheduleVerdict verdict = verify(recipe.build_all(desc, testing::in_place(placing, ranks)));
-            EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason << " (rank "
+            const ScheduleVerdict verdict = verify(recipe.build_all(desc, test::in_place(placing, ranks)));
+            EXPECT_TRUE(verdict.ok) << test::label(a, desc, ranks, placing) << ": " << verdict.reason << " (rank "
                                     << verdict.rank << ", step " << verdict.step << ")";
           },
           codec);
@@ -67,16 +67,16 @@ TEST(Ordered, ARingLeavesEachHostOnce_WhereRanksWereDealtInTurns) {
   for (int r = 0; r < kRanks; ++r) hosts.push_back(r % kHosts);
   for (const Collective c : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter}) {
     const Algorithm& ring = *find_algorithm(c, "ring");
-    const auto placed = testing::in_place(Placing::OutOfPlace, kRanks);
+    const auto placed = test::in_place(PlacingKind::OutOfPlace, kRanks);
     const Ordered ordered{&ring, near_order({{hosts}}, kRanks)};
-    EXPECT_EQ(crossing_pairs(Recipe(ordered).build_all(testing::desc_of(c), placed), hosts).size(), kHosts);
-    EXPECT_EQ(crossing_pairs(Recipe(ring).build_all(testing::desc_of(c), placed), hosts).size(), kRanks);
+    EXPECT_EQ(crossing_pairs(Recipe(ordered).build_all(test::desc_of(c), placed), hosts).size(), kHosts);
+    EXPECT_EQ(crossing_pairs(Recipe(ring).build_all(test::desc_of(c), placed), hosts).size(), kRanks);
   }
 }
 
 TEST(Ordered, SaysWhatItCannotKeep) {
   const auto why = [](Collective c, std::string_view name, Determinism level = Determinism::Fast) {
-    CollectiveDesc desc = testing::desc_of(c);
+    CollectiveDesc desc = test::desc_of(c);
     desc.dtype = DType::F32;
     desc.determinism = level;
     return Ordered::supports(*find_algorithm(c, name), desc, 8).reason;
@@ -85,7 +85,7 @@ TEST(Ordered, SaysWhatItCannotKeep) {
   EXPECT_THAT(why(Collective::AllToAll, "pairwise"), HasSubstr("all_to_all does not depend on who is where"));
   EXPECT_THAT(why(Collective::AllReduce, "direct", Determinism::Reproducible), HasSubstr("order of sums"));
   EXPECT_EQ(why(Collective::AllReduce, "ring"), "");
-  const CollectiveDesc sum = testing::desc_of(Collective::AllReduce);
+  const CollectiveDesc sum = test::desc_of(Collective::AllReduce);
   EXPECT_THAT(Ordered::supports(*find_algorithm(sum.collective, "ring"), sum, 1).reason, HasSubstr("one rank"));
 }
 

@@ -8,7 +8,7 @@
 namespace sinew {
 namespace {
 
-using testing::Placing;
+using test::PlacingKind;
 
 /// Everything that differs by operator or root is covered on 1..64 ranks.
 class VerifierAtScaleOn : public ::testing::TestWithParam<int> {};
@@ -17,11 +17,11 @@ TEST_P(VerifierAtScaleOn, AcceptsEveryAlgorithm) {
   const int ranks = GetParam();
   for (const Algorithm& a : all_algorithms()) {
     const ReduceOp op = reduces(a.collective) ? ReduceOp::Average : ReduceOp::Sum;
-    const CollectiveDesc desc = testing::desc_of(a.collective, op, has_root(a.collective) ? ranks / 3 : 0);
+    const CollectiveDesc desc = test::desc_of(a.collective, op, has_root(a.collective) ? ranks / 3 : 0);
     if (a.collective != plain_form(a.collective) || !a.supports(desc, ranks).ok) continue;
-    for (const Placing placing : {Placing::OutOfPlace, Placing::Mixed}) {
-      const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, testing::in_place(placing, ranks)));
-      EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, placing) << ": " << verdict.reason;
+    for (const PlacingKind placing : {PlacingKind::OutOfPlace, PlacingKind::Mixed}) {
+      const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, test::in_place(placing, ranks)));
+      EXPECT_TRUE(verdict.ok) << test::label(a, desc, ranks, placing) << ": " << verdict.reason;
     }
   }
 }
@@ -30,12 +30,12 @@ TEST_P(VerifierAtScaleOn, AcceptsTheOrderOfThoseThatSayItIsCanonical) {
   const int ranks = GetParam();
   for (const Algorithm& a : all_algorithms()) {
     if (!reduces(a.collective) || a.collective != plain_form(a.collective)) continue;
-    CollectiveDesc desc = testing::desc_of(a.collective, ReduceOp::Sum, has_root(a.collective) ? ranks / 3 : 0);
+    CollectiveDesc desc = test::desc_of(a.collective, ReduceOp::Sum, has_root(a.collective) ? ranks / 3 : 0);
     desc.dtype = DType::F32;
     desc.determinism = Determinism::Reproducible;
     if (!a.supports(desc, ranks).ok) continue;
-    const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, testing::in_place(Placing::Mixed, ranks)));
-    EXPECT_TRUE(verdict.ok) << testing::label(a, desc, ranks, Placing::Mixed) << ": " << verdict.reason;
+    const ScheduleVerdict verdict = verify(Recipe(a).build_all(desc, test::in_place(PlacingKind::Mixed, ranks)));
+    EXPECT_TRUE(verdict.ok) << test::label(a, desc, ranks, PlacingKind::Mixed) << ": " << verdict.reason;
   }
 }
 

@@ -14,6 +14,7 @@
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host_heap.hpp>
+#include <sinew/core/sanitizer.hpp>
 
 namespace sinew {
 namespace {
@@ -119,7 +120,7 @@ TEST(HostHeap, KnowsItsOwnMemory) {
   EXPECT_FALSE(heap.contains(&outside));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need more address space than the limit
+#if !SINEW_ADDRESS_SANITIZER && !SINEW_THREAD_SANITIZER  // which need more address space than the limit
 TEST(HostHeap, TakesLessAddressSpace_UnderALimit) {
   constexpr int kNotLimited = 77;
   const pid_t child = fork();

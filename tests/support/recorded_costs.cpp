@@ -2,7 +2,7 @@
 
 #include <support/recorded_costs.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 namespace {
 
 struct Moving {
@@ -36,4 +36,4 @@ const std::map<std::string, Links>& recorded_costs() {
   return kAll;
 }
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -5,7 +5,7 @@
 
 #include <sinew/core/cost.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 
 /// What a cost cache says of the links of a host.
 struct Links {
@@ -17,4 +17,4 @@ struct Links {
 /// By machine, as measured there by the first job on it: not smoothed, knots within the clock's resolution and all.
 const std::map<std::string, Links>& recorded_costs();
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

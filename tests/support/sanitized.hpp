@@ -1,12 +1,10 @@
 #pragma once
 
-namespace sinew::testing {
+#include <sinew/core/sanitizer.hpp>
+
+namespace sinew::test {
 
 /// In a build with a sanitizer, which takes some twenty times as long: what asks for more of the same is shorter there.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = SINEW_ADDRESS_SANITIZER || SINEW_THREAD_SANITIZER;
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -10,7 +10,7 @@
 #include <sinew/collectives/dependencies.hpp>
 #include <sinew/collectives/schedule.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 
 /// Wrong schedules, made from a right one by a single change each. Changes that leave a right schedule are not made:
 ///   - a dependency goes only if its two steps touch the same memory (the others merely keep the number of messages
@@ -253,4 +253,4 @@ class Mutants {
   std::uint32_t step_ = 0;
 };
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -5,14 +5,14 @@
 
 #include <sinew/collectives/algorithm.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 
 /// How the ranks pass their buffers. Mixed: every third rank out of place, the others in place.
-enum class Placing { OutOfPlace, InPlace, Mixed };
+enum class PlacingKind { OutOfPlace, InPlace, Mixed };
 
-inline std::vector<bool> in_place(Placing placing, int ranks) {
-  std::vector<bool> each(static_cast<std::size_t>(ranks), placing == Placing::InPlace);
-  for (int r = 0; placing == Placing::Mixed && r < ranks; ++r) each[static_cast<std::size_t>(r)] = r % 3 != 1;
+inline std::vector<bool> in_place(PlacingKind placing, int ranks) {
+  std::vector<bool> each(static_cast<std::size_t>(ranks), placing == PlacingKind::InPlace);
+  for (int r = 0; placing == PlacingKind::Mixed && r < ranks; ++r) each[static_cast<std::size_t>(r)] = r % 3 != 1;
   return each;
 }
 
@@ -33,7 +33,7 @@ inline std::vector<int> roots_of(Collective collective, int ranks) {
 }
 
 /// "ring of collective 0 on 5 ranks, operator 4, root 0, placing 2"
-inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ranks, Placing placing) {
+inline std::string label(const Algorithm& a, const CollectiveDesc& desc, int ranks, PlacingKind placing) {
   return std::string(a.name) + " of collective " + std::to_string(static_cast<int>(a.collective)) + " on " +
          std::to_string(ranks) + " ranks, operator " + std::to_string(static_cast<int>(desc.op)) + ", root " +
          std::to_string(desc.root) + ", placing " + std::to_string(static_cast<int>(placing));
@@ -55,10 +55,11 @@ void for_each_schedule(int ranks, F&& f, Codec codec = Codec::None) {
           desc.determinism = Determinism::Reproducible;
         }
         if (!a.supports(desc, ranks).ok) continue;
-        for (const Placing placing : {Placing::OutOfPlace, Placing::InPlace, Placing::Mixed}) f(a, desc, placing);
+        for (const PlacingKind placing : {PlacingKind::OutOfPlace, PlacingKind::InPlace, PlacingKind::Mixed})
+          f(a, desc, placing);
       }
     }
   }
 }
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -11,7 +11,7 @@
 
 #include <sinew/collectives/executable.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 namespace {
 
 class Simulation {
@@ -213,4 +213,4 @@ Seconds simulated_time(const Selection& selection, const CollectiveDesc& desc, c
   return Simulation(selection, desc, facts).run();
 }
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -2,7 +2,7 @@
 
 #include <sinew/collectives/selector.hpp>
 
-namespace sinew::testing {
+namespace sinew::test {
 
 /// How long a selected schedule takes where links and cores are as `facts` says: every rank's program runs on a clock,
 /// in the segments and as deep as the executor runs it. A message starts when both ends have posted it; messages that
@@ -11,4 +11,4 @@ namespace sinew::testing {
 /// Source: LogGP, Alexandrov et al., 1995.
 Seconds simulated_time(const Selection& selection, const CollectiveDesc& desc, const Facts& facts);
 
-}  // namespace sinew::testing
+}  // namespace sinew::test

@@ -37,7 +37,7 @@ void store(std::byte* to, DType dtype, std::int64_t value) {
 }  // namespace
 
 ExactRows::ExactRows(DType dtype, ReduceOp op, bool reduces, int ranks)
-    : dtype_(dtype), op_(op), reduces_(reduces), ranks_(ranks), numbers_(reduces) {}
+    : dtype_(dtype), op_(op), ranks_(ranks), numbers_(reduces) {}
 
 ExactRows::ExactRows(Codec codec, int codings, ReduceOp op, bool reduces, int ranks)
     : ExactRows(DType::F32, reduces ? op : ReduceOp::Sum, reduces, ranks) {

@@ -40,7 +40,6 @@ class ExactRows {
 
   DType dtype_;
   ReduceOp op_;
-  bool reduces_;
   int ranks_;
   bool numbers_;
   double error_ = 0;

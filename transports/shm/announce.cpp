@@ -10,7 +10,7 @@ namespace sinew::shm {
 namespace {
 
 bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std::uint64_t b_bytes) noexcept {
-  return a < b + b_bytes && b < a + a_bytes;
+  return a != nullptr && b != nullptr && a < b + b_bytes && b < a + a_bytes;
 }
 
 /// Written field by field: what is built elsewhere and copied as a whole waits, on some processors, until all that was

@@ -94,7 +94,7 @@ TEST(SimulatedPlan, IsCutAsTheExecutorCutsIt) {
 
 /// Each NIC carries its stripe: an eighth, by an all-reduce among as many as there are hosts.
 TEST(SimulatedPlan, IsThatOfAnImaginedCluster) {
-  const int hosts = testing::kSanitized ? 2 : 8;  // 64 threads take a sanitizer minutes
+  const int hosts = test::kSanitized ? 2 : 8;  // 64 threads take a sanitizer minutes
   const std::string cluster = "dgx-h100x" + std::to_string(hosts);
   const Network network = imagined_cluster(cluster).network;
   const Plan plan = planned(cluster, call(Collective::AllReduce, 16 << 20));

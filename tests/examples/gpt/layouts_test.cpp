@@ -41,12 +41,12 @@ void expect_one_process(const std::string& name, const Options& options, Layouts
 
 /// Some of what every layout is asked by whole_gpt_layouts.
 TEST(Layouts, TrainAsOneProcess) {
-  for (const auto& [name, options] : models()) expect_one_process(name, options, &layouts_of, {2, 4, 6}, 11);
+  for (const auto& [name, options] : models()) expect_one_process(name, options, &layouts_of, {2, 4, 6}, 23);
 }
 
 TEST(Layouts, TrainAsOneProcess_InPipelines) {
   for (const auto& [name, options] : models_of_pipelines())
-    expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 7);
+    expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 13);
 }
 
 /// Without balance losses: a gate that is its score passes the loss on to the router.
@@ -78,7 +78,7 @@ TEST(Layouts, TrainAsOneProcess_WithExperts) {
     for (const int ranks : {2, 4, 6}) {
       const auto all = expert_layouts_of(ranks, few);
       ASSERT_GE(all.size(), 10U);
-      for (std::size_t i = 0; i < all.size(); i += 23) {
+      for (std::size_t i = 0; i < all.size(); i += 47) {
         few.job = all[i].first;
         few.experts = all[i].second;
         worst.add(train_together(ranks, few, alone));

@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kSteps = "400";
+constexpr const char* kSteps = "160";
 
 /// Training under the launcher, of which ranks are killed.
 class Elastic : public test::Program {
@@ -50,7 +50,7 @@ class Elastic : public test::Program {
   /// A step that only others than the writer of the metrics have ended has no line there.
   void require_all_steps(double loss, int deaths = 1) const {
     const std::string metrics = content(in("m"));
-    EXPECT_THAT(metrics, HasSubstr("\"step\":399"));
+    EXPECT_THAT(metrics, HasSubstr("\"step\":159"));
     EXPECT_GE(lines(metrics), std::stoi(kSteps) - deaths);
     EXPECT_NEAR(last_loss(in("m")) / loss, 1, 1e-9);
   }
@@ -59,7 +59,7 @@ class Elastic : public test::Program {
 /// The batch of 12 divides among 4, 3 and 2: the losses are those of any other run. Rank 0, which writes the metrics
 /// and serves what it serves, dies too.
 TEST_F(Elastic, GoesOnFromMemory_WhereParametersAreReplicated) {
-  const auto o = kill(4, {{2, 20}, {0, 240}}, {});
+  const auto o = kill(4, {{2, 20}, {0, 90}}, {});
   EXPECT_THAT(o.out, AllOf(HasSubstr("3 of 4 ranks go on with step"), HasSubstr("2 of 3 ranks go on with step")))
       << o.err;
   EXPECT_THAT(o.out, Not(HasSubstr("go on with step 0,")));
@@ -97,7 +97,7 @@ TEST_F(Elastic, LeavesOutWhomTheLayoutHasNoPlaceFor) {
 TEST_F(Elastic, TakesASmallerBatch_WhereTheRestCannotShareIt) {
   const auto o = kill(4, {{1, 20}}, {"--batch", "16"});
   EXPECT_THAT(o.out, HasSubstr("15 samples a step")) << o.err;
-  EXPECT_THAT(content(in("m")), HasSubstr("\"step\":399"));
+  EXPECT_THAT(content(in("m")), HasSubstr("\"step\":159"));
 }
 
 TEST_F(Elastic, IsRefused_WhereADeathWouldLoseAllAndNothingIsSaved) {

@@ -55,7 +55,7 @@ TEST_F(Program, GoesOnFromWhatItSaved_OnOtherRanks) {
 TEST_F(Program, IsStartedAgainAndGoesOn_WhenARankIsKilled) {
   std::string options;
   for (const std::string& option : kTiny) options += option + " ";
-  options += "--dtype f64 --zero 3 --determinism reproducible --steps 400 ";
+  options += "--dtype f64 --zero 3 --determinism reproducible --steps 100 ";
   const std::string run = std::string("exec ") + GPT + " " + options + "--save-every 5 --save " + in("c") +
                           " --resume " + in("c") + " --metrics " + in("rest");
   const std::string script = "if [ $RANK = 1 ] && [ ! -e " + in("killed") + " ]; then (" + run + ") & " + "until ls " +

@@ -227,7 +227,7 @@ TEST_P(GradientDtype, OfBf16_IsAnotherNorm) {
 
 INSTANTIATE_TEST_SUITE_P(DataParallel, GradientDtype,
                          ::testing::Combine(::testing::Values("ddp", "zero1", "zero2", "zero3", "hsdp"),
-                                            ::testing::Range(1, 9)),
+                                            ::testing::Values(1, 2, 3, 8)),
                          [](const auto& of) {
                            return std::get<0>(of.param) + "_" + std::to_string(std::get<1>(of.param)) + "_ranks";
                          });

@@ -24,7 +24,7 @@ using sinew::test::require;
 using test::bytes_of;
 using test::Mlp;
 
-constexpr int kBatch = 2520;  // of all ranks together: a multiple of three micro-batches of 1 to 8 ranks
+constexpr int kBatch = 360;  // of all ranks together: a multiple of three micro-batches of 1, 2, 3, 5 and 8 ranks
 constexpr double kRate = 0.05;
 
 /// What training leaves: the losses, and the gradients of the first step, each parameter's whole.
@@ -264,7 +264,7 @@ std::string name_of_case(const ::testing::TestParamInfo<std::tuple<std::string, 
 
 const auto kRows =
     ::testing::Values("ddp", "zero1", "zero2", "zero3", "zero3_kept", "zero3_near", "zero3_outer", "hsdp", "hsdp_kept");
-INSTANTIATE_TEST_SUITE_P(DataParallel, Rows, ::testing::Combine(kRows, ::testing::Range(1, 9)), name_of_case);
+INSTANTIATE_TEST_SUITE_P(DataParallel, Rows, ::testing::Combine(kRows, ::testing::Values(1, 2, 3, 5, 8)), name_of_case);
 INSTANTIATE_TEST_SUITE_P(DataParallel, RowsOfSeveral, ::testing::Combine(kRows, ::testing::Values(2, 3, 8)),
                          name_of_case);
 

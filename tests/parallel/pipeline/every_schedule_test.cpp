@@ -14,7 +14,7 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::int32_t kStride = sinew::testing::kSanitized ? 9 : 1;  // a sample, or all
+constexpr std::int32_t kStride = sinew::test::kSanitized ? 9 : 1;  // a sample, or all
 
 /// Calls check(schedule, text) for every schedule of that many ranks, micro-batches and virtual stages at most.
 template <class Check>
@@ -46,7 +46,7 @@ TEST(EverySchedule, Runs_EvenWhereEachSendWaits) {
 
 TEST(EverySchedule, RunsWithAnyRoomForMessages_AndAllPasses) {
   for_every_schedule(
-      16, 64, 4, sinew::testing::kSanitized ? 31 : 7, [](const PipelineSchedule& schedule, const std::string& text) {
+      16, 64, 4, sinew::test::kSanitized ? 31 : 7, [](const PipelineSchedule& schedule, const std::string& text) {
         const PipelineSchedule all = with_sharding(with_messages(with_recompute(schedule)), 2);
         for (const std::optional<std::int32_t> most : {std::optional<std::int32_t>(), {0}, {1}, {2}, {5}}) {
           const PipelineVerdict verdict = prove(all, {.most_under_way = most});

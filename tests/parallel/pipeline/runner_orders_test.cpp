@@ -171,7 +171,7 @@ class RandomOrder {
 TEST(PipelineOrders, AnyThatIsProvedRuns) {
   std::mt19937 random(11);
   int proved = 0, tried = 0;
-  const int most = sinew::testing::kSanitized ? 30 : 100;
+  const int most = sinew::test::kSanitized ? 30 : 100;
   for (; tried < most; ++tried) {
     const std::int32_t ranks = 2 + static_cast<std::int32_t>(random() % 2),
                        stages_each = 1 + static_cast<std::int32_t>(random() % 2),

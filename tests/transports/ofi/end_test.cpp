@@ -9,11 +9,12 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#ifdef __SANITIZE_ADDRESS__
+
+#include <sinew/core/sanitizer.hpp>
+#include <sinew/transports/ofi/left_overs.hpp>
+#if SINEW_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>
 #endif
-
-#include <sinew/transports/ofi/left_overs.hpp>
 
 #include "transports/ofi/pair.hpp"
 
@@ -85,7 +86,7 @@ TEST_P(OfiEnd, KilledPeer_LetsGoOfEverythingAfterClose) {
 
 /// libfabric 1.17 forgets pieces that come when nobody wants them any more, but never frees them.
 class LateData {
-#ifdef __SANITIZE_ADDRESS__
+#if SINEW_ADDRESS_SANITIZER
   __lsan::ScopedDisabler its_memory_is_no_leak_of_ours_;
 #endif
 };
