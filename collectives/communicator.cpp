@@ -7,6 +7,8 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/core/thrown.hpp>
 
 namespace sinew {
 
@@ -42,6 +44,10 @@ CommunicatorState& Communicator::state() const {
 
 int Communicator::rank() const noexcept { return state_ ? state_->group.rank : -1; }
 int Communicator::size() const noexcept { return state_ ? state_->group.size() : 0; }
+
+int Communicator::world_rank(int rank) const { return state_ ? state_->group.world_rank(rank) : rank; }
+std::string Communicator::name() const { return state_ ? state_->group.text() : "no communicator"; }
+std::string Communicator::rank_text(int rank) const { return (state_ ? state_->group : Group()).rank_text(rank); }
 
 Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
   return state().start(arguments::all_reduce(in, out, dtype, op, options), in, out, in.data == out.data, options);
@@ -147,8 +153,21 @@ Work Communicator::run(const Plan& plan, ConstBuffer in, Buffer out, const CallO
 void Communicator::abort(const std::string& reason) {
   WorldState& world = *state().world;
   world.on_driver([&] {
-    world.control->end(*state_, Status(Code::Aborted, fmt::format("rank {} aborted: {}", rank(), reason), rank()));
+    const Group& group = state_->group;
+    const std::string text = fmt::format("{} aborted {}: {}", group.rank_text(rank()), group.text(), reason);
+    world.control->end(*state_, Status(Code::Aborted, text, rank()));
   });
+}
+
+void Communicator::abort_world_by_exception(std::string_view doing) const noexcept {
+  if (!state_ || state_->world->is_forked()) return;
+  try {
+    const Status thrown = status_of_current_exception();
+    const std::string text = fmt::format("{} aborted the world: {}: {}", rank_text(rank()), doing, thrown.message());
+    state_->world->abort(text, thrown.code() == Code::PeerLost ? Code::PeerLost : Code::Aborted);
+  } catch (const std::exception& e) {  // no memory for a text: the exception itself is what its thrower gets
+    log::warning("the World is not ended on all ranks: {}", e.what());
+  }
 }
 
 std::string Communicator::verdict() const {

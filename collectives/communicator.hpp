@@ -6,6 +6,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <sinew/collectives/call_stats.hpp>
 #include <sinew/collectives/element_range.hpp>
@@ -43,6 +44,12 @@ class SINEW_API Communicator {
 
   int rank() const noexcept;
   int size() const noexcept;
+  /// The World's number of a rank of this communicator: errors number ranks so.
+  int world_rank(int rank) const;
+  /// "tp of 2", as errors name it: of the World's communicator "world of 8".
+  std::string name() const;
+  /// "rank 5", or "rank 5 (1 in tp)" where this communicator numbers it otherwise: for errors of the caller's own.
+  std::string rank_text(int rank) const;
 
   /// Sums (or combines by `op`) `in` over all ranks into `out` on every rank. in.bytes == out.bytes, equal on all
   /// ranks.
@@ -195,8 +202,10 @@ class SINEW_API Communicator {
 
   /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty
   /// communicator of size 0). Collective over this communicator.
+  /// name: what errors call the new one, equal on its ranks, of 47 characters at most. Empty: the color and the place
+  /// of this call are its name, "split 1 at train.cpp:30".
   /// Errors: what ended this one. With NCCL a rank that fails to split ends this communicator and the new ones.
-  Communicator split(int color, int key = 0, const CallOptions& = {});
+  Communicator split(int color, int key = 0, const CallOptions& = {}, std::string_view name = {});
 
   /// Device memory of `bytes` bytes on every rank that calls of this communicator take without copies where something
   /// below can: with NCCL a symmetric window (2.27 and later) or a registration (2.19 and later), else plain memory;
@@ -211,6 +220,13 @@ class SINEW_API Communicator {
   /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted and this reason, unless it
   /// has ended for another before.
   void abort(const std::string& reason);
+
+  /// For code that calls what a user gave to it. Called in the handler of the exception that the user's code threw.
+  /// Ends the World of this communicator on all its ranks: they would wait for a rank that has left its place in the
+  /// program. Their calls end with the number of this rank, `doing` and the text of the exception. The code is PeerLost
+  /// where the exception is an Error of that code, which survivors go on from; else it is Aborted.
+  /// Does nothing where the World has ended before, or where this communicator is empty.
+  void abort_world_by_exception(std::string_view doing) const noexcept;
 
   /// What keeps the oldest call that waits from its end, in words: which rank is late, where it is, since when. Empty
   /// where nothing waits.

@@ -41,20 +41,21 @@ Region plain_memory(const std::shared_ptr<WorldState>& world, std::size_t bytes)
 }
 
 /// `obstacle`: why this rank has none; empty: it has.
-void require_on_all(const Exchange& exchange, std::size_t bytes, const std::string& obstacle) {
+void require_on_all(const Exchange& exchange, const Group& group, std::size_t bytes, const std::string& obstacle) {
   const std::vector<Bytes> all = exchange.all_gather(WireWriter().value(std::uint64_t{bytes}).text(obstacle).take());
   const auto asked = [&](std::size_t r) { return WireReader(all[r]).value<std::uint64_t>(); };
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (asked(r) == asked(0)) continue;
     throw Error(Code::InvalidArgument,
-                fmt::format("allocate: rank 0 asks for {} bytes, rank {} for {}; expected the same on all ranks",
-                            asked(0), r, asked(r)));
+                fmt::format("allocate: {} asks for {} bytes, {} for {}; expected the same on all ranks",
+                            group.rank_text(0), asked(0), group.rank_text(static_cast<int>(r)), asked(r)));
   }
   for (std::size_t r = 0; r < all.size(); ++r) {
     WireReader reader(all[r]);
     reader.value<std::uint64_t>();
     if (const std::string why = reader.text(); !why.empty())
-      throw Error(Code::Unavailable, fmt::format("allocate: {} bytes: rank {}: {}", bytes, r, why));
+      throw Error(Code::Unavailable,
+                  fmt::format("allocate: {} bytes: {}: {}", bytes, group.rank_text(static_cast<int>(r)), why));
   }
 }
 
@@ -74,7 +75,7 @@ Memory Communicator::allocate(std::size_t bytes, const CallOptions& options) {
       obstacle = e.what();
     }
   });
-  require_on_all(s.exchange(options), bytes, obstacle);
+  require_on_all(s.exchange(options), s.group, bytes, obstacle);
   const auto attach = [&](Completion& done) { maker.offload->attach(region, done); };
   if (bytes > 0 && maker.offload != nullptr) s.start_on_offload(bytes, attach, options).get();
   return {std::move(region), maker.known_as};

@@ -79,8 +79,9 @@ bool CommunicatorState::takes_device_memory(int peer) const {
 void CommunicatorState::launch_message(const Message& message, StreamRef after, Completion& done) {
   if (!ended.ok()) return done.finish(ended);
   if (endpoint_to(message.peer) == nullptr) {
-    return done.finish(
-        Status(Code::Unavailable, fmt::format("no transport leads from rank {} to rank {}", group.rank, message.peer)));
+    return done.finish(Status(
+        Code::Unavailable,
+        fmt::format("no transport leads from {} to {}", group.rank_text(group.rank), group.rank_text(message.peer))));
   }
   const bool device = message.memory.place.kind == MemoryKind::Device;
   const bool direct = device && takes_device_memory(message.peer);

@@ -51,6 +51,7 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
       const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
       return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
     });
+    made->group = &group;
   }
   return *made;
 }

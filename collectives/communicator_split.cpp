@@ -4,13 +4,29 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
+namespace {
 
-Communicator Communicator::split(int color, int key, const CallOptions& options) {
+std::string name_of_split(std::string_view given, int color, const CallOptions& options) {
+  if (given.size() > kLongestGroupName)
+    throw Error(Code::InvalidArgument, fmt::format("split: the name '{}' has {} characters, expected {} at most", given,
+                                                   given.size(), kLongestGroupName));
+  if (!given.empty()) return std::string(given);
+  const std::string_view file(options.where.file_name());
+  const std::string name =
+      fmt::format("split {} at {}:{}", color, file.substr(file.rfind('/') + 1), options.where.line());
+  return name.size() <= kLongestGroupName ? name : fmt::format("split {}", color);
+}
+
+}  // namespace
+
+Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {
   state();
   // Free ids common to all.
   auto& free = state_->world->free_ids;
@@ -34,7 +50,8 @@ Communicator Communicator::split(int color, int key, const CallOptions& options)
       members.emplace_back(all[2 * static_cast<std::size_t>(r) + 1], r);
   }
   std::ranges::sort(members);
-  Group group{0, {}, state_->group.generation, id, state_->identity_of_child(color)};
+  Group group{
+      0, {}, state_->group.generation, id, state_->identity_of_child(color), name_of_split(name, color, options)};
   std::vector<int> places;  // of the members
   for (const auto& [k, r] : members) {
     if (r == rank()) group.rank = group.size();

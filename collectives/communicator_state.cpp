@@ -114,7 +114,10 @@ bool CommunicatorState::close() {
   const auto drained = [this] { return world->calls->pending_of(this) == 0; };
   bool over = world->engine->wait(drained, Deadline::after(world->options.config.timeout), {});
   if (!over) {
-    world->control->end(*this, Status(Code::Aborted, "the communicator was destroyed with calls pending", group.rank));
+    world->control->end(
+        *this, Status(Code::Aborted,
+                      fmt::format("{} destroyed {} with calls pending", group.rank_text(group.rank), group.text()),
+                      group.rank));
     over = world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
   }
   world->control->remove(*this);
@@ -143,13 +146,15 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::ui
     op.fingerprint = fingerprint;
     op.deadline = options.deadline;
     op.where = options.where;
+    op.label = options.label;
     if (peer >= 0) op.make<Operation>().stage = Stage::Finished;  // until a transport has it there is nothing to cancel
     op.record = world->control->enter({.communicator = group.identity,
                                        .fingerprint = fingerprint,
                                        .history = history,
                                        .sequence = op.sequence,
-                                       .peer = peer,
-                                       .id = group.communicator},
+                                       .peer = peer < 0 ? -1 : group.world_rank(peer),
+                                       .id = group.communicator,
+                                       .label = options.label},
                                       options.where);
     if (world->timer) [[unlikely]]
       world->timer->entered(op, logged, times_wanted ? times.get() : nullptr, extent);

@@ -22,13 +22,13 @@ Bytes to_bytes(const std::vector<TimedCall>& calls, bool kept) {
   return bytes;
 }
 
-std::vector<TimedCall> calls_from(const Bytes& bytes, std::size_t rank) {
+std::vector<TimedCall> calls_from(const Bytes& bytes, const Group& group, int rank) {
   Header header{};
   if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
   if (header.kept == 0) {
-    throw Error(Code::Unavailable,
-                fmt::format("stats: rank {} does not time its calls: set SINEW_STATS=1 on every rank", rank),
-                static_cast<int>(rank));
+    throw Error(
+        Code::Unavailable,
+        fmt::format("stats: {} does not time its calls: set SINEW_STATS=1 on every rank", group.rank_text(rank)), rank);
   }
   std::vector<TimedCall> calls((bytes.size() - sizeof header) / sizeof(TimedCall));
   if (!calls.empty()) std::memcpy(calls.data(), bytes.data() + sizeof header, calls.size() * sizeof(TimedCall));
@@ -57,7 +57,7 @@ CommunicatorStats Communicator::stats(const CallOptions& options) {
   const Uncounted uncounted(s);
   std::vector<std::vector<TimedCall>> everybody;
   for (const Bytes& b : s.exchange(options).all_gather(to_bytes(own, kept))) {
-    everybody.push_back(calls_from(b, everybody.size()));
+    everybody.push_back(calls_from(b, s.group, static_cast<int>(everybody.size())));
   }
   CommunicatorStats stats;
   s.world->on_driver([&] { stats.calls = s.times->stats(everybody, s.group.rank); });

@@ -46,20 +46,27 @@ struct Executor::Run {
 
 namespace {
 
+std::string rank_text(const Executable& e, int rank) {
+  return e.group == nullptr ? fmt::format("rank {}", rank) : e.group->rank_text(rank);
+}
+
 /// Of a message that has not as many bytes as its receive.
 Status wrong_length(const Executable& e, const Step& step, std::size_t sent, std::size_t expected) {
   return {Code::Mismatch,
-          fmt::format("rank {} sent rank {} {} elements, which expected {}", step.peer, e.program.rank,
-                      sent / e.element_bytes, expected / e.element_bytes),
+          fmt::format("{} sent {} {} elements, which expected {}", rank_text(e, step.peer),
+                      rank_text(e, e.program.rank), sent / e.element_bytes, expected / e.element_bytes),
           step.peer};
 }
 
 /// What is wrong with a message, and whose it is.
-Status named(const Status& status, const Step& step) {
+Status named(const Status& status, const Executable& e, const Step& step) {
+  // Transports know ranks of the World.
+  if (status.rank() >= 0) return {status.code(), std::string(status.message()), step.peer};
   const bool is_of_message = status.code() == Code::Mismatch || status.code() == Code::InvalidArgument;
-  if (!is_of_message || status.rank() >= 0) return status;
+  if (!is_of_message) return status;
   return {status.code(),
-          fmt::format("{} rank {}: {}", step.op == Op::Send ? "to" : "from", step.peer, status.message()), step.peer};
+          fmt::format("{} {}: {}", step.op == Op::Send ? "to" : "from", rank_text(e, step.peer), status.message()),
+          step.peer};
 }
 
 }  // namespace
@@ -246,7 +253,7 @@ void Executor::message_fired(Completion& completion) noexcept {
   const Step& s = e.program.steps[message.step];
   const bool too_long = s.op == Op::Recv && message.status.code() == Code::Truncated;
   if (!message.status.ok() && !too_long) {
-    run.executor->fail(run, named(message.status, s));
+    run.executor->fail(run, named(message.status, e, s));
   } else if (!run.failed) {
     if (s.op == Op::Recv) {
       const Buffer to = instance.memory(s.dst);

@@ -67,7 +67,8 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   } else {
     settle_costs(*state, exchange);
   }
-  Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0};
+  Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0,
+              "world"};
   std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
   auto all = CommunicatorState::make(state, std::move(group));
   all->adopt(all->make_offloads(exchange));
@@ -115,23 +116,19 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
 
 void World::abort(const std::string& reason) {
   WorldState& state = *inside().state;
-  state.on_driver([&] {
-    state.control->end_world(
-        Status(Code::Aborted, fmt::format("rank {} aborted the world: {}", state.rank, reason), -1));
-  });
+  state.abort(fmt::format("rank {} aborted the world: {}", state.rank, reason), Code::Aborted);
 }
 
 World World::shrink() {
   WorldState& state = *inside().state;
   state.on_driver([&] {
-    constexpr int kAboutToBeKnownMs = 50;
     const Status lost = state.control->world_end();
     const std::string went_on = fmt::format("rank {} went on with the survivors", state.rank);
     // Whoever hears of the death by this alone is to go on, too.
     const Status reason = lost.code() == Code::PeerLost
                               ? Status(Code::PeerLost, fmt::format("{}; {}", lost.message(), went_on), -1)
                               : Status(Code::Aborted, went_on, -1);
-    state.control->end_world(reason, kAboutToBeKnownMs);
+    state.control->end_world(reason, WorldState::kAboutToBeKnownMs);
   });
   // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here
   // without, and whoever leaves here has met all others behind their calls.

@@ -354,6 +354,10 @@ void WorldState::reject_fork() const {
                           ::getpid(), rank));
 }
 
+void WorldState::abort(const std::string& text, Code code) {
+  on_driver([&] { control->end_world(Status(code, text, rank), code == Code::PeerLost ? kAboutToBeKnownMs : 0); });
+}
+
 void WorldState::on_driver(const std::function<void()>& call) {
   if (thread) {
     thread->run(call);

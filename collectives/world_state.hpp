@@ -74,6 +74,10 @@ struct WorldState {
   void close_endpoints(int world_rank);
   /// The same at the next progress, whatever the rank does. The connections cannot be used or made again.
   void end_endpoints(int world_rank);
+  /// A death that ends calls may become known a moment later.
+  static constexpr int kAboutToBeKnownMs = 50;
+  /// Ends the generation on all ranks, unless it has ended before. `text` names this rank.
+  void abort(const std::string& text, Code code);
   /// Runs on the thread that drives the engine, and waits for the end.
   void on_driver(const std::function<void()>& call);
   /// Of a transport that was opened here.

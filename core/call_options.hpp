@@ -26,8 +26,11 @@ struct CallOptions {
   /// all ranks; element_bytes as the call's dtype has. Copied by the call, but not what `context` points to; called by
   /// the thread that makes progress.
   const Reducer* user = nullptr;
-  /// Where the call stands in the program, for verdicts: of `CallOptions{...}` the line with the braces. `CallOptions
-  /// o;` names no line of the program but this one, so write `CallOptions o{};`.
+  /// What the call is for, as errors and verdicts say behind its place: "bucket 3". Null: nothing is said.
+  /// Lifetime: until the call has ended.
+  const char* label = nullptr;
+  /// Where the call stands in the program, for errors and verdicts: of `CallOptions{...}` the line with the braces.
+  /// `CallOptions o;` names no line of the program, and texts say so: write `CallOptions o{};`.
   std::source_location where = std::source_location::current();
 };
 

@@ -10,6 +10,7 @@
 
 #include <sinew/core/collective.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/core/group.hpp>
 
 namespace sinew {
 
@@ -22,7 +23,7 @@ struct alignas(64) CallRecord {
   std::atomic<std::uint64_t> fingerprint;
   std::atomic<std::uint64_t> history;  ///< hash of this communicator's calls so far: two ranks that differ once stay so
   std::atomic<std::uint32_t> sequence;  ///< of the collective; of the last one for send and recv
-  std::atomic<std::int32_t> peer;       ///< of messages; of a group of them the first one's; -1: none
+  std::atomic<std::int32_t> peer;       ///< World rank; of messages; of a group of them the first one's; -1: none
   std::atomic<std::uint16_t> site;      ///< index into the table of call sites
   std::atomic<std::uint16_t> id;        ///< the communicator's id in tags, for people
   std::atomic<std::uint32_t> outcome;   ///< Code, once completed
@@ -31,7 +32,7 @@ struct alignas(64) CallRecord {
 };
 static_assert(sizeof(CallRecord) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// "file:line" of one place that calls from.
+/// "file:line" of one place that calls, with the label of its calls.
 struct SiteText {
   std::atomic<std::uint32_t> length;
   char text[124];
@@ -41,12 +42,13 @@ struct SiteText {
 struct CommunicatorSeat {
   std::atomic<std::uint64_t> identity;  ///< Group::identity; 0: none, or being written
   std::atomic<std::int32_t> ranks;
-  std::atomic<std::int32_t> place;  ///< this rank's in it
+  std::atomic<std::int32_t> place;   ///< this rank's in it
+  char name[kLongestGroupName + 1];  ///< Group::name; zeros behind it
 };
 
 /// What lies in shared memory or in a trace file, from its first byte.
 struct RecordPage {
-  static constexpr std::uint64_t kMagic = 0x32'64'72'6f'63'65'72'73;  // "srecord2"
+  static constexpr std::uint64_t kMagic = 0x33'64'72'6f'63'65'72'73;  // "srecord3"
   static constexpr std::size_t kSeats = 512;
   static constexpr std::size_t kRecords = 1024;
   static constexpr std::size_t kSites = 1024;
@@ -54,6 +56,7 @@ struct RecordPage {
   std::atomic<std::uint64_t> magic;
   std::atomic<std::int32_t> rank;
   std::atomic<std::int32_t> pid;
+  std::atomic<std::int32_t> world_ranks;     ///< of the World's own communicator, which takes no seat; 0: not known
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
   std::array<CommunicatorSeat, kSeats> seats;
@@ -64,6 +67,7 @@ struct SeatSeen {
   std::uint64_t communicator = 0;
   int ranks = 0;
   int place = 0;
+  std::string name{};
 };
 
 /// A record taken out of a page.
@@ -100,6 +104,9 @@ class SINEW_API RecordReader {
   /// A communicator that the rank is in, or lately was; nothing where there is none.
   std::optional<SeatSeen> seat(std::size_t index) const noexcept;
   std::string site(std::uint16_t index) const;
+  /// What texts call the communicator of a call, as Group::text: "tp of 2", or "communicator 6" where its seat has been
+  /// given to another.
+  std::string communicator(const CallSeen& call) const;
 
  private:
   const RecordPage* page_;

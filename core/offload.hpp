@@ -13,22 +13,12 @@
 #include <sinew/core/cost.hpp>
 #include <sinew/core/device.hpp>
 #include <sinew/core/extent.hpp>
+#include <sinew/core/group.hpp>
 #include <sinew/core/offload_memory.hpp>
 #include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {
-
-/// The ranks an offload works for, in communicator order. Equal on all of them but for `rank`.
-struct Group {
-  int rank = 0;
-  std::vector<int> world_ranks;
-  std::uint8_t generation = 0;
-  std::uint16_t communicator = 0;
-  std::uint64_t identity = 0;  ///< of this communicator among all that ever have its id; equal on all its ranks
-
-  int size() const noexcept { return static_cast<int>(world_ranks.size()); }
-};
 
 /// One collective call on its way to an offload. Buffers and regions live until the completion fires; `desc` and the
 /// parts only until launch returns.

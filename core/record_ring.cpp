@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,12 +17,31 @@ RecordRing::RecordRing(std::byte* memory, int rank) : page_(reinterpret_cast<Rec
   page_->magic.store(RecordPage::kMagic, std::memory_order_release);
 }
 
-void RecordRing::learn(Known& known, const std::source_location& where) noexcept {
-  const std::string text = fmt::format("{}:{}", where.file_name(), where.line());
+std::string site_text(const std::source_location& where, const char* label) {
+  // Of options that were made without braces. Who includes the header may find it by another path than this file does.
+  const bool is_named = !std::string_view(where.file_name()).ends_with("sinew/core/call_options.hpp");
+  const std::string place =
+      is_named ? fmt::format("{}:{}", where.file_name(), where.line()) : "a place that its CallOptions do not name";
+  return label == nullptr ? place : fmt::format("{} for {}", place, label);
+}
+
+std::uint16_t RecordRing::labelled_site(const std::source_location& where, const char* label) noexcept {
+  const std::string_view text(label);
+  Known& known = labelled_[(place_of(where) ^ std::hash<std::string_view>{}(text)) % kKnown];
+  // Labels are compared by their characters: memory of an earlier one may have been given to this one.
+  if (known.file != where.file_name() || known.line != where.line() || known.label != text) {
+    known.label = text;
+    learn(known, where, label);
+  }
+  return known.site;
+}
+
+void RecordRing::learn(Known& known, const std::source_location& where, const char* label) noexcept {
+  const std::string text = site_text(where, label);
   const auto [at, fresh] = sites_.try_emplace(text, static_cast<std::uint16_t>(sites_.size() + 1));
   if (fresh && at->second >= RecordPage::kSites) {
     sites_.erase(at);
-    known = {where.file_name(), where.line(), 0};
+    known.file = where.file_name(), known.line = where.line(), known.site = 0;
     return;
   }
   if (fresh) {
@@ -29,10 +50,14 @@ void RecordRing::learn(Known& known, const std::source_location& where) noexcept
     std::memcpy(site.text, text.data() + text.size() - length, length);
     site.length.store(static_cast<std::uint32_t>(length), std::memory_order_release);
   }
-  known = {where.file_name(), where.line(), at->second};
+  known.file = where.file_name(), known.line = where.line(), known.site = at->second;
 }
 
-void RecordRing::sit(std::uint64_t communicator, int ranks, int place) noexcept {
+void RecordRing::sit(const Group& group) noexcept {
+  if (group.identity == 0) {
+    page_->world_ranks.store(group.size(), std::memory_order_release);
+    return;
+  }
   if (seats_taken_.all()) return;
   while (seats_taken_.test(next_seat_)) next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
   seats_taken_.set(next_seat_);
@@ -40,9 +65,11 @@ void RecordRing::sit(std::uint64_t communicator, int ranks, int place) noexcept 
   next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
   seat.identity.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  seat.ranks.store(ranks, std::memory_order_relaxed);
-  seat.place.store(place, std::memory_order_relaxed);
-  seat.identity.store(communicator, std::memory_order_release);
+  seat.ranks.store(group.size(), std::memory_order_relaxed);
+  seat.place.store(group.rank, std::memory_order_relaxed);
+  std::memset(seat.name, 0, sizeof seat.name);
+  std::memcpy(seat.name, group.name.data(), std::min(group.name.size(), sizeof seat.name));
+  seat.identity.store(group.identity, std::memory_order_release);
 }
 
 void RecordRing::stand_up(std::uint64_t communicator) noexcept {
@@ -56,6 +83,7 @@ std::optional<SeatSeen> RecordReader::seat(std::size_t index) const noexcept {
   SeatSeen seen{.communicator = s.identity.load(std::memory_order_acquire)};
   seen.ranks = s.ranks.load(std::memory_order_relaxed);
   seen.place = s.place.load(std::memory_order_relaxed);
+  seen.name.assign(s.name, ::strnlen(s.name, sizeof s.name));
   std::atomic_thread_fence(std::memory_order_acquire);
   const bool is_whole = seen.communicator != 0 && s.identity.load(std::memory_order_relaxed) == seen.communicator;
   return is_whole && seen.place >= 0 && seen.place < seen.ranks ? std::optional(seen) : std::nullopt;
@@ -109,6 +137,18 @@ std::optional<CallSeen> RecordReader::latest(std::uint64_t communicator) const n
 
 std::optional<CallSeen> RecordReader::latest() const noexcept {
   return newest(*this, [](const CallSeen&) { return true; });
+}
+
+std::string RecordReader::communicator(const CallSeen& call) const {
+  for (std::size_t i = 0; call.communicator != 0 && i < RecordPage::kSeats; ++i) {
+    if (page_->seats[i].identity.load(std::memory_order_relaxed) != call.communicator) continue;
+    const auto at = seat(i);
+    if (at && at->communicator == call.communicator && !at->name.empty())
+      return fmt::format("{} of {}", at->name, at->ranks);
+  }
+  const int world_ranks = page_->world_ranks.load(std::memory_order_acquire);
+  if (call.communicator == 0 && world_ranks > 0) return fmt::format("world of {}", world_ranks);
+  return fmt::format("communicator {}", call.id);
 }
 
 std::string RecordReader::site(std::uint16_t index) const {

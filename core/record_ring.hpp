@@ -11,6 +11,7 @@
 #include <sinew/core/call_record.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/core/group.hpp>
 
 namespace sinew {
 
@@ -22,7 +23,11 @@ struct CallEntry {
   std::uint32_t sequence = 0;
   std::int32_t peer = -1;
   std::uint16_t id = 0;
+  const char* label = nullptr;  ///< CallOptions::label
 };
+
+/// "train.cpp:12", with the label of the call "train.cpp:12 for bucket 3".
+SINEW_API std::string site_text(const std::source_location& where, const char* label);
 
 /// A record that waits for its second half.
 struct OpenRecord {
@@ -48,8 +53,8 @@ class SINEW_API RecordRing {
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
 
-  /// Shows that this rank is in a communicator. Of more than kSeats at a time the last ones are not shown.
-  void sit(std::uint64_t communicator, int ranks, int place) noexcept;
+  /// Shows that this rank is in a communicator, and its name. Of more than kSeats at a time the last are not shown.
+  void sit(const Group& group) noexcept;
   /// Its seat may be taken by another, those that were given up earlier first.
   void stand_up(std::uint64_t communicator) noexcept;
 
@@ -66,7 +71,7 @@ class SINEW_API RecordRing {
     r.history.store(call.history, std::memory_order_relaxed);
     r.sequence.store(call.sequence, std::memory_order_relaxed);
     r.peer.store(call.peer, std::memory_order_relaxed);
-    r.site.store(site_of(where), std::memory_order_relaxed);
+    r.site.store(site_of(where, call.label), std::memory_order_relaxed);
     r.id.store(call.id, std::memory_order_relaxed);
     r.entered.store(coarse_now(), std::memory_order_relaxed);
     r.completed.store(0, std::memory_order_relaxed);
@@ -79,22 +84,29 @@ class SINEW_API RecordRing {
     const char* file = nullptr;
     std::uint32_t line = 0;
     std::uint16_t site = 0;
+    std::string label{};
   };
   static constexpr std::size_t kKnown = 64;
 
-  std::uint16_t site_of(const std::source_location& where) noexcept {
-    const std::size_t place = (reinterpret_cast<std::uintptr_t>(where.file_name()) >> 4 ^ where.line()) % kKnown;
-    Known& known = known_[place];
-    if (known.file != where.file_name() || known.line != where.line()) learn(known, where);
+  std::uint16_t site_of(const std::source_location& where, const char* label) noexcept {
+    if (label != nullptr) [[unlikely]]
+      return labelled_site(where, label);
+    Known& known = known_[place_of(where) % kKnown];
+    if (known.file != where.file_name() || known.line != where.line()) learn(known, where, nullptr);
     return known.site;
   }
-  void learn(Known& known, const std::source_location& where) noexcept;
+  static std::size_t place_of(const std::source_location& where) noexcept {
+    return reinterpret_cast<std::uintptr_t>(where.file_name()) >> 4 ^ where.line();
+  }
+  std::uint16_t labelled_site(const std::source_location& where, const char* label) noexcept;
+  void learn(Known& known, const std::source_location& where, const char* label) noexcept;
 
   RecordPage* page_;
   std::uint64_t last_ = 0;
   std::bitset<RecordPage::kSeats> seats_taken_;
   std::size_t next_seat_ = 0;
-  std::array<Known, kKnown> known_{};
+  std::array<Known, kKnown> known_{};     // calls without a label
+  std::array<Known, kKnown> labelled_{};  // calls with one
   std::map<std::string, std::uint16_t> sites_;
 };
 

@@ -38,9 +38,9 @@ void leave_in_order(PendingCall& call) noexcept {
   call.slab->expire(call);
   if (call.slab->wait(call, Deadline::after(kEndsWithin))) return;
   const std::string why = call.slab->explain(call);
-  throw Error(Code::Timeout, fmt::format("{} called at {}:{} does not end, and may still use its buffers{}{}",
-                                         describe_fingerprint(call.fingerprint), call.where.file_name(),
-                                         call.where.line(), why.empty() ? "" : ": ", why));
+  throw Error(Code::Timeout, fmt::format("{} called at {} does not end, and may still use its buffers{}{}",
+                                         describe_fingerprint(call.fingerprint), site_text(call.where, call.label),
+                                         why.empty() ? "" : ": ", why));
 }
 
 }  // namespace

@@ -19,17 +19,36 @@ constexpr std::size_t kRanksAtFullPace = 128;
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
 
-Status name_call(const PendingCall& call, const Status& status) {
-  return {status.code(),
-          fmt::format("{} at {}:{}: {}", describe_fingerprint(call.fingerprint), call.where.file_name(),
-                      call.where.line(), status.message()),
-          status.rank()};
+/// As the text of a call has it: "all_reduce(f32, sum, count 4) at train.cpp:12", "send to rank 5 (1 in tp) at ...".
+std::string text_of_call(const PendingCall& call, const Group& group) {
+  CallReport report;
+  report.fingerprint = call.fingerprint;
+  report.peer = call.peer < 0 ? -1 : group.world_rank(call.peer);
+  report.site = site_text(call.where, call.label);
+  return describe_call(report, &group);
+}
+
+/// `status`, whose text numbers ranks as the World does, of that call. Adds what the communicator calls the rank.
+Status name_call(const PendingCall& call, const Group& group, const Status& status) {
+  std::string text = fmt::format("{} on {}: {}", text_of_call(call, group), group.text(), status.message());
+  const int place = status.rank();
+  const bool is_known = place >= 0 && place < group.size();
+  if (is_known && group.world_rank(place) != place && text.find(group.rank_text(place)) == std::string::npos)
+    text += fmt::format("; {}", group.rank_text(place));
+  return {status.code(), std::move(text), place};
+}
+
+/// How a call failed, with the rank as the communicator numbers it. Of messages transports say which rank of the World.
+Status counted_in(const Group& group, const PendingCall& call) {
+  if (call.peer < 0) return call.status;
+  const int place = group.place_of(call.status.rank());
+  return {call.status.code(), std::string(call.status.message()), place < 0 ? call.peer : place};
 }
 
 /// What a call ends with: of a peer that is gone nobody knows yet which call needed it.
-Status end_for(const PendingCall& call, const Status& reason) {
+Status end_for(const PendingCall& call, const Group& group, const Status& reason) {
   const bool names_it = reason.message().find(describe_fingerprint(call.fingerprint)) != std::string_view::npos;
-  return reason.code() != Code::PeerLost || names_it ? reason : name_call(call, reason);
+  return reason.code() != Code::PeerLost || names_it ? reason : name_call(call, group, reason);
 }
 
 }  // namespace
@@ -42,7 +61,7 @@ ControlPlane::~ControlPlane() = default;
 void ControlPlane::add(Controlled& communicator) {
   communicators_[communicator.owner()] = &communicator;
   const Group& group = communicator.members();
-  ring_.sit(group.identity, group.size(), group.rank);
+  ring_.sit(group);
   if (const Status end = service_.end_of(group.identity, group.world_ranks); !end.ok()) communicator.end(end);
 }
 
@@ -76,8 +95,13 @@ Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
 }
 
 void ControlPlane::end(Controlled& communicator, const Status& reason) {
+  if (!communicator.end_reason().ok()) return;  // the others know, or are about to
   const Group& group = communicator.members();
-  service_.announce(Notice::of(NoticeKind::CommunicatorEnded, service_.rank(), reason, group.identity));
+  // A rank that is found to have left may have said why before it went.
+  const bool is_gone = reason.code() == Code::PeerLost;
+  if (is_gone) service_.look_everywhere();
+  if (!is_gone || service_.end_of(group.identity, group.world_ranks).ok())
+    service_.announce(Notice::of(NoticeKind::CommunicatorEnded, service_.rank(), reason, group.identity));
   communicator.end(service_.end_of(group.identity, group.world_ranks));
 }
 
@@ -121,13 +145,13 @@ bool ControlPlane::hold(PendingCall& call) {
   Controlled* communicator = owner_of(call);
   if (communicator == nullptr) return false;
   if (!communicator->end_reason().ok()) {
-    call.status = end_for(call, communicator->end_reason());
+    call.status = end_for(call, communicator->members(), communicator->end_reason());
     return false;
   }
   // A message that was too long, or that its receiver took back, is an affair of two.
   if (call.peer >= 0 && call.status.code() != Code::PeerLost) {
-    const Status why = name_call(call, call.status);
-    call.status = {why.code(), fmt::format("{} (rank {})", why.message(), call.peer), call.peer};
+    const Group& group = communicator->members();
+    call.status = name_call(call, group, counted_in(group, call));
     return false;
   }
   held_.push_back({&call, Clock::now(), {}});
@@ -149,12 +173,13 @@ bool ControlPlane::settle(Held& held, Clock::time_point now) {
     if (!known.ok() && (known.code() == code || known.code() == Code::Mismatch)) {
       end(*communicator, known);
     } else if (is_final || now - held.since > kHoldFor) {
-      end(*communicator, name_call(call, call.status));
+      const Group& group = communicator->members();
+      end(*communicator, name_call(call, group, counted_in(group, call)));
     } else {
       return false;
     }
   }
-  if (communicator != nullptr) call.status = end_for(call, communicator->end_reason());
+  if (communicator != nullptr) call.status = end_for(call, communicator->members(), communicator->end_reason());
   CallSlab::settle(call);
   return true;
 }
@@ -181,8 +206,7 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& comm
   const Group& group = communicator.members();
   const Question question = ask_about(ring_.page(), service_.rank(), group.identity, call.sequence, group.world_ranks);
   Waiting waiting;
-  waiting.rank = group.rank;
-  waiting.world_ranks = group.world_ranks;
+  waiting.group = group;
   waiting.world_end = world_end();
   if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && call.peer < 0) {
     waiting.call = *recorded;
@@ -190,9 +214,8 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& comm
     waiting.call.fingerprint = call.fingerprint;
     waiting.call.communicator = group.identity;
     waiting.call.sequence = call.sequence;
-    waiting.call.peer = call.peer;
-    waiting.call.id = group.communicator;
-    waiting.call.site = fmt::format("{}:{}", call.where.file_name(), call.where.line());
+    waiting.call.peer = call.peer < 0 ? -1 : group.world_rank(call.peer);
+    waiting.call.site = site_text(call.where, call.label);
   }
   if (call.first_seen_waiting != Clock::time_point{}) {
     waiting.waited_ms = std::chrono::duration_cast<milliseconds>(now - call.first_seen_waiting).count();
@@ -215,7 +238,7 @@ void ControlPlane::judge_past(Controlled& communicator) {
   const auto last = report_call(ring_.page(), group.identity, common);
   if (!last) return;
   const Question question = ask_about(ring_.page(), service_.rank(), group.identity, last->sequence, group.world_ranks);
-  const Waiting waiting{.call = *last, .rank = group.rank, .world_ranks = group.world_ranks};
+  const Waiting waiting{.call = *last, .group = group};
   const Verdict verdict = judge(waiting, reports_on(group, question), [&](std::uint32_t sequence) {
     return report_call(ring_.page(), group.identity, sequence);
   });

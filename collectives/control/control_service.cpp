@@ -241,6 +241,7 @@ std::vector<Notice> ControlService::take_news() {
 void ControlService::look(int from) {
   const auto r = static_cast<std::size_t>(from);
   if (r >= peers_.size() || !peers_[r].page) return;
+  const std::scoped_lock in_order(looking_);
   std::vector<Notice> found;
   {
     const std::scoped_lock lock(mutex_);

@@ -80,6 +80,7 @@ class Judge {
     for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
       const auto seat = reader.seat(i);
       if (!seat || seat->ranks > kMostRanks) continue;  // more are no seat, but other bytes
+      if (!seat->name.empty()) names_[seat->communicator] = seat->name;
       std::vector<std::size_t>& members = members_[seat->communicator];
       members.resize(std::max(members.size(), static_cast<std::size_t>(seat->ranks)), kNobody);
       members[static_cast<std::size_t>(seat->place)] = r;
@@ -105,18 +106,24 @@ class Judge {
     for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
   }
 
-  /// What texts call a rank of a communicator: its World rank, or its own where that is not known.
-  int named(std::uint64_t communicator, int place) const {
+  /// A communicator as its members' seats describe it. A member that is not known is called by its place.
+  Group group_of(std::uint64_t communicator, std::uint16_t id, std::size_t rank) const {
+    Group group{.communicator = id, .identity = communicator};
+    if (id == kWorldId) group.name = "world";
+    if (const auto name = names_.find(communicator); name != names_.end()) group.name = name->second;
     const auto members = members_.find(communicator);
-    const auto p = static_cast<std::size_t>(place);
-    const bool known = members != members_.end() && p < members->second.size() && members->second[p] != kNobody;
-    return known ? records_[members->second[p]].rank : place;
+    if (members == members_.end()) return group;
+    for (std::size_t place = 0; place < members->second.size(); ++place) {
+      const std::size_t member = members->second[place];
+      group.world_ranks.push_back(member == kNobody ? static_cast<int>(place) : records_[member].rank);
+      if (member == rank) group.rank = static_cast<int>(place);
+    }
+    return group;
   }
 
-  CallReport told(std::size_t r, const CallSeen& call) const {
-    CallReport report = tell(RecordReader(records_[r].page.get()), call, now_);
-    if (call.message()) report.peer = named(call.communicator, report.peer);
-    return report;
+  std::string described(std::size_t r, const CallSeen& call) const {
+    const Group group = group_of(call.communicator, call.id, r);
+    return describe_call(tell(RecordReader(records_[r].page.get()), call, now_), &group);
   }
 
   std::int64_t age(std::int64_t since) const noexcept { return std::max<std::int64_t>(now_ - since, 0) / 1'000'000; }
@@ -145,9 +152,6 @@ class Judge {
     const Open& first = open.front();
     const RankRecords& mine = records_[first.rank];
     const std::vector<std::size_t>& members = members_[communicator];
-    const auto place_of = [&](std::size_t rank) {
-      return static_cast<int>(std::ranges::find(members, rank) - members.begin());
-    };
     const Question question = ask_about(mine.page.get(), mine.rank, communicator, first.call.sequence, {});
     std::vector<std::optional<RankReport>> reports;
     for (const std::size_t r : members) {
@@ -157,18 +161,17 @@ class Judge {
       }
       reports.push_back(report_on(records_[r].page.get(), records_[r].rank, 0, left_[r], question, now_));
       reports.back()->state = records_[r].state;
-      auto& last = reports.back()->latest_anywhere;
-      if (last && last->communicator != communicator) last->peer = named(last->communicator, last->peer);
     }
-    Waiting waiting{tell(RecordReader(mine.page.get()), first.call, now_), first.age_ms, place_of(first.rank)};
-    for (int place = 0; place < std::ssize(members); ++place) waiting.world_ranks.push_back(named(communicator, place));
+    const Waiting waiting{.call = tell(RecordReader(mine.page.get()), first.call, now_),
+                          .waited_ms = first.age_ms,
+                          .group = group_of(communicator, first.call.id, first.rank)};
     const Verdict verdict = judge(waiting, reports, [&](std::uint32_t sequence) {
       return report_call(mine.page.get(), communicator, sequence, now_);
     });
 
     StuckCall call{.communicator = first.call.id,
                    .sequence = first.call.sequence,
-                   .call = describe_call(told(first.rank, first.call)),
+                   .call = described(first.rank, first.call),
                    .waiting = {},
                    .waited_ms = first.age_ms,
                    .text = verdict.text};
@@ -211,10 +214,9 @@ class Judge {
 
   /// Whatever else is late: a rank that is gone will never come.
   void blame_the_dead(const std::vector<std::size_t>& members, const CallSeen& waits, StuckCall& call) const {
-    for (std::size_t place = 0; place < members.size(); ++place) {
-      const std::size_t r = members[place];
-      const bool counts = !waits.message() || waits.peer == static_cast<std::int32_t>(place);
-      if (!counts || r == kNobody || !died_[r]) continue;
+    for (const std::size_t r : members) {
+      const bool counts = r != kNobody && (!waits.message() || waits.peer == records_[r].rank);
+      if (!counts || !died_[r]) continue;
       call.cause = Cause::Dead;
       call.blamed = records_[r].rank;
       call.text = fmt::format("rank {} (process {}) is dead: it was {}; {}", records_[r].rank, records_[r].process,
@@ -238,16 +240,14 @@ class Judge {
       at.text = "in no call yet";
       return at;
     }
-    const CallReport call = told(r, *last);
+    const CallReport call = tell(reader, *last, now_);
     const double seconds = static_cast<double>(call.age_ms) / 1000;
     if (at.left) {
       at.text = "through with its World";
     } else if (call.completed) {
-      at.text =
-          fmt::format("in no call for {:.1f} s, since {} on communicator {}", seconds, describe_call(call), call.id);
+      at.text = fmt::format("in no call for {:.1f} s, since {} on {}", seconds, described(r, *last), call.on);
     } else {
-      at.text = fmt::format("in {}, call {} of communicator {}, for {:.1f} s", describe_call(call), call.sequence,
-                            call.id, seconds);
+      at.text = fmt::format("in {}, call {} on {}, for {:.1f} s", described(r, *last), call.sequence, call.on, seconds);
     }
     return at;
   }
@@ -257,6 +257,7 @@ class Judge {
   std::vector<bool> left_, died_;
   bool ended_at_once_ = false;
   std::map<std::uint64_t, std::vector<std::size_t>> members_;  // by communicator: its ranks, in its order
+  std::map<std::uint64_t, std::string> names_;                 // by communicator
 };
 
 }  // namespace

@@ -51,8 +51,10 @@ Status Failures::end_of(std::uint64_t communicator, const std::vector<int>& worl
     const Notice& lost = *lost_[static_cast<std::size_t>(rank)];
     return {lost.code, std::string(lost.message()), static_cast<int>(at - world_ranks.begin())};
   }
-  if (world_) return world_->status();
-  return {};
+  if (!world_) return {};
+  const auto at = std::ranges::find(world_ranks, world_->blamed);
+  return {world_->code, std::string(world_->message()),
+          at == world_ranks.end() ? -1 : static_cast<int>(at - world_ranks.begin())};
 }
 
 Status Failures::world_end() const {

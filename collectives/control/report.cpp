@@ -28,9 +28,16 @@ std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std
 
 Json to_json(const std::optional<CallReport>& c) {
   if (!c) return nullptr;
-  return {c->fingerprint, c->history, c->communicator, c->sequence,
-          c->peer,        c->id,      c->completed,    static_cast<int>(c->outcome),
-          c->age_ms,      c->site};
+  return {c->fingerprint,
+          c->history,
+          c->communicator,
+          c->sequence,
+          c->peer,
+          c->completed,
+          static_cast<int>(c->outcome),
+          c->age_ms,
+          c->site,
+          c->on};
 }
 
 std::optional<CallReport> call_from(const Json& row) {
@@ -40,11 +47,11 @@ std::optional<CallReport> call_from(const Json& row) {
                     .communicator = whole<std::uint64_t>(row.at(2)),
                     .sequence = whole<std::uint32_t>(row.at(3)),
                     .peer = whole<std::int32_t>(row.at(4)),
-                    .id = whole<std::uint16_t>(row.at(5)),
-                    .completed = row.at(6),
-                    .outcome = static_cast<Code>(whole<std::uint8_t>(row.at(7))),
-                    .age_ms = whole<std::int64_t>(row.at(8)),
-                    .site = row.at(9)};
+                    .completed = row.at(5),
+                    .outcome = static_cast<Code>(whole<std::uint8_t>(row.at(6))),
+                    .age_ms = whole<std::int64_t>(row.at(7)),
+                    .site = row.at(8),
+                    .on = row.at(9)};
 }
 
 using Histories = std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>>;  // by communicator and sequence
@@ -113,11 +120,11 @@ CallReport tell(const RecordReader& reader, const CallSeen& seen, std::int64_t n
           .communicator = seen.communicator,
           .sequence = seen.sequence,
           .peer = seen.peer,
-          .id = seen.id,
           .completed = seen.completed != 0,
           .outcome = static_cast<Code>(seen.completed != 0 ? seen.outcome : 0),
           .age_ms = std::max<std::int64_t>(0, now - since) / 1'000'000,
-          .site = reader.site(seen.site)};
+          .site = reader.site(seen.site),
+          .on = reader.communicator(seen)};
 }
 
 Question ask_about(const RecordPage* mine, int asker, std::uint64_t communicator, std::uint32_t sequence,

@@ -11,6 +11,7 @@
 #include <sinew/collectives/open_messages.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/core/group.hpp>
 
 namespace sinew {
 
@@ -35,22 +36,20 @@ struct SINEW_API Verdict {
 struct Waiting {
   CallReport call;
   std::int64_t waited_ms = 0;
-  int rank = 0;                    ///< in the communicator, as `peer`
-  OpenMessages open{};             ///< where they are known
-  std::vector<int> world_ranks{};  ///< by rank in the communicator: what texts call it; empty: that
-  Status world_end{};              ///< whom the World has lost, as far as this rank knows; Ok: it is whole
-
-  int named(int rank_in_communicator) const noexcept;
+  Group group{};        ///< of the communicator
+  OpenMessages open{};  ///< where they are known
+  Status world_end{};   ///< whom the World has lost, as far as this rank knows; Ok: it is whole
 };
 
 /// One's own call of that sequence on the same communicator, while it is remembered.
 using OwnCall = std::function<std::optional<CallReport>(std::uint32_t sequence)>;
 
-/// Judges a call by what the other ranks' records say, in World ranks where they are known. `reports` by rank in the
+/// Judges a call by what the other ranks' records say. Texts number ranks as Group does. `reports` by rank in the
 /// communicator; nothing: no answer (yet); one's own place is ignored. Pure: equal reports give equal verdicts.
 SINEW_API Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, const OwnCall& own);
 
-/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words.
-SINEW_API std::string describe_call(const CallReport& call);
+/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words. `on`: the communicator of a
+/// message, whose number of the peer is shown, too; null: not known.
+SINEW_API std::string describe_call(const CallReport& call, const Group* on = nullptr);
 
 }  // namespace sinew

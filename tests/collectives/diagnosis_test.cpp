@@ -46,7 +46,11 @@ class Job {
   }
   void share(std::uint64_t communicator, const std::vector<std::size_t>& ranks) {
     for (std::size_t place = 0; place < ranks.size(); ++place)
-      rings_[ranks[place]]->sit(communicator, static_cast<int>(ranks.size()), static_cast<int>(place));
+      rings_[ranks[place]]->sit({.rank = static_cast<int>(place),
+                                 .world_ranks = std::vector<int>(ranks.begin(), ranks.end()),
+                                 .communicator = 6,
+                                 .identity = communicator,
+                                 .name = "pair"});
   }
   void leave(std::size_t rank, std::uint32_t sequence) { call(rank, sequence, kClosedFingerprint).complete(Code::Ok); }
   /// Two seconds from now.
@@ -135,13 +139,14 @@ TEST(Diagnosis, NumbersRanksAsTheWorldDoes) {
   Job job(4);
   job.share(kPair, {2, 3});
   const Fingerprint receive = fingerprint_of({.collective = Collective::Recv, .count = 8});
-  static_cast<void>(job.call(2, 0, receive, kPair, 1));
+  static_cast<void>(job.call(2, 0, receive, kPair, 3));
   const StuckCall s = job.look().stuck.at(0);
   EXPECT_EQ(s.blamed, 3);
-  EXPECT_THAT(s.call, HasSubstr("recv from rank 3 at "));
-  EXPECT_THAT(s.text, HasSubstr("rank 2 has waited 2.0 s in recv from rank 3 at "));
-  EXPECT_THAT(s.text, HasSubstr("rank 3 is late: it has made no call yet"));
-  EXPECT_THAT(job.look().ranks[2].text, HasSubstr("in recv from rank 3 at "));
+  EXPECT_THAT(s.call, HasSubstr("recv from rank 3 (1 in pair) at "));
+  EXPECT_THAT(s.text, HasSubstr("rank 2 (0 in pair) has waited 2.0 s in recv from rank 3 (1 in pair) at "));
+  EXPECT_THAT(s.text, HasSubstr("rank 3 (1 in pair) is late: it has made no call yet"));
+  EXPECT_THAT(job.look().ranks[2].text, HasSubstr("in recv from rank 3 (1 in pair) at "));
+  EXPECT_THAT(job.look().ranks[2].text, HasSubstr(" on pair of 2, for 2.0 s"));
 }
 
 /// Ranks 1 and 2 share a communicator, on which rank 2 waits while rank 1 is in a call of all.

@@ -53,6 +53,13 @@ struct Ranks {
   void everybody(std::uint32_t sequence, Fingerprint f) {
     for (std::size_t r = 0; r < all.size(); ++r) call(r, sequence, f).complete(Code::Ok);
   }
+  Group group(int rank) const {
+    Group of{.rank = rank, .communicator = 6, .identity = kCommunicator, .name = "tp"};
+    for (std::size_t r = 0; r < all.size(); ++r)
+      of.world_ranks.push_back(world_ranks.empty() ? static_cast<int>(r) : world_ranks[r]);
+    return of;
+  }
+  std::vector<int> world_ranks{};  // empty: as the communicator's
   Verdict judge(std::size_t rank, std::uint32_t sequence, const Status& world_end = {}) const {
     const RecordPage* mine = all[rank]->ring.page();
     const Question asked = ask_about(mine, static_cast<int>(rank), kCommunicator, sequence, {});
@@ -69,7 +76,7 @@ struct Ranks {
     told[rank].reset();
     const Waiting waiting{.call = *report_call(mine, kCommunicator, sequence),
                           .waited_ms = 250,
-                          .rank = static_cast<int>(rank),
+                          .group = group(static_cast<int>(rank)),
                           .world_end = world_end};
     return sinew::judge(waiting, told, [&](std::uint32_t s) { return report_call(mine, kCommunicator, s); });
   }
@@ -92,9 +99,8 @@ TEST(Verdict, SaysWhereALateRankIs) {
   const Verdict v = ranks.judge(0, 2);
   EXPECT_EQ(v.finding, Finding::Late);
   EXPECT_EQ(v.blamed, 1);
-  EXPECT_THAT(v.text,
-              AllOf(HasSubstr("rank 1 is late: it has been in no call for"), HasSubstr("call 2 of communicator 6"),
-                    HasSubstr("verdict_test.cpp:"), Not(HasSubstr("rank 2"))));
+  EXPECT_THAT(v.text, AllOf(HasSubstr("rank 1 is late: it has been in no call for"), HasSubstr("call 2 on tp of 3: "),
+                            HasSubstr("verdict_test.cpp:"), Not(HasSubstr("rank 2"))));
   EXPECT_TRUE(v.status().ok());
 }
 
@@ -113,7 +119,7 @@ TEST(Verdict, ShowsBothCalls_WhenTheyDiffer) {
   const Verdict first = ranks.judge(0, 2);
   EXPECT_EQ(first.finding, Finding::Mismatched);
   EXPECT_EQ(first.blamed, 1);
-  EXPECT_THAT(first.text, AllOf(HasSubstr("call 2 of communicator 6 is not the same on all ranks: ranks 0, 2: "
+  EXPECT_THAT(first.text, AllOf(HasSubstr("call 2 on tp of 3 is not the same on all ranks: ranks 0, 2: "
                                           "all_reduce(f32, sum, count 4) at "),
                                 HasSubstr("; rank 1: broadcast(f32, count 4, root 1) at ")));
   EXPECT_EQ(ranks.judge(1, 2).finding, Finding::Mismatched);
@@ -126,7 +132,7 @@ TEST(Verdict, FindsCallsThatWentWellOnBothSides) {
   ranks.everybody(2, reduce_of(4));
   const Verdict v = ranks.judge(0, 2);
   EXPECT_EQ(v.finding, Finding::Mismatched);
-  EXPECT_THAT(v.text, AllOf(HasSubstr("call 1 of"), HasSubstr("root 0"), HasSubstr("root 1")));
+  EXPECT_THAT(v.text, AllOf(HasSubstr("call 1 on"), HasSubstr("root 0"), HasSubstr("root 1")));
 }
 
 TEST(Verdict, FindsADifferenceThatNoRecordRemembers) {
@@ -136,14 +142,14 @@ TEST(Verdict, FindsADifferenceThatNoRecordRemembers) {
   for (std::uint32_t s = 2; s < 3000; ++s) ranks.everybody(s, reduce_of(s));
   const Verdict v = ranks.judge(1, 2999);
   EXPECT_EQ(v.finding, Finding::Mismatched);
-  EXPECT_THAT(v.text, HasSubstr("ranks 0 and 1 made different calls on communicator 6 long before call 2999"));
+  EXPECT_THAT(v.text, HasSubstr("ranks 0, 1 made different calls on tp of 2 long before call 2999"));
 }
 
 /// A rank may make a thousand other calls while one of its own waits: what it knows of that is no history.
 TEST(Verdict, ComparesNoHistory_WhenItsOwnIsForgotten) {
   Ranks ranks(2);
   ranks.everybody(1, reduce_of(4));
-  const Waiting waiting{.call = {.fingerprint = reduce_of(4), .communicator = kCommunicator, .sequence = 1, .id = 6}};
+  const Waiting waiting{.call = {.fingerprint = reduce_of(4), .communicator = kCommunicator, .sequence = 1}};
   const Question question{.communicator = kCommunicator, .sequence = 1};
   const std::vector<std::optional<RankReport>> reports{
       std::nullopt, report_on(ranks.all[1]->ring.page(), 1, ::getpid(), false, question)};
@@ -194,7 +200,7 @@ TEST(Verdict, CountsARankThatLeftAsLost_WhenACallNeedsIt) {
 TEST(Verdict, LooksAtThePeerOnly_WhenAMessageWaits) {
   Ranks ranks(3);
   const Waiting waiting{
-      {.fingerprint = fingerprint_of({.collective = Collective::Recv}), .peer = 2, .id = 6, .site = "x:1"}, 300, 0};
+      {.fingerprint = fingerprint_of({.collective = Collective::Recv}), .peer = 2, .site = "x:1"}, 300, ranks.group(0)};
   std::vector<std::optional<RankReport>> reports{std::nullopt, std::nullopt, RankReport{.rank = 2, .state = 'T'}};
   const Verdict v = judge(waiting, reports, [](std::uint32_t) { return std::nullopt; });
   EXPECT_EQ(v.finding, Finding::Late);
@@ -207,8 +213,41 @@ TEST(Verdict, SaysThatAHostHasNotAnswered) {
   ranks.call(0, 1, reduce_of(4));
   const std::vector<std::optional<RankReport>> reports(2);
   const auto mine = report_call(ranks.all[0]->ring.page(), kCommunicator, 1);
-  EXPECT_THAT(judge({*mine, 0, 0}, reports, [&](std::uint32_t) { return mine; }).text,
+  EXPECT_THAT(judge({*mine, 0, {}}, reports, [&](std::uint32_t) { return mine; }).text,
               HasSubstr("rank 1: its host has not answered"));
+}
+
+TEST(Verdict, ShowsTheCommunicatorsNumbersBesideTheWorlds_WhereTheyDiffer) {
+  Ranks ranks(3);
+  ranks.world_ranks = {7, 5, 3};
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.call(2, 2, reduce_of(4));
+  const Verdict late = ranks.judge(0, 2);
+  EXPECT_EQ(late.blamed, 1);
+  EXPECT_THAT(late.text,
+              AllOf(HasSubstr("rank 7 (0 in tp) has waited 250 ms in all_reduce(f32, sum, count 4) at "),
+                    HasSubstr(", call 2 on tp of 3: rank 5 (1 in tp) is late: it has been in no call for ")));
+  ranks.call(1, 2, broadcast_from(1));
+  EXPECT_THAT(ranks.judge(0, 2).text, AllOf(HasSubstr("on all ranks: ranks 3, 7 (2, 0 in tp): all_reduce(f32"),
+                                            HasSubstr("; rank 5 (1 in tp): broadcast(f32")));
+  EXPECT_EQ(ranks.judge(0, 2).blamed, 1);
+  const Waiting message{
+      {.fingerprint = fingerprint_of({.collective = Collective::Recv}), .peer = 5, .site = "x:1"}, 300, ranks.group(0)};
+  const std::vector<std::optional<RankReport>> silent(3);
+  EXPECT_THAT(judge(message, silent, [](std::uint32_t) { return std::nullopt; }).text,
+              AllOf(HasSubstr("in recv from rank 5 (1 in tp) at x:1 on tp of 3: "),
+                    HasSubstr(": rank 5 (1 in tp): its host has not answered"), Not(HasSubstr("rank 3"))));
+}
+
+TEST(Verdict, CallsTheCommunicatorOfAnotherCallAsItsRankDoes) {
+  Ranks ranks(2);
+  ranks.everybody(1, reduce_of(4));
+  ranks.call(0, 2, reduce_of(4));
+  ranks.all[1]->ring.sit({.rank = 1, .world_ranks = {4, 1}, .communicator = 8, .identity = 44, .name = "pp"});
+  ranks.all[1]->ring.enter({44, broadcast_from(0), 5, 1, -1, 8}, std::source_location::current());
+  EXPECT_THAT(ranks.judge(0, 2).text, HasSubstr("rank 1 is late: it has been in broadcast(f32, count 4, root 0) at "));
+  EXPECT_THAT(ranks.judge(0, 2).text, HasSubstr(" on pp of 2 for "));
 }
 
 }  // namespace

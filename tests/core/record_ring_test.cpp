@@ -85,17 +85,53 @@ TEST(RecordRing, ShowsCommunicatorsForAsLongAsThereIsRoom) {
     }
     return false;
   };
+  const auto in = [](std::uint64_t communicator) {
+    return Group{.rank = 3, .world_ranks = {9, 8, 7, 6}, .identity = communicator, .name = "tp"};
+  };
   EXPECT_FALSE(reader.seat(0));
-  for (std::uint64_t c = 1; c <= RecordPage::kSeats; ++c) ring.sit(c, 4, 3);
+  for (std::uint64_t c = 1; c <= RecordPage::kSeats; ++c) ring.sit(in(c));
   EXPECT_EQ(reader.seat(0)->ranks, 4);
   EXPECT_EQ(reader.seat(0)->place, 3);
-  ring.sit(1000, 4, 3);
+  EXPECT_EQ(reader.seat(0)->name, "tp");
+  ring.sit(in(1000));
   EXPECT_FALSE(shown(1000)) << "all seats are taken";
   ring.stand_up(7);
   EXPECT_TRUE(shown(7)) << "until somebody needs its seat";
-  ring.sit(1001, 4, 3);
+  ring.sit(in(1001));
   EXPECT_TRUE(shown(1001));
   EXPECT_FALSE(shown(7));
+}
+
+TEST(RecordRing, NamesTheCommunicatorOfACall_WhileItHasASeat) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  ring.sit({.world_ranks = {0, 1, 2}, .name = "world"});
+  ring.sit({.rank = 1, .world_ranks = {4, 2}, .communicator = 6, .identity = 7, .name = std::string(47, 't')});
+  EXPECT_EQ(reader.communicator({.communicator = 0}), "world of 3");
+  EXPECT_EQ(reader.communicator({.communicator = 7, .id = 6}), std::string(47, 't') + " of 2");
+  EXPECT_EQ(reader.communicator({.communicator = 8, .id = 10}), "communicator 10");
+}
+
+TEST(RecordRing, ShowsTheLabelOfACallBehindItsPlace) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  const auto where = std::source_location::current();
+  const auto site_of = [&](std::uint32_t sequence, const char* label) {
+    CallEntry entry = call(7, sequence);
+    entry.label = label;
+    ring.enter(entry, where);
+    return reader.site(reader.find(7, sequence)->site);
+  };
+  const std::string place = site_text(where, nullptr);
+  EXPECT_EQ(site_of(1, nullptr), place);
+  // The memory of a label may be given to another one.
+  std::string label = "bucket 3";
+  EXPECT_EQ(site_of(2, label.c_str()), place + " for bucket 3");
+  label = "bucket 4";
+  EXPECT_EQ(site_of(3, label.c_str()), place + " for bucket 4");
+  EXPECT_EQ(site_of(4, nullptr), place);
 }
 
 TEST(RecordRing, DropsTheOldest_AndALateSecondHalfWithIt) {

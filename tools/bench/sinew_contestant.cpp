@@ -1,6 +1,7 @@
 #include "sinew_contestant.hpp"
 
 #include <algorithm>
+#include <source_location>
 #include <vector>
 
 #include "check/exact_values.hpp"
@@ -40,6 +41,7 @@ SinewContestant::SinewContestant(const BenchOptions& options, Communicator& comm
   if (op_ == ReduceOp::PreMulSum) options_.pre_multiply = check::kPreMultiply;
   options_.determinism = options.determinism;
   options_.codec = options.codec;
+  options_.where = std::source_location::current();
   if (!is_v_form(what_.collective)) return;
   counts_ = skewed_counts(what_, communicator.rank(), communicator.size(), count);
   options_.largest_bytes = count * unit_bytes(what_, dtype_, communicator.size());

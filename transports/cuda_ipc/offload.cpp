@@ -50,7 +50,7 @@ Bytes IpcOffload::present(int device) noexcept {
 void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& cards) {
   for (std::size_t r = 0; r < ranks_; ++r) {
     if (cards[r].size() <= sizeof(std::uint64_t) + sizeof(cuda::IpcMemory))
-      throw Error(Code::Unavailable, fmt::format("rank {}: {}", r, text(cards[r])));
+      throw Error(Code::Unavailable, fmt::format("{}: {}", group_.rank_text(static_cast<int>(r)), text(cards[r])));
     std::uint64_t offset = 0;
     std::memcpy(&offset, cards[r].data(), sizeof offset);
     const int world_rank = context.group.world_ranks[r];
@@ -64,6 +64,7 @@ IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, cons
                        std::vector<Remains>& remains)
     : host_(host),
       runtime_(runtime),
+      group_(context.group),
       rank_(static_cast<std::size_t>(context.group.rank)),
       ranks_(context.group.world_ranks.size()),
       remains_(remains) {
@@ -77,7 +78,8 @@ IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, cons
   const std::vector<Bytes> failures = context.exchange.all_gather(text(failure));
   for (std::size_t r = 0; r < ranks_; ++r) {
     if (!failures[r].empty())
-      throw Error(Code::Unavailable, fmt::format("cuda_ipc: rank {} cannot join: {}", r, text(failures[r])));
+      throw Error(Code::Unavailable, fmt::format("cuda_ipc: {} cannot join: {}", group_.rank_text(static_cast<int>(r)),
+                                                 text(failures[r])));
   }
 }
 
@@ -269,7 +271,8 @@ void IpcOffload::check_same_call(const Running& r) const {
     if (theirs.history.load(std::memory_order_relaxed) == r.history) continue;
     const std::uint64_t call = theirs.fingerprint.load(std::memory_order_relaxed);
     throw Error(Code::Mismatch,
-                fmt::format("rank {} called {}, rank {} {}", rank_, describe_fingerprint(r.fingerprint), k,
+                fmt::format("{} called {}, {} {}", group_.rank_text(group_.rank), describe_fingerprint(r.fingerprint),
+                            group_.rank_text(static_cast<int>(k)),
                             call == r.fingerprint ? "made another call before" : describe_fingerprint(call)),
                 static_cast<int>(k));
   }

@@ -103,6 +103,7 @@ class IpcOffload final : public CollectiveOffload {
 
   HostPeers& host_;
   cuda::Runtime& runtime_;
+  const Group group_;
   const std::size_t rank_;
   const std::size_t ranks_;
   std::vector<Remains>& remains_;

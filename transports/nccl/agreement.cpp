@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -65,18 +66,20 @@ Hello hello_of(const Library& library, DeviceRuntime& runtime, int device, bool 
   return mine;
 }
 
-std::string obstacle_among(const std::vector<Hello>& hellos) {
+std::string obstacle_among(const std::vector<Hello>& hellos, const Group& group) {
+  const auto rank_text = [&](std::size_t r) { return group.rank_text(static_cast<int>(r)); };
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> owners;
   for (std::size_t r = 0; r < hellos.size(); ++r) {
-    if (!hellos[r].obstacle.empty()) return fmt::format("rank {}: {}", r, hellos[r].obstacle);
+    if (!hellos[r].obstacle.empty()) return fmt::format("{}: {}", rank_text(r), hellos[r].obstacle);
     const int first = hellos[0].abilities.version;
     if (const int version = hellos[r].abilities.version; version != first) {
-      return fmt::format("rank 0 has NCCL {}, rank {} has {}: NCCL needs one version on all ranks", version_text(first),
-                         r, version_text(version));
+      return fmt::format("{} has NCCL {}, {} has {}: NCCL needs one version on all ranks", rank_text(0),
+                         version_text(first), rank_text(r), version_text(version));
     }
     const auto [other, alone] = owners.try_emplace({hellos[r].host, hellos[r].bus_id}, r);
     if (!alone) {
-      return fmt::format("ranks {} and {} share the device {}: NCCL takes one rank per device", other->second, r,
+      const std::array both{static_cast<int>(other->second), static_cast<int>(r)};
+      return fmt::format("{} share the device {}: NCCL takes one rank per device", group.ranks_text(both),
                          hellos[r].bus_id);
     }
   }
@@ -104,7 +107,7 @@ Agreement agree(const OffloadContext& context, const Library& library, Endings& 
   const Hello mine = hello_of(library, runtime, device, context.group.rank == 0, refusal);
   std::vector<Hello> hellos;
   for (const Bytes& b : context.exchange.all_gather(mine.pack())) hellos.push_back(Hello::unpack(b));
-  Agreement agreed{.obstacle = obstacle_among(hellos), .abilities = mine.abilities};
+  Agreement agreed{.obstacle = obstacle_among(hellos, context.group), .abilities = mine.abilities};
   for (const Hello& h : hellos) {
     int& least = agreed.abilities.compute_capability;
     least = std::min(least, h.abilities.compute_capability);
@@ -125,7 +128,7 @@ Agreement agree(const OffloadContext& context, const Library& library, Endings& 
   const std::vector<Bytes> obstacles = context.exchange.all_gather(WireWriter().text(obstacle).take());
   for (std::size_t r = 0; r < obstacles.size() && agreed.obstacle.empty(); ++r) {
     if (const std::string why = WireReader(obstacles[r]).text(); !why.empty())
-      agreed.obstacle = fmt::format("rank {}: {}", r, why);
+      agreed.obstacle = fmt::format("{}: {}", context.group.rank_text(static_cast<int>(r)), why);
   }
   if (!agreed.obstacle.empty() && agreed.comm != nullptr) endings.abort(std::exchange(agreed.comm, nullptr), {});
   return agreed;

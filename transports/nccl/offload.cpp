@@ -38,6 +38,7 @@ NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, b
     : shared_(shared),
       rank_(group.rank),
       ranks_(group.size()),
+      place_(fmt::format("{} on {}", group.rank_text(group.rank), group.text())),
       one_host_(one_host),
       obstacle_(std::move(agreed.obstacle)),
       abilities_(agreed.abilities),
@@ -191,13 +192,12 @@ void NcclOffload::started(Launch& launch) noexcept {
 }
 
 void NcclOffload::give_up(const char* function) noexcept {
-  end(Status(Code::Timeout, fmt::format("NCCL {}: rank {} of {}: {} has not met all ranks in time",
-                                        version_text(shared_.library.version), rank_, ranks_, function)));
+  end(Status(Code::Timeout, fmt::format("NCCL {}: {}: {} has not met all ranks in time",
+                                        version_text(shared_.library.version), place_, function)));
 }
 
 void NcclOffload::fail(const std::string& why) noexcept {
-  end(Status(Code::System,
-             fmt::format("NCCL {}: rank {} of {}: {}", version_text(shared_.library.version), rank_, ranks_, why)));
+  end(Status(Code::System, fmt::format("NCCL {}: {}: {}", version_text(shared_.library.version), place_, why)));
 }
 
 /// The first reason stands. NCCL stops on a thread of its own; what it may still touch ends after that.

@@ -23,10 +23,10 @@ int read_process(pid_t pid, std::byte* to, std::uint64_t address, std::size_t by
   return 0;
 }
 
-Status direct_read_status(int error_number, int rank, pid_t pid) {
-  if (error_number == ESRCH) return {Code::PeerLost, fmt::format("rank {} (process {}) is gone", rank, pid), rank};
+Status direct_read_status(int error_number, std::string_view whose, int rank, pid_t pid) {
+  if (error_number == ESRCH) return {Code::PeerLost, fmt::format("{} (process {}) is gone", whose, pid), rank};
   return {Code::System,
-          fmt::format("reading the memory of rank {} (process {}) by process_vm_readv: {}", rank, pid,
+          fmt::format("reading the memory of {} (process {}) by process_vm_readv: {}", whose, pid,
                       std::generic_category().message(error_number)),
           rank};
 }

@@ -50,7 +50,7 @@ Card decode(const Bytes& bytes) noexcept {
 }  // namespace
 
 Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
-    : host_(host), areas_(areas), rank_(context.group.rank) {
+    : host_(host), areas_(areas), group_(context.group), rank_(context.group.rank) {
   Card mine;
   const std::uint64_t nonce = random_id();
   std::string problem;
@@ -74,13 +74,16 @@ Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
   Bytes outcome = bytes_of(problem.empty() ? no_direct : problem);
   outcome.insert(outcome.begin(), static_cast<std::byte>(problem.empty() ? 0 : 1));
   const std::vector<Bytes> outcomes = context.exchange.all_gather(outcome);
+  const auto rank_text = [this](std::size_t r) { return group_.rank_text(static_cast<int>(r)); };
   for (std::size_t r = 0; r < outcomes.size(); ++r) {
     const std::string text = text_of(outcomes[r]);
     if (text.starts_with('\1')) {
       if (area_) areas.retire(area_, 0, {});
-      throw Error(Code::System, fmt::format("shared memory of rank {}: {}", r, text.substr(1)), static_cast<int>(r));
+      throw Error(Code::System, fmt::format("shared memory of {}: {}", rank_text(r), text.substr(1)),
+                  static_cast<int>(r));
     }
-    if (text.size() > 1 && why_not_direct_.empty()) why_not_direct_ = fmt::format("rank {}: {}", r, text.substr(1));
+    if (text.size() > 1 && why_not_direct_.empty())
+      why_not_direct_ = fmt::format("{}: {}", rank_text(r), text.substr(1));
   }
   if (!direct()) log::debug("shm: ordinary memory is staged: {}", why_not_direct_);
 }
@@ -100,7 +103,7 @@ void Members::meet(const std::vector<Bytes>& cards, const OffloadContext& contex
   one_process_ = true;
   for (std::size_t r = 0; r < cards.size(); ++r) {
     const auto card = decode<Card>(cards[r]);
-    if (!card.usable) throw Error(Code::System, fmt::format("rank {} of the group has no shared memory", r));
+    if (!card.usable) throw Error(Code::System, group_.rank_text(static_cast<int>(r)) + " has no shared memory");
     const int world_rank = context.group.world_ranks[r];
     Member m;
     m.heap = host_.memory_of(world_rank);

@@ -36,6 +36,8 @@ class Members {
   Members& operator=(const Members&) = delete;
 
   int rank() const noexcept { return rank_; }
+  /// For errors: ranks as the World numbers them.
+  const Group& group() const noexcept { return group_; }
   int count() const noexcept { return static_cast<int>(members_.size()); }
   Member& operator[](int rank) noexcept { return members_[static_cast<std::size_t>(rank)]; }
   const Member& operator[](int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
@@ -122,6 +124,7 @@ class Members {
 
   HostPeers& host_;
   Areas& areas_;
+  Group group_;
   int rank_;
   Area* area_ = nullptr;
   std::uint64_t salt_ = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -239,12 +240,13 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
   const FlagLine& line = members_.line_of(rank, call.sequence);
   const std::string mine = describe_fingerprint(call.fingerprint);
   if (line.fingerprint == call.fingerprint) {
-    return {Code::Mismatch, fmt::format("ranks {} and {} made different calls before {}", members_.rank(), rank, mine),
+    const std::array both{members_.rank(), rank};
+    return {Code::Mismatch, fmt::format("{} made different calls before {}", members_.group().ranks_text(both), mine),
             rank};
   }
   return {Code::Mismatch,
-          fmt::format("rank {} calls {}, rank {} calls {}", members_.rank(), mine, rank,
-                      describe_fingerprint(line.fingerprint)),
+          fmt::format("{} calls {}, {} calls {}", members_.group().rank_text(members_.rank()), mine,
+                      members_.group().rank_text(rank), describe_fingerprint(line.fingerprint)),
           rank};
 }
 
@@ -265,7 +267,7 @@ int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
 bool ShmOffload::nobody_left(const PendingCall& call) noexcept {
   const int r = left_while_read(call);
   if (r < 0) return true;
-  abort({Code::Aborted, fmt::format("rank {} ended this communicator during the call", r), r});
+  abort({Code::Aborted, members_.group().rank_text(r) + " ended this communicator during the call", r});
   fail_all();
   return false;
 }

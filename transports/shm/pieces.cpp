@@ -128,14 +128,15 @@ std::uint64_t PieceReader::fetch(const PendingCall& call, const Pieces& pieces, 
   } else if (owner.same_process) {
     std::memcpy(target, reinterpret_cast<const std::byte*>(at), length);
   } else if (const int error = read_process(owner.pid, target, at, length); error != 0) {
-    status_ = direct_read_status(error, rank, owner.pid);
+    status_ = direct_read_status(error, members_.group().rank_text(rank), rank, owner.pid);
   }
   return length;
 }
 
 Status PieceReader::wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const {
   return {Code::Mismatch,
-          fmt::format("rank {} sent rank {} {} elements, which expected {}", rank, members_.rank(), sent, expected),
+          fmt::format("{} sent {} {} elements, which expected {}", members_.group().rank_text(rank),
+                      members_.group().rank_text(members_.rank()), sent, expected),
           rank};
 }
 

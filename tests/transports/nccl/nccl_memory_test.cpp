@@ -192,7 +192,7 @@ TEST(NcclMemoryOf, RanksThatShareADevice_IsPlain) {
   ExpectLog shared(log::Level::Warning, "they take turns");
   const auto body = [](World& world, const OnDevice& where) {
     const Memory memory = world.communicator().allocate(kBytes);
-    require_part(memory.known_as(), "plain device memory: no transport here has any other; nccl: ranks 0 and 1 share");
+    require_part(memory.known_as(), "plain device memory: no transport here has any other; nccl: ranks 0, 1 share");
     require(sum_in(world.communicator(), memory, where).ok(), "a sum");
   };
   on_nccl(2, body, with_nccl(), {.count = 1});
