@@ -5,33 +5,38 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/host_name.hpp>
+#include <sinew/core/thrown.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 
 namespace sinew::parallel {
 
-void on_all_or_none(Communicator& all, std::string_view what, const std::function<void()>& f) {
+void on_all_or_none(CallGroup all, std::string_view what, const std::function<void()>& f) {
   Status mine;
   try {
     f();
-  } catch (const std::exception& e) {
-    mine = status_of(e);
+  } catch (...) {
+    mine = status_of_current_exception();
   }
-  std::array<std::int32_t, 1> first{mine.ok() ? all.size() : all.rank()};
-  all.all_reduce(first, ReduceOp::Min).get();
+  const std::string label(what);
+  const CallOptions options = all.options(label.c_str());
+  std::array<std::int32_t, 1> first{mine.ok() ? all->size() : all->rank()};
+  all->all_reduce(first, ReduceOp::Min, options).get();
   const int rank = first[0];
-  if (rank == all.size()) return;
+  if (rank == all->size()) return;
   std::array<std::int32_t, 1> code{static_cast<std::int32_t>(mine.code())};
-  all.broadcast(code, rank).get();
+  all->broadcast(code, rank, options).get();
   std::string text;
-  if (rank == all.rank()) text = fmt::format("{}: rank {} on {}: {}", what, rank, host_name(), mine.message());
+  if (rank == all->rank())
+    text = fmt::format("{}: {} on {}: {}", what, all->rank_text(rank), host_name(), mine.message());
   throw Error(static_cast<Code>(code[0]), text_of_root(all, std::move(text), rank), rank);
 }
 
-std::string text_of_root(Communicator& all, std::string text, int root) {
+std::string text_of_root(CallGroup all, std::string text, int root) {
   std::array<std::uint64_t, 1> length{text.size()};
-  all.broadcast(length, root).get();
+  const CallOptions options = all.options("a text that all ranks get");
+  all->broadcast(length, root, options).get();
   text.resize(length[0]);
-  if (length[0] > 0) all.broadcast(text, root).get();
+  if (length[0] > 0) all->broadcast(text, root, options).get();
   return text;
 }
 

@@ -20,8 +20,6 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::string_view kWhat = "carry over";
-
 std::string description_of(std::span<const CheckpointPart> parts) {
   std::vector<PartDescription> all;
   for (const CheckpointPart& part : parts) {
@@ -45,18 +43,19 @@ struct AllHeld {
   std::vector<std::int64_t> steps, optimizer_steps;
   std::vector<std::vector<PartDescription>> parts;
 
-  AllHeld(Communicator& all, const HeldState& held) {
+  AllHeld(CallGroup all, const HeldState& held) {
     std::string mine;
-    on_all_or_none(all, kWhat,
+    on_all_or_none(all, kCarryLabel,
                    [&] { mine = description_of(held.step >= 0 ? held.parts : std::span<const CheckpointPart>{}); });
     const std::array<std::int64_t, 2> own{held.step, held.optimizer_steps};
-    std::vector<std::int64_t> numbers(2 * static_cast<std::size_t>(all.size()));
-    all.all_gather(own, numbers).get();
+    std::vector<std::int64_t> numbers(2 * static_cast<std::size_t>(all->size()));
+    all->all_gather(own, numbers, all.options(kCarryLabel)).get();
     for (std::size_t i = 0; i < numbers.size(); i += 2) {
       steps.push_back(numbers[i]);
       optimizer_steps.push_back(numbers[i + 1]);
     }
-    for (const std::string& text : texts_of_all(all, mine)) parts.push_back(descriptions_from_text(text));
+    for (const std::string& text : texts_of_all(all, mine, all.options(kCarryLabel)))
+      parts.push_back(descriptions_from_text(text));
   }
 
   /// Whether these ranks have each element of every item that any rank has a part of.
@@ -86,17 +85,17 @@ struct AllHeld {
 
 }  // namespace
 
-std::optional<CarriedState> carry_over(Communicator& all, const HeldState& held,
-                                       std::span<const CheckpointPart> wanted) {
-  on_all_or_none(all, kWhat, [&] {
+std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std::span<const CheckpointPart> wanted) {
+  on_all_or_none(all, kCarryLabel, [&] {
     for (const CheckpointPart& part : wanted) require_valid(part);
   });
   const AllHeld of_all(all, held);
   for (const std::int64_t step : steps_in(of_all.steps)) {
     CarryWishes wishes;
-    on_all_or_none(all, kWhat, [&] { wishes = carry_wishes(all.rank(), of_all.parts, of_all.steps, step, wanted); });
+    on_all_or_none(all, kCarryLabel,
+                   [&] { wishes = carry_wishes(all->rank(), of_all.parts, of_all.steps, step, wanted); });
     std::array<std::int32_t, 1> is_whole{wishes.is_whole ? 1 : 0};
-    all.all_reduce(is_whole, ReduceOp::Min).get();
+    all->all_reduce(is_whole, ReduceOp::Min, all.options(kCarryLabel)).get();
     if (is_whole[0] == 0) continue;
     fulfil(all, wishes, held.parts);
     const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
@@ -105,14 +104,14 @@ std::optional<CarriedState> carry_over(Communicator& all, const HeldState& held,
   return std::nullopt;
 }
 
-std::vector<int> ranks_to_leave(Communicator& all, const HeldState& held, int leaving) {
+std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving) {
   const AllHeld of_all(all, held);
   const std::vector<bool> everybody(of_all.parts.size(), true);
   for (const std::int64_t step : steps_in(of_all.steps)) {
     if (!of_all.is_whole(step, everybody)) continue;
     std::vector<bool> stays = everybody;
     std::vector<int> ranks;
-    for (int r = all.size() - 1; r >= 0 && std::ssize(ranks) < leaving; --r) {
+    for (int r = all->size() - 1; r >= 0 && std::ssize(ranks) < leaving; --r) {
       stays[static_cast<std::size_t>(r)] = false;
       if (of_all.is_whole(step, stays)) {
         ranks.push_back(r);
@@ -123,7 +122,7 @@ std::vector<int> ranks_to_leave(Communicator& all, const HeldState& held, int le
     if (std::ssize(ranks) == leaving) return ranks;
   }
   std::vector<int> last;
-  for (int r = all.size() - leaving; r < all.size(); ++r) last.push_back(r);
+  for (int r = all->size() - leaving; r < all->size(); ++r) last.push_back(r);
   return last;
 }
 

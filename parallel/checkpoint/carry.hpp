@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 
 namespace sinew::parallel {
@@ -31,12 +31,12 @@ struct CarriedState {
 ///         that is held in another shape or element type than it is wanted.
 /// Cost:   elements that a rank holds itself are copied; each other one comes from one rank that has it. A text of all
 ///         parts on all ranks; 64 MiB of memory.
-SINEW_API std::optional<CarriedState> carry_over(Communicator& all, const HeldState& held,
+SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 
 /// Which `leaving` of the ranks are to go, so that those that stay hold a whole step together, the newest that can be:
 /// the last ones that it does not need. The last ones of all where there is no such step. Collective.
 /// Cost: a text of all parts on all ranks; a sweep of them for each rank.
-SINEW_API std::vector<int> ranks_to_leave(Communicator& all, const HeldState& held, int leaving);
+SINEW_API std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving);
 
 }  // namespace sinew::parallel

@@ -66,7 +66,7 @@ std::vector<CarryWish> cut(const std::vector<CarryWish>& wishes, std::size_t mos
 using PiecesByRank = std::vector<std::vector<HeldPiece>>;
 
 /// What each rank asks this one for. mine: what it asks each rank for.
-PiecesByRank asked_by_ranks(Communicator& all, const PiecesByRank& mine) {
+PiecesByRank asked_by_ranks(CallGroup all, const PiecesByRank& mine) {
   constexpr std::size_t kWords = 3;
   std::vector<std::uint64_t> sent, out;
   for (const std::vector<HeldPiece>& pieces : mine) {
@@ -74,9 +74,9 @@ PiecesByRank asked_by_ranks(Communicator& all, const PiecesByRank& mine) {
     for (const HeldPiece& p : pieces) out.insert(out.end(), {p.part, p.from, p.bytes});
   }
   std::vector<std::uint64_t> got(sent.size());
-  all.all_to_all(sent, got).get();
+  all->all_to_all(sent, got, all.options(kCarryLabel)).get();
   std::vector<std::uint64_t> in(std::accumulate(got.begin(), got.end(), std::uint64_t{0}));
-  all.all_to_all_v(out, in, Parts{sent}, Parts{got}).get();
+  all->all_to_all_v(out, in, Parts{sent}, Parts{got}, all.options(kCarryLabel)).get();
   PiecesByRank asked;
   const std::uint64_t* at = in.data();
   for (const std::uint64_t words : got) {
@@ -127,9 +127,9 @@ CarryWishes carry_wishes(int rank, const std::vector<std::vector<PartDescription
   return wishes;
 }
 
-void fulfil(Communicator& all, const CarryWishes& wishes, std::span<const CheckpointPart> held) {
-  const auto ranks = static_cast<std::size_t>(all.size());
-  const auto self = static_cast<std::size_t>(all.rank());
+void fulfil(CallGroup all, const CarryWishes& wishes, std::span<const CheckpointPart> held) {
+  const auto ranks = static_cast<std::size_t>(all->size());
+  const auto self = static_cast<std::size_t>(all->rank());
   const auto from = [&](const HeldPiece& p) { return held[p.part].buffer.data + p.from; };
   for (const CarryWish& wish : wishes.of_rank[self]) std::memcpy(wish.to, from(wish.piece), wish.piece.bytes);
 
@@ -148,7 +148,7 @@ void fulfil(Communicator& all, const CarryWishes& wishes, std::span<const Checkp
     out_rounds.emplace_back(asked[r], most);
     rounds[0] = std::max<std::uint64_t>({rounds[0], in_rounds[r].count(), out_rounds[r].count()});
   }
-  all.all_reduce(rounds, ReduceOp::Max).get();
+  all->all_reduce(rounds, ReduceOp::Max, all.options(kCarryLabel)).get();
   std::vector<std::byte> out, in;
   for (std::size_t round = 0; round < rounds[0]; ++round) {
     std::vector<std::uint64_t> sent, got;
@@ -160,7 +160,9 @@ void fulfil(Communicator& all, const CarryWishes& wishes, std::span<const Checkp
       got.push_back(bytes_in(in_rounds[r].of(mine_asked[r], round)));
     }
     in.resize(std::accumulate(got.begin(), got.end(), std::uint64_t{0}));
-    all.all_to_all_v({out.data(), out.size()}, {in.data(), in.size()}, DType::U8, Parts{sent}, Parts{got}).get();
+    all->all_to_all_v({out.data(), out.size()}, {in.data(), in.size()}, DType::U8, Parts{sent}, Parts{got},
+                      all.options(kCarryLabel))
+        .get();
     const std::byte* at = in.data();
     for (std::size_t r = 0; r < ranks; ++r) {
       const std::size_t count = in_rounds[r].of(mine_asked[r], round).size();

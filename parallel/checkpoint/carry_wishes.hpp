@@ -4,11 +4,14 @@
 #include <span>
 #include <vector>
 
-#include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 
 namespace sinew::parallel {
+
+/// What the calls of carry_over are for, in errors.
+inline constexpr const char* kCarryLabel = "carry over";
 
 /// Bytes [from, from + bytes) of a part that a rank holds, by its place among that rank's parts.
 struct HeldPiece {
@@ -34,6 +37,6 @@ CarryWishes carry_wishes(int rank, const std::vector<std::vector<PartDescription
                          std::span<const CheckpointPart> wanted);
 
 /// Copies and exchanges. Collective.
-void fulfil(Communicator& all, const CarryWishes& wishes, std::span<const CheckpointPart> held);
+void fulfil(CallGroup all, const CarryWishes& wishes, std::span<const CheckpointPart> held);
 
 }  // namespace sinew::parallel

@@ -56,14 +56,14 @@ std::optional<std::int64_t> latest_step(const std::string& folder) {
   });
 }
 
-std::optional<std::int64_t> latest_step(Communicator& all, const std::string& folder) {
+std::optional<std::int64_t> latest_step(CallGroup all, const std::string& folder) {
   std::array<std::int64_t, 1> newest{-1};
   on_all_or_none(all, "the latest step", [&] { newest[0] = latest_step(folder).value_or(-1); });
-  all.all_reduce(newest, ReduceOp::Min).get();
+  all->all_reduce(newest, ReduceOp::Min, all.options("the latest step")).get();
   return newest[0] < 0 ? std::nullopt : std::optional(newest[0]);
 }
 
-void require_folder_for_checkpoints(Communicator& all, const std::string& folder) {
+void require_folder_for_checkpoints(CallGroup all, const std::string& folder) {
   on_all_or_none(all, fmt::format("checkpoints in '{}'", folder), [&] {
     const std::string probe = fmt::format("{}/{}{:016x}", folder, kPartial, random_id());
     try {

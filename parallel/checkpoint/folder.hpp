@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 
 namespace sinew::parallel {
 
@@ -20,11 +20,11 @@ SINEW_API std::optional<std::int64_t> latest_step(const std::string& folder);
 
 /// The same for all ranks alike: the highest step that every rank can see.
 /// Errors: System on all of them where one cannot read the folder, with rank and host; as all_reduce.
-SINEW_API std::optional<std::int64_t> latest_step(Communicator& all, const std::string& folder);
+SINEW_API std::optional<std::int64_t> latest_step(CallGroup all, const std::string& folder);
 
 /// Before there is anything to save: whether every rank could write into the folder, which it makes. Collective.
 /// Errors: InvalidArgument on all ranks where one could not, with rank, host and the system's reason.
-SINEW_API void require_folder_for_checkpoints(Communicator& all, const std::string& folder);
+SINEW_API void require_folder_for_checkpoints(CallGroup all, const std::string& folder);
 
 /// Makes the folder and in it a new one for files of a save; what interrupted saves have left is gone.
 /// Errors: System.

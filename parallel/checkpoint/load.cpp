@@ -40,11 +40,11 @@ CheckpointContents read_contents(const std::string& folder) {
   return contents;
 }
 
-Loaded load_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> wanted) {
+Loaded load_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> wanted) {
   const std::string what = "load of " + folder;
   std::string text;
   on_all_or_none(all, what, [&] {
-    if (all.rank() == 0) text = index_text(folder);
+    if (all->rank() == 0) text = index_text(folder);
   });
   text = text_of_root(all, std::move(text), 0);
   CheckpointIndex index;
@@ -60,7 +60,7 @@ Loaded load_checkpoint(Communicator& all, const std::string& folder, std::span<c
       reader.read(stored, part);
     }
   });
-  if (!is_read.empty()) all.all_reduce(is_read, ReduceOp::Max).get();
+  if (!is_read.empty()) all->all_reduce(is_read, ReduceOp::Max, all.options(what.c_str())).get();
   Loaded loaded{std::move(index.metadata), {}};
   for (std::size_t i = 0; i < is_read.size(); ++i) {
     if (is_read[i] == 0) loaded.unread.push_back(std::move(index.items[i].item.name));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 
@@ -32,6 +32,6 @@ struct Loaded {
 ///         there or has another shape or element type; a file that is cut or changed, with the item and the bytes.
 ///         System: a file that is missing or cannot be read. Buffers may hold anything then.
 /// Cost:   each rank reads those blocks of 4 MiB of the parts that hold any of what it wants; 4 MiB of memory.
-SINEW_API Loaded load_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> wanted);
+SINEW_API Loaded load_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> wanted);
 
 }  // namespace sinew::parallel

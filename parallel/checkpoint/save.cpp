@@ -1,8 +1,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -10,6 +12,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/thrown.hpp>
+#include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
@@ -26,13 +30,24 @@ std::string text_of(const CheckpointMetadata& m) {
                      m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
 }
 
+std::string_view stage_name(SaveStage stage) noexcept {
+  switch (stage) {
+    case SaveStage::Folder: return "Folder";
+    case SaveStage::Written: return "Written";
+    case SaveStage::Indexed: return "Indexed";
+    case SaveStage::InPlace: return "InPlace";
+  }
+  return "";
+}
+
 /// Everybody's numbers, by rank.
-std::vector<std::vector<std::uint64_t>> gathered(Communicator& all, const std::vector<std::uint64_t>& mine) {
+std::vector<std::vector<std::uint64_t>> gathered(CallGroup all, const std::vector<std::uint64_t>& mine) {
   const std::array<std::uint64_t, 1> count{mine.size()};
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(all.size()));
-  all.all_gather(count, counts).get();
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(all->size()));
+  const CallOptions options = all.options("what each rank has saved");
+  all->all_gather(count, counts, options).get();
   std::vector<std::uint64_t> joined(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
-  all.all_gather_v(mine, joined, Parts{counts}).get();
+  all->all_gather_v(mine, joined, Parts{counts}, options).get();
   std::vector<std::vector<std::uint64_t>> of_ranks;
   auto at = joined.begin();
   for (const std::uint64_t n : counts) {
@@ -46,17 +61,16 @@ std::vector<std::vector<std::uint64_t>> gathered(Communicator& all, const std::v
 
 /// A save from its plan to its end. The thread touches nothing of the communicator.
 struct AsyncSave::State {
-  State(Communicator& ranks, const std::string& to, std::span<const CheckpointPart> parts,
+  State(CallGroup ranks, const std::string& to, std::span<const CheckpointPart> parts,
         const CheckpointMetadata& metadata, const SaveOptions& how)
       : all(ranks), folder(to), options(how), what(fmt::format("save of step {} to {}", metadata.step, to)) {
     plan_with_all(parts, metadata);
-    file = file_of_rank(plan, all.rank(), parts);
+    file = file_of_rank(plan, all->rank(), parts);
     try {
       on_all_or_none(all, what, [&] {
-        if (all.rank() != 0) return;
-        partial = make_partial_folder(folder, metadata.step);
-        reached(SaveStage::Folder);
+        if (all->rank() == 0) partial = make_partial_folder(folder, metadata.step);
       });
+      tell_from_first(SaveStage::Folder);
       partial = text_of_root(all, partial, 0);
     } catch (...) {
       discard();
@@ -83,8 +97,8 @@ struct AsyncSave::State {
       mine = to_text(descriptions);
       static_cast<void>(to_text(CheckpointIndex{metadata, 0, {}, {}}));
     });
-    require_equal_on_all(all, what, text_of(metadata), {});
-    const std::vector<std::string> texts = texts_of_all(all, mine);
+    require_equal_on_all(all, what, text_of(metadata), all.options(what.c_str()));
+    const std::vector<std::string> texts = texts_of_all(all, mine, all.options(what.c_str()));
     on_all_or_none(all, what, [&] {
       std::vector<std::vector<PartDescription>> of_ranks;
       for (const std::string& text : texts) of_ranks.push_back(descriptions_from_text(text));
@@ -111,9 +125,13 @@ struct AsyncSave::State {
     writer = quiet_thread([this] {
       try {
         report = write_file(plan, file, partial);
-        reached(SaveStage::Written);
-      } catch (const std::exception& e) {
-        failure = status_of(e);
+      } catch (...) {
+        failure = status_of_current_exception();
+      }
+      try {
+        if (failure.ok()) reached(SaveStage::Written);
+      } catch (...) {  // finish() says so: this thread is not the World's
+        thrown_by_user = std::current_exception();
       }
       is_written.store(true, std::memory_order_release);
     });
@@ -129,17 +147,24 @@ struct AsyncSave::State {
     if (writer.joinable()) writer.join();
     std::vector<std::byte>().swap(copy);
     try {
+      run_user_code(
+          *all, [&] { return told(SaveStage::Written); },
+          [&] {
+            if (thrown_by_user) std::rethrow_exception(thrown_by_user);
+          });
       on_all_or_none(all, what, [&] { failure.require(); });
       complete(plan, gathered(all, report));
       on_all_or_none(all, what, [&] {
-        if (all.rank() != 0) return;
+        if (all->rank() != 0) return;
         NewFile index(partial + "/index.json");
         index.write(to_text(plan));
         index.finish();
-        reached(SaveStage::Indexed);
-        put_in_place(partial, folder, plan.metadata.step);
-        reached(SaveStage::InPlace);
       });
+      tell_from_first(SaveStage::Indexed);
+      on_all_or_none(all, what, [&] {
+        if (all->rank() == 0) put_in_place(partial, folder, plan.metadata.step);
+      });
+      tell_from_first(SaveStage::InPlace);
     } catch (...) {
       discard();
       throw;
@@ -150,15 +175,22 @@ struct AsyncSave::State {
   /// All ranks are through with the folder, or have given the save up.
   void discard() noexcept {
     std::error_code ignored;  // the next save removes what stays
-    if (all.rank() == 0 && !partial.empty()) std::filesystem::remove_all(partial, ignored);
+    if (all->rank() == 0 && !partial.empty()) std::filesystem::remove_all(partial, ignored);
     partial.clear();
   }
 
   void reached(SaveStage stage) const {
     if (options.reached) options.reached(stage);
   }
+  /// On rank 0, when all ranks are as far.
+  void tell_from_first(SaveStage stage) const {
+    if (all->rank() == 0)
+      run_user_code(
+          *all, [&] { return told(stage); }, [&] { reached(stage); });
+  }
+  std::string told(SaveStage stage) const { return fmt::format("{}, reached({})", what, stage_name(stage)); }
 
-  Communicator& all;
+  CallGroup all;
   std::string folder;
   SaveOptions options;
   std::string what;
@@ -169,11 +201,12 @@ struct AsyncSave::State {
   std::thread writer;
   std::vector<std::uint64_t> report;
   Status failure;
+  std::exception_ptr thrown_by_user;  // in `writer`
   std::atomic<bool> is_written{false};
   bool finished = false;
 };
 
-AsyncSave::AsyncSave(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+AsyncSave::AsyncSave(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
                      const CheckpointMetadata& metadata, const SaveOptions& options)
     : state_(std::make_unique<State>(all, folder, parts, metadata, options)) {
   state_->copy_pieces();
@@ -192,7 +225,7 @@ void AsyncSave::finish() {
   state_->finish();
 }
 
-void save_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+void save_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
                      const CheckpointMetadata& metadata, const SaveOptions& options) {
   AsyncSave::State save(all, folder, parts, metadata, options);
   save.start();

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 
@@ -23,6 +23,8 @@ enum class SaveStage : std::uint8_t {
 
 struct SaveOptions {
   /// Called as each stage is reached: Written by a thread of the save's own; the others on rank 0 only.
+  /// Errors: what it throws ends the World (Communicator::abort_world_by_exception). The call that reached the stage
+  ///         throws the same exception; of Written it is finish().
   std::function<void(SaveStage)> reached;
 };
 
@@ -35,7 +37,7 @@ struct SaveOptions {
 ///         so, naming the item, and for metadata that differ; System with the file for what the disk refuses. Nothing
 ///         of the save is left, and the job can go on.
 /// Cost:   every rank writes about as many bytes as the others, once, and waits for the disk.
-SINEW_API void save_checkpoint(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+SINEW_API void save_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
                                const CheckpointMetadata& metadata, const SaveOptions& options = {});
 
 /// The same while training goes on: the constructor returns when what this rank is to write is copied, a thread writes
@@ -46,7 +48,7 @@ SINEW_API void save_checkpoint(Communicator& all, const std::string& folder, std
 /// Cost:     memory for the copy.
 class SINEW_API AsyncSave {
  public:
-  AsyncSave(Communicator& all, const std::string& folder, std::span<const CheckpointPart> parts,
+  AsyncSave(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
             const CheckpointMetadata& metadata, const SaveOptions& options = {});
   AsyncSave(AsyncSave&&) noexcept;
   AsyncSave& operator=(AsyncSave&&) noexcept;
@@ -58,8 +60,8 @@ class SINEW_API AsyncSave {
   void finish();
 
  private:
-  friend void save_checkpoint(Communicator&, const std::string&, std::span<const CheckpointPart>,
-                              const CheckpointMetadata&, const SaveOptions&);
+  friend void save_checkpoint(CallGroup, const std::string&, std::span<const CheckpointPart>, const CheckpointMetadata&,
+                              const SaveOptions&);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -67,7 +67,7 @@ AttentionHeads ContextShape::heads_of(int index) const noexcept {
 }
 
 template <class T>
-ContextAttention<T>::ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape)
+ContextAttention<T>::ContextAttention(CallGroup sharing, CallGroup ring, Blas& blas, const ContextShape& shape)
     : shape_(checked(shape, GroupPlace(sharing).ranks, GroupPlace(ring).ranks)),
       mine_(shape.heads_of(GroupPlace(sharing).rank)),
       first_head_(query_rows(shape, GroupPlace(sharing).rank).first) {

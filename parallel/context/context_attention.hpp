@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/head_exchange.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
 #include <sinew/parallel/invariant/invariant_attention.hpp>
@@ -42,7 +43,7 @@ struct ContextShape {
 template <class T>
 class SINEW_API ContextAttention {
  public:
-  ContextAttention(Communicator& sharing, Communicator& ring, Blas& blas, const ContextShape& shape);
+  ContextAttention(CallGroup sharing, CallGroup ring, Blas& blas, const ContextShape& shape);
 
   /// sinks [heads]: as RingAttention.
   void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* kept,

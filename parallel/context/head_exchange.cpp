@@ -33,8 +33,8 @@ std::int64_t packed_by_tokens(const HeadExchangeShape& shape, std::size_t member
 }  // namespace
 
 template <class T>
-HeadExchange<T>::HeadExchange(Communicator& group, HeadExchangeShape shape)
-    : group_(&group), shape_(std::move(shape)), me_(static_cast<std::size_t>(GroupPlace(group).rank)) {
+HeadExchange<T>::HeadExchange(CallGroup group, HeadExchangeShape shape)
+    : group_(group), shape_(std::move(shape)), me_(static_cast<std::size_t>(GroupPlace(group).rank)) {
   const auto ranks = static_cast<std::size_t>(GroupPlace(group).ranks);
   if (shape_.pieces.size() != ranks || shape_.heads.size() != ranks)
     throw Error(Code::InvalidArgument,
@@ -116,7 +116,7 @@ void HeadExchange<T>::send(const std::vector<T>& from, const std::vector<std::ui
   sent_ += (from.size() - counts[me_]) * sizeof(T);
   group_
       ->all_to_all_v(elements_of(from.data(), std::ssize(from)), elements_of(to.data(), std::ssize(to)),
-                     dtype_of_layer<T>(), {counts}, {coming})
+                     dtype_of_layer<T>(), {counts}, {coming}, group_.options("heads of attention"))
       .get();
 }
 

@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -29,7 +30,7 @@ struct HeadExchangeShape {
 template <class T>
 class SINEW_API HeadExchange {
  public:
-  HeadExchange(Communicator& group, HeadExchangeShape shape);
+  HeadExchange(CallGroup group, HeadExchangeShape shape);
 
   void to_heads(const T* by_tokens, std::int64_t stride, T* by_heads);
   /// The transpose: what several members have of a head is summed.
@@ -56,7 +57,7 @@ class SINEW_API HeadExchange {
   void send(const std::vector<T>& from, const std::vector<std::uint64_t>& counts, std::vector<T>& to,
             const std::vector<std::uint64_t>& coming);
 
-  Communicator* group_;
+  CallGroup group_;
   HeadExchangeShape shape_;
   std::size_t me_;
   std::vector<std::vector<Run>> runs_;                             // by member

@@ -22,9 +22,9 @@ void zero_rows(T* of, std::int64_t stride, std::int64_t rows, std::int64_t width
 }  // namespace
 
 template <class T>
-RingAttention<T>::RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
+RingAttention<T>::RingAttention(CallGroup group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
                                 std::int64_t sequences)
-    : group_(&group),
+    : group_(group),
       cut_(std::move(cut)),
       sequences_(sequences),
       rank_(GroupPlace(group).rank),
@@ -77,7 +77,8 @@ Work RingAttention<T>::pass_on(int step, std::vector<T>& from, std::vector<T>& t
   const int up = (rank_ + 1) % ranks_, down = (rank_ + ranks_ - 1) % ranks_;
   const ConstBuffer out = elements_of<T>(static_cast<const T*>(from.data()), 2 * half(owner(step)));
   sent_ += out.bytes;
-  return group_->sendrecv(out, up, elements_of(to.data(), 2 * half(owner(step + 1))), down);
+  return group_->sendrecv(out, up, elements_of(to.data(), 2 * half(owner(step + 1))), down, 0, 0,
+                          group_.options("ring attention"));
 }
 
 template <class T>

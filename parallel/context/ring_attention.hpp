@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
 #include <sinew/parallel/context/projections.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
@@ -28,8 +29,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API RingAttention {
  public:
-  RingAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
-                std::int64_t sequences = 1);
+  RingAttention(CallGroup group, Blas& blas, const AttentionHeads& heads, SequenceCut cut, std::int64_t sequences = 1);
 
   /// masks: of each sequence, or one for all. sinks [heads]: a score of each head that every query sees and that has
   /// no value; null: none.
@@ -77,7 +77,7 @@ class SINEW_API RingAttention {
   template <class F>
   void for_each_meeting(std::span<const AttentionMask> masks, const Projections<const T>& in, int owner, const F& f);
 
-  Communicator* group_;
+  CallGroup group_;
   SequenceCut cut_;
   std::int64_t sequences_;
   int rank_, ranks_;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/data_rules.hpp>
 #include <sinew/parallel/data/equal_parameters.hpp>
@@ -52,6 +53,7 @@ struct DataParallel::Start {
 
 struct DataParallel::State {
   Mesh* mesh;
+  std::source_location where;
   std::vector<DataParameter> parameters;
   DataRow row;
   DataAxis sharded;
@@ -66,13 +68,15 @@ struct DataParallel::State {
   bool accumulated = false;
   std::size_t gradient_room = 0;
 
-  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o)
+  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o,
+        const std::source_location& at_line)
       : mesh(&m),
+        where(at_line),
         parameters(std::move(p)),
         row(r),
         sharded(parallel::sharded_axis(r)),
         options(o),
-        memory(m, parameters, row, std::move(allocate), options) {
+        memory(m, parameters, row, std::move(allocate), options, where) {
     std::map<std::string_view, std::size_t> numbers;
     for (std::int32_t i = 0; i < std::ssize(parameters); ++i) {
       const std::string& unit = parameters[at(i)].unit;
@@ -224,15 +228,19 @@ struct DataParallel::State {
 };
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
-                           const DataRow& row, Allocate allocate, const DataParallelOptions& options)
-    : DataParallel(mesh, std::move(parameters), Start{values, copies_of(values)}, row, std::move(allocate), options) {}
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options,
+                           const std::source_location& where)
+    : DataParallel(mesh, std::move(parameters), Start{values, copies_of(values)}, row, std::move(allocate), options,
+                   where) {}
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial,
-                           const DataRow& row, Allocate allocate, const DataParallelOptions& options)
-    : DataParallel(mesh, std::move(parameters), Start{{}, initial}, row, std::move(allocate), options) {}
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options,
+                           const std::source_location& where)
+    : DataParallel(mesh, std::move(parameters), Start{{}, initial}, row, std::move(allocate), options, where) {}
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
-                           Allocate allocate, const DataParallelOptions& options) {
+                           Allocate allocate, const DataParallelOptions& options, const std::source_location& where) {
+  const CallOptions call{.label = "data parallelism", .where = where};
   std::vector<std::string> axes;
   for (const DataAxis& a : row.axes) axes.push_back(a.axis);
   StepPlan plan;
@@ -244,11 +252,20 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   } catch (const Error& e) {
     fault = e;
   }
-  require_no_fault(mesh, axes, fault);
-  require_equal_parameters(mesh, axes, text_of(row, options), parameters, start.values);
-  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(allocate), options);
+  require_no_fault(mesh, axes, fault, call);
+  require_equal_parameters(mesh, axes, text_of(row, options), parameters, start.values, call);
+  Communicator* const ranks = &mesh.along(axes.front());
+  const InitialValues initial = [&](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
+    const auto doing = [&] { return fmt::format("initial values of '{}'", state_->parameters[at(parameter)].path); };
+    run_user_code(*ranks, doing, [&] { start.initial(parameter, first, last, into); });
+  };
+  Allocate guarded = [ranks, allocate = std::move(allocate)](std::size_t bytes) {
+    const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };
+    return run_user_code(*ranks, doing, [&] { return allocate(bytes); });
+  };
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(guarded), options, where);
   state_->memory.make_groups(plan.graph);
-  state_->memory.place_values(plan.groups, start.initial);
+  state_->memory.place_values(plan.groups, initial);
   state_->begin_protocol();
   state_->plan_memory(false);
   state_->run(plan);

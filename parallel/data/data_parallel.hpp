@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,11 +97,15 @@ class SINEW_API DataParallel {
   ///         first.
   /// Cost:   a communicator of its own for each group that it exchanges along, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
-               const DataRow& row, Allocate allocate, const DataParallelOptions& options = {});
+               const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
+               const std::source_location& where = std::source_location::current());
   /// The same where no rank has, or compares, the whole of all values.
+  /// Errors: as above. What `initial` throws, or `allocate` here and later, ends the World (Communicator::
+  ///         abort_world_by_exception).
   /// Cost: of values only this rank's part is ever made.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial, const DataRow& row,
-               Allocate allocate, const DataParallelOptions& options = {});
+               Allocate allocate, const DataParallelOptions& options = {},
+               const std::source_location& where = std::source_location::current());
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) noexcept;
   ~DataParallel();
@@ -187,7 +192,7 @@ class SINEW_API DataParallel {
 
  private:
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
-               Allocate allocate, const DataParallelOptions& options);
+               Allocate allocate, const DataParallelOptions& options, const std::source_location& where);
 
   std::unique_ptr<State> state_;
 };

@@ -17,7 +17,7 @@ namespace sinew::parallel {
 /// Errors: `fault` where there is one; else, where another rank has one, InvalidArgument; both with the rank of the
 ///         mesh that stops the others.
 void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault,
-                      int differs = 0);
+                      const CallOptions& options, int differs = 0);
 
 /// Sees to it that the ranks along each axis start from the same: `what` they ask for, and parameters: number, paths,
 /// dtypes, also of gradients, elements, units, uses, and every bit of their values, where these are given. Other ranks
@@ -27,6 +27,6 @@ void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const st
 /// Cost:   a hash of all values; for each axis all_reduces of 32 bytes per parameter.
 void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes, const std::string& what,
                               const std::vector<DataParameter>& parameters,
-                              std::optional<std::span<const ConstBuffer>> values);
+                              std::optional<std::span<const ConstBuffer>> values, const CallOptions& options);
 
 }  // namespace sinew::parallel

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/group.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {
@@ -20,8 +21,9 @@ Buffer part_in(Buffer shard, DType dtype, const ShardPart& part) {
 }  // namespace
 
 StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
-                       const DataParallelOptions& options)
+                       const DataParallelOptions& options, const std::source_location& where)
     : mesh_(&mesh),
+      where_(where),
       parameters_(&parameters),
       sharded_(sharded_axis(row)),
       shards_(sharded_.axis.empty() ? 1 : mesh.size(sharded_.axis)),
@@ -35,7 +37,9 @@ void StepMemory::make_groups(const StepGraph& graph) {
   for (const Node& node : graph.nodes) {
     if (!is_exchange(node.kind) || groups_.contains(node.axes) || mesh_->size(node.axes) == 1) continue;
     Communicator& theirs = mesh_->along(node.axes);
-    groups_.emplace(node.axes, theirs.split(0, theirs.rank()));
+    const std::string name = fmt::format("data along {}", node.axes);
+    groups_.emplace(node.axes, theirs.split(0, theirs.rank(), {.label = "data parallelism", .where = where_},
+                                            std::string_view(name).substr(0, kLongestGroupName)));
   }
 }
 
@@ -58,14 +62,13 @@ void StepMemory::agree(Agreed call) {
   const std::array<std::int64_t, 1> mine{static_cast<std::int64_t>(call)};
   for (auto& [axes, group] : groups_) {
     std::vector<std::int64_t> calls(static_cast<std::size_t>(group.size()));
-    group.all_gather(mine, calls).get();
+    group.all_gather(mine, calls, {.label = "a step's calls of all ranks", .where = where_}).get();
     const auto other = std::ranges::find_if(calls, [&](std::int64_t each) { return each != mine[0]; });
     if (other == calls.end()) continue;
-    const int rank = mesh_->shape().group_of(mesh_->rank(), axes)[static_cast<std::size_t>(other - calls.begin())];
-    throw Error(Code::InvalidArgument,
-                fmt::format("data parallelism: rank {} asked for {}, this rank for {}; expected the "
-                            "same call on all ranks",
-                            rank, name_of(*other), name_of(mine[0])));
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("data parallelism: {} asked for {}, this rank for {}; expected the same call on all ranks",
+                    group.rank_text(static_cast<int>(other - calls.begin())), name_of(*other), name_of(mine[0])));
   }
 }
 
@@ -82,16 +85,21 @@ void StepMemory::agree_or_regroup(Agreed call, const StepGraph& graph) {
 }
 
 void StepMemory::take_from_first(std::vector<std::int32_t>& order) {
-  for (auto& [axes, group] : groups_) group.broadcast(order, 0).get();
+  for (auto& [axes, group] : groups_)
+    group.broadcast(order, 0, {.label = "the order of gradients", .where = where_}).get();
 }
 
-std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,
-                                              Purpose purpose, std::vector<Spot>& places) {
-  std::vector<GroupMemory> memory;
+std::vector<StepMemory::Bucket> StepMemory::laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held,
+                                                     Purpose purpose, std::vector<Spot>& places) {
+  std::vector<Bucket> memory;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     FlatGroup group = flat_group(*parameters_, groups[g], shards_);
     if (purpose == Purpose::Gradient) group = of_gradients(std::move(group), *parameters_);
-    memory.emplace_back(memory_, std::move(group), index_, held, purpose);
+    const std::string& first = (*parameters_)[static_cast<std::size_t>(groups[g].front())].path;
+    const std::string more = groups[g].size() == 1 ? "" : fmt::format(" and {} more", groups[g].size() - 1);
+    memory.push_back({GroupMemory(memory_, std::move(group), index_, held, purpose),
+                      fmt::format("bucket {} of {} ('{}'{})", g,
+                                  purpose == Purpose::Gradient ? "gradients" : "parameters", first, more)});
     for (std::size_t m = 0; m < groups[g].size(); ++m) places[static_cast<std::size_t>(groups[g][m])] = {g, m};
   }
   return memory;
@@ -99,7 +107,7 @@ std::vector<GroupMemory> StepMemory::laid_out(const std::vector<std::vector<std:
 
 void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& groups, const InitialValues& initial) {
   values_ = laid_out(groups, sharded_.parameter, Purpose::Parameter, value_places_);
-  for (GroupMemory& memory : values_) {
+  for (auto& [memory, label] : values_) {
     const FlatGroup& group = memory.group();
     const auto fill = [&](Buffer in, std::int32_t parameter, std::int64_t first, std::int64_t last, std::int64_t at) {
       const std::size_t element = size_of(group.dtype);
@@ -137,22 +145,23 @@ bool StepMemory::is_as_planned() const noexcept {
 void StepMemory::require_room_for(const GroupMemory& parameters) const {
   if (sharded_.parameter == Held::Whole || parameters.has_whole()) return;
   std::int64_t gathered = parameters.group().bytes();
-  for (const GroupMemory& memory : values_) gathered += memory.has_whole() ? memory.group().bytes() : 0;
+  for (const auto& [memory, label] : values_) gathered += memory.has_whole() ? memory.group().bytes() : 0;
   require_planned(static_cast<std::size_t>(gathered), plan_);
 }
 
-Buffer StepMemory::at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter) {
+Buffer StepMemory::at(std::vector<Bucket>& memory, const std::vector<Spot>& places, std::int32_t parameter) {
   const auto p = static_cast<std::size_t>(parameter);
-  return memory[places[p].group].part(places[p].member, (*parameters_)[p].elements);
+  return memory[places[p].group].memory.part(places[p].member, (*parameters_)[p].elements);
 }
 
 template <class Gradient>
 std::vector<OwnedPart> StepMemory::owned_with(const Gradient& gradient) {
   std::vector<OwnedPart> owned;
   for (std::size_t g = 0; g < values_.size(); ++g) {
-    const DType dtype = values_[g].group().dtype;
-    for (const ShardPart& part : parts_of(values_[g].group(), *parameters_, index_)) {
-      owned.push_back({part.parameter, part.first, part.last, dtype, part_in(values_[g].shard(), dtype, part),
+    const GroupMemory& values = values_[g].memory;
+    const DType dtype = values.group().dtype;
+    for (const ShardPart& part : parts_of(values.group(), *parameters_, index_)) {
+      owned.push_back({part.parameter, part.first, part.last, dtype, part_in(values.shard(), dtype, part),
                        gradient(g, part), (*parameters_)[static_cast<std::size_t>(part.parameter)].gradient_dtype()});
     }
   }
@@ -164,7 +173,7 @@ std::vector<OwnedPart> StepMemory::owned() {
   return owned_with([&](std::size_t group, const ShardPart& part) {
     if (sharded_.optimizer == Held::Whole) return gradient(part.parameter);
     const DType dtype = (*parameters_)[static_cast<std::size_t>(part.parameter)].gradient_dtype();
-    return part_in(gradients_[group].shard(), dtype, part);
+    return part_in(gradients_[group].memory.shard(), dtype, part);
   });
 }
 
@@ -173,27 +182,27 @@ std::vector<OwnedPart> StepMemory::owned_values() {
 }
 
 void StepMemory::clear_gradients() {
-  for (GroupMemory& memory : gradients_) {
+  for (auto& [memory, label] : gradients_) {
     if (memory.has_whole()) memory_.copies().zero(memory.whole());
   }
 }
 
 void StepMemory::abandon() {
-  for (std::vector<GroupMemory>* all : {&values_, &gradients_}) {
-    for (GroupMemory& memory : *all) memory.free_whole();
+  for (std::vector<Bucket>* all : {&values_, &gradients_}) {
+    for (auto& [memory, label] : *all) memory.free_whole();
   }
   for (auto& [exchange, residual] : residuals_) memory_.copies().zero(residual.buffer());
   clear_gradients();
 }
 
-GroupMemory& StepMemory::group_of(TensorId tensor) {
+StepMemory::Bucket& StepMemory::bucket_of(TensorId tensor) {
   const auto n = parameters_->size();
   const auto t = static_cast<std::size_t>(tensor);
   return t < n ? values_[value_places_[t].group] : gradients_[gradient_places_[t - n].group];
 }
 
 Work StepMemory::start(const Node& exchange) {
-  GroupMemory& memory = group_of(exchange.tensors.front());
+  auto& [memory, label] = bucket_of(exchange.tensors.front());
   const DType dtype = memory.group().dtype;
   const auto own = groups_.find(exchange.axes);
   Communicator& ranks = own == groups_.end() ? mesh_->along(exchange.axes) : own->second;
@@ -208,15 +217,21 @@ Work StepMemory::start(const Node& exchange) {
     }
     const Buffer part = is_first ? memory.traveling_shard() : memory.kept_part();
     return ranks.all_gather(part, memory.whole(), dtype,
-                            {.after = options_.device.stream, .determinism = options_.determinism});
+                            {.after = options_.device.stream,
+                             .determinism = options_.determinism,
+                             .label = label.c_str(),
+                             .where = where_});
   }
   const Buffer mine = exchange.parts ? memory.traveling_shard() : memory.whole();
   if (options_.wire.error_feedback && ranks.size() > 1) {
     const bool scatters = exchange.kind == NodeKind::ReduceScatter;
     feed_back_into(exchange.exchange, mine, scatters ? memory.shard().bytes : mine.bytes);
   }
-  const CallOptions call{
-      .after = options_.device.stream, .determinism = options_.determinism, .codec = options_.wire.codec};
+  const CallOptions call{.after = options_.device.stream,
+                         .determinism = options_.determinism,
+                         .codec = options_.wire.codec,
+                         .label = label.c_str(),
+                         .where = where_};
   if (exchange.kind == NodeKind::ReduceScatter)
     return ranks.reduce_scatter(mine, memory.traveling_shard(), dtype, options_.gradients, call);
   return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <source_location>
+#include <string>
 #include <vector>
 
 #include <sinew/parallel/data/data_parallel.hpp>
@@ -15,7 +17,7 @@ namespace sinew::parallel {
 class StepMemory final : public StepActions {
  public:
   StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
-             const DataParallelOptions& options);
+             const DataParallelOptions& options, const std::source_location& where);
 
   /// A communicator of this step's own for each group that exchanges go along: started whenever what they need is
   /// there, they would get between the calls that others make on the mesh's. Collective.
@@ -49,7 +51,7 @@ class StepMemory final : public StepActions {
   Buffer value(std::int32_t parameter) { return at(values_, value_places_, parameter); }
   /// Is the whole of it here?
   bool has_value(std::int32_t parameter) const noexcept {
-    return values_[value_places_[static_cast<std::size_t>(parameter)].group].has_whole();
+    return values_[value_places_[static_cast<std::size_t>(parameter)].group].memory.has_whole();
   }
   Buffer gradient(std::int32_t parameter) { return at(gradients_, gradient_places_, parameter); }
   /// By parameter, ascending.
@@ -62,11 +64,11 @@ class StepMemory final : public StepActions {
   void abandon();
   /// Is the whole of its gradient here?
   bool has_gradient(std::int32_t parameter) const noexcept {
-    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].has_whole();
+    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].memory.has_whole();
   }
   /// Bytes of the gradients that travel with it.
   std::int64_t gradient_bytes(std::int32_t parameter) const noexcept {
-    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].group().bytes();
+    return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].memory.group().bytes();
   }
   HeldMemory& memory() noexcept { return memory_; }
   const HeldBytes& held() const noexcept { return memory_.held(); }
@@ -78,19 +80,26 @@ class StepMemory final : public StepActions {
   struct Spot {
     std::size_t group = 0, member = 0;
   };
+  /// One bucket.
+  struct Bucket {
+    GroupMemory memory;
+    std::string label;  ///< of its calls: "bucket 2 of gradients ('a.w' and 3 more)"
+  };
 
   /// gradient(group, part, offset, bytes): the part's, which lies there in the group's shard.
   template <class Gradient>
   std::vector<OwnedPart> owned_with(const Gradient& gradient);
-  std::vector<GroupMemory> laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held, Purpose purpose,
-                                    std::vector<Spot>& places);
-  Buffer at(std::vector<GroupMemory>& memory, const std::vector<Spot>& places, std::int32_t parameter);
-  GroupMemory& group_of(TensorId tensor);
+  std::vector<Bucket> laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held, Purpose purpose,
+                               std::vector<Spot>& places);
+  Buffer at(std::vector<Bucket>& memory, const std::vector<Spot>& places, std::int32_t parameter);
+  Bucket& bucket_of(TensorId tensor);
+  GroupMemory& group_of(TensorId tensor) { return bucket_of(tensor).memory; }
   void require_room_for(const GroupMemory& parameters) const;
   /// With error feedback: what is sent in place of these gradients, of which each part is coded by itself.
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
   Mesh* mesh_;
+  std::source_location where_;                  // the program's line that its calls are for
   std::map<std::string, Communicator> groups_;  // by axes; those of one rank are the mesh's
   const std::vector<DataParameter>* parameters_;
   DataAxis sharded_;
@@ -98,7 +107,7 @@ class StepMemory final : public StepActions {
   DataParallelOptions options_;
   HeldMemory memory_;
   MemoryPlan plan_;
-  std::vector<GroupMemory> values_, gradients_;
+  std::vector<Bucket> values_, gradients_;
   std::vector<Spot> value_places_, gradient_places_;     // by parameter
   std::map<std::int32_t, HeldMemory::Piece> residuals_;  // by exchange
 };

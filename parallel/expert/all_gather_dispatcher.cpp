@@ -43,9 +43,8 @@ class AllGatherDispatcher<T>::Handle final : public Dispatch<T> {
 };
 
 template <class T>
-AllGatherDispatcher<T>::AllGatherDispatcher(Communicator& group, Rows experts, std::vector<int> hosts,
-                                            DispatchShape shape)
-    : group_(&group), experts_(experts), hosts_(std::move(hosts)), shape_(std::move(shape)) {}
+AllGatherDispatcher<T>::AllGatherDispatcher(CallGroup group, Rows experts, std::vector<int> hosts, DispatchShape shape)
+    : group_(group), experts_(experts), hosts_(std::move(hosts)), shape_(std::move(shape)) {}
 
 template <class T>
 std::unique_ptr<Dispatch<T>> AllGatherDispatcher<T>::plan(const Routing<T>& routing) {
@@ -59,13 +58,14 @@ AllGatherDispatcher<T>::Handle::Handle(AllGatherDispatcher& of, const Routing<T>
   const auto all = static_cast<std::size_t>(GroupPlace(*of_.group_).ranks);
   const std::vector<std::int64_t> mine{routing.tokens, of_.shape_.experts, top_k_, of_.shape_.width};
   const std::vector<std::size_t> as_many(all, mine.size());
-  for (const auto& numbers : announce(*of_.group_, routing.router, {all, mine}, as_many, routing.fault)) {
+  for (const auto& numbers : announce(of_.group_, routing.router, {all, mine}, as_many, routing.fault)) {
     if (!std::equal(mine.begin() + 1, mine.end(), numbers.begin() + 1))
       throw Error(
           Code::InvalidArgument,
-          fmt::format("dispatcher '{}': rank {} of those that share experts has top {} of {} experts, width {}; "
-                      "expected top {} of {}, width {}, as here",
-                      of_.shape_.name, tokens_.size(), numbers[2], numbers[1], numbers[3], mine[2], mine[1], mine[3]));
+          fmt::format("dispatcher '{}': {} has top {} of {} experts, width {}; expected top {} of {}, width {}, as "
+                      "here",
+                      of_.shape_.name, of_.group_->rank_text(static_cast<int>(tokens_.size())), numbers[2], numbers[1],
+                      numbers[3], mine[2], mine[1], mine[3]));
     tokens_.push_back(numbers[0]);
   }
   const std::vector<std::int32_t> experts = gather(routing.experts.data(), top_k_);
@@ -101,7 +101,7 @@ std::vector<E> AllGatherDispatcher<T>::Handle::gather(const E* own, std::int64_t
   const std::vector<std::uint64_t> counts = elements(of_token);
   std::vector<E> all(at(all_tokens() * of_token));
   if (ranks() > 1) {
-    of_.group_->all_gather_v(std::span<const E>(own, counts[me()]), all, {counts}).get();
+    of_.group_->all_gather_v(std::span<const E>(own, counts[me()]), all, {counts}, of_.options()).get();
   } else {
     std::copy_n(own, all.size(), all.begin());
   }
@@ -115,11 +115,10 @@ void AllGatherDispatcher<T>::Handle::sum(const T* all, std::int64_t of_token, T*
     std::copy_n(all, counts[0], own);
     return;
   }
-  const CallOptions options{.determinism = of_.shape_.determinism};
   of_.group_
       ->reduce_scatter_v(elements_of(all, all_tokens() * of_token),
                          elements_of(own, static_cast<std::int64_t>(counts[me()])), dtype_of_layer<T>(), {counts},
-                         ReduceOp::Sum, options)
+                         ReduceOp::Sum, of_.options({.determinism = of_.shape_.determinism}))
       .get();
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
@@ -11,7 +12,7 @@ namespace sinew::parallel {
 template <class T>
 class AllGatherDispatcher final : public Dispatcher<T> {
  public:
-  AllGatherDispatcher(Communicator& group, Rows experts, std::vector<int> hosts, DispatchShape shape);
+  AllGatherDispatcher(CallGroup group, Rows experts, std::vector<int> hosts, DispatchShape shape);
 
   std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) override;
   Rows experts() const noexcept override { return experts_; }
@@ -22,7 +23,10 @@ class AllGatherDispatcher final : public Dispatcher<T> {
  private:
   class Handle;
 
-  Communicator* group_;
+  /// Of its calls.
+  CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
+
+  CallGroup group_;
   Rows experts_;
   std::vector<int> hosts_;
   DispatchShape shape_;

@@ -65,9 +65,9 @@ class AllToAllDispatcher<T>::Handle final : public Dispatch<T> {
 };
 
 template <class T>
-AllToAllDispatcher<T>::AllToAllDispatcher(Communicator& group, std::vector<Rows> experts, std::vector<int> hosts,
+AllToAllDispatcher<T>::AllToAllDispatcher(CallGroup group, std::vector<Rows> experts, std::vector<int> hosts,
                                           DispatchShape shape)
-    : group_(&group), experts_(std::move(experts)), hosts_(std::move(hosts)), shape_(std::move(shape)) {
+    : group_(group), experts_(std::move(experts)), hosts_(std::move(hosts)), shape_(std::move(shape)) {
   std::int64_t most = 1;
   for (const Rows& of : experts_) most = std::max(most, of.count());
   chunks_ = at(std::min(shape_.chunks, most));
@@ -94,7 +94,7 @@ AllToAllDispatcher<T>::Handle::Handle(AllToAllDispatcher& of, const Routing<T>& 
       counts[r].push_back(to_expert_[at(e) + 1] - to_expert_[at(e)]);
   }
   const std::vector<std::size_t> mine(ranks(), at(of_.experts().count()));
-  lay_out(announce(*of_.group_, routing.router, counts, mine, routing.fault));
+  lay_out(announce(of_.group_, routing.router, counts, mine, routing.fault));
   cut_into_chunks();
 
   std::vector<T> gates(order_.size()), as_they_come(at(this->rows()));
@@ -185,7 +185,7 @@ Work AllToAllDispatcher<T>::Handle::exchange(const T* from, const RankParts& goi
     return {};
   }
   return of_.group_->all_to_all_v(elements_of(from, going.end()), elements_of(to, coming.end()), dtype_of_layer<T>(),
-                                  going.parts(), coming.parts());
+                                  going.parts(), coming.parts(), of_.options());
 }
 
 template <class T>

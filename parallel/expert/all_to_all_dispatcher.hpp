@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
@@ -12,7 +13,7 @@ template <class T>
 class AllToAllDispatcher final : public Dispatcher<T> {
  public:
   /// experts: what each rank of the group has of them, ascending and without gaps. group: empty, a group of one.
-  AllToAllDispatcher(Communicator& group, std::vector<Rows> experts, std::vector<int> hosts, DispatchShape shape);
+  AllToAllDispatcher(CallGroup group, std::vector<Rows> experts, std::vector<int> hosts, DispatchShape shape);
 
   std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) override;
   Rows experts() const noexcept override;
@@ -23,7 +24,10 @@ class AllToAllDispatcher final : public Dispatcher<T> {
  private:
   class Handle;
 
-  Communicator* group_;
+  /// Of its calls.
+  CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
+
+  CallGroup group_;
   std::vector<Rows> experts_;  // by rank
   std::vector<int> hosts_;     // by rank; none: all on one
   DispatchShape shape_;

@@ -14,7 +14,7 @@ constexpr std::int64_t kSound = -1;
 
 }  // namespace
 
-std::vector<std::vector<std::int64_t>> announce(Communicator& group, const std::string& name,
+std::vector<std::vector<std::int64_t>> announce(CallGroup group, const std::string& name,
                                                 const std::vector<std::vector<std::int64_t>>& to,
                                                 std::span<const std::size_t> from,
                                                 const std::optional<RouterFault>& fault) {
@@ -33,7 +33,7 @@ std::vector<std::vector<std::int64_t>> announce(Communicator& group, const std::
   }
   std::vector<std::int64_t> coming(all);
   if (GroupPlace(group).ranks > 1) {
-    group.all_to_all_v(going, coming, {sends}, {receives}).get();
+    group->all_to_all_v(going, coming, {sends}, {receives}, group.options(name.c_str())).get();
   } else {
     coming = going;
   }
@@ -42,9 +42,8 @@ std::vector<std::vector<std::int64_t>> announce(Communicator& group, const std::
   for (std::size_t r = 0; r < from.size(); ++r, at += receives[r - 1]) {
     if (at[0] != kSound)
       throw Error(Code::InvalidArgument,
-                  fmt::format("'{}': the logit of token {} for expert {} on rank {} of those that share experts is no "
-                              "number: expected finite logits",
-                              name, at[0], at[1], r));
+                  fmt::format("'{}': the logit of token {} for expert {} on {} is no number: expected finite logits",
+                              name, at[0], at[1], group->rank_text(static_cast<int>(r))));
     came.emplace_back(at + kHead, at + receives[r]);
   }
   return came;

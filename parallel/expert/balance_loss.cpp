@@ -11,8 +11,8 @@
 namespace sinew::parallel {
 
 template <class T>
-BalanceLoss<T>::BalanceLoss(Communicator& group, const RouterShape& shape, double coefficient)
-    : group_(&group), experts_(shape.experts), top_k_(shape.top_k), score_(shape.score), coefficient_(coefficient) {
+BalanceLoss<T>::BalanceLoss(CallGroup group, const RouterShape& shape, double coefficient)
+    : group_(group), experts_(shape.experts), top_k_(shape.top_k), score_(shape.score), coefficient_(coefficient) {
   if (!(coefficient >= 0) || !std::isfinite(coefficient))
     throw Error(Code::InvalidArgument,
                 fmt::format("balance loss of '{}': coefficient {}, expected 0 or more", shape.name, coefficient));
@@ -31,7 +31,7 @@ typename BalanceLoss<T>::Result BalanceLoss<T>::of(const Routed<T>& routed, cons
     for (std::size_t e = 0; e < experts; ++e) sums[all + row + e] += shares[e];
     for (std::size_t i = 0; i < k; ++i) sums[row + static_cast<std::size_t>(routed.chosen[t * k + i])] += 1;
   }
-  if (group_->size() > 1) group_->all_reduce(sums).get();
+  if (group_->size() > 1) group_->all_reduce(sums, ReduceOp::Sum, group_.options("balance loss of experts")).get();
   Result result;
   result.pull.resize(all);
   const double factor =

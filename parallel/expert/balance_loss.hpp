@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 
@@ -25,7 +26,7 @@ class SINEW_API BalanceLoss {
  public:
   /// group: the ranks that share sequences; empty: this one alone.
   /// Errors: InvalidArgument for a coefficient below 0.
-  BalanceLoss(Communicator& group, const RouterShape& shape, double coefficient);
+  BalanceLoss(CallGroup group, const RouterShape& shape, double coefficient);
 
   struct Result {
     double loss = 0;           ///< of all sequences, the same on all ranks of the group
@@ -34,7 +35,7 @@ class SINEW_API BalanceLoss {
   Result of(const Routed<T>& routed, const TokenPositions& where);
 
  private:
-  Communicator* group_;
+  CallGroup group_;
   std::int64_t experts_, top_k_;
   RouterScore score_;
   double coefficient_;

@@ -15,6 +15,8 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr const char* kCapacityLabel = "capacity of experts";
+
 /// An assignment of any rank. The less, the sooner it is kept.
 struct Claim {
   std::int64_t queue;  // one for each sequence and expert
@@ -30,19 +32,19 @@ struct Claim {
 }  // namespace
 
 template <class T>
-CapacityLimit<T>::CapacityLimit(Communicator& group, const RouterShape& router, const CapacityShape& shape,
+CapacityLimit<T>::CapacityLimit(CallGroup group, const RouterShape& router, const CapacityShape& shape,
                                 std::int64_t tokens)
-    : group_(&group), experts_(router.experts), top_k_(router.top_k), shape_(shape) {
+    : group_(group), experts_(router.experts), top_k_(router.top_k), shape_(shape) {
   if (!(shape.factor >= 0) || !std::isfinite(shape.factor))
     throw Error(Code::InvalidArgument,
                 fmt::format("capacity of '{}': factor {}, expected 0 (no limit) or more", router.name, shape.factor));
   if (tokens < 0)
     throw Error(Code::InvalidArgument,
                 fmt::format("capacity of '{}': {} tokens, expected 0 or more", router.name, tokens));
-  const auto ranks = std::max(group.size(), 1);
+  const auto ranks = std::max(group->size(), 1);
   std::array<std::uint64_t, 1> mine{at(tokens) * record()};
   counts_.assign(static_cast<std::size_t>(ranks), mine[0]);
-  if (ranks > 1) group_->all_gather(mine, counts_).get();
+  if (ranks > 1) group_->all_gather(mine, counts_, group_.options(kCapacityLabel)).get();
   for (int r = 0; r < (ranks > 1 ? group_->rank() : 0); ++r) mine_ += counts_[static_cast<std::size_t>(r)];
 }
 
@@ -75,7 +77,10 @@ std::int64_t CapacityLimit<T>::apply(Routing<T>& routing, const TokenPositions& 
   }
   if (counts_.size() > 1) {
     const std::size_t mine = at(routing.tokens) * each;
-    group_->all_gather_v(std::span<const double>(all.data() + mine_, mine), all, {counts_}).get();
+    group_
+        ->all_gather_v(std::span<const double>(all.data() + mine_, mine), all, {counts_},
+                       group_.options(kCapacityLabel))
+        .get();
   }
   std::vector<Claim> claims;
   for (std::size_t i = 0; i < all.size(); i += each) {

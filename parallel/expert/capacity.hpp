@@ -5,6 +5,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 
@@ -32,7 +33,7 @@ class SINEW_API CapacityLimit {
  public:
   /// group: the ranks that share sequences; tokens: of this rank, in each call.
   /// Errors: InvalidArgument for a factor below 0. Collective over the group.
-  CapacityLimit(Communicator& group, const RouterShape& router, const CapacityShape& shape, std::int64_t tokens);
+  CapacityLimit(CallGroup group, const RouterShape& router, const CapacityShape& shape, std::int64_t tokens);
 
   /// Of a sequence of so many tokens.
   std::int64_t capacity(std::int64_t length) const noexcept;
@@ -42,7 +43,7 @@ class SINEW_API CapacityLimit {
  private:
   std::size_t record() const noexcept;
 
-  Communicator* group_;
+  CallGroup group_;
   std::int64_t experts_, top_k_;
   CapacityShape shape_;
   std::vector<std::uint64_t> counts_;  // elements of each rank

@@ -26,7 +26,7 @@ void require(const ExpertRanks& ranks, const DispatchShape& shape, int group) {
 }
 
 template <class T>
-std::unique_ptr<Dispatcher<T>> flat(DispatchKind kind, Communicator& group, const std::vector<int>& hosts,
+std::unique_ptr<Dispatcher<T>> flat(DispatchKind kind, CallGroup group, const std::vector<int>& hosts,
                                     const DispatchShape& shape) {
   const GroupPlace place(group);
   std::vector<Rows> experts;
@@ -53,15 +53,17 @@ std::string_view name_of(DispatchKind kind) noexcept {
 }
 
 template <class T>
-std::unique_ptr<Dispatcher<T>> make_dispatcher(DispatchKind kind, const ExpertRanks& ranks,
-                                               const DispatchShape& shape) {
+std::unique_ptr<Dispatcher<T>> make_dispatcher(DispatchKind kind, const ExpertRanks& ranks, const DispatchShape& shape,
+                                               const std::source_location& where) {
   require(ranks, shape, GroupPlace(*ranks.experts).ranks);
-  std::unique_ptr<Dispatcher<T>> made = flat<T>(kind, *ranks.experts, ranks.hosts, shape);
+  std::unique_ptr<Dispatcher<T>> made = flat<T>(kind, {*ranks.experts, where}, ranks.hosts, shape);
   if (ranks.tensor == nullptr || ranks.tensor->size() <= 1) return made;
-  return std::make_unique<TensorDispatcher<T>>(*ranks.tensor, std::move(made), shape);
+  return std::make_unique<TensorDispatcher<T>>(CallGroup(*ranks.tensor, where), std::move(made), shape);
 }
 
-template std::unique_ptr<Dispatcher<float>> make_dispatcher(DispatchKind, const ExpertRanks&, const DispatchShape&);
-template std::unique_ptr<Dispatcher<double>> make_dispatcher(DispatchKind, const ExpertRanks&, const DispatchShape&);
+template std::unique_ptr<Dispatcher<float>> make_dispatcher(DispatchKind, const ExpertRanks&, const DispatchShape&,
+                                                            const std::source_location&);
+template std::unique_ptr<Dispatcher<double>> make_dispatcher(DispatchKind, const ExpertRanks&, const DispatchShape&,
+                                                             const std::source_location&);
 
 }  // namespace sinew::parallel

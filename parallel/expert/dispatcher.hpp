@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,12 +77,13 @@ struct ExpertRanks {
 /// Errors: InvalidArgument for a shape that has no experts, tokens or chunks, and for hosts of another number of ranks.
 ///         Hierarchical: a split, as that.
 template <class T>
-SINEW_API std::unique_ptr<Dispatcher<T>> make_dispatcher(DispatchKind kind, const ExpertRanks& ranks,
-                                                         const DispatchShape& shape);
+SINEW_API std::unique_ptr<Dispatcher<T>> make_dispatcher(
+    DispatchKind kind, const ExpertRanks& ranks, const DispatchShape& shape,
+    const std::source_location& where = std::source_location::current());
 
 extern template std::unique_ptr<Dispatcher<float>> make_dispatcher(DispatchKind, const ExpertRanks&,
-                                                                   const DispatchShape&);
+                                                                   const DispatchShape&, const std::source_location&);
 extern template std::unique_ptr<Dispatcher<double>> make_dispatcher(DispatchKind, const ExpertRanks&,
-                                                                    const DispatchShape&);
+                                                                    const DispatchShape&, const std::source_location&);
 
 }  // namespace sinew::parallel

@@ -50,9 +50,9 @@ class HierarchicalDispatcher<T>::Handle final : public Dispatch<T> {
 };
 
 template <class T>
-HierarchicalDispatcher<T>::HierarchicalDispatcher(Communicator& group, const std::vector<Rows>& experts,
+HierarchicalDispatcher<T>::HierarchicalDispatcher(CallGroup group, const std::vector<Rows>& experts,
                                                   std::vector<int> hosts, const DispatchShape& shape)
-    : group_(&group), me_(at(GroupPlace(group).rank)), experts_(experts), hosts_(std::move(hosts)), shape_(shape) {
+    : group_(group), me_(at(GroupPlace(group).rank)), experts_(experts), hosts_(std::move(hosts)), shape_(shape) {
   if (hosts_.empty()) hosts_.assign(experts_.size(), 0);
   for (std::size_t r = 0; r < hosts_.size(); ++r) {
     const auto known = std::ranges::find(all_, hosts_[r], &Host::number);
@@ -73,11 +73,12 @@ HierarchicalDispatcher<T>::HierarchicalDispatcher(Communicator& group, const std
       }
     }
   }
-  if (group.size() > 1) on_host_ = group.split(static_cast<int>(&mine - all_.data()));
+  if (group->size() > 1)
+    on_host_ = group->split(static_cast<int>(&mine - all_.data()), 0, options(), "experts of a host");
   DispatchShape inner = shape;
   const std::vector<Rows> here = experts_on(mine, experts_);
   inner.experts = here.back().last;
-  inner_ = std::make_unique<AllToAllDispatcher<T>>(on_host_, here, std::vector<int>{}, inner);
+  inner_ = std::make_unique<AllToAllDispatcher<T>>(CallGroup(on_host_, group.where()), here, std::vector<int>{}, inner);
 }
 
 template <class T>
@@ -109,7 +110,7 @@ HierarchicalDispatcher<T>::Handle::Handle(HierarchicalDispatcher& of, const Rout
   std::vector<std::vector<std::int64_t>> to;
   for (const std::int64_t rows : going_) to.push_back({rows});
   for (const auto& rows :
-       announce(*of_.group_, routing.router, to, std::vector<std::size_t>(ranks(), 1), routing.fault)) {
+       announce(of_.group_, routing.router, to, std::vector<std::size_t>(ranks(), 1), routing.fault)) {
     coming_.push_back(rows[0]);
     came_ += rows[0];
   }
@@ -182,7 +183,7 @@ void HierarchicalDispatcher<T>::Handle::exchange(const std::vector<E>& from, con
     std::copy_n(from.begin(), sends[0], to.begin());
     return;
   }
-  of_.group_->all_to_all_v(from, to, {sends}, {receives}).get();
+  of_.group_->all_to_all_v(from, to, {sends}, {receives}, of_.options()).get();
 }
 
 template <class T>

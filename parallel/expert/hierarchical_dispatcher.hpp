@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/all_to_all_dispatcher.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
@@ -14,7 +15,7 @@ namespace sinew::parallel {
 template <class T>
 class HierarchicalDispatcher final : public Dispatcher<T> {
  public:
-  HierarchicalDispatcher(Communicator& group, const std::vector<Rows>& experts, std::vector<int> hosts,
+  HierarchicalDispatcher(CallGroup group, const std::vector<Rows>& experts, std::vector<int> hosts,
                          const DispatchShape& shape);
 
   std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) override;
@@ -37,7 +38,10 @@ class HierarchicalDispatcher final : public Dispatcher<T> {
   static std::vector<Rows> experts_on(const Host& host, const std::vector<Rows>& experts);
   const Host& host_of(std::size_t rank) const;
 
-  Communicator* group_;
+  /// Of its calls.
+  CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
+
+  CallGroup group_;
   std::size_t me_;
   std::vector<Rows> experts_;  // by rank
   std::vector<int> hosts_;     // by rank

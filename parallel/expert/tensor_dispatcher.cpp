@@ -42,8 +42,8 @@ class TensorDispatcher<T>::Handle final : public Dispatch<T> {
 };
 
 template <class T>
-TensorDispatcher<T>::TensorDispatcher(Communicator& group, std::unique_ptr<Dispatcher<T>> inner, DispatchShape shape)
-    : group_(&group), inner_(std::move(inner)), shape_(std::move(shape)) {}
+TensorDispatcher<T>::TensorDispatcher(CallGroup group, std::unique_ptr<Dispatcher<T>> inner, DispatchShape shape)
+    : group_(group), inner_(std::move(inner)), shape_(std::move(shape)) {}
 
 template <class T>
 std::unique_ptr<Dispatch<T>> TensorDispatcher<T>::plan(const Routing<T>& routing) {
@@ -56,13 +56,11 @@ std::unique_ptr<Dispatch<T>> TensorDispatcher<T>::plan(const Routing<T>& routing
     fault = std::current_exception();
   }
   std::array<std::int64_t, 1> faulty{fault ? std::int64_t{group_->rank()} : group_->size()};
-  group_->all_reduce(faulty, ReduceOp::Min).get();
+  group_->all_reduce(faulty, ReduceOp::Min, options()).get();
   if (fault) std::rethrow_exception(fault);
   if (faulty[0] < group_->size())
-    throw Error(Code::InvalidArgument,
-                fmt::format("'{}': rank {} of those that share these experts has tokens that cannot be routed: "
-                            "expected finite logits",
-                            routing.router, faulty[0]));
+    throw Error(Code::InvalidArgument, fmt::format("'{}': {} has tokens that cannot be routed: expected finite logits",
+                                                   routing.router, group_->rank_text(static_cast<int>(faulty[0]))));
   return std::make_unique<Handle>(*this, std::move(inner));
 }
 
@@ -71,7 +69,7 @@ TensorDispatcher<T>::Handle::Handle(TensorDispatcher& of, std::unique_ptr<Dispat
     : of_(of), inner_(std::move(inner)) {
   const std::vector<std::int64_t>& mine = inner_->offsets();
   std::vector<std::int64_t> all(mine.size() * at(of_.group_->size()));
-  of_.group_->all_gather(mine, all).get();
+  of_.group_->all_gather(mine, all, of_.options()).get();
   for (auto first = all.begin(); first != all.end(); first += std::ssize(mine))
     of_each_.emplace_back(first, first + std::ssize(mine));
   this->offsets_.assign(mine.size(), 0);
@@ -116,7 +114,7 @@ void TensorDispatcher<T>::Handle::gather(const T* own, const Rows& experts, std:
   std::uint64_t all = 0;
   for (const std::uint64_t count : counts) all += count;
   of_.sent_ += counts[me()] * (ranks() - 1) * sizeof(T);
-  of_.group_->all_gather_v(std::span(own, counts[me()]), std::span(to, all), {counts}).get();
+  of_.group_->all_gather_v(std::span(own, counts[me()]), std::span(to, all), {counts}, of_.options()).get();
 }
 
 template <class T>
@@ -125,8 +123,8 @@ void TensorDispatcher<T>::Handle::sum(const T* all, const Rows& experts, std::in
   std::uint64_t total = 0;
   for (const std::uint64_t count : counts) total += count;
   of_.sent_ += (total - counts[me()]) * sizeof(T);
-  const CallOptions options{.determinism = of_.shape_.determinism};
-  of_.group_->reduce_scatter_v(std::span(all, total), std::span(own, counts[me()]), {counts}, ReduceOp::Sum, options)
+  const CallOptions call = of_.options({.determinism = of_.shape_.determinism});
+  of_.group_->reduce_scatter_v(std::span(all, total), std::span(own, counts[me()]), {counts}, ReduceOp::Sum, call)
       .get();
 }
 

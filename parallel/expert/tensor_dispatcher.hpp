@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
@@ -12,7 +13,7 @@ namespace sinew::parallel {
 template <class T>
 class TensorDispatcher final : public Dispatcher<T> {
  public:
-  TensorDispatcher(Communicator& group, std::unique_ptr<Dispatcher<T>> inner, DispatchShape shape);
+  TensorDispatcher(CallGroup group, std::unique_ptr<Dispatcher<T>> inner, DispatchShape shape);
 
   std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) override;
   Rows experts() const noexcept override { return inner_->experts(); }
@@ -25,7 +26,10 @@ class TensorDispatcher final : public Dispatcher<T> {
  private:
   class Handle;
 
-  Communicator* group_;
+  /// Of its calls.
+  CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
+
+  CallGroup group_;
   std::unique_ptr<Dispatcher<T>> inner_;
   DispatchShape shape_;
   std::vector<T> own_, all_;  // rows of this rank's inner dispatcher; of all ranks, by rank

@@ -40,9 +40,9 @@ Rooms rooms_of(const AttentionHeads& heads, const SequenceCut& cut, std::int64_t
 }  // namespace
 
 template <class T>
-InvariantAttention<T>::InvariantAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
+InvariantAttention<T>::InvariantAttention(CallGroup group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
                                           std::int64_t sequences)
-    : group_(&group),
+    : group_(group),
       blas_(&blas),
       heads_(heads),
       cut_(std::move(cut)),
@@ -98,7 +98,10 @@ typename InvariantAttention<T>::Side InvariantAttention<T>::whole(const Side& ow
   for (std::int64_t t = 0; t < tokens(); ++t, to += width) std::copy_n(own.row(t), width, to);
   const ConstBuffer mine = elements_of<T>(static_cast<const T*>(sent_room_.data()), tokens() * width);
   sent_ += mine.bytes * static_cast<std::size_t>(ranks_ - 1);
-  group_->all_gather(mine, elements_of(got_room_.data(), ranks_ * tokens() * width), dtype_of_layer<T>()).get();
+  group_
+      ->all_gather(mine, elements_of(got_room_.data(), ranks_ * tokens() * width), dtype_of_layer<T>(),
+                   group_.options("invariant attention"))
+      .get();
   const T* from = got_room_.data();
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::vector<std::int64_t> positions = cut_.positions(rank);

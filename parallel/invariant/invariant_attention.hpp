@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
@@ -27,7 +28,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API InvariantAttention {
  public:
-  InvariantAttention(Communicator& group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
+  InvariantAttention(CallGroup group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
                      std::int64_t sequences = 1);
 
   void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse);
@@ -88,7 +89,7 @@ class SINEW_API InvariantAttention {
                                const Projections<T>& to);
   void key_value_gradients(const Tile& keys, const Projections<const T>& in, int head, const Projections<T>& to);
 
-  Communicator* group_;
+  CallGroup group_;
   Blas* blas_;
   AttentionHeads heads_;
   SequenceCut cut_;

@@ -1,9 +1,11 @@
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
@@ -30,14 +32,34 @@ std::string schedule_text(const JobConfig& config) {
   }
 }
 
+/// The engine's functions, as user code.
+template <class Result, class... Arguments>
+void guard(std::function<Result(Arguments...)>& code, const char* name, Communicator& all) {
+  if (!code) return;
+  code = [&all, name, code](Arguments... arguments) {
+    return run_user_code(
+        all, [&] { return fmt::format("{} of the engine", name); }, [&] { return code(arguments...); });
+  };
+}
+
+EngineFacts guarded(EngineFacts engine, Communicator& all) {
+  guard(engine.parameters, "parameters", all);
+  guard(engine.expert_parameters, "expert_parameters", all);
+  guard(engine.activation_bytes, "activation_bytes", all);
+  return engine;
+}
+
 }  // namespace
 
-Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
-         const InitialValues& of_experts)
+Job::Job(World& world, const JobConfig& config, const EngineFacts& of_engine, const InitialValues& initial,
+         const InitialValues& of_experts, const std::source_location& where)
     : config_(with_schedule(config)), samples_of_pass_(parallel::samples_of_pass(world.size(), config)) {
-  require_equal_on_all(world.communicator(), "configuration of the job", to_string(config_), {});
-  require_equal_on_all(world.communicator(), "engine of the job", engine.identity, {});
-  require_equal_on_all(world.communicator(), "schedule of the job", schedule_text(config_), {});
+  const CallOptions call{.where = where};
+  Communicator& all = world.communicator();
+  require_equal_on_all(all, "configuration of the job", to_string(config_), call);
+  require_equal_on_all(all, "engine of the job", of_engine.identity, call);
+  require_equal_on_all(all, "schedule of the job", schedule_text(config_), call);
+  const EngineFacts engine = guarded(of_engine, all);
   require_no_violations(world.size(), config_, engine);
   DataStrategy strategy = data_strategy(world.size(), config_, engine);
   sum_axes_ = strategy.ranks;
@@ -45,19 +67,19 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& engine, const
   context_axes_ = strategy.context;
   head_sharers_ = strategy.head_sharers;
   ring_ = strategy.ring;
-  mesh_ = std::make_unique<Mesh>(world.communicator(), strategy.shape, strategy.groups);
+  mesh_ = std::make_unique<Mesh>(all, strategy.shape, strategy.groups, call);
   const bool has_experts = engine.experts > 0;
   std::optional<DataStrategy> of_them;
   if (has_experts) {
     of_them.emplace(expert_strategy(world.size(), config_));
-    expert_mesh_ = std::make_unique<Mesh>(world.communicator(), of_them->shape, of_them->groups);
+    expert_mesh_ = std::make_unique<Mesh>(all, of_them->shape, of_them->groups, call);
   }
   const auto allocate = [&world](std::size_t bytes) { return world.allocate(bytes); };
   data_ = std::make_unique<DataParallel>(*mesh_, engine.parameters(config_, place()), initial, strategy.row, allocate,
-                                         strategy.options);
+                                         strategy.options, where);
   if (!has_experts) return;
   experts_ = std::make_unique<DataParallel>(*expert_mesh_, engine.expert_parameters(config_, place()), of_experts,
-                                            of_them->row, allocate, of_them->options);
+                                            of_them->row, allocate, of_them->options, where);
   const std::vector<int> ep = of_them->shape.group_of(world.rank(), "ep");
   for (const int rank : ep) expert_hosts_.push_back(world.cluster().ranks[static_cast<std::size_t>(rank)].host);
 }

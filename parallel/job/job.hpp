@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,13 @@ namespace sinew::parallel {
 /// Thread:   the World's.
 /// Lifetime: ends before the World; `engine` is not kept.
 /// Errors:   InvalidArgument on all ranks alike: the first rank whose configuration is another one; all rules that are
-///           broken, with their nearest fixes. As the parts.
+///           broken, with their nearest fixes. As the parts. What a function of `engine` throws ends the World
+///           (Communicator::abort_world_by_exception).
 class SINEW_API Job {
  public:
   /// of_experts: initial values of EngineFacts::expert_parameters, where there are experts.
   Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
-      const InitialValues& of_experts = {});
+      const InitialValues& of_experts = {}, const std::source_location& where = std::source_location::current());
 
   const JobConfig& config() const noexcept { return config_; }
   Mesh& mesh() noexcept { return *mesh_; }

@@ -29,7 +29,10 @@ std::vector<std::string> texts_of_all(Communicator& all, const std::string& text
 std::uint64_t hash_of(std::string_view bytes) { return std::hash<std::string_view>{}(bytes); }
 
 std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
-                                        const CallOptions& options, const std::vector<int>& numbers) {
+                                        const CallOptions& given, const std::vector<int>& numbers) {
+  const std::string label = fmt::format("agreement on {}", what);
+  CallOptions options = given;
+  if (options.label == nullptr) options.label = label.c_str();
   const std::uint64_t hash = hash_of(text);
   std::array<std::uint64_t, 2> ends{hash, ~hash};
   all.all_reduce(ends, ReduceOp::Max, options).get();  // the largest, and the complement of the smallest
@@ -39,10 +42,10 @@ std::optional<Difference> difference_on(Communicator& all, std::string_view what
   const auto odd = static_cast<std::size_t>(found.rank);
   const auto usual = static_cast<std::size_t>(
       std::ranges::find_if(texts, [&](const std::string& t) { return t != texts[odd]; }) - texts.begin());
-  const auto number = [&](std::size_t r) { return numbers.empty() ? static_cast<int>(r) : numbers[r]; };
-  found.rank = number(odd);
-  found.text = fmt::format("{}: rank {} has '{}', rank {} '{}'; expected the same on all ranks", what, number(usual),
-                           texts[usual], found.rank, texts[odd]);
+  const auto rank_text = [&](std::size_t r) { return all.rank_text(static_cast<int>(r)); };
+  found.rank = numbers.empty() ? static_cast<int>(odd) : numbers[odd];
+  found.text = fmt::format("{}: {} has '{}', {} '{}'; expected the same on all ranks", what, rank_text(usual),
+                           texts[usual], rank_text(odd), texts[odd]);
   return found;
 }
 

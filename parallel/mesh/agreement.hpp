@@ -29,7 +29,7 @@ struct Difference {
 };
 
 /// Whether all ranks go on with the same: what follows would hang or mix up groups where they did not. `what` begins
-/// the text; `numbers`: what each rank of `all` is called in it, {}: by its place.
+/// the text, and is what its calls are for; `numbers`: of each rank of `all` in Difference::rank, {}: its place.
 /// Errors: as all_reduce. Cost: an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
 std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
                                         const CallOptions& options, const std::vector<int>& numbers = {});
@@ -60,7 +60,10 @@ int who_stops(Mesh& mesh, const std::vector<std::string>& groups, bool fault, in
 template <class T>
 void take_largest(std::span<T> values, const std::vector<std::string>& groups, Mesh& mesh, const CallOptions& options) {
   for (const std::string& axes : groups)
-    mesh.along(axes).all_reduce(values, ReduceOp::Max, {.deadline = options.deadline, .where = options.where}).get();
+    mesh.along(axes)
+        .all_reduce(values, ReduceOp::Max,
+                    {.deadline = options.deadline, .label = options.label, .where = options.where})
+        .get();
 }
 
 }  // namespace sinew::parallel

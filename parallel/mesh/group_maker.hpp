@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include <sinew/collectives/communicator.hpp>
 
@@ -20,9 +21,10 @@ class GroupMaker {
   const CallOptions& options() const noexcept { return *options_; }
 
   /// `members`: the ranks of this rank's group, ascending, the same on all of them; empty: it is in none, and gets an
-  /// empty communicator. `largest`: the most that any group has, equal on all ranks.
+  /// empty communicator. `largest`: the most that any group has, equal on all ranks. name: of the axes, "tp", as errors
+  /// show it.
   /// Cost: a split, collective over `all`; none where `largest` is 1 and has been before.
-  std::shared_ptr<Communicator> make(std::span<const int> members, int largest);
+  std::shared_ptr<Communicator> make(std::span<const int> members, int largest, std::string_view name);
 
  private:
   Communicator* all_;

@@ -42,14 +42,15 @@ std::vector<std::string> levels_of(const Layout& layout) {
 }
 
 /// Of groups that need not have every rank.
-std::shared_ptr<Communicator> make_among(GroupMaker& maker, const std::vector<std::vector<int>>& groups) {
+std::shared_ptr<Communicator> make_among(GroupMaker& maker, const std::vector<std::vector<int>>& groups,
+                                         std::string_view name) {
   std::vector<int> members;
   std::size_t largest = 0;
   for (const std::vector<int>& g : groups) {
     largest = std::max(largest, g.size());
     if (std::ranges::find(g, maker.all().rank()) != g.end()) members = g;
   }
-  return maker.make(members, static_cast<int>(largest));
+  return maker.make(members, static_cast<int>(largest), name);
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ JobMesh::JobMesh(GroupMaker maker, Layout layout)
       dense_(maker, layout_.dense(), groups_of(Arrangement::Dense)),
       expert_(maker, layout_.expert(), groups_of(Arrangement::Expert)),
       by_level_(maker, layout_.by_level(), levels_of(layout_)),
-      embedding_(make_among(maker, layout_.embedding_groups())),
-      position_embedding_(make_among(maker, layout_.position_embedding_groups())) {}
+      embedding_(make_among(maker, layout_.embedding_groups(), "embedding")),
+      position_embedding_(make_among(maker, layout_.position_embedding_groups(), "position embedding")) {}
 
 Communicator& JobMesh::cp_level(int level) {
   if (level < 0 || level >= layout_.levels())

@@ -17,10 +17,16 @@ std::vector<std::string> every_axis(const Factorisation& shape) {
   return names;
 }
 
+std::vector<std::string> names_in(const Communicator& all) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < all.size(); ++rank) names.push_back(all.rank_text(rank));
+  return names;
+}
+
 }  // namespace
 
 Mesh::Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups, const CallOptions& options)
-    : shape_(std::move(shape)), rank_(all.rank()) {
+    : shape_(std::move(shape)), rank_(all.rank()), names_(names_in(all)) {
   const std::vector<std::string> wanted =
       groups.empty() ? every_axis(shape_) : std::vector<std::string>(groups.begin(), groups.end());
   const std::string asked = fmt::format("{}; groups {}", shape_.to_string(), fmt::join(wanted, ", "));
@@ -33,7 +39,7 @@ Mesh::Mesh(Communicator& all, Factorisation shape, std::span<const std::string> 
 }
 
 Mesh::Mesh(GroupMaker& maker, Factorisation shape, std::span<const std::string> groups)
-    : shape_(std::move(shape)), rank_(maker.all().rank()) {
+    : shape_(std::move(shape)), rank_(maker.all().rank()), names_(names_in(maker.all())) {
   make_groups(maker, groups);
 }
 
@@ -42,7 +48,7 @@ void Mesh::make_groups(GroupMaker& maker, std::span<const std::string> groups) {
   for (const std::string& axes : groups) names.push_back(shape_.in_order(axes));  // all, before anything is made
   for (const std::string& name : names) {
     if (groups_.contains(name)) continue;
-    groups_.emplace(name, maker.make(shape_.group_of(rank_, name), shape_.size(name)));
+    groups_.emplace(name, maker.make(shape_.group_of(rank_, name), shape_.size(name), name));
   }
 }
 

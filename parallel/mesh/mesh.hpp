@@ -38,6 +38,8 @@ class SINEW_API Mesh {
 
   const Factorisation& shape() const noexcept { return shape_; }
   int rank() const noexcept { return rank_; }
+  /// What errors call a rank of the mesh: as Communicator::rank_text of the communicator that it was made of.
+  const std::string& rank_text(int rank) const { return names_.at(static_cast<std::size_t>(rank)); }
   int size(std::string_view axes) const { return shape_.size(axes); }
   int index(std::string_view axes) const { return shape_.index(rank_, axes); }
   /// This rank's group along these axes, however the string orders them; its ranks are in the order of index(axes).
@@ -55,6 +57,7 @@ class SINEW_API Mesh {
 
   Factorisation shape_;
   int rank_ = 0;
+  std::vector<std::string> names_;                                            // by rank
   std::map<std::string, std::shared_ptr<Communicator>, std::less<>> groups_;  // by axes in the order of the shape
 };
 

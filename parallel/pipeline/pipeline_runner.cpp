@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/thrown.hpp>
+#include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/csv.hpp>
@@ -36,7 +38,7 @@ std::string fault_of(const PipelineSchedule& schedule, int ranks) {
 }
 
 /// A rank that stops here, or has another schedule, would leave the others waiting for its messages.
-PipelineSchedule agreed(Communicator& ranks, PipelineSchedule schedule) {
+PipelineSchedule agreed(CallGroup ranks, PipelineSchedule schedule) {
   const int size = GroupPlace(ranks).ranks;
   const std::string fault = fault_of(schedule, size);
   if (size > 1)
@@ -44,7 +46,7 @@ PipelineSchedule agreed(Communicator& ranks, PipelineSchedule schedule) {
                          fault.empty() ? fmt::format("{} stages, {} micro-batches, actions {:016x}", schedule.stages(),
                                                      schedule.micro_batches, hash_of(to_csv(schedule)))
                                        : fault,
-                         {});
+                         ranks.options("the schedule of a pipeline"));
   if (!fault.empty()) throw Error(Code::InvalidArgument, "pipeline: schedule " + fault);
   return schedule;
 }
@@ -57,9 +59,9 @@ std::size_t held_by(const PipelineStep& step, const std::vector<std::int64_t>& b
 
 }  // namespace
 
-PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine,
+PipelineRunner::PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
                                const std::vector<StepProtocol*>& steps)
-    : ranks_(&ranks),
+    : ranks_(ranks),
       schedule_(agreed(ranks, std::move(schedule))),
       engine_(&engine),
       bytes_(agree_on_bytes()),
@@ -67,9 +69,11 @@ PipelineRunner::PipelineRunner(Communicator& ranks, PipelineSchedule schedule, S
       taken_(step_.tensors.size()),
       held_(held_by(step_, bytes_)),
       runner_(std::make_unique<StepRunner>(step_.graph, static_cast<StepActions&>(*this))) {
-  for (const auto& [kind, count] : step_.places)
+  for (const auto& [kind, count] : step_.places) {
+    labels_[kind] = fmt::format("{} of stage {}", kind.gradient ? "gradient of the input" : "input", kind.stage);
     idle_[kind].resize(static_cast<std::size_t>(count),
                        std::vector<std::byte>(static_cast<std::size_t>(bytes_[static_cast<std::size_t>(kind.stage)])));
+  }
   std::unordered_map<std::string_view, Numbers> by_name;
   for (std::size_t i = 0; i < runner_->graph().nodes.size(); ++i) {
     const Node& node = runner_->graph().nodes[i];
@@ -94,25 +98,17 @@ PipelineRunner::~PipelineRunner() = default;
 
 std::int32_t PipelineRunner::rank() const noexcept { return GroupPlace(*ranks_).rank; }
 
-/// By stage the bytes of its input, as the rank of the stage before has them; the first, which has none, tells the
-/// others that a rank's engine failed.
+/// By stage the bytes of its input, as the rank of the stage before has them.
 std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(schedule_.stages()));
-  std::exception_ptr failure;
-  try {
-    for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
-      if (rank_of(schedule_, s) == rank())
-        bytes[static_cast<std::size_t>(s) + 1] =
-            static_cast<std::int64_t>(std::min<std::size_t>(engine_->output_bytes(s), kMostBytes + 1));
-    }
-  } catch (...) {
-    failure = std::current_exception();
-    bytes.front() = 1;
+  for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
+    if (rank_of(schedule_, s) != rank()) continue;
+    const std::size_t made = run_user_code(
+        *ranks_, [&] { return fmt::format("output bytes of stage {}", s); }, [&] { return engine_->output_bytes(s); });
+    bytes[static_cast<std::size_t>(s) + 1] = static_cast<std::int64_t>(std::min<std::size_t>(made, kMostBytes + 1));
   }
-  if (schedule_.ranks() > 1) ranks_->all_reduce(bytes, ReduceOp::Max).get();
-  if (failure) std::rethrow_exception(failure);
-  if (bytes.front() != 0)
-    throw Error(Code::InvalidArgument, "pipeline: the engine of another rank did not say what its stages hand on");
+  if (schedule_.ranks() > 1)
+    ranks_->all_reduce(bytes, ReduceOp::Max, ranks_.options("what stages of a pipeline hand on")).get();
   for (std::size_t s = 1; s < bytes.size(); ++s) {
     if (bytes[s] > kMostBytes)
       throw Error(Code::InvalidArgument,
@@ -139,8 +135,9 @@ Work PipelineRunner::start(const Node& exchange) {
   const BoundaryTensor& t = step_.tensors[static_cast<std::size_t>(exchange.tensors.front())];
   const Buffer buffer = place(t.stage, t.micro_batch, t.gradient);
   const auto tag = static_cast<std::uint32_t>(exchange.match);
-  if (exchange.kind == NodeKind::Send) return ranks_->send(ConstBuffer(buffer), exchange.peer, tag);
-  return ranks_->recv(buffer, exchange.peer, tag);
+  const CallOptions options = ranks_.options(labels_.at({t.stage, t.gradient}).c_str());
+  if (exchange.kind == NodeKind::Send) return ranks_->send(ConstBuffer(buffer), exchange.peer, tag, options);
+  return ranks_->recv(buffer, exchange.peer, tag, options);
 }
 
 void PipelineRunner::free(const Node& node) {
@@ -171,9 +168,9 @@ void PipelineRunner::compute(std::size_t number, std::int32_t read_stage, std::i
   computed_s_ += seconds_since(begin);
   if (made != out.bytes)
     throw Error(Code::InvalidArgument,
-                fmt::format("pipeline: {} of stage {} for micro-batch {} on rank {} has made {} bytes, expected {}",
-                            gradient ? "the gradient" : "the output", action.stage, action.micro_batch, rank(), made,
-                            out.bytes));
+                fmt::format("pipeline: {} of stage {} for micro-batch {} on {} has made {} bytes, expected {}",
+                            gradient ? "the gradient" : "the output", action.stage, action.micro_batch,
+                            ranks_->rank_text(rank()), made, out.bytes));
   runner_->signal(numbers_[number].signal);
 }
 
@@ -209,17 +206,25 @@ void PipelineRunner::run() {
   if (failed_) std::rethrow_exception(failed_);
   try {
     begin_run();
-    const std::size_t count = schedule_.actions[static_cast<std::size_t>(rank())].size();
-    for (std::size_t number = 0; number < count; ++number) take(number);
-    const auto begin = Clock::now();
-    runner_->finish();
-    waited_s_ += seconds_since(begin);
-    is_running_ = false;
-  } catch (const std::exception& e) {
+  } catch (const Error& e) {
     give_up(e.what());
     throw;
+  }
+  const std::vector<Action>& actions = schedule_.actions[static_cast<std::size_t>(rank())];
+  std::size_t number = 0;
+  const auto doing = [&] { return "pipeline, " + (number < actions.size() ? text_of(actions[number]) : "its end"); };
+  // The others wait for messages and for calls of the stages that will not come, and this rank's messages have buffers
+  // here.
+  try {
+    run_user_code(*ranks_, doing, [&] {
+      for (; number < actions.size(); ++number) take(number);
+      const auto begin = Clock::now();
+      runner_->finish();
+      waited_s_ += seconds_since(begin);
+    });
+    is_running_ = false;
   } catch (...) {
-    give_up("a stage ended with an exception");
+    give_up(std::string(status_of_current_exception().message()));
     throw;
   }
 }
@@ -233,6 +238,27 @@ void PipelineRunner::give_up(const std::string& why) {
 
 void PipelineRunner::end_ranks(const std::string& why) {
   if (schedule_.ranks() > 1) ranks_->abort(why);
+}
+
+std::string PipelineRunner::text_of(const Action& action) {
+  const auto of_micro_batch = [&](std::string_view what) {
+    return fmt::format("{} of stage {} for micro-batch {}", what, action.stage, action.micro_batch);
+  };
+  switch (action.kind) {
+    case ActionKind::Forward: return of_micro_batch("forward");
+    case ActionKind::Backward: return of_micro_batch("backward");
+    case ActionKind::InputGradient: return of_micro_batch("input_gradient");
+    case ActionKind::WeightGradient: return of_micro_batch("weight_gradient");
+    case ActionKind::Recompute: return of_micro_batch("recompute");
+    case ActionKind::Unshard: return fmt::format("unshard of stage {}", action.stage);
+    case ActionKind::Reshard: return fmt::format("reshard of stage {}", action.stage);
+    case ActionKind::Reduce: return fmt::format("reduce of stage {}", action.stage);
+    case ActionKind::SendActivation:
+    case ActionKind::ReceiveActivation:
+    case ActionKind::SendGradient:
+    case ActionKind::ReceiveGradient: return to_string(action);
+  }
+  return {};
 }
 
 }  // namespace sinew::parallel

@@ -10,6 +10,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 #include <sinew/parallel/step/protocol.hpp>
@@ -54,11 +55,14 @@ class StageEngine {
 ///           or cycle, for one of another number of ranks, for schedules that differ, and for a stage that hands on
 ///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
 ///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and
-///           recv. Whatever run() ends with ends the communicator, too, for this reason: the others' run() throws
-///           Aborted with it, and every later run() here throws it again.
+///           recv.
+///           Whatever a stage throws, and whatever else ends a run that was due, ends the World of `ranks`, too. Calls
+///           of all its ranks end as Communicator::abort_world_by_exception says, with the action and the text.
+///           A run that was not due ends the communicator: the others' run() throws Aborted.
+///           run() throws the exception itself, as does every later run() here.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
-  PipelineRunner(Communicator& ranks, PipelineSchedule schedule, StageEngine& engine,
+  PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
                  const std::vector<StepProtocol*>& steps = {});
   ~PipelineRunner() override;
 
@@ -88,8 +92,10 @@ class SINEW_API PipelineRunner final : private StepActions {
   void begin_run();
   void end_ranks(const std::string& why);
   void give_up(const std::string& why);
+  /// "forward of stage 1 for micro-batch 2".
+  static std::string text_of(const Action& action);
 
-  Communicator* ranks_;
+  CallGroup ranks_;
   PipelineSchedule schedule_;
   StageEngine* engine_;
   std::vector<std::int64_t> bytes_;
@@ -100,6 +106,7 @@ class SINEW_API PipelineRunner final : private StepActions {
   std::vector<Numbers> numbers_;                                     // of the graph's nodes, by action
   std::map<MessageKind, std::vector<std::vector<std::byte>>> idle_;  // places
   std::vector<std::vector<std::byte>> taken_;                        // by tensor
+  std::map<MessageKind, std::string> labels_;                        // of messages
   std::size_t held_ = 0;
   double computed_s_ = 0, waited_s_ = 0;
   bool is_running_ = false;

@@ -26,7 +26,7 @@ void require_consent(const std::string& asked, const std::string& fault, Mesh& m
   if (difference) throw Error(Code::InvalidArgument, difference->text, stopping);
   if (stopping >= 0)
     throw Error(Code::InvalidArgument,
-                fmt::format("redistribute of {}: rank {} of the mesh has refused it, and says why", asked, stopping),
+                fmt::format("redistribute of {}: {} has refused it, and says why", asked, mesh.rank_text(stopping)),
                 stopping);
 }
 

@@ -106,7 +106,10 @@ void redistribute(const Redistribution& plan, ConstBuffer from, Buffer to, Mesh&
   const std::string fault = fault_of_buffers(plan.from, from, placed(plan.from, plan.to), to, mesh);
   if (!fault.empty()) throw Error(Code::InvalidArgument, refusal(plan.from, fault));
   run_steps(plan, from, to, mesh,
-            {.deadline = options.deadline, .determinism = options.determinism, .where = options.where});
+            {.deadline = options.deadline,
+             .determinism = options.determinism,
+             .label = options.label,
+             .where = options.where});
 }
 
 void redistribute(const Tensor& from, const Tensor& to, Mesh& mesh, const CallOptions& options) {

@@ -24,7 +24,7 @@ ConvolutionSizes checked(const ConvolutionSizes& sizes) {
 }  // namespace
 
 template <class T>
-CausalConvolution<T>::CausalConvolution(Communicator& group, const ConvolutionSizes& sizes, const SequenceCut& cut)
+CausalConvolution<T>::CausalConvolution(CallGroup group, const ConvolutionSizes& sizes, const SequenceCut& cut)
     : sizes_(checked(sizes)),
       pieces_(runs_of(cut_of_group(kCausalConvolution, group, cut), GroupPlace(group).rank)),
       tokens_(cut.tokens(GroupPlace(group).rank)),

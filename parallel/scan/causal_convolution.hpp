@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>
 
@@ -27,7 +28,7 @@ struct ConvolutionSizes {
 template <class T>
 class SINEW_API CausalConvolution {
  public:
-  CausalConvolution(Communicator& group, const ConvolutionSizes& sizes, const SequenceCut& cut);
+  CausalConvolution(CallGroup group, const ConvolutionSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return halo_.elements(); }
   /// Elements that are kept, and that are held between calls, on that rank.

@@ -8,7 +8,7 @@ constexpr std::string_view kChannelScan = "channel scan";
 }  // namespace
 
 template <class T>
-ChannelScan<T>::ChannelScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut)
+ChannelScan<T>::ChannelScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut)
     : length_(cut.length()),
       exchange_(group, checked_sizes(kChannelScan, sizes).sequences, sizes.channels,
                 cut_of_group(kChannelScan, group, cut)),

@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/selective_scan.hpp>
 #include <sinew/parallel/scan/sequence_exchange.hpp>
@@ -25,7 +26,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API ChannelScan {
  public:
-  ChannelScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
+  ChannelScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return 2 * (elements(mine_.channels) + elements(mine_.states)); }
 

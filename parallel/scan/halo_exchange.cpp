@@ -30,9 +30,9 @@ Rows common(const Rows& a, const Rows& b) noexcept {
 }  // namespace
 
 template <class T>
-HaloExchange<T>::HaloExchange(Communicator& group, std::int64_t sequences, std::int64_t channels, std::int64_t reach,
+HaloExchange<T>::HaloExchange(CallGroup group, std::int64_t sequences, std::int64_t channels, std::int64_t reach,
                               const SequenceCut& cut)
-    : group_(&group),
+    : group_(group),
       rank_(GroupPlace(group).rank),
       sequences_(sequences),
       channels_(channels),
@@ -119,7 +119,7 @@ void HaloExchange<T>::exchange(const std::vector<T>& going, const Counts& sends,
   if (sends.size() == 1) return;  // all lies in one piece
   group_
       ->all_to_all_v(elements_of(going.data(), std::ssize(going)), elements_of(coming.data(), std::ssize(coming)),
-                     dtype_of_layer<T>(), {sends}, {takes})
+                     dtype_of_layer<T>(), {sends}, {takes}, group_.options("tokens before a convolution's pieces"))
       .get();
   sent_ += (going.size() - sends[static_cast<std::size_t>(rank_)]) * sizeof(T);
 }

@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 
 namespace sinew::parallel {
@@ -22,7 +23,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API HaloExchange {
  public:
-  HaloExchange(Communicator& group, std::int64_t sequences, std::int64_t channels, std::int64_t reach,
+  HaloExchange(CallGroup group, std::int64_t sequences, std::int64_t channels, std::int64_t reach,
                const SequenceCut& cut);
 
   std::int64_t elements() const noexcept { return pieces_ * sequences_ * reach_ * channels_; }
@@ -54,7 +55,7 @@ class SINEW_API HaloExchange {
   void exchange(const std::vector<T>& going, const std::vector<std::uint64_t>& sends, std::vector<T>& coming,
                 const std::vector<std::uint64_t>& takes);
 
-  Communicator* group_;
+  CallGroup group_;
   int rank_;
   std::int64_t sequences_, channels_, reach_, pieces_;
   std::vector<Stretch> gives_, takes_;  // among this rank's tokens, in its halos; by peer

@@ -13,6 +13,8 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr const char* kSequenceLabel = "channels of a scan";
+
 template <class T>
 ConstBuffer whole(const std::vector<T>& v) {
   return elements_of(v.data(), std::ssize(v));
@@ -34,9 +36,8 @@ SequenceCut checked(SequenceCut cut, int ranks, std::int64_t sequences, std::int
 }  // namespace
 
 template <class T>
-SequenceExchange<T>::SequenceExchange(Communicator& group, std::int64_t sequences, std::int64_t channels,
-                                      SequenceCut cut)
-    : group_(&group),
+SequenceExchange<T>::SequenceExchange(CallGroup group, std::int64_t sequences, std::int64_t channels, SequenceCut cut)
+    : group_(group),
       sequences_(sequences),
       width_(channels),
       cut_(checked(std::move(cut), GroupPlace(group).ranks, sequences, channels)),
@@ -92,7 +93,10 @@ void SequenceExchange<T>::all_to_all(const Counts& going, const Counts& coming) 
     return;
   }
   coming_.resize(total(coming));
-  group_->all_to_all_v(whole(going_), room(coming_), dtype_of_layer<T>(), {going}, {coming}).get();
+  group_
+      ->all_to_all_v(whole(going_), room(coming_), dtype_of_layer<T>(), {going}, {coming},
+                     group_.options(kSequenceLabel))
+      .get();
   sent_ += (total(going) - going[static_cast<std::size_t>(rank_)]) * sizeof(T);
 }
 
@@ -151,7 +155,8 @@ void SequenceExchange<T>::gather(From tokens_of, std::int64_t width, To whole_of
     std::swap(going_, coming_);
   } else {
     coming_.resize(total(coming));
-    group_->all_gather_v(whole(going_), room(coming_), dtype_of_layer<T>(), {coming}).get();
+    group_->all_gather_v(whole(going_), room(coming_), dtype_of_layer<T>(), {coming}, group_.options(kSequenceLabel))
+        .get();
     sent_ += going_.size() * static_cast<std::size_t>(ranks() - 1) * sizeof(T);
   }
   const T* from = coming_.data();
@@ -178,7 +183,10 @@ void SequenceExchange<T>::sum(From whole_of, std::int64_t width, To tokens_of) {
     std::swap(going_, coming_);
   } else {
     coming_.resize(going[static_cast<std::size_t>(rank_)]);
-    group_->reduce_scatter_v(whole(going_), room(coming_), dtype_of_layer<T>(), {going}).get();
+    group_
+        ->reduce_scatter_v(whole(going_), room(coming_), dtype_of_layer<T>(), {going}, ReduceOp::Sum,
+                           group_.options(kSequenceLabel))
+        .get();
     sent_ += (going_.size() - coming_.size()) * sizeof(T);
   }
   const T* from = coming_.data();

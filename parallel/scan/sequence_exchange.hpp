@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
@@ -27,7 +28,7 @@ class SINEW_API SequenceExchange {
   using From = std::initializer_list<const T*>;
   using To = std::initializer_list<T*>;
 
-  SequenceExchange(Communicator& group, std::int64_t sequences, std::int64_t channels, SequenceCut cut);
+  SequenceExchange(CallGroup group, std::int64_t sequences, std::int64_t channels, SequenceCut cut);
 
   const Rows& channels() const noexcept { return mine(); }
 
@@ -59,7 +60,7 @@ class SINEW_API SequenceExchange {
   /// going_ to coming_.
   void all_to_all(const std::vector<std::uint64_t>& going, const std::vector<std::uint64_t>& coming);
 
-  Communicator* group_;
+  CallGroup group_;
   std::int64_t sequences_, width_;  // channels of all ranks
   SequenceCut cut_;
   int rank_;

@@ -9,8 +9,8 @@
 namespace sinew::parallel {
 
 template <class T>
-StateChain<T>::StateChain(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut)
-    : group_(&group), sizes_(sizes) {
+StateChain<T>::StateChain(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut)
+    : group_(group), sizes_(sizes) {
   std::vector<std::pair<std::int64_t, int>> starts;
   for (int r = 0; r < cut.ranks(); ++r) {
     for (const Rows& piece : cut.pieces(r)) starts.emplace_back(piece.first, r);
@@ -60,7 +60,7 @@ void StateChain<T>::exchange(Way way, std::int64_t span) {
       if (place(other, way) == from) std::copy_n(going_.data() + other * summary(), summary(), coming);
     }
   }
-  if (!messages.empty()) group_->group(messages).get();
+  if (!messages.empty()) group_->group(messages, group_.options("states of a scan")).get();
 }
 
 template <class T>

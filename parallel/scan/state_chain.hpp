@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/scan_data.hpp>
 
@@ -26,7 +27,7 @@ class SINEW_API StateChain {
  public:
   enum class Way : std::uint8_t { FirstToLast, LastToFirst };
 
-  StateChain(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
+  StateChain(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
   /// Of this rank.
   std::int64_t pieces() const noexcept { return static_cast<std::int64_t>(own_.size()); }
@@ -55,7 +56,7 @@ class SINEW_API StateChain {
   /// From going_ to coming_, `span` places on.
   void exchange(Way way, std::int64_t span);
 
-  Communicator* group_;
+  CallGroup group_;
   ScanSizes sizes_;
   std::vector<int> owners_;                 // by place from the first piece
   std::vector<std::int64_t> own_;           // places of this rank's

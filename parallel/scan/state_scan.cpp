@@ -9,7 +9,7 @@ constexpr std::string_view kStateScan = "state scan";
 }  // namespace
 
 template <class T>
-StateScan<T>::StateScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut)
+StateScan<T>::StateScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut)
     : sizes_(checked_sizes(kStateScan, sizes)),
       runs_(runs_of(cut_of_group(kStateScan, group, cut), GroupPlace(group).rank)),
       scan_(sizes, cut.tokens(GroupPlace(group).rank)),

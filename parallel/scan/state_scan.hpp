@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/selective_scan.hpp>
 #include <sinew/parallel/scan/state_chain.hpp>
@@ -24,7 +25,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API StateScan {
  public:
-  StateScan(Communicator& group, const ScanSizes& sizes, const SequenceCut& cut);
+  StateScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return chain_.pieces() * sizes_.state(); }
   /// Elements that are kept, and that are held between calls, on that rank.

@@ -13,7 +13,7 @@ Pair pair_of(const LinearShape& shape) {
 }  // namespace
 
 template <class T>
-ColumnLinear<T>::ColumnLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape)
+ColumnLinear<T>::ColumnLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
       shape_(shape),
       mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.outputs, shape.name, axis),

@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
@@ -33,7 +34,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API ColumnLinear {
  public:
-  ColumnLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape);
+  ColumnLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape);
 
   std::int64_t outputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }

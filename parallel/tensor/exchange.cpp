@@ -32,11 +32,11 @@ bool are_equal(const std::vector<std::uint64_t>& counts) {
 
 }  // namespace
 
-Exchange::Exchange(Communicator& group, std::string what, std::string axis, TensorSpec tensor, Placement from,
-                   Placement to)
-    : group_(&group),
+Exchange::Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to)
+    : group_(group),
       what_(std::move(what)),
       axis_(std::move(axis)),
+      label_(fmt::format("{} of {}", what_, tensor.name)),
       tensor_(std::move(tensor)),
       from_(std::move(from)),
       to_(std::move(to)),
@@ -83,8 +83,8 @@ Exchange::Kind Exchange::kind_of_placements() const {
 }
 
 void Exchange::complain(const std::string& why) const {
-  throw Error(Code::InvalidArgument,
-              fmt::format("{} of {} along {} on rank {}: {}", what_, tensor_.to_string(), axis_, me(), why));
+  throw Error(Code::InvalidArgument, fmt::format("{} of {} along {} on {}: {}", what_, tensor_.to_string(), axis_,
+                                                 group_->rank_text(static_cast<int>(me())), why));
 }
 
 void Exchange::require(const PlacedInput& in, Buffer out) const {
@@ -112,7 +112,7 @@ std::size_t Exchange::sent_bytes() const noexcept {
 
 Exchange::Underway Exchange::start(const PlacedInput& in, Buffer out, const CallOptions& options) {
   require(in, out);
-  Work work = begin(in.data, out, options);
+  Work work = begin(in.data, out, group_.options(label_.c_str(), options));
   underway_ = true;
   return {this, std::move(work), out};
 }

@@ -9,6 +9,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/work.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {
@@ -39,7 +40,7 @@ class SINEW_API Exchange {
   /// `what` names the exchange in errors: "gather". The placements of `tensor` itself are not looked at.
   /// Errors: InvalidArgument naming tensor and axis for a placement that the tensor cannot have, and for another pair
   ///         than those above.
-  Exchange(Communicator& group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to);
+  Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -88,8 +89,9 @@ class SINEW_API Exchange {
   /// Parts that came one behind the other, to where they belong.
   void end(Buffer out);
 
-  Communicator* group_;
+  CallGroup group_;
   std::string what_, axis_;
+  std::string label_;  // of its calls
   TensorSpec tensor_;
   Placement from_, to_;
   std::vector<Box> in_, out_;  // by rank

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
@@ -38,7 +39,7 @@ SINEW_API Pair transpose_pair(const Shard& from, const Shard& to);
 /// A pair for one tensor of one group. Errors, thread and lifetime: as Exchange.
 class SINEW_API PairExchange {
  public:
-  PairExchange(Communicator& group, const std::string& axis, const TensorSpec& tensor, const Pair& pair);
+  PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair);
 
   Exchange& forward() noexcept { return forward_; }
   Exchange& backward() noexcept { return backward_; }

@@ -12,8 +12,8 @@
 namespace sinew::parallel {
 
 template <class T>
-RingRows<T>::RingRows(Communicator& group, const Shard& cut, std::int64_t rows, std::int64_t columns)
-    : group_(&group),
+RingRows<T>::RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns)
+    : group_(group),
       rank_(GroupPlace(group).rank),
       ranks_(GroupPlace(group).ranks),
       columns_(columns),
@@ -33,7 +33,8 @@ std::int64_t RingRows<T>::room_rows(const Shard& cut, int ranks, std::int64_t ro
 template <class T>
 Work RingRows<T>::pass(const Rows& out, const T* from, const Rows& in, T* to) {
   return group_->sendrecv(elements_of(from, out.count() * columns_), (rank_ + 1) % ranks_,
-                          elements_of(to, in.count() * columns_), (rank_ + ranks_ - 1) % ranks_);
+                          elements_of(to, in.count() * columns_), (rank_ + ranks_ - 1) % ranks_, 0, 0,
+                          group_.options("rows of a layer"));
 }
 
 template <class T>

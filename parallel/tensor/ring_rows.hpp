@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -22,7 +23,7 @@ class SINEW_API RingRows {
  public:
   /// cut: of `rows` over the ranks, any lengths. Errors: InvalidArgument for one that does not cut them, and for a
   /// negative number of columns.
-  RingRows(Communicator& group, const Shard& cut, std::int64_t rows, std::int64_t columns);
+  RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns);
 
   const Rows& own() const noexcept { return rows_[static_cast<std::size_t>(rank_)]; }
 
@@ -40,7 +41,7 @@ class SINEW_API RingRows {
   /// Sends rows of one rank up and takes those of another from below.
   Work pass(const Rows& out, const T* from, const Rows& in, T* to);
 
-  Communicator* group_;
+  CallGroup group_;
   int rank_, ranks_;
   std::int64_t columns_, most_ = 0;
   std::vector<Rows> rows_;  // by rank

@@ -11,7 +11,7 @@ Pair pair_of(const LinearShape& shape) {
 }  // namespace
 
 template <class T>
-RowLinear<T>::RowLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape)
+RowLinear<T>::RowLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
       shape_(shape),
       mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.inputs, shape.name, axis),

@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
@@ -26,7 +27,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API RowLinear {
  public:
-  RowLinear(Communicator& group, const std::string& axis, Blas& blas, const LinearShape& shape);
+  RowLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape);
 
   std::int64_t inputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }

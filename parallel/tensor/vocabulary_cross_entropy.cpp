@@ -14,6 +14,7 @@
 namespace sinew::parallel {
 namespace {
 
+constexpr const char* kCrossEntropyLabel = "cross entropy of a cut vocabulary";
 constexpr std::size_t kSums = 3;
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
@@ -24,9 +25,9 @@ constexpr double kLowest = -std::numeric_limits<double>::infinity();
 }  // namespace
 
 template <class T>
-VocabularyCrossEntropy<T>::VocabularyCrossEntropy(Communicator& group, const std::string& axis,
+VocabularyCrossEntropy<T>::VocabularyCrossEntropy(CallGroup group, const std::string& axis,
                                                   const CrossEntropyShape& shape)
-    : group_(&group),
+    : group_(group),
       axis_(axis),
       shape_(shape),
       mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.vocabulary, shape.name, axis),
@@ -64,7 +65,8 @@ void VocabularyCrossEntropy<T>::find_maxima(const T* logits) {
     maxima_[r] = most;
     not_a_number_[r] = sound ? 0 : 1;
   }
-  if (GroupPlace(*group_).ranks > 1) group_->all_reduce(maxima_, ReduceOp::Max).get();
+  if (GroupPlace(*group_).ranks > 1)
+    group_->all_reduce(maxima_, ReduceOp::Max, group_.options(kCrossEntropyLabel)).get();
 }
 
 template <class T>
@@ -103,7 +105,9 @@ void VocabularyCrossEntropy<T>::sum_exponentials(T* logits, std::span<const std:
   }
   if (GroupPlace(*group_).ranks > 1)
     group_
-        ->all_reduce(sums_, ReduceOp::Sum, {.determinism = leaf > 0 ? Determinism::LayoutInvariant : Determinism::Fast})
+        ->all_reduce(sums_, ReduceOp::Sum,
+                     group_.options(kCrossEntropyLabel,
+                                    {.determinism = leaf > 0 ? Determinism::LayoutInvariant : Determinism::Fast}))
         .get();
 }
 
@@ -113,11 +117,11 @@ void VocabularyCrossEntropy<T>::complain_of(std::int64_t row) {
   const bool mine = not_a_number_[static_cast<std::size_t>(row)] != 0;
   const GroupPlace place(*group_);
   std::vector<std::int64_t> first{mine ? place.rank : place.ranks};
-  if (place.ranks > 1) group_->all_reduce(first, ReduceOp::Min).get();
-  complain(shape_,
-           first[0] < place.ranks
-               ? fmt::format("row {} has a logit that is not a number, on rank {} along {}", row, first[0], axis_)
-               : fmt::format("row {} has an infinite logit, or none that is more than -inf", row));
+  if (place.ranks > 1) group_->all_reduce(first, ReduceOp::Min, group_.options(kCrossEntropyLabel)).get();
+  complain(shape_, first[0] < place.ranks
+                       ? fmt::format("row {} has a logit that is not a number, on {} along {}", row,
+                                     group_->rank_text(static_cast<int>(first[0])), axis_)
+                       : fmt::format("row {} has an infinite logit, or none that is more than -inf", row));
 }
 
 template <class T>

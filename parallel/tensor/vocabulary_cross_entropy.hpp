@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -38,7 +39,7 @@ struct CrossEntropyShape {
 template <class T>
 class SINEW_API VocabularyCrossEntropy {
  public:
-  VocabularyCrossEntropy(Communicator& group, const std::string& axis, const CrossEntropyShape& shape);
+  VocabularyCrossEntropy(CallGroup group, const std::string& axis, const CrossEntropyShape& shape);
 
   const Rows& mine() const noexcept { return mine_; }
 
@@ -57,7 +58,7 @@ class SINEW_API VocabularyCrossEntropy {
   void sum_exponentials(T* logits, std::span<const std::int64_t> targets);
   [[noreturn]] void complain_of(std::int64_t row);
 
-  Communicator* group_;
+  CallGroup group_;
   std::string axis_;
   CrossEntropyShape shape_;
   Rows mine_;

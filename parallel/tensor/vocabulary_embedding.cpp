@@ -17,7 +17,7 @@ Pair pair_of(const EmbeddingShape& shape) {
 }  // namespace
 
 template <class T>
-VocabularyEmbedding<T>::VocabularyEmbedding(Communicator& group, const std::string& axis, const EmbeddingShape& shape)
+VocabularyEmbedding<T>::VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape)
     : shape_(shape),
       mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.vocabulary, shape.name, axis),
                     GroupPlace(group).rank, GroupPlace(group).ranks, shape.vocabulary)),

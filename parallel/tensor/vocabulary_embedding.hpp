@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/export.hpp>
+#include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 
@@ -31,7 +32,7 @@ struct EmbeddingShape {
 template <class T>
 class SINEW_API VocabularyEmbedding {
  public:
-  VocabularyEmbedding(Communicator& group, const std::string& axis, const EmbeddingShape& shape);
+  VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape);
 
   const Rows& mine() const noexcept { return mine_; }
   std::int64_t own_rows() const noexcept { return own_rows_; }

@@ -197,7 +197,7 @@ void Stage<T>::lay_out(int count) {
                              experts_ ? &*experts_ : nullptr, masks_, *places_, pass_, loss_scale_, options_.seed}));
   if (blocks_of_.predicts) {
     head_.emplace(*group_, *blas_, shape.linear("head", shape_.width, kVocabulary), kTokens, -1);
-    loss_.emplace(*group_, "tp",
+    loss_.emplace(sinew::parallel::CallGroup(*group_), "tp",
                   sinew::parallel::CrossEntropyShape{"head",
                                                      shape.rows(),
                                                      kVocabulary,
@@ -207,7 +207,7 @@ void Stage<T>::lay_out(int count) {
                                                      part_.invariant ? sinew::parallel::leaves_of(kVocabulary) : 0});
   }
   if (blocks_of_.embeds)
-    tokens_.emplace(*group_, "tp",
+    tokens_.emplace(sinew::parallel::CallGroup(*group_), "tp",
                     sinew::parallel::EmbeddingShape{
                         "tokens", shape.rows(), kVocabulary, shape_.width, {}, part_.sequence_parallel, {}});
   memory_ = std::make_unique<Activations>();

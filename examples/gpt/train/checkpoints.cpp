@@ -127,7 +127,7 @@ void Checkpoints::begin(std::int64_t steps_done) {
       .configuration = to_string(options_->shape) + "\n" + sp::to_string(config)};
   saving_ = steps_done;
   try {
-    save_.emplace(world_->communicator(), options_->save, parts(sp::parts_to_save), metadata);
+    save_.emplace(sp::CallGroup(world_->communicator()), options_->save, parts(sp::parts_to_save), metadata);
   } catch (const sinew::Error& e) {
     if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
     complain(e.what());

@@ -37,7 +37,7 @@ Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& sta
   for (const StagePart& part : stages.parts) places_.emplace_back(static_cast<std::size_t>(part.micro_batches), -1);
   std::vector<sp::StepProtocol*> steps{&job.data().protocol()};
   if (job.has_experts()) steps.push_back(&job.experts().protocol());
-  runner_ = std::make_unique<sp::PipelineRunner>(job.pipeline(), std::move(schedule),
+  runner_ = std::make_unique<sp::PipelineRunner>(sp::CallGroup(job.pipeline()), std::move(schedule),
                                                  static_cast<sp::StageEngine&>(*this), steps);
 }
 

@@ -95,11 +95,10 @@ TEST(DataParallel, StopsOnAllRanksOfTwoAxes_WhereOneDiffers) {
     };
     const bool odd = world.rank() == 3;
     const std::string of_value = said(64, odd ? 2 : 1);
-    const char* expected =
-        world.rank() == 0 ? "rank 3 of the mesh has refused it" : "parameter 'w': the values of rank 3 along";
+    const char* expected = world.rank() == 0 ? "rank 3 has refused it" : "parameter 'w': the values of rank 3 (1 in ";
     require(of_value.find(expected) != std::string::npos, of_value);
     const std::string of_length = said(odd ? 63 : 64, 1);
-    expected = odd ? "'w' has a value of 252 bytes, expected 256" : "rank 3 of the mesh has refused it";
+    expected = odd ? "'w' has a value of 252 bytes, expected 256" : "rank 3 has refused it";
     require(of_length.find(expected) != std::string::npos, of_length);
   });
 }

@@ -129,7 +129,7 @@ TEST(PipelineRunner, RefusesOnAllRanksWhatAStageCannotHandOn) {
     NumberEngine silent(2, 2);
     silent.is_silent = world.rank() == 0;
     const Ending end = ending_of([&] { PipelineRunner(world.communicator(), with_messages(gpipe(2, 2)), silent); });
-    require(end.code == (world.rank() == 0 ? Code::Unavailable : Code::InvalidArgument), end.text);
+    require(end.code == (world.rank() == 0 ? Code::Unavailable : Code::Aborted), end.text);
   });
 }
 

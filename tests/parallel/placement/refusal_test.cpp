@@ -49,11 +49,12 @@ std::vector<std::string> told_where(const std::function<void(Tensor& from, Tenso
 TEST(Redistribute, TellsAllRanksBothTensors_WhereOneHasAnotherShape) {
   const auto told = told_where([](Tensor& from, Tensor& to) { from.shape = to.shape = {6, 8}; });
   EXPECT_EQ(told[0],
-            "redistribute of 'w1' (f32 [8, 6]): tp: Shard(0) -> tp: Shard(1): rank 3 of the mesh has refused it, and "
+            "redistribute of 'w1' (f32 [8, 6]): tp: Shard(0) -> tp: Shard(1): rank 3 has refused it, and "
             "says why");
-  EXPECT_THAT(told[1], AllOf(HasSubstr("redistribute along dp: rank 1 has ''w1' (f32 [8, 6])"),
-                             HasSubstr("rank 3 ''w1' (f32 [6, 8])")));
-  EXPECT_THAT(told[2], AllOf(HasSubstr("along tp: rank 2 has ''w1' (f32 [8, 6])"), HasSubstr("(f32 [6, 8])")));
+  EXPECT_THAT(told[1], AllOf(HasSubstr("redistribute along dp: rank 1 (0 in dp) has ''w1' (f32 [8, 6])"),
+                             HasSubstr("rank 3 (1 in dp) ''w1' (f32 [6, 8])")));
+  EXPECT_THAT(told[2],
+              AllOf(HasSubstr("along tp: rank 2 (0 in tp) has ''w1' (f32 [8, 6])"), HasSubstr("(f32 [6, 8])")));
   EXPECT_EQ(told[3], told[2]);
 }
 
@@ -73,7 +74,7 @@ TEST(Redistribute, NamesTheBufferOnItsRank_AndTellsTheOthers) {
             "redistribute of 'w1' (f32 [8, 6]): the buffer of `from` has 92 bytes, expected 96, which rank 3 holds of "
             "tp: Shard(0)");
   for (int rank = 0; rank < 3; ++rank)
-    EXPECT_THAT(told[static_cast<std::size_t>(rank)], HasSubstr("rank 3 of the mesh has refused it"));
+    EXPECT_THAT(told[static_cast<std::size_t>(rank)], HasSubstr("rank 3 has refused it"));
 }
 
 TEST(Redistribute, NamesWhatIsWrongWithTheTensors) {
