@@ -154,8 +154,9 @@ void Communicator::abort(const std::string& reason) {
   WorldState& world = *state().world;
   world.on_driver([&] {
     const Group& group = state_->group;
-    const std::string text = fmt::format("{} aborted {}: {}", group.rank_text(rank()), group.text(), reason);
-    world.control->end(*state_, Status(Code::Aborted, text, rank()));
+    const std::string beginning = fmt::format("{} aborted {}", group.rank_text(rank()), group.text());
+    const Status end = world.abort_status(beginning, reason);
+    world.control->end(*state_, Status(end.code(), std::string(end.message()), group.place_of(end.rank())));
   });
 }
 
@@ -163,8 +164,10 @@ void Communicator::abort_world_by_exception(std::string_view doing) const noexce
   if (!state_ || state_->world->is_forked()) return;
   try {
     const Status thrown = status_of_current_exception();
-    const std::string text = fmt::format("{} aborted the world: {}: {}", rank_text(rank()), doing, thrown.message());
-    state_->world->abort(text, thrown.code() == Code::PeerLost ? Code::PeerLost : Code::Aborted);
+    std::string beginning = rank_text(rank()) + " aborted the world";
+    if (!doing.empty()) beginning += fmt::format(": {}", doing);
+    state_->world->abort(beginning, std::string(thrown.message()),
+                         thrown.code() == Code::PeerLost ? Code::PeerLost : Code::Aborted);
   } catch (const std::exception& e) {  // no memory for a text: the exception itself is what its thrower gets
     log::warning("the World is not ended on all ranks: {}", e.what());
   }

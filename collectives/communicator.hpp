@@ -217,15 +217,15 @@ class SINEW_API Communicator {
   /// Cost:     collective over this communicator; two rounds on the host, and what NCCL takes to map the memory.
   Memory allocate(std::size_t bytes, const CallOptions& = {});
 
-  /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted and this reason, unless it
-  /// has ended for another before.
+  /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted, this rank and this reason,
+  /// unless it has ended before. A reason that is the text of another abort is passed on as it is, with its rank.
   void abort(const std::string& reason);
 
-  /// For code that calls what a user gave to it. Called in the handler of the exception that the user's code threw.
-  /// Ends the World of this communicator on all its ranks: they would wait for a rank that has left its place in the
-  /// program. Their calls end with the number of this rank, `doing` and the text of the exception. The code is PeerLost
-  /// where the exception is an Error of that code, which survivors go on from; else it is Aborted.
-  /// Does nothing where the World has ended before, or where this communicator is empty.
+  /// For code that calls what a user gave to it, in the handler of what the user's code threw. Ends the World of this
+  /// communicator on all its ranks: they would wait for a rank that has left its place in the program. Their calls end
+  /// with this rank's number, `doing` (empty: not said) and the text of the exception, or, as in abort(), with the text
+  /// of another abort alone. The code is PeerLost where the exception is an Error of that code, which survivors go on
+  /// from; else it is Aborted. Does nothing where the World has ended before, or where this communicator is empty.
   void abort_world_by_exception(std::string_view doing) const noexcept;
 
   /// What keeps the oldest call that waits from its end, in words: which rank is late, where it is, since when. Empty

@@ -116,7 +116,7 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
 
 void World::abort(const std::string& reason) {
   WorldState& state = *inside().state;
-  state.abort(fmt::format("rank {} aborted the world: {}", state.rank, reason), Code::Aborted);
+  state.abort(fmt::format("rank {} aborted the world", state.rank), reason);
 }
 
 World World::shrink() {

@@ -354,8 +354,17 @@ void WorldState::reject_fork() const {
                           ::getpid(), rank));
 }
 
-void WorldState::abort(const std::string& text, Code code) {
-  on_driver([&] { control->end_world(Status(code, text, rank), code == Code::PeerLost ? kAboutToBeKnownMs : 0); });
+Status WorldState::abort_status(const std::string& beginning, const std::string& reason) const {
+  Status other = control->abort_that_says(reason);
+  return other.ok() ? Status(Code::Aborted, fmt::format("{}: {}", beginning, reason), rank) : other;
+}
+
+void WorldState::abort(const std::string& beginning, const std::string& reason, Code code) {
+  on_driver([&] {
+    const Status end = abort_status(beginning, reason);
+    control->end_world(Status(code, std::string(end.message()), end.rank()),
+                       code == Code::PeerLost ? kAboutToBeKnownMs : 0);
+  });
 }
 
 void WorldState::on_driver(const std::function<void()>& call) {

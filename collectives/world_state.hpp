@@ -76,8 +76,12 @@ struct WorldState {
   void end_endpoints(int world_rank);
   /// A death that ends calls may become known a moment later.
   static constexpr int kAboutToBeKnownMs = 50;
-  /// Ends the generation on all ranks, unless it has ended before. `text` names this rank.
-  void abort(const std::string& text, Code code);
+  /// What calls end with that this rank aborts, for `reason`: behind `beginning`, which names this rank. A reason that
+  /// is the text of another abort names the rank that made it: it is passed on as it is, with that rank.
+  /// Thread: the one that drives the engine.
+  Status abort_status(const std::string& beginning, const std::string& reason) const;
+  /// Ends the generation on all ranks with that, unless it has ended before.
+  void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
   /// Runs on the thread that drives the engine, and waits for the end.
   void on_driver(const std::function<void()>& call);
   /// Of a transport that was opened here.

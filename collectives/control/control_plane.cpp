@@ -89,6 +89,18 @@ void ControlPlane::remove(Controlled& communicator) {
 
 Status ControlPlane::world_end() const { return service_.world_end(); }
 
+Status ControlPlane::abort_that_says(std::string_view text) const {
+  const auto is_it = [&](const Status& end) { return end.code() == Code::Aborted && end.message() == text; };
+  if (const Status end = world_end(); is_it(end)) return end;
+  for (const auto& [owner, communicator] : communicators_) {
+    const Status& end = communicator->end_reason();
+    if (!is_it(end)) continue;
+    const int place = end.rank();
+    return {Code::Aborted, std::string(text), place < 0 ? -1 : communicator->members().world_rank(place)};
+  }
+  return {};
+}
+
 Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
   const auto at = communicators_.find(call.owner);
   return at == communicators_.end() ? nullptr : at->second;

@@ -269,6 +269,31 @@ TEST(ErrorText, SayThatOptionsNameNoPlace_WhereTheyWereMadeWithoutBraces) {
   });
 }
 
+/// Rank 0 aborts what it shares with rank 1, which tells rank 2, which tells all: nobody adds anything to the text.
+TEST(ErrorText, OfAnAbortIsPassedOnAsItIs_WhereItIsTheReasonOfAnother) {
+  on_threads(3, only("inproc"), [](World& world) {
+    Communicator left = world.communicator().split(world.rank() < 2 ? 0 : -1, 0, {}, "left");
+    Communicator right = world.communicator().split(world.rank() > 0 ? 0 : -1, 0, {}, "right");
+    const auto expect_told = [](Communicator& of, int blamed) {
+      const Status end = end_of([&] { return of.barrier(); });
+      EXPECT_EQ(end.code(), Code::Aborted);
+      EXPECT_EQ(end.message(), "rank 0 aborted left of 2: no data");
+      EXPECT_EQ(end.rank(), blamed);
+      return end;
+    };
+    if (world.rank() == 0) left.abort("no data");
+    if (world.rank() == 1) right.abort(std::string(expect_told(left, 0).message()));
+    if (world.rank() == 2) {
+      try {
+        expect_told(right, -1).require();  // rank 0 is not in it
+      } catch (const Error&) {
+        right.abort_world_by_exception("step 3");
+      }
+    }
+    expect_told(world.communicator(), -1);
+  });
+}
+
 /// The control: the check finds each of the faults that it is for.
 TEST(ErrorText, CheckFindsWhatIsWrong) {
   EXPECT_EQ(fault_of_error("rank 3 (0 in upper) aborted upper of 2: enough", {2, 3}, "upper of 2"), "");
