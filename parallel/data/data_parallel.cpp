@@ -127,8 +127,7 @@ struct DataParallel::State {
   void begin_protocol() {
     StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
                               .unused_are_zero = options.unused_are_zero,
-                              .owns_parts = !memory.owned_values().empty(),
-                              .rank = mesh->rank()};
+                              .owns_parts = !memory.owned_values().empty()};
     for (const std::string& unit : units) shape.units.push_back({unit, unit == options.step.outer_unit});
     for (const DataParameter& p : parameters)
       shape.gradients.push_back(

@@ -49,8 +49,7 @@ std::optional<Difference> difference_along(Communicator& group, const std::strin
   found.rank = numbers[odd];
   found.text = fmt::format(
       "parameter '{}': the values of {} along '{}' are not those of {}; expected the same on all ranks: broadcast "
-      "them, "
-      "or seed all alike",
+      "them, or seed all alike",
       p.path, group.rank_text(static_cast<int>(odd)), axis, group.rank_text(static_cast<int>(usual)));
   return found;
 }

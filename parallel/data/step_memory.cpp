@@ -65,10 +65,10 @@ void StepMemory::agree(Agreed call) {
     group.all_gather(mine, calls, {.label = "a step's calls of all ranks", .where = where_}).get();
     const auto other = std::ranges::find_if(calls, [&](std::int64_t each) { return each != mine[0]; });
     if (other == calls.end()) continue;
-    throw Error(
-        Code::InvalidArgument,
-        fmt::format("data parallelism: {} asked for {}, this rank for {}; expected the same call on all ranks",
-                    group.rank_text(static_cast<int>(other - calls.begin())), name_of(*other), name_of(mine[0])));
+    throw Error(Code::InvalidArgument,
+                fmt::format("data parallelism: {} asked for {}, {} for {}; expected the same call on all ranks",
+                            group.rank_text(static_cast<int>(other - calls.begin())), name_of(*other),
+                            group.rank_text(group.rank()), name_of(mine[0])));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/thrown.hpp>
 #include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
@@ -86,7 +85,7 @@ PipelineRunner::PipelineRunner(CallGroup ranks, PipelineSchedule schedule, Stage
     numbers_.push_back(is_in_graph ? by_name.at(to_string(action)) : Numbers{});
   }
   for (StepProtocol* step : steps)
-    steps_.push_back({step, step->join_as_pipeline([this](const std::string& why) { end_ranks(why); })});
+    steps_.push_back({step, step->join_as_pipeline([this] { ranks_->abort_world_by_exception({}); })});
 }
 
 std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,
@@ -204,19 +203,14 @@ void PipelineRunner::begin_run() {
 
 void PipelineRunner::run() {
   if (failed_) std::rethrow_exception(failed_);
-  try {
-    begin_run();
-  } catch (const Error& e) {
-    give_up(e.what());
-    throw;
-  }
   const std::vector<Action>& actions = schedule_.actions[static_cast<std::size_t>(rank())];
   std::size_t number = 0;
   const auto doing = [&] { return "pipeline, " + (number < actions.size() ? text_of(actions[number]) : "its end"); };
-  // The others wait for messages and for calls of the stages that will not come, and this rank's messages have buffers
-  // here.
+  // Where a run ends early others wait for messages and for calls of its stages, and this rank's own messages have
+  // buffers here.
   try {
     run_user_code(*ranks_, doing, [&] {
+      begin_run();
       for (; number < actions.size(); ++number) take(number);
       const auto begin = Clock::now();
       runner_->finish();
@@ -224,20 +218,9 @@ void PipelineRunner::run() {
     });
     is_running_ = false;
   } catch (...) {
-    give_up(std::string(status_of_current_exception().message()));
+    failed_ = std::current_exception();
     throw;
   }
-}
-
-/// Within a handler: the others wait for messages that will not come, and this rank's own have buffers here.
-void PipelineRunner::give_up(const std::string& why) {
-  failed_ = std::current_exception();
-  end_ranks(why);
-  for (const Membership& each : steps_) each.step->end(why);
-}
-
-void PipelineRunner::end_ranks(const std::string& why) {
-  if (schedule_.ranks() > 1) ranks_->abort(why);
 }
 
 std::string PipelineRunner::text_of(const Action& action) {

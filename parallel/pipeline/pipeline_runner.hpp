@@ -56,10 +56,9 @@ class StageEngine {
 ///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
 ///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and
 ///           recv.
-///           Whatever a stage throws, and whatever else ends a run that was due, ends the World of `ranks`, too. Calls
-///           of all its ranks end as Communicator::abort_world_by_exception says, with the action and the text.
-///           A run that was not due ends the communicator: the others' run() throws Aborted.
-///           run() throws the exception itself, as does every later run() here.
+///           Whatever a stage throws, and whatever else ends run(), ends the World of `ranks`, too. Calls of all its
+///           ranks end as Communicator::abort_world_by_exception says, with the action and the text. So does a call
+///           that a StepProtocol of `steps` refuses. run() throws the exception itself, as does every later run() here.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
@@ -90,8 +89,6 @@ class SINEW_API PipelineRunner final : private StepActions {
   void compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient);
   std::size_t call(const Action& action, ConstBuffer in, Buffer out);
   void begin_run();
-  void end_ranks(const std::string& why);
-  void give_up(const std::string& why);
   /// "forward of stage 1 for micro-batch 2".
   static std::string text_of(const Action& action);
 

@@ -48,8 +48,8 @@ std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_optimizer() {
   return member;
 }
 
-std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void(const std::string&)> end) {
-  auto member = std::make_shared<Member>(Member{std::move(end)});
+std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void()> end_world) {
+  auto member = std::make_shared<Member>(Member{.end_world = std::move(end_world)});
   pipelines_.push_back(member);
   return member;
 }
@@ -214,21 +214,22 @@ void StepProtocol::abandon() noexcept {
 void StepProtocol::refuse(std::string_view call, std::string_view why, std::string_view instead) {
   const std::string what = instead.empty() ? due() : std::string(instead);
   refused_.emplace(Code::InvalidArgument, fmt::format("{} was called, but {} is due: {}", call, what, why));
-  end(fmt::format("rank {}: {}", shape_.rank, refused_->what()));
-  throw *refused_;
+  try {
+    throw *refused_;
+  } catch (const Error& e) {
+    end(e.what());
+    throw;
+  }
 }
 
 void StepProtocol::end(const std::string& why) noexcept {
   if (ended_.empty()) ended_ = why;
-  const auto end_one = [&](const std::function<void(const std::string&)>& end) {
-    try {
-      if (end) end(why);
-    } catch (const Error&) {  // these ranks know already that the World has ended
-    }
-  };
-  end_one(end_);
   for (const std::weak_ptr<Member>& pipeline : pipelines_) {
-    if (const auto alive = pipeline.lock()) end_one(alive->end);
+    if (const auto alive = pipeline.lock()) alive->end_world();
+  }
+  try {
+    end_(why);
+  } catch (const Error&) {  // these ranks know already that the World has ended
   }
 }
 

@@ -49,20 +49,20 @@ class SINEW_API StepProtocol {
     bool gathers_units = false;
     bool unused_are_zero = false;  ///< gradients that were not reported count as reported
     bool owns_parts = true;        ///< finish_backward gives this rank something to update
-    int rank = 0;                  ///< the World's number of this rank
   };
-  /// end: ends the communicators of the step's exchanges, on all their ranks.
+  /// end: ends the communicators of the step's exchanges, on all their ranks, with this reason.
   StepProtocol(Shape shape, std::function<void(const std::string& why)> end);
   StepProtocol(const StepProtocol&) = delete;
   StepProtocol& operator=(const StepProtocol&) = delete;
 
   /// Somebody else who has a call in every step or pass, as long as it lives.
   struct Member {
-    std::function<void(const std::string& why)> end;  ///< ends this member's communicators; empty: it has none
-    std::uint64_t last = 0;                           ///< number of the sum, or the pass, that its last call was in
+    std::function<void()> end_world{};  ///< empty: this member makes no passes
+    std::uint64_t last = 0;             ///< number of the sum, or the pass, that its last call was in
   };
   std::shared_ptr<Member> join_as_optimizer();
-  std::shared_ptr<Member> join_as_pipeline(std::function<void(const std::string& why)> end);
+  /// end_world: Communicator::abort_world_by_exception of the pipeline's. Called in the handler of what ended the step.
+  std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world);
 
   // The calls of a pass.
   void before_forward(std::int32_t unit);
@@ -99,8 +99,8 @@ class SINEW_API StepProtocol {
   /// The call is not due. `instead`: what is; empty: the next call as this rank has made them.
   /// Errors: as above.
   [[noreturn]] void refuse(std::string_view call, std::string_view why, std::string_view instead = {});
-  /// Ends the communicators of the step and of its members: ranks that share none with the one where this began are to
-  /// learn of it, too.
+  /// Ends the communicators of the step, and the World where a pipeline makes its passes: ranks that share none with
+  /// the one where this began are to learn of it, too. Called in the handler of an exception with the text `why`.
   void end(const std::string& why) noexcept;
 
  private:

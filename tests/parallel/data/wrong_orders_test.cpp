@@ -22,6 +22,7 @@
 #include <support/worlds.hpp>
 
 #include "../support/small.hpp"
+#include "../support/told.hpp"
 
 namespace sinew::parallel {
 namespace {
@@ -30,6 +31,7 @@ using sinew::test::on_threads;
 using sinew::test::only;
 using sinew::test::require;
 using test::bytes_of;
+using test::tells_of_refusal;
 using test::two_parameters;
 using Clock = std::chrono::steady_clock;
 
@@ -316,8 +318,7 @@ TEST_P(WrongOrders, AreRefusedOnOneRank_AndEndTheStepOnTheOthers) {
         require(end.code == Code::InvalidArgument && end.text.starts_with(expected), which);
         for (const CallsEnding& each : all) longest = std::max(longest, each.when - end.when);
       } else {
-        const std::string named = "rank " + std::to_string(odd) + ": " + expected;
-        require(end.code == Code::Aborted && end.text.find(named) != std::string::npos, which);
+        require(end.code == Code::Aborted && tells_of_refusal(end.text, odd, expected), which);
       }
       calls.abandon();
       calls.require_sound_step();
@@ -373,8 +374,7 @@ TEST(StepProtocol, TellsTheRanksOfTheMesh_WhereARefusedCallUnwindsTheStack) {
   });
   const std::string expected = "DataParallel::updated() was called, but DataParallel::finish_backward() is due: ";
   EXPECT_TRUE(said[1].starts_with(expected)) << said[1];
-  for (const std::string& text : {said[0], said[2], said[3]})
-    EXPECT_NE(text.find("rank 1: " + expected), std::string::npos) << text;
+  for (const std::string& text : {said[0], said[2], said[3]}) EXPECT_TRUE(tells_of_refusal(text, 1, expected)) << text;
 }
 
 /// One that never had parts does not keep a step from its end where another one has updated them.
