@@ -98,7 +98,8 @@ function(sinew_test name)
     set(when CONFIGURATIONS exhaustive)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${when})
-  # The report names each case, so that the closing line of `./run test` can count cases and show what was skipped.
+  # What may take long begins first. The report names each case, so that the closing line of `./run test` can count cases
+  # and show what was skipped.
   set(environment GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml)
   if(SINEW_SANITIZE STREQUAL "thread")
     list(APPEND T_UNSANITIZED *rocesses*)
@@ -107,5 +108,5 @@ function(sinew_test name)
     list(JOIN T_UNSANITIZED ":" cases)
     list(APPEND environment GTEST_FILTER=-${cases})
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}" ENVIRONMENT "${environment}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} COST ${T_TIMEOUT} LABELS "${T_LABELS}" ENVIRONMENT "${environment}")
 endfunction()

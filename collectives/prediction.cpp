@@ -115,34 +115,34 @@ Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCo
   const double most = std::max(cost.sent, cost.received);
   const double message = wire * cost.serial / cost.rounds;
   const double segments = cut.segments;
-  struct Link {
+  struct Slowest {
     Seconds start = 0, a_byte = 0;
     bool is_there = false;
   };
-  Link inside_hosts, across_hosts;  // the slowest of each
+  Slowest inside_hosts, across_hosts;  // the slowest of each
   for (const auto& [where, transport] : set.by_class) {
     const bool inside = where.host_a == where.host_b;
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
     const CostCurve& curve = facts_.link(where, transport)->cost;
     const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
     const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
-    Link& link = inside ? inside_hosts : across_hosts;
+    Slowest& link = inside ? inside_hosts : across_hosts;
     link.is_there = true;
     link.start = std::max(link.start, turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1));
     link.a_byte =
         std::max(link.a_byte, (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) *
                                   (ahead ? kAheadBytes : 1));
   }
-  const auto mixed = [&](double part_leaving, Seconds Link::*figure) {
+  const auto mixed = [&](double part_leaving, Seconds Slowest::*figure) {
     if (!across_hosts.is_there) return inside_hosts.*figure;
     if (!inside_hosts.is_there) return across_hosts.*figure;
     return part_leaving * across_hosts.*figure + (1 - part_leaving) * inside_hosts.*figure;
   };
-  const Seconds start = mixed(leaving.messages, &Link::start);
-  const Seconds busy_byte = mixed(leaving.of_busiest, &Link::a_byte);
+  const Seconds start = mixed(leaving.messages, &Slowest::start);
+  const Seconds busy_byte = mixed(leaving.of_busiest, &Slowest::a_byte);
   const Seconds busy = most * wire * busy_byte;
   const Seconds chain =
-      std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Link::a_byte) / segments,
+      std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Slowest::a_byte) / segments,
                start + busy / segments);
   // Those under way come in together and go on together: a rank does one or the other, a link both at once.
   const Seconds each =

@@ -27,7 +27,7 @@ std::string site_text(const std::source_location& where, const char* label) {
 
 std::uint16_t RecordRing::labelled_site(const std::source_location& where, const char* label) noexcept {
   const std::string_view text(label);
-  Known& known = labelled_[(place_of(where) ^ std::hash<std::string_view>{}(text)) % kKnown];
+  Labelled& known = labelled_[(place_of(where) ^ std::hash<std::string_view>{}(text)) % kKnown];
   // Labels are compared by their characters: memory of an earlier one may have been given to this one.
   if (known.file != where.file_name() || known.line != where.line() || known.label != text) {
     known.label = text;

@@ -84,6 +84,8 @@ class SINEW_API RecordRing {
     const char* file = nullptr;
     std::uint32_t line = 0;
     std::uint16_t site = 0;
+  };
+  struct Labelled : Known {
     std::string label{};
   };
   static constexpr std::size_t kKnown = 64;
@@ -105,8 +107,8 @@ class SINEW_API RecordRing {
   std::uint64_t last_ = 0;
   std::bitset<RecordPage::kSeats> seats_taken_;
   std::size_t next_seat_ = 0;
-  std::array<Known, kKnown> known_{};     // calls without a label
-  std::array<Known, kKnown> labelled_{};  // calls with one
+  std::array<Known, kKnown> known_{};        // calls without a label
+  std::array<Labelled, kKnown> labelled_{};  // calls with one
   std::map<std::string, std::uint16_t> sites_;
 };
 

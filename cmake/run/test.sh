@@ -30,7 +30,8 @@ ctest_step() {
   # Some kernels place mappings where the thread sanitizer cannot use them, unless randomization is off.
   if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
   say "testing $preset"
-  "${prefix[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" \
+  # One more than there are cores: many wait for a deadline or for another process.
+  "${prefix[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error -j $(($(nproc) + 1)) \
     --output-junit "$PWD/$build/ctest.xml" "$@" >&2 || true
   if ! [ -s "$build/ctest.xml" ]; then
     step_row failed "tests of $preset" "ctest wrote no report"
@@ -144,6 +145,7 @@ run_test() {
   timed "changed files alone" alone_step
   if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
   check_transports_ran build/release/expected_transports.txt
+  say "all checks are over"
 
   if $times; then
     for preset in release dev tsan; do times_of_build "$preset"; done

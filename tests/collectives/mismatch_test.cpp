@@ -72,6 +72,8 @@ std::vector<Variant> variants() {
 
 class Mismatch : public testing::TestWithParam<std::string> {
  protected:
+  /// All cases over inproc, some of them over transports that differ in how news of a mismatch arrives.
+  std::size_t every() const { return GetParam() == "inproc" && !test::kSanitized ? 1 : 4; }
   /// Processes, but for what only threads can use.
   void run(const Body& body) const {
     if (GetParam() == "inproc") {
@@ -110,13 +112,11 @@ void disagree(Communicator& parent, int odd, const Variant& first, const Variant
   }
 }
 
-/// Every ordered pair over inproc, each call with a few others over transports that differ in how news of it arrives.
 TEST_P(Mismatch, ShowsBothCallsOnAllRanks_ForEveryPair) {
-  const std::size_t every = GetParam() == "inproc" && !test::kSanitized ? 1 : 4;
-  run([&](World& world) {
+  run([this](World& world) {
     const std::vector<Variant> all = variants();
     for (std::size_t first = 0; first < all.size(); ++first) {
-      for (std::size_t others = first % every; others < all.size(); others += every) {
+      for (std::size_t others = first % every(); others < all.size(); others += every()) {
         const int odd = static_cast<int>(first + others) % kRanks;
         if (first != others) disagree(world.communicator(), odd, all[first], all[others]);
       }
@@ -146,8 +146,10 @@ TEST_P(Mismatch, ShowsTheCallersLine_WhenARankSplits) {
 }
 
 TEST_P(Mismatch, ShowsThatARankMadeNoCall_WhenItDestroyedTheCommunicator) {
-  run([](World& world) {
-    for (const Variant& others : variants()) {
+  run([this](World& world) {
+    const std::vector<Variant> all = variants();
+    for (std::size_t i = 0; i < all.size(); i += every()) {
+      const Variant& others = all[i];
       std::vector<float> in(kMany), out(kMany);
       {
         Communicator c = world.communicator().split(0);

@@ -81,7 +81,9 @@ TEST(AllowedCalls, SayNothingOfRefusals) {
   const Outcome o = checked_job({}, {});
   EXPECT_EQ(o.exit_code, 0) << o.err;
   for (const Refusal& refusal : kSurvived) {
-    if (*refusal.said != '\0') EXPECT_THAT(o.err, testing::Not(HasSubstr(refusal.said)));
+    if (*refusal.said != '\0') {
+      EXPECT_THAT(o.err, testing::Not(HasSubstr(refusal.said)));
+    }
   }
 }
 

@@ -111,17 +111,19 @@ TEST(DescribedMachine, WarnsOnceOfWhatIsNotUnderstood) {
   for (const char* known : {"nccl_2.30_rails.xml", "rccl_7_mi300x.xml"}) {
     static_cast<void>(described_machine(TOPOLOGY_DATA "/nccl/" + std::string(known)));
   }
-  const std::string json = to_json(machine);
-  EXPECT_EQ(machine_from_text(json, "again.json"), machine) << "without another warning";
+  const std::string written = to_json(machine);
+  EXPECT_EQ(machine_from_text(written, "again.json"), machine) << "without another warning";
 }
 
 TEST(DescribedMachine, WarnsOfMembersThatJsonDoesNotHave) {
-  std::string json = to_json(test::sample_machine());
-  const auto insert = [&](std::string_view before, std::string_view text) { json.insert(json.find(before), text); };
+  std::string changed = to_json(test::sample_machine());
+  const auto insert = [&](std::string_view before, std::string_view text) {
+    changed.insert(changed.find(before), text);
+  };
   insert("\"host_name\"", "\"colour\": {\"deep\": 1},\n  ");
   insert("\"driver\": \"mlx5_core\"", "\"driver\": \"other\",\n      \"blinks\": true,\n      ");
   test::ExpectLog warning(log::Level::Warning, "box.json: not understood, and left out: ");
-  Machine machine = machine_from_text(json, "box.json");
+  Machine machine = machine_from_text(changed, "box.json");
   ASSERT_EQ(warning.lines().size(), 1u);
   EXPECT_THAT(warning.lines()[0], AllOf(HasSubstr("member colour (line 4)"), HasSubstr("member nics[].blinks (line ")));
   ASSERT_EQ(machine.ignored.size(), 4u) << "its own, which the file has, and three";
