@@ -84,7 +84,8 @@ function(sinew_test name)
   add_dependencies(${name} sinew_modules)
   # GoogleTest's headers take longer to read than a test to compile: read once, by the first test program.
   if(name STREQUAL test_support)
-    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <functional> <map> <string> <vector>)
+    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <array> <atomic> <chrono>
+      <fstream> <functional> <map> <memory> <numeric> <optional> <random> <set> <span> <sstream> <string> <thread> <vector>)
   elseif(NOT exhaustive IN_LIST T_LABELS)
     target_precompile_headers(${name} REUSE_FROM test_support)
   endif()

@@ -9,12 +9,20 @@ changed_files() {
     sort -u
 }
 
+# Headers of the libraries that the documents name: what users include.
+public_headers() {
+  grep -oh '`[a-z0-9_/]*\.hpp`' README.md docs/*.md | sed 's|.*/||; s|[`]||g' | sort -u >build/named_headers.txt
+  source_files 'core/*.hpp' 'topology/*.hpp' 'transports/*.hpp' 'collectives/*.hpp' 'parallel/*.hpp' |
+    awk -F / 'NR == FNR { named[$0] = 1; next } $NF in named' build/named_headers.txt -
+}
+
 # compile_alone FILE..: each for itself, syntax only, with the options of its own source file or, for a header, of a source
-# in its folder. What no target of this build compiles (fakes for other programs, consumers) is passed over.
+# in its folder. What no target of this build compiles (fakes for other programs, consumers) is passed over, and what
+# includes mpi.h: which of the MPIs' folders has it, only the targets that use it know.
 compile_alone() {
   configure unmerged 2>/dev/null || return 1
   local list=build/unmerged/compile_commands.json
-  printf '%s\n' "$@" | jq -rR --slurpfile commands "$list" --arg root "$PWD/" '
+  printf '%s\n' "$@" | { xargs -d '\n' grep -L '^#include <mpi\.h>' || true; } | jq -rR --slurpfile commands "$list" --arg root "$PWD/" '
     def options: (.command | gsub(" -o [^ ]+ -c [^ ]+$"; "") | gsub(" -include [^ ]+cmake_pch.hxx"; "")
       | gsub("^.*?(?<compiler>[^ ]*c[+][+]) "; "\(.compiler) "));
     . as $file | ($file | sub("/[^/]*$"; "")) as $folder

@@ -21,7 +21,9 @@ compile() {
   shift
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-  export CCACHE_SLOPPINESS=pch_defines,time_macros # what ccache must be told to work with precompiled headers
+  # What ccache must be told to work with precompiled headers; and to believe the compiler's lists of headers, where it
+  # would otherwise preprocess each source once more.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
   say "building $preset${*:+: $*}"
   # On a terminal this is one line that changes.
   NINJA_STATUS='[%f of %t done, %es] ' cmake --build "build/$preset" -j "$(jobs_that_fit)" "${targets[@]}" >&2
