@@ -51,8 +51,8 @@ endfunction()
 #   APART     sources that are compiled alone, because they name their helpers as another source of the program does
 #   Tests of the lower layers also run under the sanitizers: they get the label "sanitize" and are built by the target
 #   sanitize_tests. LABELS release_only keeps one out of both sanitizer builds, no_tsan out of the thread sanitizer's.
-#   UNSANITIZED names cases, as --gtest_filter does, that sanitizers leave out: other cases run the same code in other
-#   numbers. The thread sanitizer leaves out ranks that are processes, too: it sees the threads of one.
+#   UNSANITIZED lists patterns of --gtest_filter. Sanitizer builds leave these cases out, because other cases run the same
+#   code. The thread sanitizer also leaves out cases whose ranks are processes: it checks the threads of one process.
 #   LABELS exhaustive: only ./run exhaustive builds it (target exhaustive_tests) and runs it (ctest -C exhaustive).
 #   LABELS portable: ./run aarch64 builds it (target portable_tests) and runs it under an emulator.
 add_custom_target(sanitize_tests)
@@ -99,8 +99,8 @@ function(sinew_test name)
     set(when CONFIGURATIONS exhaustive)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${when})
-  # What may take long begins first. The report names each case, so that the closing line of `./run test` can count cases
-  # and show what was skipped.
+  # COST: ctest starts tests with a long time limit first. The report names each case, so that the last line of
+  # `./run test` can count cases and show which were skipped.
   set(environment GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml)
   if(SINEW_SANITIZE STREQUAL "thread")
     list(APPEND T_UNSANITIZED *rocesses*)

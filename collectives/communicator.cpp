@@ -47,7 +47,9 @@ int Communicator::size() const noexcept { return state_ ? state_->group.size() :
 
 int Communicator::world_rank(int rank) const { return state_ ? state_->group.world_rank(rank) : rank; }
 std::string Communicator::name() const { return state_ ? state_->group.text() : "no communicator"; }
-std::string Communicator::rank_text(int rank) const { return (state_ ? state_->group : Group()).rank_text(rank); }
+std::string Communicator::rank_text(int rank) const {
+  return state_ ? state_->group.rank_text(rank) : Group().rank_text(rank);
+}
 
 Work Communicator::all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op, const CallOptions& options) {
   return state().start(arguments::all_reduce(in, out, dtype, op, options), in, out, in.data == out.data, options);
@@ -168,7 +170,7 @@ void Communicator::abort_world_by_exception(std::string_view doing) const noexce
     if (!doing.empty()) beginning += fmt::format(": {}", doing);
     state_->world->abort(beginning, std::string(thrown.message()),
                          thrown.code() == Code::PeerLost ? Code::PeerLost : Code::Aborted);
-  } catch (const std::exception& e) {  // no memory for a text: the exception itself is what its thrower gets
+  } catch (const std::exception& e) {  // no memory for the text; the caller still throws its own exception
     log::warning("the World is not ended on all ranks: {}", e.what());
   }
 }

@@ -44,11 +44,12 @@ class SINEW_API Communicator {
 
   int rank() const noexcept;
   int size() const noexcept;
-  /// The World's number of a rank of this communicator: errors number ranks so.
+  /// Converts a rank of this communicator to its rank in the World. Errors show World ranks.
   int world_rank(int rank) const;
-  /// "tp of 2", as errors name it: of the World's communicator "world of 8".
+  /// The name and size that errors show, such as "tp of 2" or, for the World's communicator, "world of 8".
   std::string name() const;
-  /// "rank 5", or "rank 5 (1 in tp)" where this communicator numbers it otherwise: for errors of the caller's own.
+  /// Names a rank of this communicator for an error message: "rank 5", or "rank 5 (1 in tp)" if the rank's number in
+  /// this communicator is not 5.
   std::string rank_text(int rank) const;
 
   /// Sums (or combines by `op`) `in` over all ranks into `out` on every rank. in.bytes == out.bytes, equal on all
@@ -202,8 +203,8 @@ class SINEW_API Communicator {
 
   /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty
   /// communicator of size 0). Collective over this communicator.
-  /// name: what errors call the new one, equal on its ranks, of 47 characters at most. Empty: the color and the place
-  /// of this call are its name, "split 1 at train.cpp:30".
+  /// name: the new communicator's name in errors. It has at most 47 characters and must be equal on all ranks of the
+  /// new communicator. If it is empty, the name is made of the color and the caller's line: "split 1 at train.cpp:30".
   /// Errors: what ended this one. With NCCL a rank that fails to split ends this communicator and the new ones.
   Communicator split(int color, int key = 0, const CallOptions& = {}, std::string_view name = {});
 
@@ -217,15 +218,17 @@ class SINEW_API Communicator {
   /// Cost:     collective over this communicator; two rounds on the host, and what NCCL takes to map the memory.
   Memory allocate(std::size_t bytes, const CallOptions& = {});
 
-  /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted, this rank and this reason,
-  /// unless it has ended before. A reason that is the text of another abort is passed on as it is, with its rank.
+  /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted, this rank's number and
+  /// `reason`. Does nothing if the communicator has already ended. To forward another abort, give its text as `reason`:
+  /// the text and the rank that first aborted then stay the same.
   void abort(const std::string& reason);
 
-  /// For code that calls what a user gave to it, in the handler of what the user's code threw. Ends the World of this
-  /// communicator on all its ranks: they would wait for a rank that has left its place in the program. Their calls end
-  /// with this rank's number, `doing` (empty: not said) and the text of the exception, or, as in abort(), with the text
-  /// of another abort alone. The code is PeerLost where the exception is an Error of that code, which survivors go on
-  /// from; else it is Aborted. Does nothing where the World has ended before, or where this communicator is empty.
+  /// Ends the World of this communicator on all its ranks because a user's callback threw. Call it in the handler of
+  /// that exception. Without it, the other ranks would wait for a rank that no longer makes the expected calls.
+  /// The calls of all ranks end with this rank's number, `doing` (which may be empty) and the text of the exception. If
+  /// the exception forwards another abort, they end with that abort's text, as in abort().
+  /// The code is PeerLost if the exception is an Error with that code, so that survivors can shrink; otherwise it is
+  /// Aborted. Does nothing if the World has already ended or if this communicator is empty.
   void abort_world_by_exception(std::string_view doing) const noexcept;
 
   /// What keeps the oldest call that waits from its end, in words: which rank is late, where it is, since when. Empty

@@ -28,6 +28,7 @@ std::string name_of_split(std::string_view given, int color, const CallOptions& 
 
 Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {
   state();
+  std::string shown = name_of_split(name, color, options);  // before anything is exchanged, as it may throw
   // Free ids common to all.
   auto& free = state_->world->free_ids;
   std::vector<std::uint64_t> ids = free;
@@ -50,8 +51,7 @@ Communicator Communicator::split(int color, int key, const CallOptions& options,
       members.emplace_back(all[2 * static_cast<std::size_t>(r) + 1], r);
   }
   std::ranges::sort(members);
-  Group group{
-      0, {}, state_->group.generation, id, state_->identity_of_child(color), name_of_split(name, color, options)};
+  Group group{0, {}, state_->group.generation, id, state_->identity_of_child(color), std::move(shown)};
   std::vector<int> places;  // of the members
   for (const auto& [k, r] : members) {
     if (r == rank()) group.rank = group.size();

@@ -20,8 +20,9 @@ namespace sinew {
 /// Cost:     built once per plan; a run of it allocates nothing in the steady state.
 struct SINEW_API Executable {
   Program program;
-  const Group* group = nullptr;  ///< whose ranks errors name, it outlives this; null: by their numbers in the program
-  bool local_counts = false;     ///< chunks come with each call, and a message's length must be looked at by both sides
+  const Group* group =
+      nullptr;  ///< names ranks in errors, and outlives this object; null: errors show the program's numbers
+  bool local_counts = false;  ///< chunks come with each call, and a message's length must be looked at by both sides
   ChunkTable chunks;
   std::vector<Slice> scratch_models;          ///< with local counts
   std::vector<std::uint32_t> waits_for;       ///< per step: number of predecessors

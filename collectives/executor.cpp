@@ -60,7 +60,7 @@ Status wrong_length(const Executable& e, const Step& step, std::size_t sent, std
 
 /// What is wrong with a message, and whose it is.
 Status named(const Status& status, const Executable& e, const Step& step) {
-  // Transports know ranks of the World.
+  // The transport has set a World rank; the caller expects a rank of the communicator.
   if (status.rank() >= 0) return {status.code(), std::string(status.message()), step.peer};
   const bool is_of_message = status.code() == Code::Mismatch || status.code() == Code::InvalidArgument;
   if (!is_of_message) return status;

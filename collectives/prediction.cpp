@@ -119,7 +119,7 @@ Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCo
     Seconds start = 0, a_byte = 0;
     bool is_there = false;
   };
-  Slowest inside_hosts, across_hosts;  // the slowest of each
+  Slowest inside_hosts, across_hosts;
   for (const auto& [where, transport] : set.by_class) {
     const bool inside = where.host_a == where.host_b;
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;

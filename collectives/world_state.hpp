@@ -74,13 +74,14 @@ struct WorldState {
   void close_endpoints(int world_rank);
   /// The same at the next progress, whatever the rank does. The connections cannot be used or made again.
   void end_endpoints(int world_rank);
-  /// A death that ends calls may become known a moment later.
+  /// How long, in milliseconds, an announced end waits for a more precise one: a call may fail because of a dead rank
+  /// shortly before the control plane learns which rank has died.
   static constexpr int kAboutToBeKnownMs = 50;
-  /// What calls end with that this rank aborts, for `reason`: behind `beginning`, which names this rank. A reason that
-  /// is the text of another abort names the rank that made it: it is passed on as it is, with that rank.
+  /// The status that calls end with when this rank aborts: "`beginning`: `reason`", where `beginning` names this rank.
+  /// If `reason` is the text of an earlier abort, the status is that abort's, with the rank that first aborted.
   /// Thread: the one that drives the engine.
   Status abort_status(const std::string& beginning, const std::string& reason) const;
-  /// Ends the generation on all ranks with that, unless it has ended before.
+  /// Ends the World on all ranks with abort_status(). Does nothing if the World has already ended.
   void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
   /// Runs on the thread that drives the engine, and waits for the end.
   void on_driver(const std::function<void()>& call);

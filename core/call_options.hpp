@@ -26,11 +26,11 @@ struct CallOptions {
   /// all ranks; element_bytes as the call's dtype has. Copied by the call, but not what `context` points to; called by
   /// the thread that makes progress.
   const Reducer* user = nullptr;
-  /// What the call is for, as errors and verdicts say behind its place: "bucket 3". Null: nothing is said.
-  /// Lifetime: until the call has ended.
+  /// The purpose of the call, such as "bucket 3". Errors and verdicts show it behind the source line. It may be null.
+  /// Lifetime: the text must stay valid until the call has ended.
   const char* label = nullptr;
-  /// Where the call stands in the program, for errors and verdicts: of `CallOptions{...}` the line with the braces.
-  /// `CallOptions o;` names no line of the program, and texts say so: write `CallOptions o{};`.
+  /// The source line that errors and verdicts show: the line of the braces in `CallOptions{...}`. `CallOptions o;`,
+  /// without braces, records no line of the program, so write `CallOptions o{};`.
   std::source_location where = std::source_location::current();
 };
 

@@ -23,7 +23,8 @@ struct alignas(64) CallRecord {
   std::atomic<std::uint64_t> fingerprint;
   std::atomic<std::uint64_t> history;  ///< hash of this communicator's calls so far: two ranks that differ once stay so
   std::atomic<std::uint32_t> sequence;  ///< of the collective; of the last one for send and recv
-  std::atomic<std::int32_t> peer;       ///< World rank; of messages; of a group of them the first one's; -1: none
+  std::atomic<std::int32_t>
+      peer;  ///< World rank of the peer, or of the first peer of a group of messages; -1 for collectives
   std::atomic<std::uint16_t> site;      ///< index into the table of call sites
   std::atomic<std::uint16_t> id;        ///< the communicator's id in tags, for people
   std::atomic<std::uint32_t> outcome;   ///< Code, once completed
@@ -32,7 +33,7 @@ struct alignas(64) CallRecord {
 };
 static_assert(sizeof(CallRecord) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// "file:line" of one place that calls, with the label of its calls.
+/// A source line that makes calls, as "file:line", and the label of these calls.
 struct SiteText {
   std::atomic<std::uint32_t> length;
   char text[124];
@@ -42,8 +43,8 @@ struct SiteText {
 struct CommunicatorSeat {
   std::atomic<std::uint64_t> identity;  ///< Group::identity; 0: none, or being written
   std::atomic<std::int32_t> ranks;
-  std::atomic<std::int32_t> place;   ///< this rank's in it
-  char name[kLongestGroupName + 1];  ///< Group::name; zeros behind it
+  std::atomic<std::int32_t> place;   ///< this rank's number in the communicator
+  char name[kLongestGroupName + 1];  ///< Group::name, filled up with zeros
 };
 
 /// What lies in shared memory or in a trace file, from its first byte.
@@ -56,7 +57,7 @@ struct RecordPage {
   std::atomic<std::uint64_t> magic;
   std::atomic<std::int32_t> rank;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::int32_t> world_ranks;     ///< of the World's own communicator, which takes no seat; 0: not known
+  std::atomic<std::int32_t> world_ranks;  ///< size of the World, whose communicator takes no seat; 0 until it is known
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
   std::array<CommunicatorSeat, kSeats> seats;
@@ -104,8 +105,8 @@ class SINEW_API RecordReader {
   /// A communicator that the rank is in, or lately was; nothing where there is none.
   std::optional<SeatSeen> seat(std::size_t index) const noexcept;
   std::string site(std::uint16_t index) const;
-  /// What texts call the communicator of a call, as Group::text: "tp of 2", or "communicator 6" where its seat has been
-  /// given to another.
+  /// Names the communicator of a call as Group::text() does: "tp of 2". It is "communicator 6" if another communicator
+  /// has taken its seat since.
   std::string communicator(const CallSeen& call) const;
 
  private:

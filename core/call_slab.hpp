@@ -55,7 +55,7 @@ struct PendingCall : Completion {
   Deadline deadline{};
   Clock::time_point first_seen_waiting{};  ///< by the watch: the first look at the clock that found it unfinished
   std::source_location where{};
-  const char* label = nullptr;  ///< as CallOptions
+  const char* label = nullptr;  ///< CallOptions::label
   OpenRecord record{};
   DeviceMark mark{};  ///< calls on device memory
   CallNotes notes{};

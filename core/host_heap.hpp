@@ -42,7 +42,7 @@ class SINEW_API HostHeap {
   std::size_t allocated_bytes() const noexcept;
   int descriptor() const noexcept { return memfd_.get(); }
 
-#if SINEW_THREAD_SANITIZER  // which leaves a process 1.5 TiB for all that it maps, the heaps of its peers among it
+#if SINEW_THREAD_SANITIZER  // leaves a process 1.5 TiB of address space, which the heaps of all peers share
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{4} << 30;
 #else
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{64} << 30;

@@ -18,7 +18,8 @@ RecordRing::RecordRing(std::byte* memory, int rank) : page_(reinterpret_cast<Rec
 }
 
 std::string site_text(const std::source_location& where, const char* label) {
-  // Of options that were made without braces. Who includes the header may find it by another path than this file does.
+  // Options made without braces have recorded a line of call_options.hpp. Only the end of the path is compared, because
+  // programs may include that header from another folder.
   const bool is_named = !std::string_view(where.file_name()).ends_with("sinew/core/call_options.hpp");
   const std::string place =
       is_named ? fmt::format("{}:{}", where.file_name(), where.line()) : "a place that its CallOptions do not name";
@@ -28,7 +29,7 @@ std::string site_text(const std::source_location& where, const char* label) {
 std::uint16_t RecordRing::labelled_site(const std::source_location& where, const char* label) noexcept {
   const std::string_view text(label);
   Labelled& known = labelled_[(place_of(where) ^ std::hash<std::string_view>{}(text)) % kKnown];
-  // Labels are compared by their characters: memory of an earlier one may have been given to this one.
+  // Labels are compared by text, not by address: a new label may lie where an earlier one was.
   if (known.file != where.file_name() || known.line != where.line() || known.label != text) {
     known.label = text;
     learn(known, where, label);

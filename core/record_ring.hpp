@@ -26,7 +26,7 @@ struct CallEntry {
   const char* label = nullptr;  ///< CallOptions::label
 };
 
-/// "train.cpp:12", with the label of the call "train.cpp:12 for bucket 3".
+/// The source line of a call, "train.cpp:12", or with a label "train.cpp:12 for bucket 3".
 SINEW_API std::string site_text(const std::source_location& where, const char* label);
 
 /// A record that waits for its second half.
@@ -53,7 +53,8 @@ class SINEW_API RecordRing {
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
 
-  /// Shows that this rank is in a communicator, and its name. Of more than kSeats at a time the last are not shown.
+  /// Records that this rank is a member of a communicator, and the communicator's name. Nothing is recorded while all
+  /// kSeats seats are taken.
   void sit(const Group& group) noexcept;
   /// Its seat may be taken by another, those that were given up earlier first.
   void stand_up(std::uint64_t communicator) noexcept;
@@ -107,8 +108,8 @@ class SINEW_API RecordRing {
   std::uint64_t last_ = 0;
   std::bitset<RecordPage::kSeats> seats_taken_;
   std::size_t next_seat_ = 0;
-  std::array<Known, kKnown> known_{};        // calls without a label
-  std::array<Labelled, kKnown> labelled_{};  // calls with one
+  std::array<Known, kKnown> known_{};        // for calls without a label
+  std::array<Labelled, kKnown> labelled_{};  // for calls with a label
   std::map<std::string, std::uint16_t> sites_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which sanitizer this build has, as 0 or 1: gcc and clang each have a way of their own to say so.
+// Macros that are 1 if this build uses the sanitizer and 0 otherwise, for gcc and clang.
 #if defined(__has_feature)
 #define SINEW_HAS_FEATURE(name) __has_feature(name)
 #else

@@ -13,7 +13,7 @@
 namespace sinew {
 namespace {
 
-/// "int"; a name that is not understood as it is.
+/// The demangled name of a type, or the mangled one if it cannot be demangled.
 std::string readable(const std::type_info& type) {
   int failed = 0;
   const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &failed),

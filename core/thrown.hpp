@@ -5,8 +5,8 @@
 
 namespace sinew {
 
-/// What an operation ends with that the exception of this handler stopped: as status_of for a std::exception; of a
-/// string its text, of anything else the name of its type, with code System.
+/// Converts the exception that is being handled to a Status. status_of() converts a std::exception. Anything else gives
+/// code System, with the text of a thrown string or the type name of another thrown value.
 SINEW_API Status status_of_current_exception();
 
 }  // namespace sinew

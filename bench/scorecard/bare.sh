@@ -1,5 +1,5 @@
-# In a bare Debian made for it (as root), packages included: minutes until ./run bench prints its first figures and until
-# it ends, and until ./run test ends. BARE_JOBS=bench leaves the tests out.
+# Times ./run bench and ./run test in a bare Debian that is made for it, as root. The times include the installation of
+# packages. BARE_JOBS=bench leaves the tests out.
 source bench/scorecard/lib/row.sh
 
 # seconds_at LOG PATTERN: from the start of the job to the last stage of that name

@@ -1,9 +1,9 @@
-# What a change costs: one source of a library with the test program that covers it, and a header that everything
-# includes. Nothing comes from a compiler's cache.
+# Times a build after a change, without a compiler cache: of one source and the test program that covers it, and of a
+# header that nearly all sources include.
 source bench/scorecard/lib/row.sh
 export CCACHE_DISABLE=1
 
-# build FOLDER TARGET..: what is out of date
+# build FOLDER TARGET..: rebuilds the targets; shows the output only on failure
 build() {
   local folder=$1
   shift

@@ -9,16 +9,16 @@ changed_files() {
     sort -u
 }
 
-# Headers of the libraries that the documents name: what users include.
+# Public headers: headers of the libraries that README.md or docs/ name.
 public_headers() {
-  grep -oh '`[a-z0-9_/]*\.hpp`' README.md docs/*.md | sed 's|.*/||; s|[`]||g' | sort -u >build/named_headers.txt
   source_files 'core/*.hpp' 'topology/*.hpp' 'transports/*.hpp' 'collectives/*.hpp' 'parallel/*.hpp' |
-    awk -F / 'NR == FNR { named[$0] = 1; next } $NF in named' build/named_headers.txt -
+    awk -F / 'NR == FNR { named[$0] = 1; next } $NF in named' \
+      <(grep -oh '`[a-z0-9_/]*\.hpp`' README.md docs/*.md | sed 's|.*/||; s|[`]||g') -
 }
 
 # compile_alone FILE..: each for itself, syntax only, with the options of its own source file or, for a header, of a source
-# in its folder. What no target of this build compiles (fakes for other programs, consumers) is passed over, and what
-# includes mpi.h: which of the MPIs' folders has it, only the targets that use it know.
+# in its folder. Files that no target of this build compiles (fakes for other programs, consumers) are passed over. So are
+# files that include mpi.h, because only their own targets know which MPI's folder has it.
 compile_alone() {
   configure unmerged 2>/dev/null || return 1
   local list=build/unmerged/compile_commands.json

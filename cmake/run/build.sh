@@ -21,8 +21,8 @@ compile() {
   shift
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-  # What ccache must be told to work with precompiled headers; and to believe the compiler's lists of headers, where it
-  # would otherwise preprocess each source once more.
+  # ccache needs these settings to work with precompiled headers. With CCACHE_DEPEND it takes the list of headers from the
+  # compiler instead of running the preprocessor itself.
   export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
   say "building $preset${*:+: $*}"
   # On a terminal this is one line that changes.

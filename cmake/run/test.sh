@@ -30,7 +30,8 @@ ctest_step() {
   # Some kernels place mappings where the thread sanitizer cannot use them, unless randomization is off.
   if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
   say "testing $preset"
-  # One more than there are cores: many wait for a deadline or for another process. What a sanitizer has slowed down does not.
+  # Release tests often wait for a deadline or another process, so one more than there are cores runs at a time. Tests under
+  # a sanitizer are bound by the CPU.
   local at_once
   at_once=$(nproc)
   if [ "$preset" = release ]; then at_once=$((at_once + 1)); fi
@@ -109,7 +110,7 @@ run_exhaustive() {
   ctest --test-dir build/unmerged -C exhaustive --output-on-failure --no-tests=error "$@"
 }
 
-# Public headers, and what has changed since the last commit; ./run exhaustive takes all files.
+# Compiles public headers and changed files alone. ./run exhaustive does so for all files.
 alone_step() {
   local files
   mapfile -t files < <({ public_headers && changed_files; } | sort -u)

@@ -19,7 +19,7 @@ constexpr std::size_t kRanksAtFullPace = 128;
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
 
-/// As the text of a call has it: "all_reduce(f32, sum, count 4) at train.cpp:12", "send to rank 5 (1 in tp) at ...".
+/// Describes a call for an error: "all_reduce(f32, sum, count 4) at train.cpp:12" or "send to rank 5 (1 in tp) at ...".
 std::string text_of_call(const PendingCall& call, const Group& group) {
   CallReport report;
   report.fingerprint = call.fingerprint;
@@ -28,7 +28,7 @@ std::string text_of_call(const PendingCall& call, const Group& group) {
   return describe_call(report, &group);
 }
 
-/// `status`, whose text numbers ranks as the World does, of that call. Adds what the communicator calls the rank.
+/// Adds the call, the communicator and the communicator's name of the blamed rank to the text of `status`.
 Status name_call(const PendingCall& call, const Group& group, const Status& status) {
   std::string text = fmt::format("{} on {}: {}", text_of_call(call, group), group.text(), status.message());
   const int place = status.rank();
@@ -38,7 +38,8 @@ Status name_call(const PendingCall& call, const Group& group, const Status& stat
   return {status.code(), std::move(text), place};
 }
 
-/// How a call failed, with the rank as the communicator numbers it. Of messages transports say which rank of the World.
+/// The status of a failed call, with its rank as a number of the communicator. Transports report a message's peer as a
+/// World rank, so that number is converted here.
 Status counted_in(const Group& group, const PendingCall& call) {
   if (call.peer < 0) return call.status;
   const int place = group.place_of(call.status.rank());
@@ -107,9 +108,9 @@ Controlled* ControlPlane::owner_of(const PendingCall& call) noexcept {
 }
 
 void ControlPlane::end(Controlled& communicator, const Status& reason) {
-  if (!communicator.end_reason().ok()) return;  // the others know, or are about to
+  if (!communicator.end_reason().ok()) return;  // that end has been announced to the others
   const Group& group = communicator.members();
-  // A rank that is found to have left may have said why before it went.
+  // A rank that has left may have announced its reason first, and that reason takes precedence.
   const bool is_gone = reason.code() == Code::PeerLost;
   if (is_gone) service_.look_everywhere();
   if (!is_gone || service_.end_of(group.identity, group.world_ranks).ok())

@@ -47,8 +47,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   void end_world(const Status& reason, int patience_ms = 0);
   /// Whom the World has lost, or why it has ended; Ok: neither.
   Status world_end() const;
-  /// The abort of the World or of one of its communicators that has this text, with the World's number of the rank that
-  /// made it. Ok: there was none.
+  /// Finds an earlier abort of the World, or of one of its communicators, by its text. The status has the World rank
+  /// that aborted. Returns Ok if no abort has this text.
   Status abort_that_says(std::string_view text) const;
 
   /// A call that is about to end other than Ok. true: keeps it until the whole reason is known, or a moment longer than

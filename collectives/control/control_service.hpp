@@ -68,7 +68,7 @@ class SINEW_API ControlService : private LinkUser {
   /// The latest answer about a rank of another host to a question about this call, not older than two seconds.
   std::optional<RankReport> report(int rank, std::uint64_t communicator, std::uint32_t sequence) const;
 
-  /// Reads the notices of one rank of this host, or of all. When it returns, all that was there is known.
+  /// Reads the notices of one rank of this host, or of all. Every notice written before the call is known afterwards.
   /// Thread: any.
   void look(int from);
   void look_everywhere();
@@ -112,7 +112,7 @@ class SINEW_API ControlService : private LinkUser {
   std::set<std::uint64_t> suspected_;      // communicators; the thread's
   std::atomic<bool> linked_{false};        // links_ is there
 
-  std::mutex looking_;        // notices of a rank are learnt in the order in which it gave them
+  std::mutex looking_;        // held while notices are read, so that they are handled in the order of writing
   mutable std::mutex mutex_;  // guards what follows, and the own board
   Failures failures_;
   std::vector<std::uint64_t> seen_;  // notices read, per rank

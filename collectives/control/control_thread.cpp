@@ -151,7 +151,7 @@ void ControlThread::loop() {
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms());
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      const std::uint64_t key = event.data.u64;  // a copy: the event is packed
+      const std::uint64_t key = event.data.u64;  // a copy, because the field of the packed struct may be misaligned
       if (key == 0) {
         run_posted();
       } else if (const auto at = watched_.find(key); at != watched_.end()) {

@@ -106,7 +106,8 @@ class Judge {
     for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
   }
 
-  /// A communicator as its members' seats describe it. A member that is not known is called by its place.
+  /// Builds the Group of a communicator from the seats in the ranks' records. A member without records keeps its number
+  /// in the communicator in place of its World rank.
   Group group_of(std::uint64_t communicator, std::uint16_t id, std::size_t rank) const {
     Group group{.communicator = id, .identity = communicator};
     if (id == kWorldId) group.name = "world";
@@ -257,7 +258,7 @@ class Judge {
   std::vector<bool> left_, died_;
   bool ended_at_once_ = false;
   std::map<std::uint64_t, std::vector<std::size_t>> members_;  // by communicator: its ranks, in its order
-  std::map<std::uint64_t, std::string> names_;                 // by communicator
+  std::map<std::uint64_t, std::string> names_;                 // key: Group::identity
 };
 
 }  // namespace

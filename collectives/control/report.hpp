@@ -21,12 +21,12 @@ struct CallReport {
   std::uint64_t history = 0;  ///< 0: not known
   std::uint64_t communicator = 0;
   std::uint32_t sequence = 0;
-  std::int32_t peer = -1;  ///< World rank
+  std::int32_t peer = -1;  ///< World rank of a message's peer; -1 for collectives
   bool completed = false;
   Code outcome = Code::Ok;  ///< once completed
   std::int64_t age_ms = 0;  ///< since it was completed, else since it was entered
   std::string site;
-  std::string on;  ///< its communicator, as Group::text
+  std::string on;  ///< the call's communicator, as Group::text() shows it
 };
 
 /// What a rank asks about the others: how far are you in this communicator, and did you make my calls?

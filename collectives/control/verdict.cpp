@@ -61,7 +61,7 @@ Verdict mismatch(const Waiting& waiting, std::span<const std::optional<RankRepor
     if (differs(r)) first = std::min(first, r->differing->sequence);
   }
   struct Side {
-    std::vector<int> ranks;  // of the communicator, in the World's order
+    std::vector<int> ranks;  // numbers in the communicator, in the order of World ranks
     CallReport call;
   };
   const auto world_rank = [&](int rank) { return waiting.group.world_rank(rank); };

@@ -36,20 +36,22 @@ struct SINEW_API Verdict {
 struct Waiting {
   CallReport call;
   std::int64_t waited_ms = 0;
-  Group group{};        ///< of the communicator
-  OpenMessages open{};  ///< where they are known
-  Status world_end{};   ///< whom the World has lost, as far as this rank knows; Ok: it is whole
+  Group group{};        ///< the call's communicator
+  OpenMessages open{};  ///< messages of the call that are not complete, if they are known
+  Status world_end{};   ///< the loss of a rank of the World that this rank knows of; Ok if there is none
 };
 
 /// One's own call of that sequence on the same communicator, while it is remembered.
 using OwnCall = std::function<std::optional<CallReport>(std::uint32_t sequence)>;
 
-/// Judges a call by what the other ranks' records say. Texts number ranks as Group does. `reports` by rank in the
-/// communicator; nothing: no answer (yet); one's own place is ignored. Pure: equal reports give equal verdicts.
+/// Judges a call from the records of the other ranks. reports[r] is the report of the communicator's rank r. It is
+/// empty if that rank has not answered yet. This rank's own entry is ignored. Texts name ranks as Group::rank_text()
+/// does.
+/// Pure: equal reports give equal verdicts.
 SINEW_API Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, const OwnCall& own);
 
-/// "all_reduce(f32, sum, count 4) at train.cpp:12"; what kClosedFingerprint means in words. `on`: the communicator of a
-/// message, whose number of the peer is shown, too; null: not known.
+/// Describes a call: "all_reduce(f32, sum, count 4) at train.cpp:12", or that a rank destroyed its communicator.
+/// on: the communicator of a message, so that the peer's number in it is shown, too. It may be null.
 SINEW_API std::string describe_call(const CallReport& call, const Group* on = nullptr);
 
 }  // namespace sinew

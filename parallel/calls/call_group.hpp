@@ -6,11 +6,12 @@
 
 namespace sinew::parallel {
 
-/// The communicator of a strategy, with the line of the program that gave it to the strategy. Errors and verdicts about
-/// the strategy's calls show that line and a label of the strategy's, in place of a line of its source.
-/// A parameter of this type takes a Communicator, and the place of the call with it. Who passes the CallGroup on keeps
-/// that place. std::make_unique and emplace would make one inside of the standard library: give them a CallGroup.
-/// Lifetime: ends before the communicator.
+/// A communicator that a program passes to a strategy, and the source line where it does. Errors about the strategy's
+/// calls show this line, and a label from the strategy, instead of a line in sinew's own sources.
+/// Use it as a parameter type: a Communicator converts to it and records the caller's line. Pass the CallGroup on, not
+/// the communicator, to keep the line. With std::make_unique or emplace, make the CallGroup first: otherwise the
+/// recorded line is one of the standard library.
+/// Lifetime: the communicator must outlive it.
 class CallGroup {
  public:
   CallGroup(Communicator& of, const std::source_location& where = std::source_location::current()) noexcept
@@ -21,7 +22,7 @@ class CallGroup {
   operator Communicator&() const noexcept { return *of_; }
   const std::source_location& where() const noexcept { return where_; }
 
-  /// Of a call that is for `label`, which stays until the call has ended.
+  /// Options for a call with this label and the recorded line. The label must stay valid until the call has ended.
   CallOptions options(const char* label, CallOptions others = {}) const noexcept {
     others.label = label;
     others.where = where_;

@@ -10,7 +10,7 @@ namespace sinew::parallel {
 
 /// Runs `f` on every rank, and goes on on all of them or on none.
 /// Errors: on all ranks alike what the lowest rank's `f` ended with, code and text, behind `what` and that rank and its
-///         host; Error::rank() is that rank. What is no Error, of any type, is one of code System.
+///         host; Error::rank() is that rank. Any other exception becomes an Error of code System.
 /// Cost:   an all_reduce of 4 bytes.
 void on_all_or_none(CallGroup all, std::string_view what, const std::function<void()>& f);
 

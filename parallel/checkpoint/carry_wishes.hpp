@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// What the calls of carry_over are for, in errors.
+/// The label of carry_over's calls in errors.
 inline constexpr const char* kCarryLabel = "carry over";
 
 /// Bytes [from, from + bytes) of a part that a rank holds, by its place among that rank's parts.

@@ -130,7 +130,7 @@ struct AsyncSave::State {
       }
       try {
         if (failure.ok()) reached(SaveStage::Written);
-      } catch (...) {  // finish() says so: this thread is not the World's
+      } catch (...) {  // finish() rethrows it on the World's thread
         thrown_by_user = std::current_exception();
       }
       is_written.store(true, std::memory_order_release);
@@ -182,7 +182,7 @@ struct AsyncSave::State {
   void reached(SaveStage stage) const {
     if (options.reached) options.reached(stage);
   }
-  /// On rank 0, when all ranks are as far.
+  /// Calls `reached` on rank 0 after all ranks have reached the stage.
   void tell_from_first(SaveStage stage) const {
     if (all->rank() == 0)
       run_user_code(
@@ -201,7 +201,7 @@ struct AsyncSave::State {
   std::thread writer;
   std::vector<std::uint64_t> report;
   Status failure;
-  std::exception_ptr thrown_by_user;  // in `writer`
+  std::exception_ptr thrown_by_user;  // by `reached`, on the thread `writer`
   std::atomic<bool> is_written{false};
   bool finished = false;
 };

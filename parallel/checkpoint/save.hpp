@@ -23,8 +23,8 @@ enum class SaveStage : std::uint8_t {
 
 struct SaveOptions {
   /// Called as each stage is reached: Written by a thread of the save's own; the others on rank 0 only.
-  /// Errors: what it throws ends the World (Communicator::abort_world_by_exception). The call that reached the stage
-  ///         throws the same exception; of Written it is finish().
+  /// Errors: if it throws, the World ends (Communicator::abort_world_by_exception), and the call that reached the stage
+  ///         throws the same exception. For Written that call is finish().
   std::function<void(SaveStage)> reached;
 };
 

@@ -100,8 +100,8 @@ class SINEW_API DataParallel {
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
                const std::source_location& where = std::source_location::current());
   /// The same where no rank has, or compares, the whole of all values.
-  /// Errors: as above. What `initial` throws, or `allocate` here and later, ends the World (Communicator::
-  ///         abort_world_by_exception).
+  /// Errors: as above. An exception from `initial`, or from `allocate` here or later, ends the World
+  ///         (Communicator::abort_world_by_exception) and is rethrown.
   /// Cost: of values only this rank's part is ever made.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial, const DataRow& row,
                Allocate allocate, const DataParallelOptions& options = {},

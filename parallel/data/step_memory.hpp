@@ -80,10 +80,10 @@ class StepMemory final : public StepActions {
   struct Spot {
     std::size_t group = 0, member = 0;
   };
-  /// One bucket.
+  /// A group of parameters or gradients that one exchange carries.
   struct Bucket {
     GroupMemory memory;
-    std::string label;  ///< of its calls: "bucket 2 of gradients ('a.w' and 3 more)"
+    std::string label;  ///< CallOptions::label of its exchanges: "bucket 2 of gradients ('a.w' and 3 more)"
   };
 
   /// gradient(group, part, offset, bytes): the part's, which lies there in the group's shard.
@@ -99,7 +99,7 @@ class StepMemory final : public StepActions {
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
   Mesh* mesh_;
-  std::source_location where_;                  // the program's line that its calls are for
+  std::source_location where_;                  // CallOptions::where of all its calls
   std::map<std::string, Communicator> groups_;  // by axes; those of one rank are the mesh's
   const std::vector<DataParameter>* parameters_;
   DataAxis sharded_;

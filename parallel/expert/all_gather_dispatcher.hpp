@@ -23,7 +23,7 @@ class AllGatherDispatcher final : public Dispatcher<T> {
  private:
   class Handle;
 
-  /// Of its calls.
+  /// `others` with the label and source line of this dispatcher's calls.
   CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
 
   CallGroup group_;

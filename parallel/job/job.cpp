@@ -32,7 +32,7 @@ std::string schedule_text(const JobConfig& config) {
   }
 }
 
-/// The engine's functions, as user code.
+/// Wraps the engine's functions in run_user_code.
 template <class Result, class... Arguments>
 void guard(std::function<Result(Arguments...)>& code, const char* name, Communicator& all) {
   if (!code) return;

@@ -26,8 +26,8 @@ namespace sinew::parallel {
 /// Thread:   the World's.
 /// Lifetime: ends before the World; `engine` is not kept.
 /// Errors:   InvalidArgument on all ranks alike: the first rank whose configuration is another one; all rules that are
-///           broken, with their nearest fixes. As the parts. What a function of `engine` throws ends the World
-///           (Communicator::abort_world_by_exception).
+///           broken, with their nearest fixes. Also what the constructors of Mesh and DataParallel throw. An exception
+///           from a function of `engine` ends the World (Communicator::abort_world_by_exception) and is rethrown.
 class SINEW_API Job {
  public:
   /// of_experts: initial values of EngineFacts::expert_parameters, where there are experts.

@@ -29,7 +29,8 @@ struct Difference {
 };
 
 /// Whether all ranks go on with the same: what follows would hang or mix up groups where they did not. `what` begins
-/// the text, and is what its calls are for; `numbers`: of each rank of `all` in Difference::rank, {}: its place.
+/// the text, and is the label of its calls. numbers[r] is the value of Difference::rank for rank r of `all`. If it is
+/// empty, that value is r.
 /// Errors: as all_reduce. Cost: an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
 std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
                                         const CallOptions& options, const std::vector<int>& numbers = {});

@@ -21,8 +21,8 @@ class GroupMaker {
   const CallOptions& options() const noexcept { return *options_; }
 
   /// `members`: the ranks of this rank's group, ascending, the same on all of them; empty: it is in none, and gets an
-  /// empty communicator. `largest`: the most that any group has, equal on all ranks. name: of the axes, "tp", as errors
-  /// show it.
+  /// empty communicator. `largest`: the most that any group has, equal on all ranks. name: the
+  /// communicator's name in errors, such as "tp".
   /// Cost: a split, collective over `all`; none where `largest` is 1 and has been before.
   std::shared_ptr<Communicator> make(std::span<const int> members, int largest, std::string_view name);
 

@@ -38,7 +38,7 @@ class SINEW_API Mesh {
 
   const Factorisation& shape() const noexcept { return shape_; }
   int rank() const noexcept { return rank_; }
-  /// What errors call a rank of the mesh: as Communicator::rank_text of the communicator that it was made of.
+  /// Names a rank of the mesh for an error, as Communicator::rank_text of the mesh's communicator does.
   const std::string& rank_text(int rank) const { return names_.at(static_cast<std::size_t>(rank)); }
   int size(std::string_view axes) const { return shape_.size(axes); }
   int index(std::string_view axes) const { return shape_.index(rank_, axes); }
@@ -57,7 +57,7 @@ class SINEW_API Mesh {
 
   Factorisation shape_;
   int rank_ = 0;
-  std::vector<std::string> names_;                                            // by rank
+  std::vector<std::string> names_;                                            // rank_text(), by rank
   std::map<std::string, std::shared_ptr<Communicator>, std::less<>> groups_;  // by axes in the order of the shape
 };
 

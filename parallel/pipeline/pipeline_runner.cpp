@@ -97,7 +97,7 @@ PipelineRunner::~PipelineRunner() = default;
 
 std::int32_t PipelineRunner::rank() const noexcept { return GroupPlace(*ranks_).rank; }
 
-/// By stage the bytes of its input, as the rank of the stage before has them.
+/// Returns the input size of each stage in bytes. The rank of the stage before knows it, and all ranks exchange it.
 std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(schedule_.stages()));
   for (std::int32_t s = 0; s + 1 < schedule_.stages(); ++s) {
@@ -206,8 +206,8 @@ void PipelineRunner::run() {
   const std::vector<Action>& actions = schedule_.actions[static_cast<std::size_t>(rank())];
   std::size_t number = 0;
   const auto doing = [&] { return "pipeline, " + (number < actions.size() ? text_of(actions[number]) : "its end"); };
-  // Where a run ends early others wait for messages and for calls of its stages, and this rank's own messages have
-  // buffers here.
+  // If a run ends early, other ranks wait for its messages and for its stages' calls, and this rank's pending messages
+  // still use buffers of this object.
   try {
     run_user_code(*ranks_, doing, [&] {
       begin_run();

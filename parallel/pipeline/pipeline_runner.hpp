@@ -56,9 +56,9 @@ class StageEngine {
 ///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
 ///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and
 ///           recv.
-///           Whatever a stage throws, and whatever else ends run(), ends the World of `ranks`, too. Calls of all its
-///           ranks end as Communicator::abort_world_by_exception says, with the action and the text. So does a call
-///           that a StepProtocol of `steps` refuses. run() throws the exception itself, as does every later run() here.
+///           If a stage throws, or run() fails for another reason, or a StepProtocol of `steps` refuses a call, the
+///           World of `ranks` ends on all its ranks (Communicator::abort_world_by_exception). Its text has the action
+///           and the text of the exception. run() throws the exception itself, and so does every later run() here.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
@@ -89,7 +89,7 @@ class SINEW_API PipelineRunner final : private StepActions {
   void compute(std::size_t number, std::int32_t read_stage, std::int32_t made_stage, bool gradient);
   std::size_t call(const Action& action, ConstBuffer in, Buffer out);
   void begin_run();
-  /// "forward of stage 1 for micro-batch 2".
+  /// Describes an action for an error: "forward of stage 1 for micro-batch 2".
   static std::string text_of(const Action& action);
 
   CallGroup ranks_;
@@ -103,7 +103,7 @@ class SINEW_API PipelineRunner final : private StepActions {
   std::vector<Numbers> numbers_;                                     // of the graph's nodes, by action
   std::map<MessageKind, std::vector<std::vector<std::byte>>> idle_;  // places
   std::vector<std::vector<std::byte>> taken_;                        // by tensor
-  std::map<MessageKind, std::string> labels_;                        // of messages
+  std::map<MessageKind, std::string> labels_;                        // CallOptions::label of messages
   std::size_t held_ = 0;
   double computed_s_ = 0, waited_s_ = 0;
   bool is_running_ = false;

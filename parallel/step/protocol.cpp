@@ -229,7 +229,7 @@ void StepProtocol::end(const std::string& why) noexcept {
   }
   try {
     end_(why);
-  } catch (const Error&) {  // these ranks know already that the World has ended
+  } catch (const Error&) {  // the World had already ended on all ranks
   }
 }
 

@@ -50,18 +50,19 @@ class SINEW_API StepProtocol {
     bool unused_are_zero = false;  ///< gradients that were not reported count as reported
     bool owns_parts = true;        ///< finish_backward gives this rank something to update
   };
-  /// end: ends the communicators of the step's exchanges, on all their ranks, with this reason.
+  /// end: a function that ends the communicators of the step's exchanges, on all their ranks, with the given reason.
   StepProtocol(Shape shape, std::function<void(const std::string& why)> end);
   StepProtocol(const StepProtocol&) = delete;
   StepProtocol& operator=(const StepProtocol&) = delete;
 
   /// Somebody else who has a call in every step or pass, as long as it lives.
   struct Member {
-    std::function<void()> end_world{};  ///< empty: this member makes no passes
-    std::uint64_t last = 0;             ///< number of the sum, or the pass, that its last call was in
+    std::function<void()> end_world{};  ///< empty if this member makes no passes
+    std::uint64_t last = 0;             ///< number of the sum or pass of its last call
   };
   std::shared_ptr<Member> join_as_optimizer();
-  /// end_world: Communicator::abort_world_by_exception of the pipeline's. Called in the handler of what ended the step.
+  /// end_world: calls Communicator::abort_world_by_exception of the pipeline's communicator. It runs in the handler of
+  /// the exception that ended the step.
   std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world);
 
   // The calls of a pass.
@@ -99,8 +100,9 @@ class SINEW_API StepProtocol {
   /// The call is not due. `instead`: what is; empty: the next call as this rank has made them.
   /// Errors: as above.
   [[noreturn]] void refuse(std::string_view call, std::string_view why, std::string_view instead = {});
-  /// Ends the communicators of the step, and the World where a pipeline makes its passes: ranks that share none with
-  /// the one where this began are to learn of it, too. Called in the handler of an exception with the text `why`.
+  /// Ends the communicators of the step. If a pipeline makes the passes, this also ends the World, because some ranks
+  /// share none of these communicators and would not learn of the end. Call it in the handler of the exception, with
+  /// the exception's text as `why`.
   void end(const std::string& why) noexcept;
 
  private:

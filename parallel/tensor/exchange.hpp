@@ -91,7 +91,7 @@ class SINEW_API Exchange {
 
   CallGroup group_;
   std::string what_, axis_;
-  std::string label_;  // of its calls
+  std::string label_;  // CallOptions::label of its calls
   TensorSpec tensor_;
   Placement from_, to_;
   std::vector<Box> in_, out_;  // by rank

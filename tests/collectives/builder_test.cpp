@@ -99,7 +99,7 @@ TEST(ProgramBuilder, HoldsMessagesBackUntilTheirTurn) {
   EXPECT_EQ(predecessors(p, 3), Steps{});
 }
 
-/// PlacingKind may change copies and dependencies; the messages of a rank are always the same.
+/// Working in place or not may change copies and dependencies; the messages of a rank are always the same.
 TEST(Algorithms, SendTheSameMessages_InPlaceAndOutOfPlace) {
   const auto messages = [](const Program& p) {
     std::vector<std::tuple<Op, int, std::uint32_t, Steps>> found;

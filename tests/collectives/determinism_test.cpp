@@ -198,7 +198,7 @@ TEST_P(Reproducible, GivesTheBitsOfTheTree_WhateverRunsTheCall) {
   }
 }
 
-/// Every number of ranks over one transport, and some over each.
+/// All numbers of ranks over inproc, and some of them over shm and tcp.
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 16}) {

@@ -20,8 +20,8 @@
 #include <support/ranks.hpp>
 #include <support/worlds.hpp>
 
-// How errors name ranks, communicators and calls. Each rank is a process. One of the communicators numbers ranks in
-// another way than the World does.
+// How errors name ranks, communicators and calls. Each rank is a process. In one of the communicators the ranks have
+// other numbers than in the World.
 namespace sinew::test {
 namespace {
 
@@ -44,24 +44,24 @@ Status end_of(const std::function<Work()>& call) {
   }
 }
 
-/// The World's own communicator, or a part of it, the other way round: ranks 3 and 2 are its ranks 0 and 1.
+/// The World's own communicator, or a split in reverse order, where World ranks 3 and 2 are ranks 0 and 1.
 struct Where {
   const char* shown;  ///< Communicator::name()
   bool whole;
-  const char *zero, *one;  ///< what errors call its ranks 0 and 1
+  const char *zero, *one;  ///< names of its ranks 0 and 1 in errors
   std::vector<int> world_ranks;
 };
 
 const Where kWorld{"world of 4", true, "rank 0", "rank 1", {0, 1, 2, 3}};
 const Where kSplit{"upper of 2", false, "rank 3 (0 in upper)", "rank 2 (1 in upper)", {2, 3}};
 
-/// What one rank of the communicator does, and what all others find.
+/// What one rank of the communicator does, and what the errors of all others must say.
 struct Event {
   const char* name;
   Code code;
-  /// The call of rank 1, that of all others, or what stands in for a call.
+  /// The call of rank 1 and the call of all others. A rank may also do something else in place of a call.
   std::function<Status(World&, Communicator&)> odd, others;
-  /// Patterns of the text, by the place.
+  /// Parts of the expected text.
   std::function<std::vector<std::string>(const Where&)> parts;
   bool odd_dies = false;
   bool odd_comes_last = false;
@@ -94,7 +94,7 @@ std::vector<Event> events() {
            }},
       {.name = "Timeout",
        .code = Code::Timeout,
-       .odd = sums,  // what the others have sent before may do for its first call
+       .odd = sums,  // its first call may already have all it needs
        .others =
            [](World&, Communicator& c) {
              return end_of([&] { return sum_of_four(c, {.deadline = Deadline::after(milliseconds(300))}); });
@@ -201,7 +201,7 @@ void meet(const Event& event, const Where& where, const char* transport) {
       Communicator& on = where.whole ? world.communicator() : upper;
       EXPECT_EQ(on.name(), where.shown);
       const bool is_odd = on.rank() == 1;
-      const auto end_round = [&] {  // none leaves what others still look at
+      const auto end_round = [&] {  // no rank leaves while another still reads its records
         if (!event.odd_dies) static_cast<void>(exchange.all_gather({}));
       };
       if (is_odd && event.odd_comes_last) end_round();
@@ -269,7 +269,8 @@ TEST(ErrorText, SayThatOptionsNameNoPlace_WhereTheyWereMadeWithoutBraces) {
   });
 }
 
-/// Rank 0 aborts what it shares with rank 1, which tells rank 2, which tells all: nobody adds anything to the text.
+/// Rank 0 aborts a communicator with rank 1. Rank 1 forwards the abort to rank 2, and rank 2 to all ranks. The text
+/// must stay the same.
 TEST(ErrorText, OfAnAbortIsPassedOnAsItIs_WhereItIsTheReasonOfAnother) {
   on_threads(3, only("inproc"), [](World& world) {
     Communicator left = world.communicator().split(world.rank() < 2 ? 0 : -1, 0, {}, "left");
@@ -294,7 +295,7 @@ TEST(ErrorText, OfAnAbortIsPassedOnAsItIs_WhereItIsTheReasonOfAnother) {
   });
 }
 
-/// The control: the check finds each of the faults that it is for.
+/// Negative control: the check finds each kind of fault.
 TEST(ErrorText, CheckFindsWhatIsWrong) {
   EXPECT_EQ(fault_of_error("rank 3 (0 in upper) aborted upper of 2: enough", {2, 3}, "upper of 2"), "");
   EXPECT_THAT(fault_of_error("rank 0 aborted upper of 2", {2, 3}, "upper of 2"), HasSubstr("none of the World's"));

@@ -59,7 +59,7 @@ struct Ranks {
       of.world_ranks.push_back(world_ranks.empty() ? static_cast<int>(r) : world_ranks[r]);
     return of;
   }
-  std::vector<int> world_ranks{};  // empty: as the communicator's
+  std::vector<int> world_ranks{};  // empty: equal to the communicator's ranks
   Verdict judge(std::size_t rank, std::uint32_t sequence, const Status& world_end = {}) const {
     const RecordPage* mine = all[rank]->ring.page();
     const Question asked = ask_about(mine, static_cast<int>(rank), kCommunicator, sequence, {});

@@ -120,7 +120,7 @@ TEST(HostHeap, KnowsItsOwnMemory) {
   EXPECT_FALSE(heap.contains(&outside));
 }
 
-#if !SINEW_ADDRESS_SANITIZER && !SINEW_THREAD_SANITIZER  // which need more address space than the limit
+#if !SINEW_ADDRESS_SANITIZER && !SINEW_THREAD_SANITIZER  // sanitizers need more address space than the limit
 TEST(HostHeap, TakesLessAddressSpace_UnderALimit) {
   constexpr int kNotLimited = 77;
   const pid_t child = fork();

@@ -126,7 +126,7 @@ TEST(RecordRing, ShowsTheLabelOfACallBehindItsPlace) {
   };
   const std::string place = site_text(where, nullptr);
   EXPECT_EQ(site_of(1, nullptr), place);
-  // The memory of a label may be given to another one.
+  // A second label may lie at the address of the first.
   std::string label = "bucket 3";
   EXPECT_EQ(site_of(2, label.c_str()), place + " for bucket 3");
   label = "bucket 4";

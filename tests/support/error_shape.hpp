@@ -6,8 +6,9 @@
 
 namespace sinew::test {
 
-/// What is wrong with an error's text about a communicator, none of whose ranks the World numbers as it does: a rank by
-/// the communicator's number alone, a communicator by its id, or a place in sinew's own sources. Empty: nothing.
+/// Checks an error's text about a communicator whose ranks all have other numbers in the World. Returns the first
+/// fault, or an empty string. Faults are a rank shown by its number in the communicator alone, a communicator shown by
+/// its id, and a line of sinew's own sources.
 std::string fault_of_error(std::string_view text, const std::vector<int>& world_ranks, std::string_view communicator);
 
 }  // namespace sinew::test

@@ -46,7 +46,8 @@ void EventLoop::run_once(int wait_ms) {
   std::array<epoll_event, 64> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
   for (int i = 0; i < count; ++i) {
-    const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;  // a copy: the event is packed
+    const std::uint64_t id =
+        events[static_cast<std::size_t>(i)].data.u64;  // a copy: the packed field may be misaligned
     const auto it = callbacks_.find(id);
     if (it == callbacks_.end()) continue;  // removed by an earlier callback
     const auto callback = it->second;

@@ -95,7 +95,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   Shared& shared_;
   const int rank_;
   const int ranks_;
-  const std::string place_;  // this rank, and of which communicator, for errors
+  const std::string place_;  // names this rank and its communicator in errors
   const bool one_host_;
   const std::string obstacle_;
   const Abilities abilities_;

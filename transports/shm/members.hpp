@@ -36,7 +36,7 @@ class Members {
   Members& operator=(const Members&) = delete;
 
   int rank() const noexcept { return rank_; }
-  /// For errors: ranks as the World numbers them.
+  /// Names ranks in errors.
   const Group& group() const noexcept { return group_; }
   int count() const noexcept { return static_cast<int>(members_.size()); }
   Member& operator[](int rank) noexcept { return members_[static_cast<std::size_t>(rank)]; }

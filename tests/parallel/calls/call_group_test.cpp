@@ -18,7 +18,7 @@
 
 #include "../pipeline/number_engine.hpp"
 
-// What errors say of the calls that strategies make: what they are for, and where the program made the strategy.
+// Errors about the calls of strategies show a label and the line of the program that made the strategy.
 namespace sinew::parallel {
 namespace {
 
@@ -33,7 +33,7 @@ WorldOptions impatient() {
   return options;
 }
 
-/// Rank 0 makes a call of a strategy for which rank 1 comes too late; what rank 0 is told.
+/// Returns rank 0's error after a strategy's call for which rank 1 comes too late.
 void expect_late(const std::function<void(World&, std::latch& told)>& body) {
   std::latch told(1);
   on_threads(2, impatient(), [&](World& world) { body(world, told); });

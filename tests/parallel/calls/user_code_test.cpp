@@ -16,7 +16,7 @@
 #include "../checkpoint/tensors.hpp"
 #include "../job/small_engine.hpp"
 
-// What users give strategies to call, and what becomes of all ranks where it throws on one.
+// Users' callbacks that throw on one rank: the World must end on all ranks.
 namespace sinew::parallel {
 namespace {
 
@@ -27,13 +27,13 @@ using sinew::test::ScratchFolder;
 
 constexpr int kRanks = 3;
 
-/// A call of a strategy that calls what a user gave it.
+/// A call of a strategy that runs a user's callback.
 struct Case {
   const char* name;
-  int thrower;  ///< the World's
-  /// `throws`: on this rank what the user gave throws 42. Collective.
+  int thrower;  ///< World rank
+  /// throws: whether the callback throws 42 on this rank. Collective.
   std::function<void(World&, bool throws)> call;
-  std::string doing;  ///< what errors say it was called for
+  std::string doing;  ///< the callback's purpose in errors
 };
 
 void fill(std::int32_t, std::int64_t, std::int64_t, Buffer into) { std::fill_n(into.data, into.bytes, std::byte{0}); }

@@ -24,7 +24,7 @@ using sinew::test::require;
 using test::bytes_of;
 using test::Mlp;
 
-constexpr int kBatch = 360;  // of all ranks together: a multiple of three micro-batches of 1, 2, 3, 5 and 8 ranks
+constexpr int kBatch = 360;  // of all ranks: three micro-batches divide it for 1, 2, 3, 5 and 8 ranks
 constexpr double kRate = 0.05;
 
 /// What training leaves: the losses, and the gradients of the first step, each parameter's whole.

@@ -32,13 +32,13 @@ using testing::HasSubstr;
 
 constexpr int kRanks = 8, kLast = 7;
 
-/// The group of rank 7 along an axis, in which its number is 1.
+/// The group of World rank 7 along an axis. Its number in the group is 1.
 struct Along {
   const char* axis;
   std::vector<int> world_ranks;
 };
 
-/// What happens in it, and what is said of that.
+/// What happens in the group.
 enum class Event { Mismatch, Timeout, Thrown, PeerLost };
 
 std::vector<std::string> parts_of(Event event, const Along& along) {
@@ -65,7 +65,7 @@ Code code_of(Event event) {
 
 Status end_of(Work work) { return work.wait(Deadline::after(seconds(20))); }
 
-/// Of the other rank of the group.
+/// What the other rank of the group does.
 Status other_does(Event event, Communicator& group) {
   std::array<float, 4> data{};
   const auto patience = event == Event::Timeout ? milliseconds(300) : milliseconds(20000);
@@ -73,7 +73,7 @@ Status other_does(Event event, Communicator& group) {
   return first.ok() ? end_of(group.barrier()) : first;
 }
 
-/// Of rank 7.
+/// What rank 7 does.
 Status last_does(Event event, Communicator& group) {
   switch (event) {
     case Event::Mismatch: break;

@@ -14,7 +14,7 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::int32_t kStride = sinew::test::kSanitized ? 9 : 1;  // a sample, or all
+constexpr std::int32_t kStride = sinew::test::kSanitized ? 9 : 1;  // every ninth schedule under a sanitizer
 
 /// Calls check(schedule, text) for every schedule of that many ranks, micro-batches and virtual stages at most.
 template <class Check>

@@ -19,7 +19,7 @@
 
 #include "number_engine.hpp"
 
-// A stage that throws on one rank: every rank of the World ends with what was thrown, whatever it waits in.
+// A stage throws on one rank. Every rank of the World must end with the thrown text, whatever call it waits in.
 namespace sinew::parallel {
 namespace {
 
@@ -29,13 +29,13 @@ using sinew::test::only;
 using sinew::test::require;
 using test::NumberEngine;
 
-/// Something to throw, and what becomes of it.
+/// A value to throw, and what the ranks must find.
 struct Thrown {
   const char* name;
   std::function<void()> throw_it;
-  std::function<bool()> is_it;  ///< within a handler: is it the very one?
-  const char* text;             ///< what the others are told
-  Code code = Code::Aborted;    ///< what their calls end with
+  std::function<bool()> is_it;  ///< in a handler: whether the thrown value is this one
+  const char* text;             ///< text that the other ranks get
+  Code code = Code::Aborted;    ///< code that the other ranks' calls end with
 };
 
 template <class T, class Same>
@@ -69,13 +69,13 @@ std::vector<Thrown> all_thrown() {
   };
 }
 
-/// Where a rank throws.
+/// A layout, and the rank that throws in it.
 struct Place {
   LayoutSizes sizes;
   int ranks;
-  int thrower;        ///< of the World
-  int stage;          ///< that it has
-  const char* shown;  ///< what errors call it in its pipeline
+  int thrower;        ///< World rank
+  int stage;          ///< the thrower's stage
+  const char* shown;  ///< the thrower's name in errors of its pipeline
 };
 
 const std::array kPlaces{
@@ -85,7 +85,7 @@ const std::array kPlaces{
     Place{{.tp = 2, .dp = 2, .pp = 2}, 8, 5, 1, "rank 5 (1 in pp)"},
 };
 
-/// Stages that sum over tensor parallelism, too; one of them throws before it does.
+/// Stages with a tensor-parallel sum. The thrower's stage throws before its sum.
 class ThrowingEngine : public StageEngine {
  public:
   ThrowingEngine(Communicator& tensor, NumberEngine& numbers, const std::function<void()>* throws)
@@ -123,7 +123,7 @@ void step(World& world, const Place& place, const Thrown& what) {
   NumberEngine numbers(2, 3);
   ThrowingEngine engine(mesh.dense().along("tp"), numbers, throws ? &what.throw_it : nullptr);
   PipelineRunner runner(mesh.dense().along("pp"), with_messages(gpipe(2, 3)), engine);
-  std::optional<std::chrono::steady_clock::time_point> begin;  // when all were there
+  std::optional<std::chrono::steady_clock::time_point> begin;  // the time when all ranks had met
   const auto meet = [&] {
     world.communicator().barrier().get();
     begin = std::chrono::steady_clock::now();
@@ -145,7 +145,7 @@ void step(World& world, const Place& place, const Thrown& what) {
   } else {
     std::optional<Error> end;
     try {
-      meet();  // whoever throws may have left it before this rank
+      meet();  // the thrower may leave the meeting before this rank
       runner.run();
       std::array<float, 2> gradients{};
       mesh.dense().along("dp").all_reduce(gradients).get();
@@ -158,7 +158,7 @@ void step(World& world, const Place& place, const Thrown& what) {
     require(std::string(end->what()).find(told) != std::string::npos, which + end->what());
   }
   require(!begin || std::chrono::steady_clock::now() - *begin < std::chrono::seconds(2), which + "it took too long");
-  // What is called later, on whatever communicator, ends for the same reason.
+  // Later calls on any communicator end for the same reason.
   const Status later = world.communicator().barrier().wait(Deadline::after(std::chrono::seconds(20)));
   require(later.code() == what.code && later.message().find(told) != std::string_view::npos,
           which + std::string(later.message()));
@@ -181,7 +181,7 @@ TEST(ThrowingStage, EndsTheWorldWithItsText_WhereRanksAreProcesses) {
   }
 }
 
-/// A rank whose exception leaves the program, as in most: its World ends with it.
+/// A rank lets the exception leave main, as most programs do. Its World is destroyed by that.
 TEST(ThrowingStage, IsNamedByAllOthers_WhereItsRankUnwindsToTheEnd) {
   for (const Place& place : kPlaces) {
     in_processes(place.ranks, only("shm"), [&](World& world) {

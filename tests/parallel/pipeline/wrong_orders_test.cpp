@@ -29,12 +29,12 @@ using test::NumberEngine;
 using test::tells_of_refusal;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kElements = 200;  // every rank owns some
+constexpr int kElements = 200;  // enough for every rank to own some
 constexpr auto kSoon = std::chrono::seconds(1);
 const std::string kStep = "bf af bb run g ab fin upd updated ";
 
-/// Two stages, two copies of each, and one parameter per stage. Ranks that share a layer sum something at the end of
-/// each pass.
+/// Two stages with two copies each, and one parameter per stage. Ranks that share a layer run a sum at the end of each
+/// pass.
 class PipelineCalls {
  public:
   PipelineCalls(World& world, const std::string& row)
@@ -115,7 +115,7 @@ void expect_refused(int ranks, const std::string& row, const WrongPipelineOrder&
   std::latch made(ranks), ended(ranks);
   on_threads(ranks, only("inproc"), [&](World& world) {
     PipelineCalls calls(world, row);
-    made.arrive_and_wait();  // a refused call ends the World for those, too, who are still on their way here
+    made.arrive_and_wait();  // a refusal would also end the World of a rank that is still constructing
     const auto rank = static_cast<std::size_t>(world.rank());
     const bool is_odd = odd < 0 || world.rank() == odd;
     endings[rank] = ending_of_calls(calls, is_odd ? wrong.calls : kStep + kStep + kStep);
@@ -142,7 +142,7 @@ TEST_P(WrongPipelineOrders, AreRefusedOnOneRank_AndEndTheWorld) {
   }
 }
 
-/// Ranks that share a layer with the one that is refused wait in its stages' calls.
+/// Ranks that share a layer with the refused rank wait in calls of its stages.
 TEST_P(WrongPipelineOrders, AreRefusedOnOneRank_AndEndTheWorldOfThoseWhoShareALayer) {
   int odd = 0;
   for (const WrongPipelineOrder& wrong : wrong_pipeline_orders()) expect_refused(8, GetParam(), wrong, odd++);

@@ -5,8 +5,8 @@
 
 namespace sinew::parallel::test {
 
-/// Whether a text says that `rank` of the World aborted something because its call was refused: `refusal` begins the
-/// text of that error. A rank that passed it on has added nothing.
+/// Whether a text says, once, that World rank `rank` aborted because its call was refused. `refusal` is how the
+/// refusal's text begins. A rank that forwarded the abort must not have added anything.
 inline bool tells_of_refusal(const std::string& text, int rank, std::string_view refusal) {
   constexpr std::string_view kAborted = " aborted ";
   const std::size_t first = text.find(kAborted);
