@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
@@ -14,6 +13,8 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -74,10 +75,10 @@ void run(std::size_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("measures the device kernels beside the device's own copy");
+  bench::CommandLine command("measures the device kernels beside the device's own copy");
   std::string bytes = "256MiB";
-  app.add_option("--bytes", bytes, "of one operand, as 256MiB")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  command.option("--bytes", bytes, "of one operand, as 256MiB");
+  command.parse(argc, argv);
   try {
     run(parse_bytes(bytes));
     return 0;

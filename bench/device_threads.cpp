@@ -6,13 +6,14 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -55,14 +56,14 @@ void run_rank(const Exchange& exchange, std::size_t least, std::size_t most) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("measures all_reduce on device memory between threads");
+  bench::CommandLine command("measures all_reduce on device memory between threads");
   int ranks = 2;
   std::string least = "8";
   std::string most = "64MiB";
-  app.add_option("--ranks", ranks, "threads")->capture_default_str()->check(CLI::Range(2, 16));
-  app.add_option("-b", least, "smallest size")->capture_default_str();
-  app.add_option("-e", most, "largest size")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  command.option("--ranks", ranks, "threads", {.least = 2, .most = 16});
+  command.option("-b", least, "smallest size");
+  command.option("-e", most, "largest size");
+  command.parse(argc, argv);
   try {
     const std::size_t from = std::max<std::size_t>(parse_bytes(least), sizeof(float));
     const std::size_t to = parse_bytes(most);

@@ -9,18 +9,18 @@
 #include <new>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "command_line.hpp"
 #include "flag_lines.hpp"
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures the bare exchange of two flag lines between two processes of this host.");
+  sinew::bench::CommandLine command("Measures the bare exchange of two flag lines between two processes of this host.");
   std::uint64_t calls = 20'000;
   int batches = 31;
-  app.add_option("--calls", calls, "exchanges in a batch")->capture_default_str();
-  app.add_option("--batches", batches, "batches; the median is printed")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  command.option("--calls", calls, "exchanges in a batch");
+  command.option("--batches", batches, "batches; the median is printed");
+  command.parse(argc, argv);
 
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return EXIT_FAILURE;

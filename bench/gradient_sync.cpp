@@ -9,13 +9,14 @@
 #include <optional>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -25,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 /// A line for each parameter: its path and its elements.
 std::vector<sp::DataParameter> read_shapes(const std::string& file) {
   std::ifstream in(file);
+  if (!in) throw std::runtime_error("--shapes " + file + ": no such file, or it cannot be read");
   std::vector<sp::DataParameter> parameters;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with('#')) continue;
@@ -90,13 +92,11 @@ class Bench {
 int main(int argc, char** argv) {
   std::string shapes, row = "ddp";
   int steps = 11;
-  CLI::App app("What the communication of a step's gradients takes.");
-  app.add_option("--shapes", shapes, "a file with a path and elements on each line")
-      ->required()
-      ->check(CLI::ExistingFile);
-  app.add_option("--row", row, "ddp or zero1");
-  app.add_option("--steps", steps, "steps to take the median of")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  sinew::bench::CommandLine command("What the communication of a step's gradients takes.");
+  command.option("--shapes", shapes, "a file with a path and elements on each line").required();
+  command.option("--row", row, "ddp or zero1");
+  command.option("--steps", steps, "steps to take the median of", sinew::bench::kPositive);
+  command.parse(argc, argv);
   try {
     sinew::World world = sinew::World::from_environment();
     const double us = Bench(world, read_shapes(shapes), row).run(steps);

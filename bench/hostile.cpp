@@ -25,8 +25,6 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
@@ -35,6 +33,8 @@
 #include <sinew/core/socket.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/core/store_protocol.hpp>
+
+#include "command_line.hpp"
 
 // Two ranks, each on a host of its own as they believe, sum over tcp while strangers connect to everything that they
 // listen on: store, control and tcp. Windows with and without strangers take turns. bench/scorecard/hostile.sh judges.
@@ -224,12 +224,12 @@ bool well_ended(pid_t rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("measures what strangers who connect to everything cost a job");
+  bench::CommandLine command("measures what strangers who connect to everything cost a job");
   std::size_t connections = 10000;
   std::size_t per_s = 250;
-  app.add_option("--connections", connections, "of strangers, in all");
-  app.add_option("--per-second", per_s, "of a window with strangers");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--connections", connections, "of strangers, in all");
+  command.option("--per-second", per_s, "of a window with strangers");
+  command.parse(argc, argv);
 
   const auto own = SocketAddress::own("", 0);
   const auto v4 = std::ranges::find(own, AF_INET, &SocketAddress::family);

@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
+
+#include "command_line.hpp"
 
 // Rank 1 computes and the last rank is stopped while the others wait for both; each that waits says what it was told of
 // them, and whether the call ended well once both had come. bench/scorecard/late.sh judges.
@@ -49,12 +49,12 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("shows that a rank that computes or is stopped is late, and nobody dies of it");
+  sinew::bench::CommandLine command("shows that a rank that computes or is stopped is late, and nobody dies of it");
   double computes = 60;
   double stopped = 30;
-  app.add_option("--computes", computes, "seconds that rank 1 does not call");
-  app.add_option("--stopped", stopped, "seconds that the last rank is stopped");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--computes", computes, "seconds that rank 1 does not call");
+  command.option("--stopped", stopped, "seconds that the last rank is stopped");
+  command.parse(argc, argv);
 
   const Waker waker(stopped);
   sinew::World world = sinew::World::from_environment();

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/collectives/arguments.hpp>
@@ -20,6 +19,7 @@
 #include <sinew/core/record_ring.hpp>
 #include <sinew/core/work.hpp>
 
+#include "command_line.hpp"
 #include "two_ranks.hpp"
 
 namespace {
@@ -193,12 +193,12 @@ struct Part {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows what an all_reduce of 8 bytes costs beyond the bare exchange of two flag lines.");
+  bench::CommandLine command("Shows what an all_reduce of 8 bytes costs beyond the bare exchange of two flag lines.");
   std::string json;
   bool show_plan = false;
-  app.add_option("--json", json, "file for one line of JSON");
-  app.add_flag("--plan", show_plan, "show what runs, and why");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--json", json, "file for one line of JSON");
+  command.flag("--plan", show_plan, "show what runs, and why");
+  command.parse(argc, argv);
 
   const Ns ns = measure(show_plan);
   const std::array<Part, 4> parts = {{{"plan lookup", 15, plan_lookup()},

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -144,23 +144,16 @@ class Bench {
 
 int main(int argc, char** argv) try {
   Options options;
-  CLI::App app("A step's communication beside its computation");
-  app.add_option("--row", options.row, "ddp, zero1, zero2, zero3")->capture_default_str();
-  app.add_option("--mib", options.mib, "gradients in all, MiB")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--layers", options.layers, "parameters, one per unit")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--ratio", options.ratio, "communication over computation")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--forward", options.forward, "the forward pass's part of the computation")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--prefetch", options.prefetch_mib, "gathered ahead at most, MiB; 0: two layers, twice")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--steps", options.steps, "turns")->capture_default_str()->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  sinew::bench::CommandLine command("A step's communication beside its computation");
+  command.option("--row", options.row, "ddp, zero1, zero2, zero3");
+  command.option("--mib", options.mib, "gradients in all, MiB", sinew::bench::kPositive);
+  command.option("--layers", options.layers, "parameters, one per unit", sinew::bench::kPositive);
+  command.option("--ratio", options.ratio, "communication over computation", {.least = 1e-3});
+  command.option("--forward", options.forward, "the forward pass's part of the computation",
+                 {.least = 0.0, .most = 1.0});
+  command.option("--prefetch", options.prefetch_mib, "gathered ahead at most, MiB; 0: two layers, twice", {.least = 0});
+  command.option("--steps", options.steps, "turns", sinew::bench::kPositive);
+  command.parse(argc, argv);
   sinew::WorldOptions how{};
   how.drive = sinew::Drive::Thread;
   auto world = sinew::World::from_environment(how);

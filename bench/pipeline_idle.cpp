@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
@@ -14,6 +13,8 @@
 #include <sinew/parallel/pipeline/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 #include <sinew/parallel/pipeline/simulate.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -93,14 +94,14 @@ double simulated_idle(const sp::PipelineSchedule& schedule) {
 
 int main(int argc, char** argv) {
   Asked asked;
-  CLI::App app("Idle shares of pipelines, measured and simulated", "pipeline_idle");
-  app.add_option("--unit-us", asked.unit_us, "Of a forward pass")->check(CLI::Range(1, 1000000));
-  app.add_option("--micro-batches", asked.micro_batches)->check(CLI::Range(1, 4096));  // not a page
-  app.add_option("--virtual-stages", asked.virtual_stages)->check(CLI::Range(1, 64));
-  app.add_option("--bytes", asked.bytes, "Of a message")->check(CLI::Range(1, 1 << 30));
-  app.add_option("--steps", asked.steps)->check(CLI::Range(1, 1000));
-  app.add_flag("--thread", asked.thread, "Messages go on in a thread of their own");
-  CLI11_PARSE(app, argc, argv);
+  sinew::bench::CommandLine command("Idle shares of pipelines, measured and simulated");
+  command.option("--unit-us", asked.unit_us, "Of a forward pass", {.least = 1, .most = 1000000});
+  command.option("--micro-batches", asked.micro_batches, "micro-batches of a step", {.least = 1, .most = 4096});
+  command.option("--virtual-stages", asked.virtual_stages, "stages of a rank", {.least = 1, .most = 64});
+  command.option("--bytes", asked.bytes, "Of a message", {.least = 1, .most = 1 << 30});
+  command.option("--steps", asked.steps, "steps; the median is printed", {.least = 1, .most = 1000});
+  command.flag("--thread", asked.thread, "Messages go on in a thread of their own");
+  command.parse(argc, argv);
   sinew::WorldOptions options{};
   if (asked.thread) options.drive = sinew::Drive::Thread;
   sinew::World world = sinew::World::from_environment(options);

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
+
+#include "command_line.hpp"
 
 // All-reduces of 8 bytes for some seconds: how long the mean and the longest call took, and how many stood still for
 // more than 10 ms. bench/scorecard/quota.sh starts the ranks in control groups with CPU quotas and judges.
@@ -123,12 +123,13 @@ void measure_sleepers(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("times all-reduces of 8 bytes, and counts those that stand still for more than 10 ms");
+  sinew::bench::CommandLine command(
+      "times all-reduces of 8 bytes, and counts those that stand still for more than 10 ms");
   Options options;
-  app.add_option("--seconds", options.seconds, "how long");
-  app.add_option("--every", options.every_s, "seconds from the beginning of one call to that of the next; 0: at once");
-  app.add_flag("--sleepers", options.sleepers, "without sinew: two processes that sleep and wake each other");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--seconds", options.seconds, "how long");
+  command.option("--every", options.every_s, "seconds from the beginning of one call to that of the next; 0: at once");
+  command.flag("--sleepers", options.sleepers, "without sinew: two processes that sleep and wake each other");
+  command.parse(argc, argv);
   if (options.sleepers) {
     measure_sleepers(options);
   } else {

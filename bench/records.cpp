@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
@@ -26,6 +25,7 @@
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
 
+#include "command_line.hpp"
 #include "two_ranks.hpp"
 
 namespace {
@@ -169,10 +169,11 @@ double between(const std::vector<double>& with, const std::vector<double>& witho
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows what records and fingerprints add to an all_reduce of 8 bytes, and what timing and logging do.");
+  bench::CommandLine command(
+      "Shows what records and fingerprints add to an all_reduce of 8 bytes, and what timing and logging do.");
   std::string json;
-  app.add_option("--json", json, "file for one line of JSON");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--json", json, "file for one line of JSON");
+  command.parse(argc, argv);
 
   const std::string folder = std::filesystem::temp_directory_path() / fmt::format("sinew-records-{}", ::getpid());
   std::filesystem::create_directories(folder);

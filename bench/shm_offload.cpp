@@ -13,7 +13,6 @@
 #include <new>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/core/cpu.hpp>
@@ -21,6 +20,8 @@
 #include <sinew/core/reduce.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -241,25 +242,24 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures the shared-memory offload between processes of this host.");
+  bench::CommandLine command("Measures the shared-memory offload between processes of this host.");
   Options options;
-  app.add_option("-n,--ranks", options.ranks, "processes")->capture_default_str()->check(CLI::Range(2, kMostRanks));
-  app.add_option("-c,--collective", options.collective, "all_reduce, broadcast, ..., or ping_pong")
-      ->capture_default_str();
-  app.add_option("-s,--sizes", options.sizes, "bytes of the larger buffer")->transform(CLI::AsSizeValue(false));
-  app.add_option("--batches", options.batches, "batches; the median is printed")->capture_default_str();
-  app.add_flag("--registered", options.registered, "memory that peers can read without copies");
-  app.add_flag("--in-place", options.in_place, "one buffer for both");
-  app.add_flag("--warm", options.warm, "do not touch the buffers between batches");
+  command.option("-n,--ranks", options.ranks, "processes", {.least = 2, .most = kMostRanks});
+  command.option("-c,--collective", options.collective, "all_reduce, broadcast, ..., or ping_pong");
+  command.sizes("-s,--sizes", options.sizes, "bytes of the larger buffer");
+  command.option("--batches", options.batches, "batches; the median is printed");
+  command.flag("--registered", options.registered, "memory that peers can read without copies");
+  command.flag("--in-place", options.in_place, "one buffer for both");
+  command.flag("--warm", options.warm, "do not touch the buffers between batches");
   bool measured = false;
-  app.add_flag("--measured", measured, "choose by a measurement first, and show what it found");
-  app.add_option("--slot-bytes", options.facts.slot_bytes)->capture_default_str();
-  app.add_option("--stream-from", options.facts.stream_from_bytes)->capture_default_str();
-  app.add_option("--chunk-bytes", options.facts.chunk_bytes)->capture_default_str();
-  app.add_option("--direct-from", options.facts.direct_from_bytes)->capture_default_str();
-  app.add_option("--exchange-from", options.facts.exchange_direct_from_bytes)->capture_default_str();
-  app.add_option("--exchange-to", options.facts.exchange_direct_to_bytes)->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  command.flag("--measured", measured, "choose by a measurement first, and show what it found");
+  command.option("--slot-bytes", options.facts.slot_bytes, "bytes up to which a call goes through slots");
+  command.option("--stream-from", options.facts.stream_from_bytes, "bytes from which copies go past the caches");
+  command.option("--chunk-bytes", options.facts.chunk_bytes, "bytes of a chunk");
+  command.option("--direct-from", options.facts.direct_from_bytes, "bytes from which memory is read where it lies");
+  command.option("--exchange-from", options.facts.exchange_direct_from_bytes, "the same, of exchanges");
+  command.option("--exchange-to", options.facts.exchange_direct_to_bytes, "bytes up to which exchanges do so");
+  command.parse(argc, argv);
 
   void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return EXIT_FAILURE;

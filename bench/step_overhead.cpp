@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/parallel/data/step_plan.hpp>
 #include <sinew/parallel/step/protocol.hpp>
 #include <sinew/parallel/step/runner.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -57,11 +57,11 @@ double median_of(std::vector<double>& seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Time of the step graph per parameter and step");
+  sinew::bench::CommandLine command("Time of the step graph per parameter and step");
   int parameters = 1000, steps = 101;
-  app.add_option("--parameters", parameters)->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--steps", steps)->capture_default_str()->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  command.option("--parameters", parameters, "of the graph", sinew::bench::kPositive);
+  command.option("--steps", steps, "steps; the median is printed", sinew::bench::kPositive);
+  command.parse(argc, argv);
 
   std::vector<sp::DataParameter> list;
   for (int i = 0; i < parameters; ++i) {

@@ -9,9 +9,9 @@
 #include <map>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include <sinew/collectives/world.hpp>
+
+#include "command_line.hpp"
 
 // One rank writes the time into a file and kills itself between two of many all-reduces; each other rank says whom it
 // lost and how much later it knew. bench/scorecard/survivors.sh judges.
@@ -73,15 +73,16 @@ bool goes_on(sinew::World& world) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("measures how soon the death of a rank is known to all others");
+  sinew::bench::CommandLine command("measures how soon the death of a rank is known to all others");
   int victim = 0;
   std::string stamp;
-  app.add_option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link")->required();
-  app.add_option("--stamp", stamp, "file for the time of its death")->required();
-  Leaves leaves = Leaves::Nothing;
-  app.add_option("--leaves", leaves, "what the victim leaves behind that holds its descriptors for a minute")
-      ->transform(CLI::CheckedTransformer(kLeaves));
-  CLI11_PARSE(app, argc, argv);
+  command.option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link").required();
+  command.option("--stamp", stamp, "file for the time of its death").required();
+  std::string leaves_word = "nothing";
+  command.word("--leaves", leaves_word, "what the victim leaves behind that holds its descriptors for a minute",
+               {"nothing", "early", "child", "grandchild", "clone"});
+  command.parse(argc, argv);
+  const Leaves leaves = kLeaves.at(leaves_word);
 
   const pid_t early = leaves == Leaves::Early ? leave(leaves) : -1;  // of every rank: nobody knows its number yet
   sinew::World world = sinew::World::from_environment();

@@ -15,7 +15,6 @@
 #include <memory>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
@@ -26,6 +25,8 @@
 #include <sinew/core/host_name.hpp>
 #include <sinew/core/socket_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -179,17 +180,16 @@ FileDescriptor connect_to(const SocketAddress& address) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Compares the tcp transport with a bare blocking send/recv loop, on loopback or between two processes.");
+  bench::CommandLine command(
+      "Compares the tcp transport with a bare blocking send/recv loop, on loopback or between two processes.");
   Plan plan;
   std::string bytes = "64MiB", serve, join;
-  app.add_option("--bytes", bytes, "message size, as 8 or 64MiB")->capture_default_str();
-  app.add_option("--rounds", plan.rounds, "rounds of each, in turns")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--json", plan.json, "file for one line of JSON");
-  app.add_option("--serve", serve, "be one side, which listens at this ADDRESS:PORT");
-  app.add_option("--join", join, "be the other side, of that address");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--bytes", bytes, "message size, as 8 or 64MiB");
+  command.option("--rounds", plan.rounds, "rounds of each, in turns", bench::kPositive);
+  command.option("--json", plan.json, "file for one line of JSON");
+  command.option("--serve", serve, "be one side, which listens at this ADDRESS:PORT");
+  command.option("--join", join, "be the other side, of that address");
+  command.parse(argc, argv);
   try {
     plan.bytes = parse_bytes(bytes);
     if (!join.empty()) {

@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/proof.hpp>
 #include <sinew/core/socket.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -86,14 +87,14 @@ double handshake(const TlsFiles& files) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Compares sums over tcp under TLS and without, in turns; sinew-run -n 2 starts it.");
+  bench::CommandLine command("Compares sums over tcp under TLS and without, in turns; sinew-run -n 2 starts it.");
   TlsFiles tls{.wanted = true};
   std::string json;
-  app.add_option("--certificate", tls.certificate, "PEM file of both ranks")->required();
-  app.add_option("--key", tls.key, "its private key, PEM")->required();
-  app.add_option("--ca", tls.authority, "the authority's certificate, PEM")->required();
-  app.add_option("--json", json, "file for one line of JSON");
-  CLI11_PARSE(app, argc, argv);
+  command.option("--certificate", tls.certificate, "PEM file of both ranks").required();
+  command.option("--key", tls.key, "its private key, PEM").required();
+  command.option("--ca", tls.authority, "the authority's certificate, PEM").required();
+  command.option("--json", json, "file for one line of JSON");
+  command.parse(argc, argv);
   try {
     World plain = world_over_tcp({});
     World secured = world_over_tcp(tls);
