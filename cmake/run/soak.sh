@@ -13,9 +13,9 @@ soak_part() {
 # soak_fuzzers SECONDS: every fuzzer for so long, from its corpus and what it has found before; a line of JSON for each.
 soak_fuzzers() {
   local program name found corpus
-  for program in build/release/bin/fuzz_*; do
+  for program in build/fuzz/bin/fuzz_*; do
     name=$(basename "$program")
-    found=build/release/tests/fuzz/found/$name
+    found=build/fuzz_found/$name
     corpus=tests/fuzz/corpus/$name
     say "soak: $name, $1 s"
     mkdir -p "$found"
@@ -46,7 +46,9 @@ run_soak() {
   done
   need_packages bench build sanitize scorecard
   configure release
-  compile release sinew-run soak sinew_modules fuzzers
+  compile release sinew-run soak sinew_modules
+  configure fuzz
+  compile fuzz fuzzers
   for transport in shm tcp ucx ofi; do
     if [[ $transport == shm || $transport == tcp || -e build/release/lib/sinew-modules/sinew_$transport.so ]]; then
       parts+=("$transport")
@@ -59,13 +61,8 @@ run_soak() {
     SINEW_TRANSPORTS=$transport soak_part "$transport" 4 --minutes "$each" --seed "$seed"
   done >build/soak.json
   soak_part "two hosts, all transports" 4 --hosts 2 --minutes "$each" --seed "$seed" >>build/soak.json
-  local fuzzers
-  fuzzers=$(find build/release/bin -name 'fuzz_*' | wc -l)
-  if [ "$fuzzers" -gt 0 ]; then
-    soak_fuzzers "$(jq -n "[$each * 60 / $fuzzers, 1] | max | floor")" >>build/soak.json
-  else
-    say "soak: no fuzzers: they were not built (./run build says why)"
-  fi
+  local fuzzers=(build/fuzz/bin/fuzz_*)
+  soak_fuzzers "$(jq -n "[$each * 60 / ${#fuzzers[@]}, 1] | max | floor")" >>build/soak.json
   cat build/soak.json
   jq -es 'all(.[]; .ok)' build/soak.json >/dev/null
 }
