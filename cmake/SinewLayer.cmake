@@ -31,10 +31,11 @@ function(sinew_layer name)
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# sinew_cold(TARGET..): no hot path runs through them, so that they are optimised less and compile sooner.
+# sinew_cold(TARGET..): no hot path runs through them, so that they are optimised less and compile sooner. Sanitizer builds
+# optimise the rest a little, because its tests would take longer than that does.
 function(sinew_cold)
   foreach(target IN LISTS ARGN)
-    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<CONFIG:Release>,-O1,-O0>>)
   endforeach()
 endfunction()
 
@@ -46,20 +47,21 @@ function(sinew_program name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s] [APART ..] [UNSANITIZED ..])
+# sinew_test(NAME SOURCES .. LINK targets.. [LABELS ..] [TIMEOUT s] [APART ..] [UNSANITIZED ..] [ONE_THREAD ..])
 #   One GoogleTest program per layer.
 #   APART     sources that are compiled alone, because they name their helpers as another source of the program does
 #   Tests of the lower layers also run under the sanitizers: they get the label "sanitize" and are built by the target
 #   sanitize_tests. LABELS release_only keeps one out of both sanitizer builds, no_tsan out of the thread sanitizer's.
 #   UNSANITIZED lists patterns of --gtest_filter. Sanitizer builds leave these cases out, because other cases run the same
-#   code. The thread sanitizer also leaves out cases whose ranks are processes: it checks the threads of one process.
+#   code. The thread sanitizer also leaves out the patterns of ONE_THREAD, and cases whose ranks are processes: it checks
+#   the threads of one process.
 #   LABELS exhaustive: only ./run exhaustive builds it (target exhaustive_tests) and runs it (ctest -C exhaustive).
 #   LABELS portable: ./run aarch64 builds it (target portable_tests) and runs it under an emulator.
 add_custom_target(sanitize_tests)
 add_custom_target(portable_tests)
 add_custom_target(exhaustive_tests)
 function(sinew_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;APART;LINK;LABELS;UNSANITIZED" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;APART;LINK;LABELS;UNSANITIZED;ONE_THREAD" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
@@ -90,7 +92,7 @@ function(sinew_test name)
     target_precompile_headers(${name} REUSE_FROM test_support)
   endif()
   if(NOT exhaustive IN_LIST T_LABELS)  # what a test does beside calling a library takes longer to optimise than to run
-    target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
+    sinew_cold(${name})
   endif()
   set(when)
   if(exhaustive IN_LIST T_LABELS)
@@ -103,7 +105,7 @@ function(sinew_test name)
   # `./run test` can count cases and show which were skipped.
   set(environment GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${name}.xml)
   if(SINEW_SANITIZE STREQUAL "thread")
-    list(APPEND T_UNSANITIZED *rocesses*)
+    list(APPEND T_UNSANITIZED *rocesses* ${T_ONE_THREAD})
   endif()
   if(SINEW_SANITIZE AND T_UNSANITIZED)
     list(JOIN T_UNSANITIZED ":" cases)

@@ -30,12 +30,8 @@ ctest_step() {
   # Some kernels place mappings where the thread sanitizer cannot use them, unless randomization is off.
   if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
   say "testing $preset"
-  # Release tests often wait for a deadline or another process, so one more than there are cores runs at a time. Tests under
-  # a sanitizer are bound by the CPU.
-  local at_once
-  at_once=$(nproc)
-  if [ "$preset" = release ]; then at_once=$((at_once + 1)); fi
-  "${prefix[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$at_once" \
+  # Tests often wait for a deadline or another process, so one more than there are cores runs at a time.
+  "${prefix[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(($(nproc) + 1))" \
     --output-junit "$PWD/$build/ctest.xml" "$@" >&2 || true
   if ! [ -s "$build/ctest.xml" ]; then
     step_row failed "tests of $preset" "ctest wrote no report"

@@ -13,6 +13,7 @@
 #include "support/collective_case.hpp"
 #include "support/fake_devices.hpp"
 #include "support/on_device.hpp"
+#include "support/sanitized.hpp"
 #include "support/worlds.hpp"
 
 // The v-forms, the rooted operations and groups of messages on device memory that goes through the host.
@@ -32,6 +33,8 @@ TEST_P(StagedParts, AreRight_OverAnyTransport) {
                                  Collective::GatherV, Collective::ScatterV}) {
         for (const std::uint64_t count : {0U, 1U, 1021U, 700'003U}) {
           for (const bool in_place : {false, true}) {
+            // A sanitizer build runs each collective once: half of them in place.
+            if (test::kSanitized && in_place == (static_cast<int>(k) % 2 == 0)) continue;
             const CollectiveCase c{.collective = k,
                                    .count = count,
                                    .in_place = in_place,

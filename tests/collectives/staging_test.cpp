@@ -26,6 +26,7 @@
 #include "support/log_guard.hpp"
 #include "support/on_device.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitized.hpp"
 #include "support/worlds.hpp"
 
 namespace sinew::test {
@@ -53,6 +54,8 @@ TEST(Staging, CutsLongBuffersIntoPieces_OverAnyTransport) {
            {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll,
             Collective::Broadcast, Collective::Reduce, Collective::Gather, Collective::Scatter}) {
         for (const bool in_place : {false, true}) {
+          // A sanitizer build runs each collective once: half of them in place.
+          if (test::kSanitized && in_place == (static_cast<int>(k) % 2 == 0)) continue;
           const CollectiveCase c{.collective = k, .count = 1'700'003, .in_place = in_place, .root = 1};
           require(run_case(world.communicator(), c, ++salt, &where) == 0, c.to_string());
         }
