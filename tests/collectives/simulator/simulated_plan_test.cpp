@@ -117,7 +117,9 @@ TEST(SimulatedPlan, TakesLonger_WhereTheNetworkIsSlower) {
 }
 
 TEST(SimulatedPlan, SaysWhyAnOffloadHasNone) {
-  in_processes(2, only("shm"), [](World& world) {
+  WorldOptions options = only("shm");
+  options.config.tune = {"all_reduce:0-:shm@shm"};
+  in_processes(2, options, [](World& world) {
     const Plan plan = world.communicator().plan(call(Collective::AllReduce, 16));
     require(plan.recipe() == nullptr, "shared memory takes it: " + plan.explain());
     const std::string why = complaint([&] { simulate(plan, flat(2)); });
