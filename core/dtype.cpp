@@ -17,6 +17,11 @@ constexpr Spelling<DType> kDTypeNames[] = {
     {"f64", DType::F64},
     {"f8e4m3", DType::F8E4M3},
     {"f8e5m2", DType::F8E5M2},
+    {"bool", DType::Bool},
+    {"i16", DType::I16},
+    {"u16", DType::U16},
+    {"int16", DType::I16},
+    {"uint16", DType::U16},
     {"int8", DType::I8},
     {"char", DType::I8},
     {"uint8", DType::U8},
@@ -44,8 +49,9 @@ constexpr Spelling<DType> kDTypeNames[] = {
     {"float8_e5m2", DType::F8E5M2},
 };
 
-constexpr DType kAll[kDTypeCount] = {DType::I8,  DType::U8,   DType::I32, DType::U32, DType::I64,    DType::U64,
-                                     DType::F16, DType::BF16, DType::F32, DType::F64, DType::F8E4M3, DType::F8E5M2};
+constexpr DType kAll[kDTypeCount] = {DType::Bool, DType::I8,  DType::U8,  DType::I16,    DType::U16,
+                                     DType::I32,  DType::U32, DType::I64, DType::U64,    DType::F16,
+                                     DType::BF16, DType::F32, DType::F64, DType::F8E4M3, DType::F8E5M2};
 
 }  // namespace
 

@@ -12,29 +12,35 @@
 
 namespace sinew {
 
-/// Element types. The 16-bit and 8-bit floats are computed in f32 and rounded once per result.
-enum class DType : std::uint8_t { I8, U8, I32, U32, I64, U64, F16, BF16, F32, F64, F8E4M3, F8E5M2 };
+/// Element types. The 16-bit and 8-bit floats are computed in f32 and rounded once per result. Bool is a byte, 0 or 1:
+/// its sum and its maximum are "or", its product and its minimum are "and".
+/// Logs of calls hold these numbers: a new type goes to the end.
+enum class DType : std::uint8_t { I8, U8, I32, U32, I64, U64, F16, BF16, F32, F64, F8E4M3, F8E5M2, Bool, I16, U16 };
 
-inline constexpr std::size_t kDTypeCount = 12;
+inline constexpr std::size_t kDTypeCount = 15;
 
 constexpr std::size_t size_of(DType t) noexcept {
-  constexpr std::uint8_t kBytes[kDTypeCount] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
+  constexpr std::uint8_t kBytes[kDTypeCount] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 2, 2};
   return kBytes[static_cast<std::size_t>(t)];
 }
 
-constexpr bool is_integer(DType t) noexcept { return t <= DType::U64; }
+/// Whole numbers, and Bool: bitwise operators are defined, and sums have the same bits in any order.
+constexpr bool is_integer(DType t) noexcept { return t <= DType::U64 || t >= DType::Bool; }
+constexpr bool is_signed_integer(DType t) noexcept {
+  return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64;
+}
 
 /// "f32", "bf16", "f8e4m3", ...: the names that the tools take and print.
 SINEW_API std::string_view name_of(DType t) noexcept;
 SINEW_API std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 SINEW_API std::span<const DType> all_dtypes() noexcept;
 
-/// DType of a C++ element type, for the typed overloads: integers by size and sign (char and long long, too; bool and
-/// 16 bits have none), std::byte as u8.
+/// DType of a C++ element type, for the typed overloads: integers by size and sign (char and long long, too), bool,
+/// std::byte as u8.
 template <class T>
 struct DTypeOf;
 template <class T>
-  requires(std::integral<T> && !std::same_as<T, bool> && sizeof(T) != 2)
+  requires(std::integral<T> && sizeof(T) <= 8)
 struct DTypeOf<T> {
  private:
   static constexpr DType pick(DType if_signed, DType if_unsigned) noexcept {
@@ -42,9 +48,11 @@ struct DTypeOf<T> {
   }
 
  public:
-  static constexpr DType value = sizeof(T) == 1   ? pick(DType::I8, DType::U8)
-                                 : sizeof(T) == 4 ? pick(DType::I32, DType::U32)
-                                                  : pick(DType::I64, DType::U64);
+  static constexpr DType value = std::same_as<T, bool> ? DType::Bool
+                                 : sizeof(T) == 1      ? pick(DType::I8, DType::U8)
+                                 : sizeof(T) == 2      ? pick(DType::I16, DType::U16)
+                                 : sizeof(T) == 4      ? pick(DType::I32, DType::U32)
+                                                       : pick(DType::I64, DType::U64);
 };
 template <>
 struct DTypeOf<std::byte> {

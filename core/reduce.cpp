@@ -29,9 +29,12 @@ Kernels kernels_for(ReduceOp op, DType dtype) {
   if (op == ReduceOp::User) throw Error(Code::InvalidArgument, "operator user: its kernel is the caller's own Reducer");
   if (!is_defined(op, dtype)) {
     throw Error(Code::InvalidArgument, fmt::format("operator {} on {}: expected {}", name_of(op), name_of(dtype),
-                                                   is_bitwise(op) ? "an integer type" : "a floating-point type"));
+                                                   is_bitwise(op)              ? "an integer type or bool"
+                                                   : op == ReduceOp::PreMulSum ? "a floating-point type"
+                                                                               : "a type of numbers"));
   }
   if (is_bitwise(op)) return bitwise_kernels(op, dtype);
+  if (dtype == DType::Bool) return integer_kernels(bool_op_on_bytes(op), DType::U8);
   if (is_integer(dtype)) return integer_kernels(op, dtype);
   return size_of(dtype) >= 4 ? float_kernels(op, dtype) : narrow_float_kernels(op, dtype);
 }
@@ -54,6 +57,8 @@ ManyReducer many_reducer_for(ReduceOp op, DType dtype) {
 
 Scaler scaler_for(DType dtype, double factor) {
   const double divisor = std::nearbyint(1.0 / factor);
+  if (dtype == DType::Bool && factor != 1.0)
+    throw Error(Code::InvalidArgument, fmt::format("scaling bool by {}: expected a type of numbers", factor));
   if (is_integer(dtype) && !(divisor >= 1 && divisor <= kLargestDivisor && 1.0 / divisor == factor)) {
     throw Error(Code::InvalidArgument, fmt::format("scaling {} by {}: expected 1.0 / n for a whole n from 1 to {:.0f}",
                                                    name_of(dtype), factor, kLargestDivisor));

@@ -14,6 +14,7 @@ namespace HWY_NAMESPACE {
 template <class Op>
 Kernels bitwise_for_width(std::size_t bytes) {
   if (bytes == 1) return kernels_of<Plain<std::uint8_t>, Op>();
+  if (bytes == 2) return kernels_of<Plain<std::uint16_t>, Op>();
   if (bytes == 4) return kernels_of<Plain<std::uint32_t>, Op>();
   return kernels_of<Plain<std::uint64_t>, Op>();
 }

@@ -31,9 +31,10 @@ Kernels kernels_for_width(ReduceOp op, bool is_signed) {
 }
 
 Kernels integer_kernels_here(ReduceOp op, DType dtype) {
-  const bool is_signed = dtype == DType::I8 || dtype == DType::I32 || dtype == DType::I64;
+  const bool is_signed = is_signed_integer(dtype);
   if (!is_integer(dtype)) return {};
   if (size_of(dtype) == 1) return kernels_for_width<std::int8_t>(op, is_signed);
+  if (size_of(dtype) == 2) return kernels_for_width<std::int16_t>(op, is_signed);
   if (size_of(dtype) == 4) return kernels_for_width<std::int32_t>(op, is_signed);
   return kernels_for_width<std::int64_t>(op, is_signed);
 }

@@ -67,7 +67,10 @@ void divide_integers(void* dst, const void* src, std::size_t count, double facto
 ScaleFn scale_kernel_here(DType dtype) {
   switch (dtype) {
     case DType::I8: return &divide_integers<std::int8_t>;
+    case DType::Bool:
     case DType::U8: return &divide_integers<std::uint8_t>;
+    case DType::I16: return &divide_integers<std::int16_t>;
+    case DType::U16: return &divide_integers<std::uint16_t>;
     case DType::I32: return &divide_integers<std::int32_t>;
     case DType::U32: return &divide_integers<std::uint32_t>;
     case DType::I64: return &divide_integers<std::int64_t>;

@@ -7,8 +7,9 @@ namespace sinew::tools {
 std::optional<OptionFault> fault_of(Collective collective, DType dtype, ReduceOp op, Codec codec) {
   const bool sums = reduces(collective);
   if (sums && !is_defined(op, dtype)) {
-    return {{"--op", fmt::format("{} is not defined for {}: bitwise operators need integers, {} floats", name_of(op),
-                                 name_of(dtype), name_of(ReduceOp::PreMulSum))}};
+    return {
+        {"--op", fmt::format("{} is not defined for {}: bitwise operators need integers or bool, {} floats, {} numbers",
+                             name_of(op), name_of(dtype), name_of(ReduceOp::PreMulSum), name_of(ReduceOp::Average))}};
   }
   if (!sums && op != ReduceOp::Sum)
     return {{"--op", fmt::format("{}: expected none, as {} combines nothing", name_of(op), name_of(collective))}};

@@ -111,8 +111,9 @@ bool take_counts(State& s, const std::uint64_t* counts) {
 
 const char* prepare(PeerCall call, const char* dtype, const char* op, std::uint64_t count, const std::uint64_t* counts,
                     int root, bool in_place) {
-  const DTypeRow dtypes[] = {{"i8", MPI_INT8_T},   {"u8", MPI_UINT8_T},   {"i32", MPI_INT32_T}, {"u32", MPI_UINT32_T},
-                             {"i64", MPI_INT64_T}, {"u64", MPI_UINT64_T}, {"f32", MPI_FLOAT},   {"f64", MPI_DOUBLE}};
+  const DTypeRow dtypes[] = {{"i8", MPI_INT8_T},   {"u8", MPI_UINT8_T},   {"i16", MPI_INT16_T}, {"u16", MPI_UINT16_T},
+                             {"i32", MPI_INT32_T}, {"u32", MPI_UINT32_T}, {"i64", MPI_INT64_T}, {"u64", MPI_UINT64_T},
+                             {"f32", MPI_FLOAT},   {"f64", MPI_DOUBLE}};
   const OpRow ops[] = {{"sum", MPI_SUM},   {"prod", MPI_PROD}, {"min", MPI_MIN},  {"max", MPI_MAX},
                        {"band", MPI_BAND}, {"bor", MPI_BOR},   {"bxor", MPI_BXOR}};
   State& s = state();

@@ -10,7 +10,8 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::array kNames{"I8", "U8", "I32", "U32", "I64", "U64", "F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2"};
+constexpr std::array kNames{"I8",  "U8",  "I32",     "U32",     "I64",  "U64", "F16", "BF16",
+                            "F32", "F64", "F8_E4M3", "F8_E5M2", "BOOL", "I16", "U16"};
 static_assert(kNames.size() == kDTypeCount);
 
 struct Entry {

@@ -34,6 +34,9 @@ std::uint64_t neutral_bits(DType dtype, ReduceOp op) noexcept {
   const double value = of_float(op, std::numeric_limits<double>::infinity());
   const auto narrow = static_cast<float>(value);
   switch (dtype) {
+    case DType::Bool: return op == ReduceOp::Product || op == ReduceOp::Min || op == ReduceOp::BitAnd ? 1 : 0;
+    case DType::I16: return of_integer<std::int16_t>(op);
+    case DType::U16: return of_integer<std::uint16_t>(op);
     case DType::I8: return of_integer<std::int8_t>(op);
     case DType::U8: return of_integer<std::uint8_t>(op);
     case DType::I32: return of_integer<std::int32_t>(op);

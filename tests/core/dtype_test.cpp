@@ -16,6 +16,8 @@ TEST(DTypeOf, TakesEveryIntegerOfItsSizesBySign) {
   EXPECT_EQ(kDTypeOf<char>, std::is_signed_v<char> ? DType::I8 : DType::U8);
   EXPECT_EQ(kDTypeOf<signed char>, DType::I8);
   EXPECT_EQ(kDTypeOf<unsigned char>, DType::U8);
+  EXPECT_EQ(kDTypeOf<short>, DType::I16);
+  EXPECT_EQ(kDTypeOf<std::uint16_t>, DType::U16);
   EXPECT_EQ(kDTypeOf<int>, DType::I32);
   EXPECT_EQ(kDTypeOf<unsigned>, DType::U32);
   EXPECT_EQ(kDTypeOf<long>, sizeof(long) == 8 ? DType::I64 : DType::I32);
@@ -24,10 +26,9 @@ TEST(DTypeOf, TakesEveryIntegerOfItsSizesBySign) {
   EXPECT_EQ(kDTypeOf<const std::uint64_t>, DType::U64);
 }
 
-TEST(DTypeOf, TakesBytesAsTheyAre_AndNothingElse) {
+TEST(DTypeOf, TakesBoolAndBytesAsTheyAre_AndNothingElse) {
   EXPECT_EQ(kDTypeOf<std::byte>, DType::U8);
-  EXPECT_FALSE(HasDType<bool>);
-  EXPECT_FALSE(HasDType<short>);
+  EXPECT_EQ(kDTypeOf<bool>, DType::Bool);
   EXPECT_FALSE(HasDType<long double>);
   EXPECT_FALSE(HasDType<void*>);
 }

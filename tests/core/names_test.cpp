@@ -16,8 +16,8 @@ TEST(Names, ReadBack_ForEveryType) {
     EXPECT_EQ(dtype_from_name(name_of(t)), t);
     seen.insert(name_of(t));
   }
-  EXPECT_EQ(seen, (std::set<std::string_view>{"i8", "u8", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64",
-                                              "f8e4m3", "f8e5m2"}));
+  EXPECT_EQ(seen, (std::set<std::string_view>{"bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16",
+                                              "bf16", "f32", "f64", "f8e4m3", "f8e5m2"}));
 }
 
 TEST(Names, ReadBack_ForEveryOperator) {

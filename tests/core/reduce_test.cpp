@@ -159,8 +159,9 @@ TEST(Reducer, IsRefused_WhenOperatorAndTypeDoNotFit) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(message(ReduceOp::BitXor, DType::F32), "operator bxor on f32: expected an integer type");
+  EXPECT_EQ(message(ReduceOp::BitXor, DType::F32), "operator bxor on f32: expected an integer type or bool");
   EXPECT_EQ(message(ReduceOp::PreMulSum, DType::I8), "operator premulsum on i8: expected a floating-point type");
+  EXPECT_EQ(message(ReduceOp::Average, DType::Bool), "operator avg on bool: expected a type of numbers");
   EXPECT_THAT(message(ReduceOp::User, DType::F32), ::testing::HasSubstr("operator user"));
   EXPECT_THROW(static_cast<void>(many_reducer_for(ReduceOp::BitAnd, DType::BF16)), Error);
 }
@@ -176,7 +177,7 @@ TEST(Reducer, IsDefined_ForEveryPairThatTheTableGives) {
       EXPECT_EQ(reducer_for(op, t).element_bytes, size_of(t));
     }
   }
-  EXPECT_EQ(pairs, 6 * 8 + 6 * 6);
+  EXPECT_EQ(pairs, 8 * 8 + 7 + 6 * 6);
 }
 
 TEST(KernelTarget, NamesTheTarget_WhenOnlyThatOneIsAllowed) {

@@ -49,15 +49,15 @@ inline std::uint64_t bits_of(DType t, double value) {
   return to_float8_e5m2(narrow).bits;
 }
 
-inline bool is_signed_integer(DType t) { return t == DType::I8 || t == DType::I32 || t == DType::I64; }
-
 inline std::int64_t extended(DType t, std::uint64_t bits) {
   if (t == DType::I8) return static_cast<std::int8_t>(bits);
+  if (t == DType::I16) return static_cast<std::int16_t>(bits);
   if (t == DType::I32) return static_cast<std::int32_t>(bits);
   return static_cast<std::int64_t>(bits);
 }
 
 inline std::uint64_t combine_integers(ReduceOp op, DType t, std::uint64_t a, std::uint64_t b) {
+  if (t == DType::Bool && op == ReduceOp::Sum) return a | b;
   const bool less = is_signed_integer(t) ? extended(t, a) < extended(t, b) : a < b;
   switch (op) {
     case ReduceOp::Product: return a * b;
@@ -125,7 +125,9 @@ inline std::vector<std::byte> any_elements(DType t, std::size_t count, unsigned 
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t any = random();
     const bool tame = any % 2 == 0;
-    if (!tame) {
+    if (t == DType::Bool) {
+      put_bits(data.data(), i, t, any / 2 % 2);
+    } else if (!tame) {
       put_bits(data.data(), i, t, random());
     } else if (is_integer(t)) {
       put_bits(data.data(), i, t, any / 2 % 9 - 4);

@@ -28,7 +28,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   };
   EXPECT_THAT(complaint({"gather_up"}), HasSubstr("'gather_up': expected one of all_reduce, all_gather, "));
   EXPECT_THAT(complaint({}), HasSubstr("expected what to measure, one of all_reduce"));
-  EXPECT_THAT(complaint({"all_reduce", "-d", "f33"}), HasSubstr("'f33': expected all, or one of i8, u8, "));
+  EXPECT_THAT(complaint({"all_reduce", "-d", "f33"}), HasSubstr("'f33': expected all, or one of bool, i8, "));
   EXPECT_THAT(complaint({"all_reduce", "-o", "nix"}), HasSubstr("'nix': expected all, or one of sum, "));
   EXPECT_THAT(complaint({"all_reduce", "--determinism", "much"}),
               HasSubstr("'much': expected fast, reproducible or layout_invariant"));

@@ -82,6 +82,7 @@ TEST(ExactRows, NoticesAMissingOrDoubledContribution) {
       std::vector<std::byte> sum = row(rows, dtype, 0, 0);
       for (int r = 1; r < ranks - 1; ++r) add(sum.data(), sum.data(), row(rows, dtype, r, 0).data(), sum.size());
       EXPECT_GT(rows.differing(sum.data(), kCombined, 0, kCount), 0u) << "missing, " << name_of(dtype);
+      if (dtype == DType::Bool) continue;  // "or" of a value and itself is that value
       for (int twice = 0; twice < 2; ++twice)
         add(sum.data(), sum.data(), row(rows, dtype, ranks - 1, 0).data(), sum.size());
       EXPECT_GT(rows.differing(sum.data(), kCombined, 0, kCount), 0u) << "doubled, " << name_of(dtype);

@@ -130,7 +130,7 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_EQ(complaint({"plan", "all_reduce"}), "sinew-info: all_reduce: expected BYTES, such as 64MiB\n");
   EXPECT_EQ(complaint({"plan", "barrier", "8"}), "sinew-info: barrier 8: expected no BYTES\n");
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--dtype", "f33"}),
-              HasSubstr("'f33': expected a type, one of i8, "));
+              HasSubstr("'f33': expected a type, one of bool, i8, "));
   EXPECT_THAT(complaint({"plan", "all_reduce", "8", "--determinism", "much"}),
               HasSubstr("'much': expected fast, reproducible or layout_invariant"));
   EXPECT_EQ(complaint({"plan", "all_to_all", "6", "-n", "3"}),

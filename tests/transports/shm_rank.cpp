@@ -33,7 +33,7 @@ double combined(const ShmCase& c, int ranks, std::uint64_t i) {
       case ReduceOp::Min: result = std::min(result, v); break;
       case ReduceOp::Max: result = std::max(result, v); break;
       case ReduceOp::PreMulSum: result += v * factor_of(r); break;
-      default: result += v;
+      default: result = c.dtype == DType::Bool ? std::max(result, v) : result + v;
     }
   }
   return c.op == ReduceOp::Average ? result / ranks : result;

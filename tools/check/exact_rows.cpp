@@ -19,8 +19,11 @@ void put(std::byte* to, T value) {
 void store(std::byte* to, DType dtype, std::int64_t value) {
   const auto real = static_cast<float>(value);
   switch (dtype) {
+    case DType::Bool:
     case DType::I8:
     case DType::U8: return put(to, static_cast<std::uint8_t>(value));
+    case DType::I16:
+    case DType::U16: return put(to, static_cast<std::uint16_t>(value));
     case DType::I32:
     case DType::U32: return put(to, static_cast<std::uint32_t>(value));
     case DType::I64:
@@ -62,6 +65,7 @@ std::vector<std::byte> ExactRows::make_row(int source) const {
     if (!numbers_) {
       const std::uint64_t bits = mixed(static_cast<std::uint64_t>(source), i);
       std::memcpy(to, &bits, element);
+      if (dtype_ == DType::Bool) *to &= std::byte{1};
     } else if (source == kCombined) {
       const std::int64_t value = combination(op_, dtype_, ranks_, i);
       store(to, dtype_, op_ == ReduceOp::Average ? value / ranks_ : value);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kLargestUseful = 1000;
 
-bool has_sign(DType t) noexcept { return t != DType::U8 && t != DType::U32 && t != DType::U64; }
+bool has_sign(DType t) noexcept { return is_signed_integer(t) || !is_integer(t); }
 
 /// Non-negative, the sum over all ranks at most `limit`: every rank a share, or, where ranks outnumber the limit, ones
 /// on a window of ranks that wanders with the index.
@@ -55,7 +55,17 @@ std::int64_t bits_for(ReduceOp op, DType dtype, int rank, std::uint64_t index) {
   return static_cast<std::int64_t>(mixed(static_cast<std::uint64_t>(rank), index));
 }
 
-std::int64_t combined(ReduceOp op, std::int64_t a, std::int64_t b) {
+/// 0 or 1. Alternately all ranks have the value that the operator keeps, and one rank has the other one.
+std::int64_t bool_for(ReduceOp op, int ranks, int rank, std::uint64_t index) {
+  if (op == ReduceOp::BitXor) return static_cast<std::int64_t>(mixed(static_cast<std::uint64_t>(rank), index) & 1);
+  const bool is_and = op == ReduceOp::Product || op == ReduceOp::Min || op == ReduceOp::BitAnd;
+  const bool odd_one =
+      index % 2 == 1 && static_cast<std::uint64_t>(rank) == index / 2 % static_cast<std::uint64_t>(ranks);
+  return odd_one != is_and ? 1 : 0;
+}
+
+std::int64_t combined(ReduceOp op, DType dtype, std::int64_t a, std::int64_t b) {
+  if (dtype == DType::Bool && op == ReduceOp::Sum) return a | b;
   switch (op) {
     case ReduceOp::Product: return a * b;
     case ReduceOp::Min: return std::min(a, b);
@@ -88,6 +98,9 @@ std::int64_t exact_limit(DType dtype) noexcept {
     case DType::F8E4M3: return 16;
     case DType::BF16: return 256;
     case DType::F16: return 2048;
+    case DType::Bool: return 1;
+    case DType::I16: return 32767;
+    case DType::U16: return 65535;
     case DType::I32:
     case DType::U32:
     case DType::I64:
@@ -99,6 +112,7 @@ std::int64_t exact_limit(DType dtype) noexcept {
 }
 
 std::int64_t contribution(ReduceOp op, DType dtype, int ranks, int rank, std::uint64_t index) {
+  if (dtype == DType::Bool) return bool_for(op, ranks, rank, index);
   const std::int64_t limit = exact_limit(dtype);
   switch (op) {
     case ReduceOp::Sum:
@@ -122,7 +136,7 @@ std::int64_t contribution(ReduceOp op, DType dtype, int ranks, int rank, std::ui
 
 std::int64_t combination(ReduceOp op, DType dtype, int ranks, std::uint64_t index) {
   std::int64_t value = contribution(op, dtype, ranks, 0, index);
-  for (int r = 1; r < ranks; ++r) value = combined(op, value, contribution(op, dtype, ranks, r, index));
+  for (int r = 1; r < ranks; ++r) value = combined(op, dtype, value, contribution(op, dtype, ranks, r, index));
   return op == ReduceOp::PreMulSum ? static_cast<std::int64_t>(static_cast<double>(value) * kPreMultiply) : value;
 }
 

@@ -54,7 +54,9 @@ Function Kernels::find(ReduceOp op, DType dtype) {
       throw Error(Code::InvalidArgument,
                   fmt::format("operator {} is not defined for {} on a device", name_of(op), name_of(dtype)));
     }
-    const std::string name = fmt::format("sinew_combine_{}_{}", name_of(op), name_of(dtype));
+    const bool is_bool = dtype == DType::Bool;
+    const std::string name = fmt::format("sinew_combine_{}_{}", name_of(is_bool ? bool_op_on_bytes(op) : op),
+                                         name_of(is_bool ? DType::U8 : dtype));
     check(driver().find_function(&f, image_, name.c_str()), name.c_str());
   }
   return f;

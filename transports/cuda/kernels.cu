@@ -24,6 +24,8 @@ struct Plain {
 };
 using I8 = Plain<int8_t>;
 using U8 = Plain<uint8_t>;
+using I16 = Plain<int16_t>;
+using U16 = Plain<uint16_t>;
 using I32 = Plain<int32_t>;
 using U32 = Plain<uint32_t>;
 using I64 = Plain<int64_t>;
@@ -176,8 +178,8 @@ __device__ void combine(void* dst, const Sources& from, int n, size_t count, dou
     combine<Type, Op>(dst, from, n, count, scale);                                                        \
   }
 #define SINEW_FOR_INTEGERS(row, op_name, Op)                                                                    \
-  row(op_name, Op, i8, I8) row(op_name, Op, u8, U8) row(op_name, Op, i32, I32) row(op_name, Op, u32, U32)       \
-      row(op_name, Op, i64, I64) row(op_name, Op, u64, U64)
+  row(op_name, Op, i8, I8) row(op_name, Op, u8, U8) row(op_name, Op, i16, I16) row(op_name, Op, u16, U16)       \
+      row(op_name, Op, i32, I32) row(op_name, Op, u32, U32) row(op_name, Op, i64, I64) row(op_name, Op, u64, U64)
 #define SINEW_FOR_ALL(row, op_name, Op)                                                                         \
   SINEW_FOR_INTEGERS(row, op_name, Op)                                                                          \
   row(op_name, Op, f16, F16) row(op_name, Op, bf16, BF16) row(op_name, Op, f32, F32) row(op_name, Op, f64, F64) \

@@ -51,6 +51,7 @@ Result scatter(const Caller& c, const NcclCall& call) {
 DataType type_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::I8: return DataType::Int8;
+    case DType::Bool:
     case DType::U8: return DataType::Uint8;
     case DType::I32: return DataType::Int32;
     case DType::U32: return DataType::Uint32;
@@ -62,11 +63,16 @@ DataType type_of(DType dtype) noexcept {
     case DType::F64: return DataType::Float64;
     case DType::F8E4M3: return DataType::Float8e4m3;
     case DType::F8E5M2: return DataType::Float8e5m2;
+    case DType::I16:
+    case DType::U16: break;  // NCCL has none: can_run refuses sums, and type_to_move says how they are moved
   }
   return DataType::Uint8;
 }
 
-DataType type_to_move(DType dtype) noexcept { return is_float8(dtype) ? DataType::Uint8 : type_of(dtype); }
+DataType type_to_move(DType dtype) noexcept {
+  if (size_of(dtype) == 2 && is_integer(dtype)) return DataType::Float16;  // moved bit by bit
+  return is_float8(dtype) ? DataType::Uint8 : type_of(dtype);
+}
 
 std::size_t NcclCall::bytes_to_copy(int ranks) const noexcept {
   if (in != out) return 0;
@@ -96,6 +102,7 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities, int
   if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are not device memory");
   if (desc.codec != Codec::None) return Availability::no("NCCL has no codecs");
   if (!reduces(desc.collective)) return Availability::yes();
+  if (size_of(desc.dtype) == 2 && is_integer(desc.dtype)) return Availability::no("NCCL has no integers of 16 bits");
   if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))  // nor what becomes of a NaN
     return Availability::no("NCCL promises no order of its sums");
   switch (desc.op) {

@@ -35,7 +35,7 @@ Scalar scalar_of(DType dtype, double factor) noexcept {
 
 Result Operators::find(const Api& api, Comm comm, const NcclCall& call, RedOp& op) {
   if (!reduces(call.collective)) return Result::Success;
-  switch (call.op) {
+  switch (call.dtype == DType::Bool ? bool_op_on_bytes(call.op) : call.op) {
     case ReduceOp::Sum: op = RedOp::Sum; break;
     case ReduceOp::Product: op = RedOp::Prod; break;
     case ReduceOp::Min: op = RedOp::Min; break;
