@@ -47,6 +47,7 @@ constexpr std::array kLaunchers = {
                   .cure = "let the program inherit PMI_FD and the descriptor that it names"},
     LauncherNames{.launcher = "mpiexec of MPICH or Intel MPI",
                   .ranks = "MPI_LOCALNRANKS",
+                  .local_rank = "MPI_LOCALRANKID",
                   .cure = "pass PMI_RANK, PMI_SIZE and PMI_FD on to the program"},
     LauncherNames{.launcher = "flux run",
                   .rank = "FLUX_TASK_RANK",
@@ -67,18 +68,22 @@ std::optional<LauncherPromise> promise_of(const LauncherNames& names, const Look
   if (names.sign != nullptr && !lookup(names.sign)) return std::nullopt;
   const auto rank = said_number(lookup, names.rank, 0);
   const auto ranks = said_number(lookup, names.ranks, 1);
+  const auto local_rank = said_number(lookup, names.local_rank, 0);
+  const bool only_local = !rank && !ranks && local_rank.value_or(0) > 0;
   // Rank 0 of an unknown number may be the only one; if it is not, the others have a higher rank and say so.
-  if (ranks.value_or(rank.value_or(0) + 1) == 1 && rank.value_or(0) == 0) return std::nullopt;
+  if (!only_local && ranks.value_or(rank.value_or(0) + 1) == 1 && rank.value_or(0) == 0) return std::nullopt;
   if (rank && ranks && *rank >= *ranks) {
     throw Error(Code::InvalidArgument, fmt::format("{}={} contradicts {}={}: expected {} < {}", names.rank, *rank,
                                                    names.ranks, *ranks, names.rank, names.ranks));
   }
   LauncherPromise p{.names = names, .rank = rank.value_or(-1), .ranks = ranks.value_or(-1)};
-  p.local_rank = said_number(lookup, names.local_rank, 0).value_or(-1);
+  p.local_rank = local_rank.value_or(-1);
   p.local_ranks = said_number(lookup, names.local_ranks, 1).value_or(-1);
   p.hosts = said_number(lookup, names.hosts, 1).value_or(-1);
   if (names.job != nullptr) p.job = lookup(names.job).value_or("");
-  p.said = ranks ? fmt::format("{}={}", names.ranks, *ranks) : fmt::format("{}={}", names.rank, *rank);
+  p.said = only_local ? fmt::format("{}={}", names.local_rank, *local_rank)
+           : ranks    ? fmt::format("{}={}", names.ranks, *ranks)
+                      : fmt::format("{}={}", names.rank, *rank);
   return p;
 }
 

@@ -102,15 +102,17 @@ bool launcher_serves(const SocketAddress& place, const LaunchVariables& v, Durat
   return owner && owner->host == StoreHost::Launcher;
 }
 
-/// As join. A Timeout because nobody answered where rank 0 should be says which variable names that host.
+/// As join. A Timeout because nobody answered where rank 0 should be says which variables name that place.
 Joined join_master(const LaunchVariables& v, const Meeting& meeting, std::shared_ptr<HostedStore> hosted,
                    const Config& config) {
   try {
     return join(meeting, std::move(hosted), config);
   } catch (const Error& e) {
     const bool over_tcp = !meeting.addresses.back().is_unix();
-    if (e.code() != Code::Timeout || e.rank() != 0 || !over_tcp) throw;
-    throw Error(e.code(), fmt::format("{}: {}", v.master_said, e.what()), e.rank());
+    const bool by_variables = v.master_said.starts_with("MASTER_ADDR=") && v.master_port != 0;
+    if (e.code() != Code::Timeout || e.rank() != 0 || !(over_tcp || by_variables)) throw;
+    const std::string port = over_tcp ? "" : fmt::format(", MASTER_PORT={}", v.master_port);
+    throw Error(e.code(), fmt::format("{}{}: {}", v.master_said, port, e.what()), e.rank());
   }
 }
 

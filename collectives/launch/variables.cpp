@@ -166,9 +166,10 @@ LaunchVariables read_slurm(const Lookup& lookup, const SlurmStep& step) {
 
 /// What a person needs to know who has started ranks that cannot find each other.
 [[noreturn]] void refuse_promise(const LauncherPromise& p, const std::string& why) {
-  const std::string place = p.rank < 0    ? fmt::format("one of {} ranks", p.ranks)
-                            : p.ranks < 0 ? fmt::format("rank {}", p.rank)
-                                          : fmt::format("rank {} of {}", p.rank, p.ranks);
+  const std::string place = p.rank < 0 && p.ranks < 0 ? fmt::format("rank {} of its host", p.local_rank)
+                            : p.rank < 0              ? fmt::format("one of {} ranks", p.ranks)
+                            : p.ranks < 0             ? fmt::format("rank {}", p.rank)
+                                                      : fmt::format("rank {} of {}", p.rank, p.ranks);
   const std::string cure = p.names.cure.empty() ? "" : fmt::format("{}, or ", p.names.cure);
   throw Error(
       Code::Unavailable,

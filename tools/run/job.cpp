@@ -104,11 +104,11 @@ void Job::start_share(const HostShare& share, int first, int input) {
   plan.ranks = options_.ranks;
   plan.input = input;
   if (!share.host.empty()) plan.environment = travelling_environment();
+  plan.environment.emplace_back("SINEW_ALONE", "0");  // unless --env says otherwise
   plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
-  plan.environment.insert(plan.environment.end(), {{"MASTER_ADDR", master_address()},
-                                                   {"MASTER_PORT", fmt::format("{}", master_port_)},
-                                                   {"SINEW_JOB", name_},
-                                                   {"SINEW_ALONE", "0"}});
+  plan.environment.insert(
+      plan.environment.end(),
+      {{"MASTER_ADDR", master_address()}, {"MASTER_PORT", fmt::format("{}", master_port_)}, {"SINEW_JOB", name_}});
   if (share.host.empty()) {
     auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
     LocalRanks& started = *local;
