@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/error.hpp>
 
 // Latencies of a World of several hosts: of an all-reduce of 8 bytes beside one message between the first ranks of the
 // first two hosts, while the others sleep; and of a barrier beside a long message between the same two. One line of
@@ -26,7 +27,11 @@ double median(std::vector<double> values) {
 }
 
 /// The first rank of the second host; the world has two at least.
-int other_leader(World& world) { return world.cluster().groups_by_host().at(1).front(); }
+int other_leader(World& world) {
+  const auto hosts = world.cluster().groups_by_host();
+  if (hosts.size() < 2) throw Error(Code::InvalidArgument, "all ranks are on one host: expected ranks on two hosts");
+  return hosts[1].front();
+}
 
 /// One all-reduce of 8 bytes.
 double all_reduce_time(Communicator& all) {
@@ -92,7 +97,7 @@ Barriers barriers(Communicator& pair, Communicator& beside, bool loaded) {
 
 }  // namespace
 
-int main() {
+int main() try {
   World world = World::from_environment();
   Communicator& all = world.communicator();
   const int other = other_leader(world);
@@ -113,4 +118,7 @@ int main() {
         "\"load_bytes_per_s\": %.3g}\n",
         all_reduce * 1e6, one_way * 1e6, alone.usual_s * 1e3, loaded.worst_s * 1e3, kLongBytes / loaded.all_s);
   }
+} catch (const sinew::Error& e) {
+  std::fprintf(stderr, "between_hosts: %s\n", e.what());
+  return 1;
 }

@@ -1,10 +1,19 @@
 #include "command_line.hpp"
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 
 namespace sinew::bench {
+
+namespace {
+
+constexpr double kMostBytes = 1ULL << 36;
+
+}  // namespace
 
 struct CommandLine::Parser {
   CLI::App app;
@@ -17,6 +26,11 @@ struct CommandLine::Parser {
   template <class Number>
   void number(const char* names, Number& value, const char* text, Limits limits) {
     add(names, value, text);
+    if constexpr (std::is_floating_point_v<Number>) {
+      last->check([](const std::string& given) {
+        return std::isfinite(std::strtod(given.c_str(), nullptr)) ? "" : given + ": expected a finite number";
+      });
+    }
     if (limits.least != Limits().least || limits.most != Limits().most)
       last->check(CLI::Range(limits.least, limits.most));
   }
@@ -64,7 +78,10 @@ CommandLine& CommandLine::word(const char* names, std::string& value, const char
 
 CommandLine& CommandLine::sizes(const char* names, std::vector<std::uint64_t>& values, const char* text) {
   parser_->add(names, values, text);
-  parser_->last->transform(CLI::AsSizeValue(false));
+  parser_->last->transform(CLI::AsSizeValue(false))->check([](const std::string& given) {
+    const double bytes = std::strtod(given.c_str(), nullptr);
+    return bytes >= 0 && bytes <= kMostBytes ? "" : given + ": expected bytes, 64GiB at most, such as 8 or 64KiB";
+  });
   return *this;
 }
 
@@ -77,7 +94,10 @@ void CommandLine::parse(int argc, char** argv) {
   try {
     parser_->app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(parser_->app.exit(error));
+    if (error.get_exit_code() == 0) std::exit(parser_->app.exit(error));  // --help
+    const std::string program(argv[0]);
+    std::fprintf(stderr, "%s: %s\n", program.substr(program.rfind('/') + 1).c_str(), error.what());
+    std::exit(2);
   }
 }
 

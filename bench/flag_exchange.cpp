@@ -18,8 +18,8 @@ int main(int argc, char** argv) {
   sinew::bench::CommandLine command("Measures the bare exchange of two flag lines between two processes of this host.");
   std::uint64_t calls = 20'000;
   int batches = 31;
-  command.option("--calls", calls, "exchanges in a batch");
-  command.option("--batches", batches, "batches; the median is printed");
+  command.option("--calls", calls, "exchanges in a batch", sinew::bench::kPositive);
+  command.option("--batches", batches, "batches; the median is printed", sinew::bench::kPositive);
   command.parse(argc, argv);
 
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

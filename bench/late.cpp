@@ -52,8 +52,8 @@ int main(int argc, char** argv) {
   sinew::bench::CommandLine command("shows that a rank that computes or is stopped is late, and nobody dies of it");
   double computes = 60;
   double stopped = 30;
-  command.option("--computes", computes, "seconds that rank 1 does not call");
-  command.option("--stopped", stopped, "seconds that the last rank is stopped");
+  command.option("--computes", computes, "seconds that rank 1 does not call", {.least = 0});
+  command.option("--stopped", stopped, "seconds that the last rank is stopped", {.least = 0});
   command.parse(argc, argv);
 
   const Waker waker(stopped);

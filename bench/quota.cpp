@@ -126,8 +126,9 @@ int main(int argc, char** argv) {
   sinew::bench::CommandLine command(
       "times all-reduces of 8 bytes, and counts those that stand still for more than 10 ms");
   Options options;
-  command.option("--seconds", options.seconds, "how long");
-  command.option("--every", options.every_s, "seconds from the beginning of one call to that of the next; 0: at once");
+  command.option("--seconds", options.seconds, "how long", {.least = 0.1});
+  command.option("--every", options.every_s, "seconds from the beginning of one call to that of the next; 0: at once",
+                 {.least = 0});
   command.flag("--sleepers", options.sleepers, "without sinew: two processes that sleep and wake each other");
   command.parse(argc, argv);
   if (options.sleepers) {

@@ -245,9 +245,11 @@ int main(int argc, char** argv) {
   bench::CommandLine command("Measures the shared-memory offload between processes of this host.");
   Options options;
   command.option("-n,--ranks", options.ranks, "processes", {.least = 2, .most = kMostRanks});
-  command.option("-c,--collective", options.collective, "all_reduce, broadcast, ..., or ping_pong");
+  command.word("-c,--collective", options.collective, "what to measure",
+               {"all_reduce", "all_gather", "all_to_all", "broadcast", "gather", "ping_pong", "reduce",
+                "reduce_scatter", "scatter"});
   command.sizes("-s,--sizes", options.sizes, "bytes of the larger buffer");
-  command.option("--batches", options.batches, "batches; the median is printed");
+  command.option("--batches", options.batches, "batches; the median is printed", bench::kPositive);
   command.flag("--registered", options.registered, "memory that peers can read without copies");
   command.flag("--in-place", options.in_place, "one buffer for both");
   command.flag("--warm", options.warm, "do not touch the buffers between batches");

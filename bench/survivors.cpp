@@ -76,7 +76,9 @@ int main(int argc, char** argv) {
   sinew::bench::CommandLine command("measures how soon the death of a rank is known to all others");
   int victim = 0;
   std::string stamp;
-  command.option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link").required();
+  command
+      .option("--victim", victim, "rank that kills itself; -1: whoever runs this ends a host or a link", {.least = -1})
+      .required();
   command.option("--stamp", stamp, "file for the time of its death").required();
   std::string leaves_word = "nothing";
   command.word("--leaves", leaves_word, "what the victim leaves behind that holds its descriptors for a minute",
