@@ -1,17 +1,25 @@
 #include "command_line.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <type_traits>
+#include <string>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "../tools/command_line.hpp"
 
 namespace sinew::bench {
-
 namespace {
 
 constexpr double kMostBytes = 1ULL << 36;
+
+/// "expected 1 to 64", "expected at least 1", or "expected a number".
+std::string expected(Limits limits) {
+  const bool has_least = std::isfinite(limits.least), has_most = std::isfinite(limits.most);
+  if (has_least && has_most) return fmt::format("expected {} to {}", limits.least, limits.most);
+  return has_least ? fmt::format("expected at least {}", limits.least) : "expected a number";
+}
 
 }  // namespace
 
@@ -26,13 +34,12 @@ struct CommandLine::Parser {
   template <class Number>
   void number(const char* names, Number& value, const char* text, Limits limits) {
     add(names, value, text);
-    if constexpr (std::is_floating_point_v<Number>) {
-      last->check([](const std::string& given) {
-        return std::isfinite(std::strtod(given.c_str(), nullptr)) ? "" : given + ": expected a finite number";
-      });
-    }
-    if (limits.least != Limits().least || limits.most != Limits().most)
-      last->check(CLI::Range(limits.least, limits.most));
+    last->check([limits](const std::string& given) {
+      char* end = nullptr;
+      const double number = std::strtod(given.c_str(), &end);
+      const bool fits = *end == '\0' && std::isfinite(number) && number >= limits.least && number <= limits.most;
+      return fits ? std::string() : fmt::format("{}: {}", given, expected(limits));
+    });
   }
 };
 
@@ -91,14 +98,14 @@ CommandLine& CommandLine::required() {
 }
 
 void CommandLine::parse(int argc, char** argv) {
-  try {
-    parser_->app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(parser_->app.exit(error));  // --help
-    const std::string program(argv[0]);
-    std::fprintf(stderr, "%s: %s\n", program.substr(program.rfind('/') + 1).c_str(), error.what());
-    std::exit(2);
-  }
+  const std::string path(argv[0]);
+  parser_->app.name(path.substr(path.rfind('/') + 1));
+  bool goes_on = false;  // false after --help
+  const int exit_code = tools::run(parser_->app, argc, argv, [&] {
+    goes_on = true;
+    return 0;
+  });
+  if (!goes_on) std::exit(exit_code);
 }
 
 }  // namespace sinew::bench

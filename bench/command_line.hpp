@@ -8,17 +8,17 @@
 
 namespace sinew::bench {
 
-/// What a number on the command line may be, both ends included.
+/// The least and the greatest number that an option accepts.
 struct Limits {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
 };
 constexpr Limits kPositive{.least = 1};
 
-/// The command line of a benchmark. Only this class' source includes CLI11, which takes longer to compile than most
-/// benchmarks do.
+/// The options of a benchmark. Only command_line.cpp includes CLI11, because compiling CLI11 takes longer than
+/// compiling most benchmarks.
 ///
-/// Options are named as "-n,--ranks". A variable's value is what it keeps where its option is not given.
+/// Option names are given as "-n,--ranks". A variable keeps its value if its option is not on the command line.
 class CommandLine {
  public:
   explicit CommandLine(const char* purpose);
@@ -30,14 +30,14 @@ class CommandLine {
   CommandLine& option(const char* names, double& value, const char* text, Limits limits = {});
   CommandLine& option(const char* names, std::string& value, const char* text);
   CommandLine& flag(const char* name, bool& value, const char* text);
-  /// One of `words`.
+  /// The value must be one of `words`.
   CommandLine& word(const char* names, std::string& value, const char* text, const std::vector<std::string>& words);
-  /// Several sizes in bytes, as 8 or 64KiB.
+  /// Accepts several sizes in bytes, such as 8 or 64KiB, up to 64 GiB each.
   CommandLine& sizes(const char* names, std::vector<std::uint64_t>& values, const char* text);
-  /// The option named last must be given.
+  /// Makes the option that was added last mandatory.
   CommandLine& required();
 
-  /// Ends the program with 0 after --help, and with another code after one line on stderr where something is wrong.
+  /// Ends the program after --help, and after bad input, as tools::run() does.
   void parse(int argc, char** argv);
 
  private:
