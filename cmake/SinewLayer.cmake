@@ -31,8 +31,8 @@ function(sinew_layer name)
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# sinew_cold(TARGET..): no hot path runs through them, so that they are optimised less and compile sooner. Sanitizer builds
-# optimise the rest a little, because its tests would take longer than that does.
+# sinew_cold(TARGET..): compiles these targets with less optimisation, which takes less time. No hot path runs through them.
+# Sanitizer builds compile them with -O0 and all other libraries with -O1, because tests of these libraries loop over much data.
 function(sinew_cold)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<CONFIG:Release>,-O1,-O0>>)

@@ -12,9 +12,9 @@
 
 namespace sinew {
 
-/// Element types. The 16-bit and 8-bit floats are computed in f32 and rounded once per result. Bool is a byte, 0 or 1:
-/// its sum and its maximum are "or", its product and its minimum are "and".
-/// Logs of calls hold these numbers: a new type goes to the end.
+/// Element types. The 16-bit and 8-bit floats are computed in f32 and rounded once per result. An element of Bool is a
+/// byte that is 0 or 1. Its sum and its maximum are "or". Its product and its minimum are "and".
+/// Logs of calls store these numbers, so a new type must be added at the end.
 enum class DType : std::uint8_t { I8, U8, I32, U32, I64, U64, F16, BF16, F32, F64, F8E4M3, F8E5M2, Bool, I16, U16 };
 
 inline constexpr std::size_t kDTypeCount = 15;
@@ -24,7 +24,7 @@ constexpr std::size_t size_of(DType t) noexcept {
   return kBytes[static_cast<std::size_t>(t)];
 }
 
-/// Whole numbers, and Bool: bitwise operators are defined, and sums have the same bits in any order.
+/// True for whole numbers and Bool. They have bitwise operators, and their sums have the same bits in any order.
 constexpr bool is_integer(DType t) noexcept { return t <= DType::U64 || t >= DType::Bool; }
 constexpr bool is_signed_integer(DType t) noexcept {
   return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64;
@@ -35,8 +35,8 @@ SINEW_API std::string_view name_of(DType t) noexcept;
 SINEW_API std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 SINEW_API std::span<const DType> all_dtypes() noexcept;
 
-/// DType of a C++ element type, for the typed overloads: integers by size and sign (char and long long, too), bool,
-/// std::byte as u8.
+/// DType of a C++ element type, for the typed overloads. Integers, char and long long among them, go by size and sign.
+/// std::byte is u8.
 template <class T>
 struct DTypeOf;
 template <class T>

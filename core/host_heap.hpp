@@ -42,7 +42,8 @@ class SINEW_API HostHeap {
   std::size_t allocated_bytes() const noexcept;
   int descriptor() const noexcept { return memfd_.get(); }
 
-#if SINEW_THREAD_SANITIZER  // leaves a process 1.5 TiB of address space, which the heaps of all peers share
+// The thread sanitizer leaves a process 1.5 TiB of address space, and the heaps of all peers must fit there.
+#if SINEW_THREAD_SANITIZER
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{4} << 30;
 #else
   static constexpr std::size_t kDefaultAddressSpace = std::size_t{64} << 30;

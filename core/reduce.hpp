@@ -11,8 +11,8 @@
 
 namespace sinew {
 
-/// How contributions combine. Average is a sum scaled once by 1/ranks at the end (integers: truncating division; not
-/// of Bool); PreMulSum scales every contribution by `CallOptions::pre_multiply` first.
+/// How contributions are combined. Average is a sum that is scaled once by 1/ranks at the end. Averages of integers are
+/// truncated, and Bool has none. PreMulSum scales every contribution by `CallOptions::pre_multiply` before the sum.
 enum class ReduceOp : std::uint8_t { Sum, Product, Min, Max, Average, PreMulSum, BitAnd, BitOr, BitXor, User };
 
 inline constexpr std::size_t kReduceOpCount = 10;
@@ -23,12 +23,12 @@ SINEW_API std::optional<ReduceOp> reduce_op_from_name(std::string_view name) noe
 SINEW_API std::span<const ReduceOp> all_reduce_ops() noexcept;
 
 constexpr bool is_bitwise(ReduceOp op) noexcept { return op >= ReduceOp::BitAnd && op <= ReduceOp::BitXor; }
-/// The operator that on u8 does what `op` does on Bool, whose bytes are 0 and 1.
+/// Returns the operator on u8 that gives the result of `op` on Bool.
 constexpr ReduceOp bool_op_on_bytes(ReduceOp op) noexcept {
   if (op == ReduceOp::Sum) return ReduceOp::Max;
   return op == ReduceOp::Product ? ReduceOp::Min : op;
 }
-/// Bitwise operators need integers or Bool, PreMulSum needs a float type, Average needs numbers.
+/// Bitwise operators need integers or Bool. PreMulSum needs floats. Average is not defined for Bool.
 constexpr bool is_defined(ReduceOp op, DType dtype) noexcept {
   if (is_bitwise(op)) return is_integer(dtype);
   if (op == ReduceOp::Average) return dtype != DType::Bool;

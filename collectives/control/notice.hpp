@@ -25,8 +25,8 @@ enum class NoticeKind : std::uint8_t {
 struct Notice {
   NoticeKind kind = NoticeKind::RankLost;
   Code code = Code::Ok;
-  std::uint8_t from_afar = 0;    ///< came from another host: not to be sent there again
-  std::int32_t world_rank = -1;  ///< lost or left; who ended it
+  std::uint8_t from_afar = 0;    ///< not 0: it came from another host and is not sent to other hosts again
+  std::int32_t world_rank = -1;  ///< the rank that was lost, that left, or that ended the communicator
   std::int32_t blamed = -1;  ///< for Status::rank(): a rank of `communicator`, or a World rank if kind is WorldEnded
   std::uint64_t communicator = 0;  ///< Group::identity; of Proposal and Vote, the ballot's number
   std::uint32_t length = 0;

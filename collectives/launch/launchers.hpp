@@ -35,8 +35,9 @@ struct LauncherPromise {
   bool is_on_one_host() const noexcept { return hosts == 1 || (ranks > 0 && local_ranks == ranks); }
 };
 
-/// The promise of the nearest launcher whose variables promise more than one rank. A size of 1 promises nothing: it may
-/// be left over from the launcher of a program further out.
+/// The promise of the nearest launcher whose variables promise more than one rank. A size of 1 promises nothing,
+/// because it may come from the launcher of an outer program. A local rank above 0 without a size does promise other
+/// ranks.
 /// Errors: InvalidArgument for a variable that holds no number, or a rank that is not below the number of ranks.
 std::optional<LauncherPromise> launcher_promise(const Lookup& lookup);
 

@@ -24,7 +24,7 @@ class AllToAllDispatcher final : public Dispatcher<T> {
  private:
   class Handle;
 
-  /// `others` with the label and source line of this dispatcher's calls.
+  /// Returns `others` with this dispatcher's label and source line added.
   CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
 
   CallGroup group_;

@@ -38,7 +38,7 @@ class HierarchicalDispatcher final : public Dispatcher<T> {
   static std::vector<Rows> experts_on(const Host& host, const std::vector<Rows>& experts);
   const Host& host_of(std::size_t rank) const;
 
-  /// `others` with the label and source line of this dispatcher's calls.
+  /// Returns `others` with this dispatcher's label and source line added.
   CallOptions options(CallOptions others = {}) const noexcept { return group_.options(shape_.name.c_str(), others); }
 
   CallGroup group_;

@@ -136,7 +136,7 @@ std::vector<LauncherCase> launcher_cases() {
        {{"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}},
        refuses({"MPI_LOCALNRANKS=2", "one of 2 ranks", "PMI_RANK, PMI_SIZE and PMI_FD"})},
       {"Hydra_LocalNumbersOfOne", {{"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}}, {}},
-      {"Hydra_LocalRankOfAnyNumberWithAMaster", Environment{{"MPI_LOCALRANKID", "3"}} + kMasterAt,
+      {"Hydra_LocalRankAloneWithAMaster", Environment{{"MPI_LOCALRANKID", "3"}} + kMasterAt,
        refuses({"MPI_LOCALRANKID=3", "rank 3 of its host", "which rank it is"})},
       // MVAPICH2's mpirun_rsh
       {"Mvapich", kMvapich, refuses({"MV2_COMM_WORLD_SIZE=2: mpirun_rsh of MVAPICH2", "rank 0 of 2", "no name"})},

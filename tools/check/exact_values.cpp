@@ -55,7 +55,8 @@ std::int64_t bits_for(ReduceOp op, DType dtype, int rank, std::uint64_t index) {
   return static_cast<std::int64_t>(mixed(static_cast<std::uint64_t>(rank), index));
 }
 
-/// 0 or 1. Alternately all ranks have the value that the operator keeps, and one rank has the other one.
+/// The contribution of a rank for Bool. At even indices all ranks contribute the neutral element of the operator. At
+/// odd indices one rank contributes the other value, which decides the result.
 std::int64_t bool_for(ReduceOp op, int ranks, int rank, std::uint64_t index) {
   if (op == ReduceOp::BitXor) return static_cast<std::int64_t>(mixed(static_cast<std::uint64_t>(rank), index) & 1);
   const bool is_and = op == ReduceOp::Product || op == ReduceOp::Min || op == ReduceOp::BitAnd;

@@ -104,7 +104,7 @@ void Job::start_share(const HostShare& share, int first, int input) {
   plan.ranks = options_.ranks;
   plan.input = input;
   if (!share.host.empty()) plan.environment = travelling_environment();
-  plan.environment.emplace_back("SINEW_ALONE", "0");  // unless --env says otherwise
+  plan.environment.emplace_back("SINEW_ALONE", "0");  // the value that --env gives comes later and takes its place
   plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
   plan.environment.insert(
       plan.environment.end(),

@@ -64,13 +64,14 @@ DataType type_of(DType dtype) noexcept {
     case DType::F8E4M3: return DataType::Float8e4m3;
     case DType::F8E5M2: return DataType::Float8e5m2;
     case DType::I16:
-    case DType::U16: break;  // NCCL has none: can_run refuses sums, and type_to_move says how they are moved
+    case DType::U16:
+      break;  // NCCL has no such type. can_run refuses to reduce it, and type_to_move says how it is moved.
   }
   return DataType::Uint8;
 }
 
 DataType type_to_move(DType dtype) noexcept {
-  if (size_of(dtype) == 2 && is_integer(dtype)) return DataType::Float16;  // moved bit by bit
+  if (size_of(dtype) == 2 && is_integer(dtype)) return DataType::Float16;  // NCCL copies its bits unchanged
   return is_float8(dtype) ? DataType::Uint8 : type_of(dtype);
 }
 

@@ -31,7 +31,7 @@ constexpr int kRanks = 3;
 struct Case {
   const char* name;
   int thrower;  ///< World rank
-  /// throws: whether the callback throws 42 on this rank. Collective.
+  /// All ranks make this call. Its callback throws 42 on the ranks where `throws` is true.
   std::function<void(World&, bool throws)> call;
   std::string doing;  ///< the callback's purpose in errors
 };

@@ -142,7 +142,7 @@ TEST_P(WrongPipelineOrders, AreRefusedOnOneRank_AndEndTheWorld) {
   }
 }
 
-/// Ranks that share a layer with the refused rank wait in calls of its stages.
+/// Ranks that hold the same layer as the refused rank wait for it in collective calls. They must be told, too.
 TEST_P(WrongPipelineOrders, AreRefusedOnOneRank_AndEndTheWorldOfThoseWhoShareALayer) {
   int odd = 0;
   for (const WrongPipelineOrder& wrong : wrong_pipeline_orders()) expect_refused(8, GetParam(), wrong, odd++);
