@@ -155,7 +155,7 @@ int main(int argc, char** argv) try {
   command.option("--steps", options.steps, "turns", sinew::bench::kPositive);
   command.parse(argc, argv);
   sinew::WorldOptions how{};
-  how.drive = sinew::Drive::Thread;
+  how.threads = sinew::Threads::Multiple;
   auto world = sinew::World::from_environment(how);
   Bench(world, options).run();
   return 0;

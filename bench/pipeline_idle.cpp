@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   command.flag("--thread", asked.thread, "Messages go on in a thread of their own");
   command.parse(argc, argv);
   sinew::WorldOptions options{};
-  if (asked.thread) options.drive = sinew::Drive::Thread;
+  if (asked.thread) options.threads = sinew::Threads::Multiple;
   sinew::World world = sinew::World::from_environment(options);
   for (const sp::NamedGenerator& generator : sp::generators()) {
     const std::int32_t v = generator.has_virtual_stages ? asked.virtual_stages : 1;

@@ -60,10 +60,6 @@ void reject_rank(std::string_view call, std::string_view what, int rank, int siz
   reject(call, fmt::format("{} is {}, expected 0 to {}", what, rank, size - 1));
 }
 
-void reject_self(std::string_view call, std::string_view what, int rank) {
-  reject(call, fmt::format("{} is {}, this rank itself; expected another one", what, rank));
-}
-
 void reject_small(std::string_view call, std::string_view name, std::size_t found, std::size_t expected) {
   reject(call, fmt::format("{} has {} bytes, expected at least {}: where its last part ends", name, found, expected));
 }

@@ -26,7 +26,6 @@ namespace sinew::arguments {
 [[noreturn]] SINEW_API void reject_operator(std::string_view call, ReduceOp op, DType dtype);
 [[noreturn]] SINEW_API void reject_user(std::string_view call, const Reducer* found, DType dtype);
 [[noreturn]] SINEW_API void reject_rank(std::string_view call, std::string_view what, int rank, int size);
-[[noreturn]] SINEW_API void reject_self(std::string_view call, std::string_view what, int rank);
 [[noreturn]] SINEW_API void reject_small(std::string_view call, std::string_view name, std::size_t found,
                                          std::size_t expected);
 [[noreturn]] SINEW_API void reject_overflow(std::string_view call, std::uint64_t count, std::uint64_t blocks, DType);

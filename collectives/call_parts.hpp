@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -14,14 +13,13 @@ struct CallParts {
   std::vector<std::uint64_t> counts;         ///< shared counts: what the description refers to
   std::vector<std::uint64_t> displacements;  ///< of these
   ChunkTable chunks;                         ///< local counts: In and Out of this rank
-  std::atomic<std::uint32_t> users{0};
-  bool shared = false;  ///< two threads hold copies
+  bool separate = false;  ///< shared counts: `chunks` say where the parts of the list lie, not the plan
+  std::uint32_t users = 0;
 };
 
 /// Keeps a call's parts; empty for the other forms.
-/// Thread: shared parts may be held by two threads, the one that makes calls and the one that runs them.
-///         Elsewhere nothing is locked: a locked instruction behind an announcement waits until that has reached the
-///         other core.
+/// Thread: under the lock of the World, where several threads use it. The count takes no locked instruction: one that
+///         follows an announcement in shared memory waits until the announcement has reached the other core.
 class CallPartsRef {
  public:
   CallPartsRef() noexcept = default;
@@ -39,20 +37,14 @@ class CallPartsRef {
   explicit operator bool() const noexcept { return parts_ != nullptr; }
   CallParts& operator*() const noexcept { return *parts_; }
   CallParts* operator->() const noexcept { return parts_; }
-  bool is_last() const noexcept { return parts_->users.load(std::memory_order_acquire) == 1; }
+  bool is_last() const noexcept { return parts_->users == 1; }
 
  private:
   void hold() noexcept {
     if (parts_ != nullptr) change(1);
   }
   /// Returns how many hold the parts now.
-  std::uint32_t change(int by) noexcept {
-    const auto step = static_cast<std::uint32_t>(by);
-    if (parts_->shared) return parts_->users.fetch_add(step, std::memory_order_acq_rel) + step;
-    const std::uint32_t now = parts_->users.load(std::memory_order_relaxed) + step;
-    parts_->users.store(now, std::memory_order_relaxed);
-    return now;
-  }
+  std::uint32_t change(int by) noexcept { return parts_->users += static_cast<std::uint32_t>(by); }
 
   CallParts* parts_ = nullptr;
 };
@@ -61,21 +53,17 @@ class CallPartsRef {
 /// Cost: allocates only while more calls are in flight, or ranks in a call, than ever before.
 class CallPartsPool {
  public:
-  /// `shared`: as in CallParts.
-  explicit CallPartsPool(bool shared) noexcept : shared_(shared) {}
-
   CallPartsRef take() {
     for (const CallPartsRef& parts : all_) {
-      if (parts.is_last()) return parts;
+      if (!parts.is_last()) continue;
+      parts->separate = false;
+      return parts;
     }
-    auto* parts = new CallParts;
-    parts->shared = shared_;
-    all_.push_back(CallPartsRef(parts));
+    all_.push_back(CallPartsRef(new CallParts));
     return all_.back();
   }
 
  private:
-  bool shared_;
   std::vector<CallPartsRef> all_;
 };
 

@@ -16,13 +16,8 @@ using namespace arguments;
 
 namespace {
 
-void require_peer(std::string_view call, std::string_view what, int rank, const Group& group) {
-  require_rank(call, what, rank, group.size());
-  if (rank == group.rank) reject_self(call, what, rank);
-}
-
 void require_message(std::string_view call, const Message& message, const Group& group) {
-  require_peer(call, message.sends ? "to_rank" : "from_rank", message.peer, group);
+  require_rank(call, message.sends ? "to_rank" : "from_rank", message.peer, group.size());
   require_memory(call, message.sends ? "from" : "to", message.memory);
 }
 
@@ -101,6 +96,11 @@ Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallO
   return state_->start_message(message, options);
 }
 
+Work Communicator::recv_any(Buffer to, std::uint32_t tag, const CallOptions& options) {
+  require_memory("recv_any", "to", to);
+  return state().start_any(Message::recv(to, -1, tag), options);
+}
+
 Work Communicator::sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag,
                             std::uint32_t recv_tag, const CallOptions& options) {
   const std::array both{Message::recv(to, from_rank, recv_tag), Message::send(from, to_rank, send_tag)};
@@ -116,7 +116,10 @@ Work Communicator::group(std::span<const Message> messages, const CallOptions& o
 
 Plan Communicator::plan(const CollectiveDesc& desc) const {
   CommunicatorState& s = state();
-  if (is_message(desc.collective)) return s.selector->select(desc).plan;
+  if (is_message(desc.collective)) {
+    const auto held = s.world->hold();
+    return s.selector->select(desc).plan;
+  }
   CollectiveDesc call = desc;
   if (has_local_counts(desc.collective)) call.counts = call.displacements = {};
   if (is_v_form(desc.collective)) call.count = 0;
@@ -137,6 +140,7 @@ void Communicator::require_dtype(const Plan& plan, const char* which, DType give
 
 Work Communicator::run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& options) {
   CommunicatorState& s = state();
+  const auto held = s.world->hold();
   ReadyPlan* ready = plan.ready_.get();
   if (ready == nullptr) reject_plan("is of no communicator: expected one from Communicator::plan, not of messages");
   if (ready->owner == nullptr) reject_plan("is of a communicator that has gone");
@@ -149,16 +153,26 @@ Work Communicator::run(const Plan& plan, ConstBuffer in, Buffer out, const CallO
   if (moves && (placing.place.kind == MemoryKind::Device) != (desc.place.kind == MemoryKind::Device))
     reject_plan("is for the other kind of memory, host or device");
   const bool one_buffer = desc.collective == Collective::Broadcast;
-  return s.start(desc, one_buffer ? ConstBuffer(out) : in, out, placing.in_place, options, {{}, ready});
+  return s.start_held(desc, one_buffer ? ConstBuffer(out) : in, out, placing.in_place, options, {{}, ready});
 }
 
 void Communicator::abort(const std::string& reason) {
   WorldState& world = *state().world;
-  world.on_driver([&] {
+  world.locked([&] {
     const Group& group = state_->group;
     const std::string beginning = fmt::format("{} aborted {}", group.rank_text(rank()), group.text());
     const Status end = world.abort_status(beginning, reason);
     world.control->end(*state_, Status(end.code(), std::string(end.message()), group.place_of(end.rank())));
+  });
+}
+
+void Communicator::abort_here(const std::string& reason) {
+  WorldState& world = *state().world;
+  world.locked([&] {
+    const Group& group = state_->group;
+    state_->end(Status(Code::Aborted,
+                       fmt::format("{} ended its own calls on {}: {}", group.rank_text(rank()), group.text(), reason),
+                       rank()));
   });
 }
 
@@ -176,9 +190,8 @@ void Communicator::abort_world_by_exception(std::string_view doing) const noexce
 }
 
 std::string Communicator::verdict() const {
-  std::string text;
-  state().world->on_driver([&] { text = state_->world->control->verdict(*state_); });
-  return text;
+  const auto held = state().world->hold();
+  return state_->world->control->verdict(*state_);
 }
 
 std::size_t Communicator::memory_bytes() const { return state_ ? state_->memory_bytes() : 0; }

@@ -23,7 +23,7 @@ struct CommunicatorState;
 
 /// A group of ranks that communicate. Move-only; made by World and by split.
 /// Order:    all its ranks call the same collectives in the same order; across communicators any order.
-/// Thread:   the World's thread; with Drive::Thread any one thread at a time.
+/// Thread:   as its World; with Threads::Multiple any thread, one at a time for each communicator.
 /// Lifetime: ends before its World. The destructor drains what is in flight.
 /// Errors:   bad arguments throw Error{InvalidArgument} on the spot; what goes wrong in flight comes through the Work:
 ///           Mismatch, PeerLost, Timeout, Aborted.
@@ -91,12 +91,33 @@ class SINEW_API Communicator {
   /// scatter of parts that differ in length; only the root gives `in_parts`. Errors and cost as all_to_all_v.
   Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
+  /// Forms that take a separate buffer for each rank, in the order of the ranks, without copies in between. Buffers may
+  /// differ in length, are memory of the host, and lie at distances that are multiples of an element. All ranks call the
+  /// form with lists. In place: the single buffer is this rank's own one of the list; for all_to_all both lists are
+  /// equal. Otherwise what is written is apart from everything else.
+  /// all_gather: outs[r] takes what rank r gives. Lengths are equal on all ranks. outs[rank()].bytes == in.bytes.
+  Work all_gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
+  /// The combination of all ranks' ins[r] on rank r. Lengths are equal on all ranks. ins[rank()].bytes == out.bytes.
+  Work reduce_scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, ReduceOp op = ReduceOp::Sum,
+                      const CallOptions& = {});
+  /// ins[r] goes to rank r; outs[r] came from it. Lengths are this rank's own, as for all_to_all_v.
+  Work all_to_all(std::span<const ConstBuffer> ins, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
+  /// outs[r] of the root takes what rank r gives. Only the root has `outs`.
+  Work gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, int root, const CallOptions& = {});
+  /// ins[r] of the root goes to rank r. Only the root has `ins`.
+  Work scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, int root, const CallOptions& = {});
+
   /// Point to point. Messages of a pair and tag arrive in the order of the sends; a longer message than the buffer
-  /// ends the receive with Truncated. The send is done when the buffer may be reused.
+  /// ends the receive with Truncated. The send is done when the buffer may be reused. A rank may send to itself: the
+  /// send of more than 64 KiB is then done when the receive is.
   Work send(ConstBuffer from, int to_rank, std::uint32_t tag = 0, const CallOptions& = {});
   Work recv(Buffer to, int from_rank, std::uint32_t tag = 0, const CallOptions& = {});
+  /// Receives the next message with this tag from whichever rank sends one first; Work::source() names the rank.
+  /// Order:  a recv() of the same tag that was posted earlier takes its rank's message first.
+  /// Cost:   as recv(). While the call is pending, every rank's messages are looked at.
+  Work recv_any(Buffer to, std::uint32_t tag = 0, const CallOptions& = {});
   /// A send and a receive that are under way together, to and from the same rank or two. Does not wait for itself,
-  /// whatever all ranks do at the same time. Nobody sends to himself: InvalidArgument, here and in a group.
+  /// whatever all ranks do at the same time.
   Work sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& = {});
   /// Any sends and receives that are under way together and end as one Work: with the first failure, when all are over.
@@ -191,6 +212,10 @@ class SINEW_API Communicator {
   Work recv(R&& to, int from_rank, std::uint32_t tag = 0, const CallOptions& options = {}) {
     return recv(buffer_of(to), from_rank, tag, options);
   }
+  template <WritableRange R>
+  Work recv_any(R&& to, std::uint32_t tag = 0, const CallOptions& options = {}) {
+    return recv_any(buffer_of(to), tag, options);
+  }
   template <PlainRange I, WritableRange O>
   Work run(const Plan& plan, const I& in, O&& out, const CallOptions& options = {}) {
     require_element<I>(plan, "in");
@@ -222,6 +247,11 @@ class SINEW_API Communicator {
   /// `reason`. Does nothing if the communicator has already ended. To forward another abort, give its text as `reason`:
   /// the text and the rank that first aborted then stay the same.
   void abort(const std::string& reason);
+
+  /// Ends all pending and later calls of this rank alone, with Aborted and `reason`, and never waits. Other ranks' calls
+  /// end if they need this rank, up to a second later and with its number; calls to which this rank has already given
+  /// its part end as usual. For the others' sake prefer abort() where the communicator is of no more use.
+  void abort_here(const std::string& reason);
 
   /// Ends the World of this communicator on all its ranks because a user's callback threw. Call it in the handler of
   /// that exception. Without it, the other ranks would wait for a rank that no longer makes the expected calls.

@@ -35,7 +35,7 @@ Region plain_memory(const std::shared_ptr<WorldState>& world, std::size_t bytes)
   const Buffer memory = world->device_runtime->allocate(bytes, {MemoryKind::Device, world->device});
   const auto release = [world, memory](const void*) {
     if (world->is_forked()) return;  // as ~World
-    world->on_driver([&] { world->device_runtime->release(memory); });
+    world->locked([&] { world->device_runtime->release(memory); });
   };
   return {memory, {}, std::shared_ptr<const void>(memory.data, release)};
 }
@@ -66,7 +66,7 @@ Memory Communicator::allocate(std::size_t bytes, const CallOptions& options) {
   const Maker maker = maker_for(s);
   Region region;
   std::string obstacle;
-  s.world->on_driver([&] {
+  s.world->locked([&] {
     try {
       if (s.world->device_runtime == nullptr) throw Error(Code::Unavailable, "no device: " + s.world->no_device);
       if (bytes > 0)

@@ -21,12 +21,13 @@ Work start_shared(CommunicatorState& s, CollectiveDesc desc, const Parts& given,
   const CallShape shape = call_shape(desc, s.group.rank, s.group.size());
   const Placing placing = require_shape(name_of(desc.collective), shape, in, out);
   desc.place = placing.place;
+  const auto held = s.world->hold();
   CallExtras extras{s.take_parts()};
   extras.parts->counts.assign(given.counts.begin(), given.counts.end());
   extras.parts->displacements.assign(given.displacements.begin(), given.displacements.end());
   desc.counts = extras.parts->counts;
   desc.displacements = extras.parts->displacements;
-  return s.start(desc, in, out, placing.in_place, options, extras);
+  return s.start_held(desc, in, out, placing.in_place, options, extras);
 }
 
 /// Counts that only this rank knows: the call's own chunks. No parts: this rank has no such buffer.
@@ -50,10 +51,11 @@ Work start_local(CommunicatorState& s, CollectiveDesc desc, const LocalCall& loc
   const Placing placing = require_shape(call, shape, in, out);
   desc.place = placing.place;
   desc.largest_bytes = options.largest_bytes;
+  const auto held = s.world->hold();
   const CallExtras extras{s.take_parts()};
   lay_out(local.in.value_or(Parts{}), extras.parts->chunks.in);
   lay_out(local.out.value_or(Parts{}), extras.parts->chunks.out);
-  return s.start(desc, in, out, placing.in_place, options, extras);
+  return s.start_held(desc, in, out, placing.in_place, options, extras);
 }
 
 void require_one_per_rank(std::string_view call, std::string_view name, const Parts& parts, const Group& group) {

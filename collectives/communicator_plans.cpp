@@ -57,9 +57,8 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
 }
 
 std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
-  std::shared_ptr<ReadyPlan> plan;
-  world->on_driver([&] { plan = plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); }); });
-  return plan;
+  const auto held = world->hold();
+  return plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); });
 }
 
 void CommunicatorState::retire(ReadyPlan& plan) noexcept {
@@ -73,7 +72,7 @@ void CommunicatorState::retire(ReadyPlan& plan) noexcept {
 void CommunicatorState::drop_idle_plans() {
   std::vector<const ReadyPlan*> in_use{staged_plan_};
   world->calls->for_each_pending([&](const PendingCall& op) {
-    if (op.owner == this && op.peer < 0) in_use.push_back(op.notes.plan);
+    if (op.owner == this && !is_message(op)) in_use.push_back(op.notes.plan);
   });
   plans_.drop_idle(in_use, [this](ReadyPlan& plan) { retire(plan); });
 }

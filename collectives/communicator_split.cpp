@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -8,6 +7,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/id_ballot.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -29,22 +29,13 @@ std::string name_of_split(std::string_view given, int color, const CallOptions& 
 Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {
   state();
   std::string shown = name_of_split(name, color, options);  // before anything is exchanged, as it may throw
-  // Free ids common to all.
-  auto& free = state_->world->free_ids;
-  std::vector<std::uint64_t> ids = free;
-  all_reduce(std::span(ids), ReduceOp::BitAnd, options).get();
+  const std::uint16_t id = choose_communicator_id(
+      *state_->world, state_->identity_of_child(0),
+      [&](std::span<std::uint64_t> words) { all_reduce(words, ReduceOp::BitAnd, options).get(); });
   const std::vector<std::int64_t> mine{color, key};
   std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
   all_gather(std::span(mine), std::span(all), options).get();
 
-  // From a place that moves with every split: a message that nobody received before its communicator ended shall not
-  // meet the next one.
-  const auto first = static_cast<std::ptrdiff_t>(state_->identity_of_child(0) % ids.size());
-  const auto is_free = [](std::uint64_t w) { return w != 0; };
-  auto word = std::find_if(ids.begin() + first, ids.end(), is_free);
-  if (word == ids.end()) word = std::find_if(ids.begin(), ids.begin() + first, is_free);
-  if (*word == 0) throw Error(Code::Unavailable, "split: all 32768 communicator ids are in use");
-  const auto id = static_cast<std::uint16_t>(2 * (64 * (word - ids.begin()) + std::countr_zero(*word)));
   std::vector<std::pair<std::int64_t, int>> members;
   for (int r = 0; r < size(); ++r) {
     if (all[2 * static_cast<std::size_t>(r)] == color)
@@ -59,6 +50,7 @@ Communicator Communicator::split(int color, int key, const CallOptions& options,
     places.push_back(r);
   }
   if (color < 0) {
+    state_->world->give_id_back(id);
     group.world_ranks.clear();
     state_->split_offloads(group, color, {rank()}, options);
     return {};

@@ -22,18 +22,17 @@ void add_parts(const CallPartsRef& parts, Call& call) {
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
-    : world(of.get()),
-      keeps_world(std::move(of)),
-      group(std::move(members)),
-      parts_(world->options.drive == Drive::Thread) {
-  world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
+    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
   endpoints_.resize(group.world_ranks.size());
-  if (world->timer) {
-    logged = world->timer->define(group);
-    times = std::make_unique<CallHistory>(group.size());
-  }
-  world->on_driver([this] { world->control->add(*this); });
+  world->locked([this] {
+    world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
+    if (world->timer) {
+      logged = world->timer->define(group);
+      times = std::make_unique<CallHistory>(group.size());
+    }
+    world->control->add(*this);
+  });
 }
 
 CommunicatorState::~CommunicatorState() = default;
@@ -46,7 +45,7 @@ void CommunicatorState::Close::operator()(CommunicatorState* state) const {
   if (state->world->is_forked()) return;  // as ~World
   const std::shared_ptr<WorldState> keeps = std::move(state->keeps_world);
   std::unique_ptr<CommunicatorState> owned(state);
-  keeps->on_driver([&] {
+  keeps->locked([&] {
     if (!owned->close()) keeps->left_behind.push_back(std::move(owned));
   });
 }
@@ -63,9 +62,11 @@ std::vector<int> CommunicatorState::numa_nodes_of(const Group& ranks) const {
 }
 
 std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) {
+  const auto held = world->hold();
+  const Exchange rounds = world->with_lock_free(all);
   std::vector<NamedOffload> made;
   for (const std::string& name : world->facts.with_offload()) {
-    auto offload = in_rounds(all, kOffloadRounds, [&](const Exchange& counted) {
+    auto offload = in_rounds(rounds, kOffloadRounds, [&](const Exchange& counted) {
       if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
       return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group)});
     });
@@ -76,21 +77,21 @@ std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) 
 
 std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, int color, std::vector<int> places,
                                                             const CallOptions& options) {
-  const Exchange family = exchange(options);
-  const std::function<void(const std::function<void()>&)> on_driver = [this](const std::function<void()>& call) {
-    world->on_driver(call);
-  };
+  const Exchange own = exchange(options);
+  const auto held = world->hold();
+  const Exchange family = world->with_lock_free(own);
   const std::function<void(const std::function<void(Completion&)>&)> as_call = [&](const auto& start) {
+    const SharedProgress::Release free(world->calls->shared());
     static_cast<void>(start_on_offload(0, start, options));  // it ends in its time, as the offload that comes of it
   };
   std::vector<NamedOffload> made;
   for (const std::string& name : world->facts.with_offload()) {
-    const auto own = std::ranges::find(offloads, name, &NamedOffload::transport);
-    CollectiveOffload* parent = own == offloads.end() ? nullptr : own->offload.get();
+    const auto mine = std::ranges::find(offloads, name, &NamedOffload::transport);
+    CollectiveOffload* parent = mine == offloads.end() ? nullptr : mine->offload.get();
     auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
       const Exchange among = exchange_among(counted, places);
       const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part)};
-      return world->fabric(name).split_offload({context, color, parent, counted, on_driver, as_call});
+      return world->fabric(name).split_offload({context, color, parent, counted, as_call});
     });
     if (offload) made.push_back({name, std::move(offload)});
   }
@@ -98,7 +99,7 @@ std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, i
 }
 
 void CommunicatorState::adopt(std::vector<NamedOffload> made) {
-  world->on_driver([&] {
+  world->locked([&] {
     plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
     offloads = std::move(made);
     if (group.size() == 1 && world->device_runtime != nullptr) {
@@ -112,13 +113,13 @@ void CommunicatorState::adopt(std::vector<NamedOffload> made) {
 
 bool CommunicatorState::close() {
   const auto drained = [this] { return world->calls->pending_of(this) == 0; };
-  bool over = world->engine->wait(drained, Deadline::after(world->options.config.timeout), {});
+  bool over = world->calls->wait_until(drained, {});
   if (!over) {
     world->control->end(
         *this, Status(Code::Aborted,
                       fmt::format("{} destroyed {} with calls pending", group.rank_text(group.rank), group.text()),
                       group.rank));
-    over = world->engine->wait(drained, Deadline::after(std::chrono::seconds(1)), {});
+    over = world->calls->wait_until(drained, Deadline::after(std::chrono::seconds(1)));
   }
   world->control->remove(*this);
   if (over) release();
@@ -129,11 +130,13 @@ bool CommunicatorState::close() {
 
 void CommunicatorState::release() noexcept {
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
-  for (NamedOffload& o : offloads) o.offload.reset();  // on the thread that ran it: it may share things with others
+  for (NamedOffload& o : offloads) o.offload.reset();  // under the lock: it may share things with others
   if (staged_calls_) world->engine->remove(*staged_calls_);
   if (staged_messages_) world->engine->remove(*staged_messages_);
+  if (any_receives_) world->engine->remove(*any_receives_);
   staged_calls_.reset();
   staged_messages_.reset();
+  any_receives_.reset();
   plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
 }
 
@@ -147,7 +150,8 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::ui
     op.deadline = options.deadline;
     op.where = options.where;
     op.label = options.label;
-    if (peer >= 0) op.make<Operation>().stage = Stage::Finished;  // until a transport has it there is nothing to cancel
+    if (is_message(op))
+      op.make<Operation>().stage = Stage::Finished;  // until a transport has it there is nothing to cancel
     op.record = world->control->enter({.communicator = group.identity,
                                        .fingerprint = fingerprint,
                                        .history = history,
@@ -162,39 +166,26 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::ui
 }
 
 PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options) {
-  sequence.store(last_sequence() + 1, std::memory_order_relaxed);
+  ++sequence;
   history = mix(history, fingerprint);
   if (extent >> 31 != 0) [[unlikely]]
     history = mix(history, extent);  // of which the fingerprint shows not all
   return begin(fingerprint, -1, extent, options);
 }
 
-Work CommunicatorState::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                              const CallOptions& options, const CallExtras& extras) {
+Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                                   const CallOptions& options, const CallExtras& extras) {
   arguments::require_codec(desc);
   const std::uint64_t extent = extent_of(desc);
   const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
   PendingCall& op = begin_next(fingerprint, extent, options);
-  if (!world->thread) {
-    try {
-      launch(op, desc, in, out, in_place, options, extras, history);
-    } catch (...) {
-      give_up(op);
-      throw;
-    }
-  } else {
-    std::shared_ptr<ReadyPlan> kept;
-    if (extras.plan != nullptr) kept = extras.plan->shared_from_this();
-    const Reducer user = desc.user == nullptr ? Reducer{} : *desc.user;
-    world->thread->post([this, &op, own = desc, in, out, in_place, options, extras, kept, user, h = history]() mutable {
-      if (own.user != nullptr) own.user = &user;
-      try {
-        launch(op, own, in, out, in_place, options, extras, h);
-      } catch (const std::exception& e) {
-        op.finish(status_of(e));
-      }
-    });
+  try {
+    launch(op, desc, in, out, in_place, options, extras);
+  } catch (...) {
+    give_up(op);
+    throw;
   }
+  world->posted(options.waits_at_once);
   return Work(op);
 }
 
@@ -209,20 +200,20 @@ Work CommunicatorState::start_on_offload(std::uint64_t bytes, const std::functio
   // In the records it is what it does to the ranks.
   const CollectiveDesc desc{
       .collective = Collective::Barrier, .place = {MemoryKind::Device, world->device}, .count = bytes};
+  const auto held = world->hold();
   PendingCall& op = begin_next(fingerprint_of(desc), bytes, options);
-  world->on_driver([&] {
-    try {
-      ended.ok() ? start_it(op) : op.finish(ended);
-    } catch (...) {
-      give_up(op);
-      throw;
-    }
-  });
+  try {
+    ended.ok() ? start_it(op) : op.finish(ended);
+  } catch (...) {
+    give_up(op);
+    throw;
+  }
+  world->posted(options.waits_at_once);
   return Work(op);
 }
 
 void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                               const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call) {
+                               const CallOptions& options, const CallExtras& extras) {
   if (!ended.ok()) {
     op.finish(ended);
     return;
@@ -232,22 +223,22 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   op.notes.plan = &plan;
   op.notes.in_place = in_place;
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
-    Call call{desc,         in,        out,         nullptr, nullptr, options.after, op.fingerprint, history_of_call,
-              plan.reducer, plan.many, plan.scaler, &op.mark};
+    Call call{desc,           in,      out,          nullptr,   nullptr,     options.after,
+              op.fingerprint, history, plan.reducer, plan.many, plan.scaler, &op.mark};
     add_parts(extras.parts, call);
     plan.selection.offload->offload->launch(call, op);
   } else if (plan.selection.staged) {
-    staged_calls().start(desc, extras.parts, in, out, options.after, history_of_call, op);
+    staged_calls().start(desc, extras.parts, in, out, options.after, history, op);
   } else if (staged_calls_ && staged_calls_->busy()) {
-    staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, history_of_call] {
+    staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, of_call = history] {
       try {
-        ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, history_of_call, op) : op.finish(ended);
+        ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, of_call, op) : op.finish(ended);
       } catch (const std::exception& e) {  // its caller has a Work already
         op.finish(status_of(e));
       }
     });
   } else {
-    launch_on_host(plan, in, out, in_place, extras.parts, op, history_of_call, op);
+    launch_on_host(plan, in, out, in_place, extras.parts, op, history, op);
   }
 }
 
@@ -295,8 +286,9 @@ void CommunicatorState::end(const Status& reason) noexcept {
   for (NamedOffload& o : offloads) o.offload->abort(reason);
   world->executor.abort(group.communicator, reason);
   if (staged_calls_) staged_calls_->abort(reason);
+  if (any_receives_) any_receives_->end(reason);
   world->calls->for_each_pending([&](PendingCall& op) {
-    if (op.owner != this || op.peer < 0) return;
+    if (op.owner != this || !is_message(op) || op.peer < 0) return;
     const auto cancel = [this](int peer, Completion& part) { cancel_message(peer, part); };
     if (!groups_.cancel(op, cancel)) cancel_message(op.peer, op);
   });
@@ -329,15 +321,14 @@ Exchange CommunicatorState::exchange(const CallOptions& options) {
 
 std::size_t CommunicatorState::memory_bytes() const {
   std::size_t bytes = 0;
-  world->on_driver([&] {
-    for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
-    plans_.for_each([&](const ReadyPlan& plan) {
-      for (const auto& e : plan.executable) {
-        if (e) bytes += world->executor.memory_bytes(*e);
-      }
-    });
-    if (group.size() > 1) bytes += world->executor.kept_bytes();
+  const auto held = world->hold();
+  for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
+  plans_.for_each([&](const ReadyPlan& plan) {
+    for (const auto& e : plan.executable) {
+      if (e) bytes += world->executor.memory_bytes(*e);
+    }
   });
+  if (group.size() > 1) bytes += world->executor.kept_bytes();
   return bytes;
 }
 

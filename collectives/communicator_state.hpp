@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/collectives/any_receives.hpp>
 #include <sinew/collectives/control/controlled.hpp>
 #include <sinew/collectives/message.hpp>
 #include <sinew/collectives/message_group.hpp>
@@ -41,19 +41,29 @@ struct CommunicatorState : Controlled {
   Group group;
   std::vector<NamedOffload> offloads;
   std::unique_ptr<Selector> selector;
-  Status ended;                            ///< why later calls end at once; Ok: alive
-  std::atomic<std::uint32_t> sequence{0};  ///< collectives so far; the caller's thread counts, the driver's looks
-  std::uint64_t history = 0;               ///< hash of all of them
-  std::uint32_t logged = 0;                ///< its number in the log of calls
-  std::unique_ptr<CallHistory> times;      ///< null: nobody wants calls timed
-  bool times_wanted = true;                ///< of the calls that begin now
+  Status ended;                        ///< why later calls end at once; Ok: alive
+  std::uint32_t sequence = 0;          ///< collectives so far
+  std::uint64_t history = 0;           ///< hash of all of them
+  std::uint32_t logged = 0;            ///< its number in the log of calls
+  std::unique_ptr<CallHistory> times;  ///< null: nobody wants calls timed
+  bool times_wanted = true;            ///< of the calls that begin now
 
-  Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
-             const CallExtras& extras = {});
+  Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options) {
+    const auto held = world->hold();
+    return start_held(desc, in, out, in_place, options);
+  }
+  /// start() for who holds the World's lock.
+  Work start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
+                  const CallExtras& extras = {});
   /// start() after the checks of call_shape(), for a description that says all but where the buffers are.
   Work start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options);
   Work start_message(const Message& message, const CallOptions& options);
   Work start_group(std::span<const Message> messages, const CallOptions& options);
+  /// A receive from any rank.
+  Work start_any(const Message& message, const CallOptions& options);
+  /// Sends or receives a message and waits for its end. When the deadline passes first, the message is taken back, and
+  /// the communicator goes on. Returns what the message ended with, Cancelled if it was taken back.
+  Status pass_message(const Message& message, CallOptions options, Deadline deadline);
   CallPartsRef take_parts() { return parts_.take(); }
   /// The plan of a call, made where there is none yet.
   std::shared_ptr<ReadyPlan> ready_plan(const CollectiveDesc& desc);
@@ -61,7 +71,7 @@ struct CommunicatorState : Controlled {
   std::uint64_t identity_of_child(int color) const noexcept;
 
   const Group& members() const noexcept override { return group; }
-  std::uint32_t last_sequence() const noexcept override { return sequence.load(std::memory_order_relaxed); }
+  std::uint32_t last_sequence() const noexcept override { return sequence; }
   const Status& end_reason() const noexcept override { return ended; }
   void end(const Status& reason) noexcept override;
   OpenMessages open_messages(std::uint32_t call) const override {
@@ -95,15 +105,19 @@ struct CommunicatorState : Controlled {
 
   CommunicatorState(std::shared_ptr<WorldState> world, Group group);
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-              const CallOptions& options, const CallExtras& extras, std::uint64_t history_of_call);
+              const CallOptions& options, const CallExtras& extras);
   /// `origin`: the call it is, or is a piece of.
   void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, const CallPartsRef& parts,
                       PendingCall& origin, std::uint64_t history_of_call, Completion& done);
   StagedCalls& staged_calls();
   StagedMessages& staged_messages();
+  AnyReceives& any_receives();
   void give_up(PendingCall& op) noexcept;
   void launch_message(const Message& message, StreamRef after, Completion& done);
+  /// Starts a message, under the World's lock.
+  PendingCall& open_message(const Message& message, const CallOptions& options);
   void post_message(const Message& message, Completion& done);
+  Tag tag_of(std::uint32_t users) const noexcept;
   void cancel_message(int peer, Completion& done);
   /// nullptr: no transport leads there.
   Endpoint* endpoint_to(int peer);
@@ -127,6 +141,7 @@ struct CommunicatorState : Controlled {
   std::vector<Endpoint*> endpoints_;                 // by rank; null: not asked for yet
   std::unique_ptr<StagedCalls> staged_calls_;        // from the first call on device memory on
   std::unique_ptr<StagedMessages> staged_messages_;  // from the first such message on
+  std::unique_ptr<AnyReceives> any_receives_;        // from the first one on
 };
 
 }  // namespace sinew

@@ -38,12 +38,17 @@ std::vector<TimedCall> calls_from(const Bytes& bytes, const Group& group, int ra
 /// Calls begun meanwhile are not counted.
 class Uncounted {
  public:
-  explicit Uncounted(CommunicatorState& state) noexcept : state_(state) { state_.times_wanted = false; }
+  explicit Uncounted(CommunicatorState& state) noexcept : state_(state) { want(false); }
   Uncounted(const Uncounted&) = delete;
   Uncounted& operator=(const Uncounted&) = delete;
-  ~Uncounted() { state_.times_wanted = true; }
+  ~Uncounted() { want(true); }
 
  private:
+  void want(bool times) noexcept {
+    const auto held = state_.world->hold();
+    state_.times_wanted = times;
+  }
+
   CommunicatorState& state_;
 };
 
@@ -53,14 +58,14 @@ CommunicatorStats Communicator::stats(const CallOptions& options) {
   CommunicatorState& s = state();
   std::vector<TimedCall> own;
   const bool kept = s.times != nullptr;
-  if (kept) s.world->on_driver([&] { own = s.times->latest(s.world->timer->clock().ahead_ns); });
+  if (kept) s.world->locked([&] { own = s.times->latest(s.world->timer->clock().ahead_ns); });
   const Uncounted uncounted(s);
   std::vector<std::vector<TimedCall>> everybody;
   for (const Bytes& b : s.exchange(options).all_gather(to_bytes(own, kept))) {
     everybody.push_back(calls_from(b, s.group, static_cast<int>(everybody.size())));
   }
   CommunicatorStats stats;
-  s.world->on_driver([&] { stats.calls = s.times->stats(everybody, s.group.rank); });
+  s.world->locked([&] { stats.calls = s.times->stats(everybody, s.group.rank); });
   stats.clock_error = static_cast<double>(s.world->timer->clock().worst_error_ns) * 1e-9;
   return stats;
 }

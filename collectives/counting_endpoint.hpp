@@ -22,6 +22,7 @@ class CountingEndpoint final : public Endpoint {
   void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
     carrier_->recv(to, region, tag, done);
   }
+  bool holds(Tag tag) const noexcept override { return carrier_->holds(tag); }
   bool cancel(Completion& done) override { return carrier_->cancel(done); }
   void close(Completion& quiet) override { carrier_->close(quiet); }
 

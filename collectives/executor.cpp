@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -33,8 +34,8 @@ struct Executor::Instance {
 struct Executor::Run {
   Executor* executor = nullptr;
   RunArguments args;
-  const ChunkTable* chunks = nullptr;
-  Completion* done = nullptr;  // null: idle
+  std::array<const std::vector<ChunkTable::Extent>*, 3> rows{};  // by Space
+  Completion* done = nullptr;                                    // null: idle
   Status status;
   std::uint64_t scratch_bytes = 0;  // of an instance
   std::uint32_t next_segment = 0;
@@ -74,8 +75,7 @@ Status named(const Status& status, const Executable& e, const Step& step) {
 /// The bytes of a slice in this segment. Slices of several chunks are contiguous only unsegmented.
 Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
   const Executable& e = *run->args.executable;
-  const ChunkTable& chunks = *run->chunks;
-  const auto& row = slice.space == Space::In ? chunks.in : slice.space == Space::Out ? chunks.out : chunks.scratch;
+  const auto& row = *run->rows[static_cast<std::size_t>(slice.space)];
   const ChunkTable::Extent head = row[slice.first];
   const ChunkTable::Extent part = segment_of(head, segment, e.segments, e.unit);
   const std::uint32_t chunk_class = slice.space == Space::Scratch ? e.program.scratch_class[slice.first] : 0;
@@ -123,7 +123,7 @@ Executor::Run& Executor::take_run(const Executable& e) {
 void Executor::take_local_chunks(Run& run) {
   ChunkTable& chunks = run.args.parts->chunks;
   lay_out_scratch(run.args.executable->scratch_models, chunks);
-  run.chunks = &chunks;
+  run.rows = {&chunks.in, &chunks.out, &chunks.scratch};
   if (chunks.scratch.empty()) return;
   const ChunkTable::Extent last = chunks.scratch.back();
   run.scratch_bytes = (last.first + last.count) * run.args.executable->element_bytes;
@@ -132,9 +132,16 @@ void Executor::take_local_chunks(Run& run) {
 void Executor::start(const RunArguments& arguments, Completion& done) {
   Run& run = take_run(*arguments.executable);
   run.args = arguments;
-  run.chunks = &arguments.executable->chunks;
+  const ChunkTable& chunks = arguments.executable->chunks;
+  run.rows = {&chunks.in, &chunks.out, &chunks.scratch};
   run.scratch_bytes = arguments.executable->scratch_bytes;
-  if (arguments.executable->local_counts) take_local_chunks(run);
+  if (arguments.executable->local_counts) {
+    take_local_chunks(run);
+  } else if (run.args.parts && run.args.parts->separate) {
+    const ChunkTable& own = run.args.parts->chunks;
+    if (!own.in.empty()) run.rows[0] = &own.in;
+    if (!own.out.empty()) run.rows[1] = &own.out;
+  }
   run.done = &done;
   run.status = {};
   run.failed = false;

@@ -15,7 +15,7 @@
 namespace sinew {
 
 /// A call signature made ready: what to launch. One per distinct signature.
-struct ReadyPlan : std::enable_shared_from_this<ReadyPlan> {
+struct ReadyPlan {
   const void* owner = nullptr;  ///< the communicator; null: it has gone
   CollectiveDesc desc;          ///< its `user`, `counts` and `displacements` are these: the caller's may be gone
   std::vector<std::uint64_t> counts;
@@ -77,8 +77,8 @@ class PlanCache {
   /// Compares what the fingerprint folds or leaves out one by one.
   static bool is_for(const ReadyPlan& plan, const CollectiveDesc& desc, Fingerprint fingerprint) noexcept {
     return plan.fingerprint == fingerprint && plan.desc.count == desc.count && plan.desc.root == desc.root &&
-           plan.desc.place == desc.place && plan.desc.pre_multiply == desc.pre_multiply &&
-           plan.desc.largest_bytes == desc.largest_bytes &&
+           plan.desc.place == desc.place && plan.desc.separate == desc.separate &&
+           plan.desc.pre_multiply == desc.pre_multiply && plan.desc.largest_bytes == desc.largest_bytes &&
            (!has_shared_counts(desc.collective) || same_parts(plan.desc, desc)) &&
            (desc.op != ReduceOp::User || plan.reducer == *desc.user);
   }

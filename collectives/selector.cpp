@@ -162,7 +162,9 @@ std::vector<Selector::Option> Selector::options(const CollectiveDesc& desc) cons
   if (has_unknown_size(desc)) sized.largest_bytes = kUnknownBytes;
   for (NamedOffload& o : offloads_) {
     Option option{.candidate = {std::string(o.offload->name()), o.transport, "", 0, ""}, .offload = &o};
-    if (const Availability can = o.offload->supports(desc); can.ok) {
+    const Availability can =
+        desc.separate ? Availability::no("takes one buffer, not a list") : o.offload->supports(desc);
+    if (can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
       option.candidate.way = o.offload->describe(desc);
     } else {

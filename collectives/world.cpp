@@ -1,29 +1,90 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/control/survivors.hpp>
+#include <sinew/collectives/id_ballot.hpp>
 #include <sinew/collectives/imagined/imagined_facts.hpp>
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/measure.hpp>
+#include <sinew/collectives/member_exchange.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world_state.hpp>
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/random.hpp>
 #include <sinew/core/tls_context.hpp>
+#include <sinew/core/wire.hpp>
 
 namespace sinew {
+namespace {
+
+/// Makes progress in a World of one thread while that thread does something else.
+class ProgressMeanwhile {
+ public:
+  explicit ProgressMeanwhile(Engine& engine)
+      : thread_(quiet_thread([this, &engine] {
+          engine.wait([this] { return over_.load(std::memory_order_acquire); }, Deadline::never(), {});
+        })) {}
+  ~ProgressMeanwhile() {
+    over_.store(true, std::memory_order_release);
+    thread_.join();
+  }
+  ProgressMeanwhile(const ProgressMeanwhile&) = delete;
+  ProgressMeanwhile& operator=(const ProgressMeanwhile&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+Group everyone(int rank, int size, std::uint8_t generation, std::uint16_t id, std::string name) {
+  Group group{rank, std::vector<int>(static_cast<std::size_t>(size)), generation, id, id, std::move(name)};
+  std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
+  return group;
+}
+
+void require_members(std::span<const int> ranks, int self, int size) {
+  const std::string asked = fmt::format("subgroup of ranks {}", fmt::join(ranks, ", "));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size)
+      throw Error(Code::InvalidArgument, fmt::format("{}: expected ranks from 0 to {}", asked, size - 1));
+    if (std::ranges::count(ranks, ranks[i]) > 1)
+      throw Error(Code::InvalidArgument, fmt::format("{}: rank {} is there twice", asked, ranks[i]));
+  }
+  if (std::ranges::find(ranks, self) == ranks.end())
+    throw Error(Code::InvalidArgument, fmt::format("{}: called by rank {}, which is not one of them", asked, self));
+}
+
+AndOfAll and_over(const Exchange& members) {
+  return [&members](std::span<std::uint64_t> words) {
+    const auto bytes = std::as_bytes(words);
+    for (const Bytes& theirs : members.all_gather({bytes.begin(), bytes.end()})) {
+      WireReader reader(theirs);
+      for (std::uint64_t& word : words) word &= reader.value<std::uint64_t>();
+    }
+  };
+}
+
+}  // namespace
 
 struct World::Inside {
   std::shared_ptr<WorldState> state;
   Communicator everybody;
+  std::mutex bootstrap_mutex{};
+  std::shared_ptr<CommunicatorState> bootstrap{};  ///< of all ranks, from the first subgroup on
 };
 
 World::World(std::unique_ptr<Inside> inside) noexcept : inside_(std::move(inside)) {}
@@ -67,13 +128,10 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   } else {
     settle_costs(*state, exchange);
   }
-  Group group{exchange.rank, std::vector<int>(static_cast<std::size_t>(exchange.size)), state->generation, 0, 0,
-              "world"};
-  std::iota(group.world_ranks.begin(), group.world_ranks.end(), 0);
-  auto all = CommunicatorState::make(state, std::move(group));
+  auto all = CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
   all->adopt(all->make_offloads(exchange));
-  if (state->options.drive == Drive::Thread) state->thread = std::make_unique<ProgressThread>(*state->engine);
-  return std::unique_ptr<Inside>(new Inside{std::move(state), Communicator(std::move(all))});
+  if (SharedProgress* shared = state->calls->shared()) shared->start_thread();
+  return std::unique_ptr<Inside>(new Inside{.state = std::move(state), .everybody = Communicator(std::move(all))});
 }
 
 World::Inside& World::inside() const {
@@ -95,9 +153,8 @@ std::string World::facts() const { return inside().state->facts.to_string(); }
 
 std::vector<std::uint64_t> World::sent_bytes() const {
   WorldState& state = *inside().state;
-  std::vector<std::uint64_t> sent;
-  state.on_driver([&] { sent = state.sent_bytes; });
-  return sent;
+  const auto held = state.hold();
+  return state.sent_bytes;
 }
 
 Memory World::allocate(std::size_t bytes, bool huge_pages) {
@@ -114,6 +171,36 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
           "ordinary memory: no open transport has memory that peers read without copies; shm would"};
 }
 
+Communicator World::subgroup(std::span<const int> ranks, std::string_view name, Deadline deadline) {
+  Inside& in = inside();
+  WorldState& state = *in.state;
+  require_members(ranks, state.rank, state.size);
+  CommunicatorState* bootstrap = nullptr;
+  {
+    const std::scoped_lock lock(in.bootstrap_mutex);
+    if (!in.bootstrap) {
+      in.bootstrap = CommunicatorState::make(
+          in.state, everyone(state.rank, state.size, state.generation, WorldState::kBootstrapId, "subgroups"));
+    }
+    bootstrap = in.bootstrap.get();
+  }
+  const Exchange members =
+      member_exchange(*bootstrap, {ranks.begin(), ranks.end()}, name, deadline.or_after(state.options.config.timeout));
+  const std::uint64_t seed = hash_of_group(ranks, name);
+  const std::uint16_t id = choose_communicator_id(state, seed, and_over(members));
+  // Another group of the same name and ranks may have had this id: the first member's random number tells them apart.
+  const Bytes nonce = members.all_gather(WireWriter().value(random_id()).take()).front();
+  Group group{members.rank,
+              {ranks.begin(), ranks.end()},
+              state.generation,
+              id,
+              mix(seed, WireReader(nonce).value<std::uint64_t>()),
+              std::string(name.substr(0, kLongestGroupName))};
+  auto made = CommunicatorState::make(in.state, std::move(group));
+  made->adopt(made->make_offloads(members));
+  return Communicator(std::move(made));
+}
+
 void World::abort(const std::string& reason) {
   WorldState& state = *inside().state;
   state.abort(fmt::format("rank {} aborted the world", state.rank), reason);
@@ -121,7 +208,7 @@ void World::abort(const std::string& reason) {
 
 World World::shrink() {
   WorldState& state = *inside().state;
-  state.on_driver([&] {
+  state.locked([&] {
     const Status lost = state.control->world_end();
     const std::string went_on = fmt::format("rank {} went on with the survivors", state.rank);
     // Whoever hears of the death by this alone is to go on, too.
@@ -132,8 +219,8 @@ World World::shrink() {
   });
   // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here
   // without, and whoever leaves here has met all others behind their calls.
-  std::optional<ProgressThread> meanwhile;
-  if (!state.thread) meanwhile.emplace(*state.engine);
+  std::optional<ProgressMeanwhile> meanwhile;
+  if (state.calls->shared() == nullptr) meanwhile.emplace(*state.engine);
   std::unique_ptr<Inside> next;
   Survivors survivors(state.control->service(), state.options.secret, state.options.config);
   survivors.agree([&](const Exchange& exchange) {
@@ -146,7 +233,7 @@ World World::shrink() {
 int World::descriptor() const { return inside().state->engine->descriptor(); }
 
 int World::poll() {
-  if (inside().state->thread) return 0;
+  if (inside().state->calls->shared() != nullptr) return 0;
   Engine& engine = *inside().state->engine;
   engine.after_sleep();
   engine.look(Clock::now());

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
@@ -16,13 +18,18 @@
 
 namespace sinew {
 
-/// Who calls progress: the caller inside wait and poll, or one thread of the World's own.
-enum class Drive : std::uint8_t { Caller, Thread };
+/// How many threads use a World at the same time, and who makes progress.
+/// Single:   one at a time. Progress is made inside wait, test and poll only. Calls pay for no lock.
+/// Multiple: any number. One lock is around the World's engine; whoever waits makes progress, and a thread of the
+///           World's own makes progress while nobody waits. Calls of one communicator must still be in the same order
+///           on all its ranks, so threads that run at the same time need a communicator each.
+///           Cost: about 30 ns for each call.
+enum class Threads : std::uint8_t { Single, Multiple };
 
 struct ImaginedWorld;
 
 struct WorldOptions {
-  Drive drive = Drive::Caller;
+  Threads threads = Threads::Single;
   Config config = Config::from_environment();
   Bytes secret;  ///< of the job; every connection between processes proves it. Empty: only ranks of one host
   /// Which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices.
@@ -45,7 +52,7 @@ struct TransportStatus {
 
 /// The processes (or threads) of one job and everything made for them. Several may live in one process. Installs no
 /// signal handler, changes no affinity, raises no SIGPIPE.
-/// Thread:   one thread at a time uses a World and all that is made from it; with Drive::Thread any one thread.
+/// Thread:   WorldOptions::threads, for the World and all that is made from it.
 /// Lifetime: outlives what Communicator::allocate gave.
 /// Errors:   InvalidArgument from every method of a World that was moved from, or in a process that forked off since.
 class SINEW_API World {
@@ -83,6 +90,16 @@ class SINEW_API World {
   /// Errors:   System where there is not so much.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
+  /// A communicator of some ranks of this World, made by these ranks alone: the others neither call this nor notice.
+  /// `ranks`: World ranks, each once, this one too; its order is that of the ranks in the communicator. `name`: the
+  /// communicator's name in errors, which show its first 47 characters. Both are equal on all members.
+  /// Thread: with Threads::Multiple threads may make overlapping groups at the same time, in any order, if these differ
+  ///         in their name or ranks.
+  /// Errors: InvalidArgument for bad ranks; Timeout naming a member that did not come within `deadline` (not given:
+  ///         the configured timeout), after which the World goes on.
+  /// Cost:   two or three exchanges of 4 KiB by messages, and what the transports' own collectives need.
+  Communicator subgroup(std::span<const int> ranks, std::string_view name, Deadline deadline = {});
+
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.
   void abort(const std::string& reason);
 
@@ -93,7 +110,8 @@ class SINEW_API World {
   World shrink();
 
   /// For the user's own event loop: readable when poll() has something to do. poll() makes progress, never blocks and
-  /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor.
+  /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor. With
+  /// Threads::Multiple the World's own thread makes progress, and poll() returns 0.
   int descriptor() const;
   int poll();
 

@@ -90,6 +90,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       options(std::move(given)),
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
+  free_ids.back() &= ~(std::uint64_t{1} << 63);  // kBootstrapId
   if (options.imagined) require_imagined(*options.imagined, size, options.config);
   if (options.count_sent) sent_bytes.resize(static_cast<std::size_t>(size));
   require_known(options.config);
@@ -120,7 +121,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   const auto ranks_here = std::ssize(host->ranks());
   engine =
       std::make_unique<Engine>(ranks_here <= host->usable_cores(), quota_cores() / static_cast<double>(ranks_here));
-  calls.reset(new CallSlab(*engine, options.config.timeout, options.drive == Drive::Thread));
+  calls.reset(new CallSlab(*engine, options.config.timeout, options.threads == Threads::Multiple));
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->add(*t);
   }
@@ -174,11 +175,11 @@ void WorldState::open_control(const Exchange& exchange) {
       {.hold = [this](PendingCall& call) { return control->hold(call); },
        .explain =
            [this](const PendingCall& call) {
-             std::string why;
-             on_driver([&] { why = control->explain(call); });
-             return why;
+             const auto held = hold();
+             return control->explain(call);
            },
-       .at_end = timer ? [this](PendingCall& call) { timer->ended(call); } : std::function<void(PendingCall&)>()});
+       .at_end = timer ? [this](PendingCall& call) { timer->ended(call); } : std::function<void(PendingCall&)>(),
+       .name_site = [this](PendingCall& call, const std::string& text) { control->name_site(call, text); }});
 }
 
 void WorldState::open_timer(const Exchange& exchange) {
@@ -200,8 +201,7 @@ std::unique_ptr<CallLog> WorldState::open_log(const ClockPlace& clock) const {
                        .clock = clock_identity()};
   try {
     return std::make_unique<CallLog>(
-        fmt::format("{}/sinew-{}-rank-{}.calls", options.config.trace_dir, generation, rank), owner,
-        options.drive == Drive::Thread);
+        fmt::format("{}/sinew-{}-rank-{}.calls", options.config.trace_dir, generation, rank), owner);
   } catch (const Error& e) {
     if (generation == 0) throw;  // of a job that has begun the survivors go on
     log::warning("{}: this rank goes on without", e.what());
@@ -222,7 +222,7 @@ void WorldState::end_endpoints(int world_rank) {
 }
 
 WorldState::~WorldState() {
-  thread.reset();
+  if (calls && calls->shared() != nullptr) calls->shared()->stop_thread();
   if (control) {
     engine->remove(*control);
     control.reset();
@@ -231,6 +231,7 @@ WorldState::~WorldState() {
   if (!engine) return;
   for (const auto& communicator : left_behind) communicator->release();
   engine->remove(executor);
+  if (self_link_) engine->remove(*self_link_);
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->remove(*t);
   }
@@ -360,19 +361,24 @@ Status WorldState::abort_status(const std::string& beginning, const std::string&
 }
 
 void WorldState::abort(const std::string& beginning, const std::string& reason, Code code) {
-  on_driver([&] {
+  locked([&] {
     const Status end = abort_status(beginning, reason);
     control->end_world(Status(code, std::string(end.message()), end.rank()),
                        code == Code::PeerLost ? kAboutToBeKnownMs : 0);
   });
 }
 
-void WorldState::on_driver(const std::function<void()>& call) {
-  if (thread) {
-    thread->run(call);
-  } else {
-    call();
+void WorldState::give_id_back(std::uint16_t id) noexcept {
+  const auto held = hold();
+  free_ids[id / 128] |= std::uint64_t{1} << (id / 2 % 64);
+}
+
+SelfLink& WorldState::self_link() {
+  if (!self_link_) {
+    self_link_ = std::make_unique<SelfLink>(generation);
+    engine->add(*self_link_);
   }
+  return *self_link_;
 }
 
 Endpoint& WorldState::endpoint(int world_rank, const std::string& transport) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <sinew/collectives/control/control_plane.hpp>
 #include <sinew/collectives/executor.hpp>
 #include <sinew/collectives/facts.hpp>
+#include <sinew/collectives/self_link.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/call_slab.hpp>
@@ -16,7 +16,7 @@
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/fork_count.hpp>
 #include <sinew/core/host_peers.hpp>
-#include <sinew/core/progress_thread.hpp>
+#include <sinew/core/shared_progress.hpp>
 
 namespace sinew {
 
@@ -56,9 +56,10 @@ struct WorldState {
   std::string no_cluster;                       ///< why there is none; empty: there is
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<CallTimer> timer;        ///< null: nobody wants calls timed
-  std::unique_ptr<ProgressThread> thread;  ///< with Drive::Thread
-  std::vector<std::uint64_t> free_ids;     ///< bit i: communicator ids 2i and 2i+1 are free
+  std::unique_ptr<CallTimer> timer;     ///< null: nobody wants calls timed
+  std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
+  /// The id of the communicator of all ranks in which the members of subgroups meet. No other one ever has it.
+  static constexpr std::uint16_t kBootstrapId = 65534;
 
   /// A fork's child shares its parent's connections and must use none of them.
   /// Errors: InvalidArgument in a process that forked off the one that made this World.
@@ -69,6 +70,8 @@ struct WorldState {
   bool is_forked() const noexcept { return fork_.in_child(); }
   /// The connection to a rank over a transport, made on first use.
   Endpoint& endpoint(int world_rank, const std::string& transport);
+  /// This rank's connection to itself, made on first use.
+  SelfLink& self_link();
   /// A lost rank takes and gives nothing any more: what is posted to it comes back, at the latest when it has finished
   /// reading.
   void close_endpoints(int world_rank);
@@ -79,12 +82,33 @@ struct WorldState {
   static constexpr int kAboutToBeKnownMs = 50;
   /// The status that calls end with when this rank aborts: "`beginning`: `reason`", where `beginning` names this rank.
   /// If `reason` is the text of an earlier abort, the status is that abort's, with the rank that first aborted.
-  /// Thread: the one that drives the engine.
+  /// Thread: under the lock.
   Status abort_status(const std::string& beginning, const std::string& reason) const;
   /// Ends the World on all ranks with abort_status(). Does nothing if the World has already ended.
   void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
-  /// Runs on the thread that drives the engine, and waits for the end.
-  void on_driver(const std::function<void()>& call);
+  /// Holds the lock that Threads::Multiple needs around all that progress touches.
+  SharedProgress::Hold hold() noexcept { return SharedProgress::Hold(calls->shared()); }
+  /// An exchange for who holds the lock: the lock is free during its rounds. Lifetime: that of `exchange`.
+  Exchange with_lock_free(const Exchange& exchange) {
+    return {exchange.rank, exchange.size, [this, &exchange](const Bytes& mine) {
+              const SharedProgress::Release free(calls->shared());
+              return exchange.all_gather(mine);
+            }};
+  }
+  /// Calls `change` under the lock. Then lets whoever makes progress look at what has changed.
+  template <class F>
+  void locked(F&& change) {
+    const auto held = hold();
+    change();
+    posted(false);
+  }
+  /// Under the lock: a call has been started.
+  void posted(bool waits_at_once) noexcept {
+    if (SharedProgress* shared = calls->shared()) [[unlikely]]
+      shared->posted(waits_at_once);
+  }
+  /// A communicator id that choose_communicator_id() has taken is free again. Takes the lock.
+  void give_id_back(std::uint16_t id) noexcept;
   /// Of a transport that was opened here.
   Fabric& fabric(const std::string& transport);
   Transport* rail(const std::string& transport) noexcept;
@@ -107,6 +131,7 @@ struct WorldState {
   ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
   std::vector<std::unique_ptr<Completion>> closing_;
+  std::unique_ptr<SelfLink> self_link_;
 };
 
 /// Where a process is one of several that run threads as ranks: equal for all of them.

@@ -22,6 +22,8 @@ struct CallOptions {
   Codec codec = Codec::None;      ///< f32 sums and gathers: how elements travel; equal on all ranks
   std::size_t largest_bytes = 0;  ///< v-forms with local counts: a bound on any rank's buffer, equal on all ranks
   double pre_multiply = 1.0;      ///< ReduceOp::PreMulSum
+  /// The caller waits for this call as its next step. With Threads::Multiple the World's thread is then left asleep.
+  bool waits_at_once = false;
   /// ReduceOp::User: associative and commutative, as any algorithm may apply it to any two partial results; equal on
   /// all ranks; element_bytes as the call's dtype has. Copied by the call, but not what `context` points to; called by
   /// the thread that makes progress.

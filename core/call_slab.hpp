@@ -2,11 +2,9 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <source_location>
 #include <string>
 #include <utility>
@@ -14,12 +12,14 @@
 
 #include <sinew/core/collective.hpp>
 #include <sinew/core/completion.hpp>
+#include <sinew/core/continuations.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/device.hpp>
 #include <sinew/core/engine.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/fork_count.hpp>
 #include <sinew/core/record_ring.hpp>
+#include <sinew/core/shared_progress.hpp>
 
 namespace sinew {
 
@@ -41,6 +41,12 @@ struct CallNotes {
   bool in_place = false;
 };
 
+/// A function that a call's end starts, and the next one.
+struct AfterCall {
+  std::function<void(const Status&)> run;
+  std::unique_ptr<AfterCall> next;
+};
+
 /// One call in flight: its completion, and what a verdict must say about it.
 struct PendingCall : Completion {
   std::atomic<bool> done{true};  ///< so are places that are free, or being filled
@@ -50,23 +56,38 @@ struct PendingCall : Completion {
   PendingCall* next_free = nullptr;
   const void* owner = nullptr;  ///< the communicator
   std::uint32_t sequence = 0;
-  int peer = -1;  ///< point to point
+  int peer = -1;  ///< of a message, a rank of the communicator; below 0: not known yet, of a receive from any rank
   Fingerprint fingerprint = 0;
   Deadline deadline{};
   Clock::time_point first_seen_waiting{};  ///< by the watch: the first look at the clock that found it unfinished
   std::source_location where{};
   const char* label = nullptr;  ///< CallOptions::label
+  const char* named = nullptr;  ///< Work::name_site: shown instead of `where` and `label`
   OpenRecord record{};
   DeviceMark mark{};  ///< calls on device memory
   CallNotes notes{};
+  std::unique_ptr<AfterCall> after{};  ///< Work::then
 };
 
+/// Where the call was made, for errors.
+inline std::string site_of(const PendingCall& call) {
+  return call.named != nullptr ? std::string(call.named) : site_text(call.where, call.label);
+}
+
+inline bool is_message(const PendingCall& call) noexcept { return is_message(collective_of(call.fingerprint)); }
+
 /// All operations of one World, at addresses that never change.
-/// Thread: one at a time, unless `threaded`: then one thread starts and waits while another completes.
+/// Thread: one at a time; if `threaded`, any, and methods are called under the lock of shared() unless they say that
+///         they take the lock.
 class SINEW_API CallSlab {
  public:
-  CallSlab(Engine& engine, Duration default_timeout, bool threaded)
-      : engine_(engine), default_timeout_(default_timeout), threaded_(threaded) {}
+  CallSlab(Engine& engine, Duration default_timeout, bool threaded);
+  ~CallSlab();
+  CallSlab(const CallSlab&) = delete;
+  CallSlab& operator=(const CallSlab&) = delete;
+
+  /// Null for one thread.
+  SharedProgress* shared() noexcept { return shared_.get(); }
 
   /// The World has ended: what still has a Work stays until that has gone, and what is pending ends Aborted.
   static void retire(CallSlab* slab) noexcept;
@@ -82,6 +103,8 @@ class SINEW_API CallSlab {
     std::function<std::string(const PendingCall&)> explain;
     /// A call ends now with its status. May be empty, which costs calls nothing.
     std::function<void(PendingCall&)> at_end;
+    /// As Work::name_site.
+    std::function<void(PendingCall&, const std::string& text)> name_site;
   };
   /// Before the first call.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
@@ -95,17 +118,36 @@ class SINEW_API CallSlab {
     PendingCall& op = acquire();
     fill(op);
     op.done.store(false, std::memory_order_release);
+    if (shared_) [[unlikely]]
+      shared_->opened();
     return op;
   }
+  /// Makes progress, or lets another thread make it, until done(); false when the deadline came first.
+  template <class Done>
+  bool wait_until(Done&& done, Deadline deadline, const PendingCall* call = nullptr) {
+    if (shared_) [[unlikely]]
+      return shared_->wait(done, call, deadline, default_timeout_);
+    return engine_.wait(done, deadline, default_timeout_);
+  }
+  /// Gives back the place of a call that could not be launched.
+  void release(PendingCall& op) noexcept;
+
+  // These take the lock:
+
   /// Waits for the end; false when the deadline came first. Errors: InvalidArgument in a fork's child.
   bool wait(PendingCall& op, Deadline deadline);
+  /// Waits for the end as long as the configured timeout says. true: the call ended well, and its place is free now.
+  bool wait_and_free(PendingCall& op);
   /// One turn of progress, unless another thread makes it; did the call end?
   bool test(PendingCall& op);
   /// Waits until streams can wait for it, or it has ended; false when the deadline came first.
   bool wait_for_mark(PendingCall& op, Deadline deadline);
   /// Its deadline has come: the watch ends it, and its communicator.
   void expire(PendingCall& op) noexcept;
-  void release(PendingCall& op) noexcept;
+  /// As Work::name_site.
+  void name_site(PendingCall& op, const std::string& text);
+  /// As Work::then.
+  void then(PendingCall& op, std::function<void(const Status&)> run);
   /// Tells the judge's at_end, if there is one.
   void tell_end(PendingCall& op) noexcept {
     if (judge_.at_end) judge_.at_end(op);
@@ -115,13 +157,11 @@ class SINEW_API CallSlab {
   /// Visits every operation that is not done.
   template <class F>
   void for_each_pending(F&& visit) {
-    guarded([&] {
-      for (auto& block : blocks_) {
-        for (std::size_t i = 0; i < kBlock; ++i) {
-          if (!block[i].done.load(std::memory_order_acquire)) visit(block[i]);
-        }
+    for (auto& block : blocks_) {
+      for (std::size_t i = 0; i < kBlock; ++i) {
+        if (!block[i].done.load(std::memory_order_acquire)) visit(block[i]);
       }
-    });
+    }
   }
   std::size_t pending_of(const void* owner);
 
@@ -132,39 +172,21 @@ class SINEW_API CallSlab {
   template <bool Observed>
   static void fired(Completion& completion) noexcept;
   static void finish(PendingCall& op) noexcept;
-  /// Under the lock where there are two threads.
-  template <class F>
-  decltype(auto) guarded(F&& f) {
-    if (threaded_) [[unlikely]]
-      return locked(f);
-    return f();
-  }
-  /// Apart, so that calls of one thread pay for no more than the question.
-  template <class F>
-  [[gnu::noinline]] decltype(auto) locked(F& f) {
-    const std::scoped_lock lock(mutex_);
-    return f();
-  }
+  using Hold = SharedProgress::Hold;
+
   PendingCall& acquire() {
-    PendingCall& op = *guarded([this] {
-      if (free_ == nullptr) grow();
-      ++in_use_;
-      return std::exchange(free_, free_->next_free);
-    });
+    if (free_ == nullptr) [[unlikely]]
+      grow();
+    ++in_use_;
+    PendingCall& op = *std::exchange(free_, free_->next_free);
     op.abandoned = false;
     ++op.serial;
     return op;
   }
-  /// Guarded. true: somebody sleeps who may wait for it.
-  bool end(PendingCall& op) noexcept {
-    op.done.store(true, std::memory_order_release);
-    if (op.abandoned) give_back(op);
-    return sleepers_ > 0;
-  }
-  /// Guarded.
   void give_back(PendingCall& op) noexcept {
     op.done.store(true, std::memory_order_relaxed);
     op.first_seen_waiting = {};
+    op.named = nullptr;
     op.note = 0;
     if (op.mark.set()) [[unlikely]]
       op.mark.clear();
@@ -173,18 +195,17 @@ class SINEW_API CallSlab {
     --in_use_;
   }
   void grow();
-  bool sleep(PendingCall& op, Deadline deadline);
+  /// Hands the functions that wait for the call's end to their threads.
+  void start_after(PendingCall& op) noexcept;
 
   void require_own_process() const;
 
   ForkMark fork_;
   Engine& engine_;
   Duration default_timeout_;
-  bool threaded_;
+  std::unique_ptr<SharedProgress> shared_;
+  std::unique_ptr<Continuations> continuations_;  ///< from the first then() of an unfinished call on
   Judge judge_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  int sleepers_ = 0;
   std::size_t in_use_ = 0;
   bool retired_ = false;
   std::vector<std::unique_ptr<PendingCall[]>> blocks_;

@@ -114,7 +114,7 @@ std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept {
 
 std::string describe_fingerprint(Fingerprint f) {
   CollectiveDesc d;
-  d.collective = static_cast<Collective>(f & 0x1f);
+  d.collective = collective_of(f);
   d.dtype = static_cast<DType>(f >> 5 & 0xf);
   d.op = static_cast<ReduceOp>(f >> 9 & 0xf);
   d.determinism = static_cast<Determinism>(f >> 13 & 0x3);

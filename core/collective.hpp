@@ -97,7 +97,8 @@ struct CollectiveDesc {
   std::uint64_t count = 0;  ///< elements of a rank's part; all_reduce, broadcast, reduce, messages: of the whole
   std::span<const std::uint64_t> counts{};         ///< all_gather_v, reduce_scatter_v: one per rank
   std::span<const std::uint64_t> displacements{};  ///< of these: where each part lies here; empty: packed
-  std::uint64_t largest_bytes = 0;                 ///< v-forms with local counts: a bound for selection, 0: unknown
+  bool separate = false;  ///< shared counts: each part is a buffer of its own, which transports' own collectives refuse
+  std::uint64_t largest_bytes = 0;  ///< v-forms with local counts: a bound for selection, 0: unknown
   double pre_multiply = 1.0;
   const Reducer* user = nullptr;  ///< ReduceOp::User
 
@@ -145,6 +146,7 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent)
 }
 inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept { return fingerprint_of(d, extent_of(d)); }
 
+inline Collective collective_of(Fingerprint f) noexcept { return static_cast<Collective>(f & 0x1f); }
 /// The call behind a fingerprint, for error messages: "broadcast(f32, count 16, root 1)".
 SINEW_API std::string describe_fingerprint(Fingerprint f);
 

@@ -1,5 +1,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,6 +56,16 @@ void Engine::remove(ProgressSource& source) {
   descriptors_.erase(known);
 }
 
+void Engine::share(EngineLock& lock) {
+  bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_) throw_errno("eventfd");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = bell_.get();
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event) != 0) throw_errno("epoll_ctl");
+  lock_ = &lock;
+}
+
 int Engine::progress_all() noexcept {
   int events = 0;
   for (std::size_t i = 0; i < sources_.size(); ++i) events += sources_[i]->progress();
@@ -80,10 +92,42 @@ void Engine::after_sleep() noexcept {
   for (ProgressSource* s : sources_) s->disarm();
 }
 
+Engine::Slept Engine::sleep(Clock::time_point wake_by) {
+  if (!prepare_sleep()) return progress_all() > 0 ? Slept::UntilEvents : Slept::NotAtAll;
+  const std::uint64_t number = ++sleeps_;
+  asleep_ = true;
+  if (lock_ != nullptr) lock_->unlock();
+  epoll_event events[8];
+  ::epoll_wait(epoll_.get(), events, 8, Deadline(wake_by).left_ms(10));
+  if (lock_ != nullptr) lock_->lock();
+  if (number == sleeps_) {  // else another thread sleeps now: the sources are armed, and the bell rings, for that one
+    disarm();
+    if (rung_) {
+      std::uint64_t rings = 0;
+      static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
+      rung_ = false;
+    }
+  }
+  return progress_all() > 0 ? Slept::UntilEvents : Slept::WithoutEvents;
+}
+
+void Engine::yield() noexcept {
+  if (lock_ != nullptr) lock_->unlock();
+  ::sched_yield();
+  if (lock_ != nullptr) lock_->lock();
+}
+
+void Engine::ring() noexcept {
+  disarm();
+  rung_ = true;
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+}
+
 bool Engine::Waiter::slow_turn() {
   if (!spins()) {
     if (engine_.pace_) engine_.pace_->turn();
-    ::sched_yield();
+    engine_.yield();
     if (++turns_ % kYieldsPerClock != 0) return true;
   }
   const auto now = Clock::now();
@@ -93,14 +137,17 @@ bool Engine::Waiter::slow_turn() {
     polled_ = now;
     if (engine_.progress_all() > 0) return moved();
     if (spins()) {
-      ::sched_yield();
+      engine_.yield();
       crowded_ = Clock::now() - now > kYieldAlone;
     }
   }
   const Duration patience = spins()         ? Duration(kSpinBeforeSleep)
                             : engine_.pace_ ? Duration(kPacedBeforeSleep)
                                             : Duration(kYieldBeforeSleep);
-  if (now - idle_since_ >= patience) sleep(now);
+  if (now - idle_since_ >= patience) {
+    const auto wake_by = std::min(deadline_.at(), now + kWatchPeriod);
+    if (engine_.sleep(wake_by) == Slept::UntilEvents) restart();
+  }
   return true;
 }
 
@@ -108,18 +155,6 @@ bool Engine::Waiter::in_time(Clock::time_point now) {
   if (!deadline_.given()) deadline_ = Deadline(now + default_timeout_);
   engine_.look(now);
   return now < deadline_.at();
-}
-
-void Engine::Waiter::sleep(Clock::time_point now) {
-  if (!engine_.prepare_sleep()) {
-    if (engine_.progress_all() > 0) restart();
-    return;
-  }
-  const auto wake_by = std::min(deadline_.at(), now + kWatchPeriod);
-  epoll_event events[8];
-  ::epoll_wait(engine_.epoll_.get(), events, 8, Deadline(wake_by).left_ms(10));
-  engine_.after_sleep();
-  if (engine_.progress_all() > 0) restart();
 }
 
 }  // namespace sinew

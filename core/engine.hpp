@@ -8,6 +8,7 @@
 
 #include <sinew/core/cpu.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/engine_lock.hpp>
 #include <sinew/core/export.hpp>
 #include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/progress_source.hpp>
@@ -19,7 +20,7 @@ namespace sinew {
 /// and a yield now and then finds nobody else who wants this one, else yield; after a while sleep on the sources'
 /// descriptors. Sources with something posted are polled at every turn, the others every 50 us of waiting.
 /// Where a CPU quota leaves less than a core to each rank, waits keep to a pace that the quota allows (QuotaPace).
-/// Thread: one at a time.
+/// Thread: one at a time; after share() any, each under the lock.
 class SINEW_API Engine {
  public:
   /// `may_spin`: the ranks of this host fit the cores they may use.
@@ -30,6 +31,10 @@ class SINEW_API Engine {
 
   void add(ProgressSource& source);
   void remove(ProgressSource& source);
+
+  /// Several threads use this engine, under `lock`. A wait unlocks it while it sleeps or yields, and lets others in
+  /// between two turns.
+  void share(EngineLock& lock);
 
   /// Polls the active sources; returns how many events they handled.
   int progress() noexcept {
@@ -45,12 +50,17 @@ class SINEW_API Engine {
 
   /// Makes progress until done() or until the deadline has passed; a deadline not given means `default_timeout` from
   /// the first look at the clock on. Returns done().
-  template <class Done>
+  /// `Shared`: share() has been called.
+  template <bool Shared = false, class Done>
   bool wait(Done&& done, Deadline deadline, Duration default_timeout) {
     Waiter waiter(*this, deadline, default_timeout);
     while (!done()) {
       const bool moved = progress() > 0;
       if (!(moved ? waiter.moved() : waiter.pass_time())) return done();
+      if constexpr (Shared) {
+        if (lock_->wanted()) [[unlikely]]
+          lock_->give_way();
+      }
     }
     return true;
   }
@@ -66,6 +76,26 @@ class SINEW_API Engine {
   /// Arms every source; false: something is there already (nothing stays armed).
   bool prepare_sleep() noexcept;
   void after_sleep() noexcept;
+
+  enum class Slept : std::uint8_t { NotAtAll, WithoutEvents, UntilEvents };
+  /// Sleeps on the sources' descriptors until one is readable, ring() is called, or the time has come. Then polls every
+  /// source. Does not sleep where a source has something to do or must be polled.
+  Slept sleep(Clock::time_point wake_by);
+  /// Lets a thread have the core.
+  void yield() noexcept;
+
+  // Of a shared engine:
+
+  /// Does a thread sleep with the sources armed?
+  bool asleep() const noexcept { return asleep_; }
+  /// Takes the sources over from a thread that sleeps. That thread sleeps on; what the sources do is no more its affair.
+  void disarm() noexcept {
+    if (!asleep_) return;
+    asleep_ = false;
+    after_sleep();
+  }
+  /// Wakes whoever sleeps in sleep().
+  void ring() noexcept;
 
  private:
   /// One wait's patience. Reads no clock in its first few hundred turns.
@@ -96,7 +126,6 @@ class SINEW_API Engine {
     bool slow_turn();
     /// Lets the watch look, now and then; false when the deadline has passed.
     bool in_time(Clock::time_point now);
-    void sleep(Clock::time_point now);
 
     Engine& engine_;
     Deadline deadline_;
@@ -120,6 +149,11 @@ class SINEW_API Engine {
   std::function<void(Clock::time_point)> watch_;
   Clock::time_point watched_{};
   std::optional<QuotaPace> pace_;
+  EngineLock* lock_ = nullptr;  ///< null: one thread
+  FileDescriptor bell_;         ///< of a shared engine: an eventfd
+  std::uint64_t sleeps_ = 0;    ///< the number of the latest sleep()
+  bool asleep_ = false;
+  bool rung_ = false;
 };
 
 }  // namespace sinew

@@ -68,14 +68,13 @@ struct SplitContext {
   int color = 0;               ///< below 0: none
   CollectiveOffload* parent = nullptr;  ///< the module's offload of the communicator that is split; null: it has none
   const Exchange& family;               ///< among all that are split; its rounds and those of `part` count together
-  /// Runs something on the thread that drives `parent`, and waits until it returns.
-  const std::function<void(const std::function<void()>&)>& on_driver;
-  /// The same for what is a call of the communicator that is split: all its ranks make it, `done` fires from the
+  /// Starts what is a call of the communicator that is split: all its ranks make it, `done` fires from the
   /// parent's progress(), and other than Ok it ends that communicator on all of them.
   const std::function<void(const std::function<void(Completion& done)>&)>& as_call;
 };
 
 /// One module at work in one World: its rails, and its offload if it has one.
+/// Thread: one at a time. Where several threads use the World, its lock is held, but not during rounds of an exchange.
 class Fabric {
  public:
   virtual ~Fabric() = default;

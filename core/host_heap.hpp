@@ -15,7 +15,7 @@ namespace sinew {
 /// This process's memory that the other ranks of the host may read: one sparse memfd, mapped here for writing and by
 /// the peers for reading only. Whatever a peer must see is allocated from it and named by its offset, so that after
 /// World::create no descriptor ever travels again, and nothing is left behind by SIGKILL.
-/// Thread: any: with Drive::Thread the user's thread takes memory beside the one that makes progress.
+/// Thread: any: with Threads::Multiple the user's thread takes memory beside the one that makes progress.
 /// Cost:   address space only until touched; freed pages go back to the kernel (fallocate punch hole).
 class SINEW_API HostHeap {
  public:

@@ -79,6 +79,12 @@ void Matcher::recv(Sink to, Tag tag, Completion& done) {
   }
 }
 
+bool Matcher::holds(Tag tag) const noexcept {
+  const Unexpected* at = unexpected_[queue_of(tag)].head;
+  while (at != nullptr && at->envelope.tag != tag) at = at->next;
+  return at != nullptr;
+}
+
 bool Matcher::cancel(Completion& done) {
   if (operation_of(done).stage == Stage::Matched) receive_of(done).unwanted = true;
   if (operation_of(done).stage != Stage::Posted) return false;

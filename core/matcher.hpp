@@ -49,6 +49,8 @@ class SINEW_API Matcher {
 
   // From the endpoint.
   void recv(Sink to, Tag tag, Completion& done);
+  /// Does a message with this tag wait here?
+  bool holds(Tag tag) const noexcept;
   /// true: it will fire Cancelled. false: not a receive, or its message has been found; should that be taken back by
   /// its sender, the receive does not wait for another.
   bool cancel(Completion& done);

@@ -38,20 +38,30 @@ std::uint16_t RecordRing::labelled_site(const std::source_location& where, const
 }
 
 void RecordRing::learn(Known& known, const std::source_location& where, const char* label) noexcept {
-  const std::string text = site_text(where, label);
+  const auto at = site_named(site_text(where, label));
+  known.file = where.file_name(), known.line = where.line(), known.site = at == sites_.end() ? 0 : at->second;
+}
+
+std::map<std::string, std::uint16_t>::iterator RecordRing::site_named(const std::string& text) noexcept {
   const auto [at, fresh] = sites_.try_emplace(text, static_cast<std::uint16_t>(sites_.size() + 1));
-  if (fresh && at->second >= RecordPage::kSites) {
+  if (!fresh) return at;
+  if (at->second >= RecordPage::kSites) {
     sites_.erase(at);
-    known.file = where.file_name(), known.line = where.line(), known.site = 0;
-    return;
+    return sites_.end();
   }
-  if (fresh) {
-    SiteText& site = page_->sites[at->second];
-    const std::size_t length = std::min(text.size(), sizeof site.text);  // of a long path the end says more
-    std::memcpy(site.text, text.data() + text.size() - length, length);
-    site.length.store(static_cast<std::uint32_t>(length), std::memory_order_release);
-  }
-  known.file = where.file_name(), known.line = where.line(), known.site = at->second;
+  SiteText& site = page_->sites[at->second];
+  const std::size_t length = std::min(text.size(), sizeof site.text);  // of a long path the end says more
+  std::memcpy(site.text, text.data() + text.size() - length, length);
+  site.length.store(static_cast<std::uint32_t>(length), std::memory_order_release);
+  return at;
+}
+
+const char* RecordRing::rename(const OpenRecord& call, const std::string& site) noexcept {
+  const auto at = site_named(site);
+  if (at == sites_.end()) return nullptr;
+  if (call.record != nullptr && call.record->serial.load(std::memory_order_relaxed) == call.serial)
+    call.record->site.store(at->second, std::memory_order_relaxed);
+  return at->first.c_str();
 }
 
 void RecordRing::sit(const Group& group) noexcept {

@@ -62,6 +62,10 @@ class SINEW_API RecordRing {
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }
   const RecordPage* page() const noexcept { return page_; }
 
+  /// Gives a call that is under way another site than the one it was entered with. Returns the text, which lives as long
+  /// as the ring; null where the table of sites is full.
+  const char* rename(const OpenRecord& call, const std::string& site) noexcept;
+
   OpenRecord enter(const CallEntry& call, const std::source_location& where) noexcept {
     const std::uint64_t serial = ++last_;
     CallRecord& r = page_->records[serial % RecordPage::kRecords];
@@ -103,6 +107,8 @@ class SINEW_API RecordRing {
   }
   std::uint16_t labelled_site(const std::source_location& where, const char* label) noexcept;
   void learn(Known& known, const std::source_location& where, const char* label) noexcept;
+  /// A site's place in the table, where peers read it; end() of `sites_` where the table is full.
+  std::map<std::string, std::uint16_t>::iterator site_named(const std::string& text) noexcept;
 
   RecordPage* page_;
   std::uint64_t last_ = 0;

@@ -63,6 +63,8 @@ class Endpoint {
   /// Ends Truncated if it is longer than the sink, Mismatch if done.note is set and differs from the message's:
   /// in both cases before a byte is taken.
   virtual void recv(Sink to, const Region* region, Tag tag, Completion& done) = 0;
+  /// Has a message with this tag come that no receive has taken? Then recv() takes it. For receives from any rank.
+  virtual bool holds(Tag tag) const noexcept = 0;
   /// true: `done` will fire Cancelled at the next progress; false: too late, it completes as it would have, but a
   /// receive whose message is then taken back by its sender ends Cancelled.
   /// A send taken back before a byte of it was received was never sent; after that its receive ends Cancelled, too.

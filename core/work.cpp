@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -13,8 +11,6 @@
 
 namespace sinew {
 namespace {
-
-constexpr int kYieldsBeforeSleep = 200;
 
 /// From its end being asked for to its end.
 constexpr auto kEndsWithin = std::chrono::seconds(30);
@@ -38,9 +34,9 @@ void leave_in_order(PendingCall& call) noexcept {
   call.slab->expire(call);
   if (call.slab->wait(call, Deadline::after(kEndsWithin))) return;
   const std::string why = call.slab->explain(call);
-  throw Error(Code::Timeout, fmt::format("{} called at {} does not end, and may still use its buffers{}{}",
-                                         describe_fingerprint(call.fingerprint), site_text(call.where, call.label),
-                                         why.empty() ? "" : ": ", why));
+  throw Error(Code::Timeout,
+              fmt::format("{} called at {} does not end, and may still use its buffers{}{}",
+                          describe_fingerprint(call.fingerprint), site_of(call), why.empty() ? "" : ": ", why));
 }
 
 }  // namespace
@@ -55,8 +51,16 @@ void CallSlab::grow() {
   }
 }
 
+CallSlab::CallSlab(Engine& engine, Duration default_timeout, bool threaded)
+    : engine_(engine),
+      default_timeout_(default_timeout),
+      shared_(threaded ? std::make_unique<SharedProgress>(engine) : nullptr) {}
+
+CallSlab::~CallSlab() = default;
+
 void CallSlab::release(PendingCall& op) noexcept {
-  guarded([&] { give_back(op); });
+  if (shared_) shared_->ended(&op);
+  give_back(op);
 }
 
 template <bool Observed>
@@ -75,38 +79,76 @@ void CallSlab::settle(PendingCall& op) noexcept {
 void CallSlab::finish(PendingCall& op) noexcept {
   CallSlab& slab = *op.slab;
   op.record.complete(op.status.code());
-  if (slab.guarded([&] { return slab.end(op); })) slab.ended_.notify_all();
+  if (op.after) [[unlikely]]
+    slab.start_after(op);
+  op.done.store(true, std::memory_order_release);
+  if (slab.shared_) [[unlikely]]
+    slab.shared_->ended(&op);
+  if (op.abandoned) slab.give_back(op);
+}
+
+void CallSlab::start_after(PendingCall& op) noexcept {
+  for (std::unique_ptr<AfterCall> at = std::move(op.after); at; at = std::move(at->next)) {
+    continuations_->post([run = std::move(at->run), status = op.status] { run(status); });
+  }
+}
+
+void CallSlab::then(PendingCall& op, std::function<void(const Status&)> run) {
+  require_own_process();
+  {
+    const Hold hold(shared_.get());
+    if (!op.done.load(std::memory_order_acquire)) {
+      if (!continuations_) continuations_ = std::make_unique<Continuations>();
+      std::unique_ptr<AfterCall>* last = &op.after;
+      while (*last) last = &(*last)->next;
+      *last = std::make_unique<AfterCall>(AfterCall{std::move(run), nullptr});
+      return;
+    }
+  }
+  run(op.status);
+}
+
+void CallSlab::name_site(PendingCall& op, const std::string& text) {
+  const Hold hold(shared_.get());
+  if (!op.done.load(std::memory_order_acquire) && judge_.name_site) judge_.name_site(op, text);
 }
 
 void CallSlab::expire(PendingCall& op) noexcept {
-  guarded([&] { op.deadline = Deadline(Clock::now()); });
+  const Hold hold(shared_.get());
+  op.deadline = Deadline(Clock::now());
 }
 
 void CallSlab::abandon(PendingCall& op) noexcept {
-  const bool last = guarded([&] {
+  bool last = false;
+  {
+    const Hold hold(shared_.get());
     op.abandoned = true;
     if (op.done.load(std::memory_order_acquire)) give_back(op);
-    return retired_ && in_use_ == 0;
-  });
+    last = retired_ && in_use_ == 0;
+  }
   if (last) delete this;
 }
 
 void CallSlab::retire(CallSlab* slab) noexcept {
-  // The runtimes that their events are of may go now.
-  slab->guarded([slab] {
+  bool last = false;
+  std::unique_ptr<Continuations> continuations;
+  {
+    const Hold hold(slab->shared_.get());
+    // The runtimes that the calls' events are of may go now.
     for (auto& block : slab->blocks_) {
       for (std::size_t i = 0; i < kBlock; ++i) block[i].mark.clear();
     }
-  });
-  slab->for_each_pending([&](PendingCall& op) {
-    op.status = Status(Code::Aborted, "its World has ended");
-    op.done.store(true, std::memory_order_release);
-    if (op.abandoned) slab->give_back(op);
-  });
-  const bool last = slab->guarded([slab] {
+    slab->for_each_pending([&](PendingCall& op) {
+      op.status = Status(Code::Aborted, "its World has ended");
+      if (op.after) slab->start_after(op);
+      op.done.store(true, std::memory_order_release);
+      if (op.abandoned) slab->give_back(op);
+    });
     slab->retired_ = true;
-    return slab->in_use_ == 0;
-  });
+    last = slab->in_use_ == 0;
+    continuations = std::move(slab->continuations_);
+  }
+  continuations.reset();  // waits for the functions
   if (last) delete slab;
 }
 
@@ -117,35 +159,31 @@ void CallSlab::require_own_process() const {
 
 bool CallSlab::wait(PendingCall& op, Deadline deadline) {
   require_own_process();
-  const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
-  return threaded_ ? sleep(op, deadline) : engine_.wait(done, deadline, default_timeout_);
+  const Hold hold(shared_.get());
+  return wait_until([&op] { return op.done.load(std::memory_order_acquire); }, deadline, &op);
 }
 
-bool CallSlab::test(PendingCall& op) { return !threaded_ && wait(op, Deadline(Clock::now())); }
+bool CallSlab::wait_and_free(PendingCall& op) {
+  require_own_process();
+  const Hold hold(shared_.get());
+  const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
+  if (!wait_until(done, {}, &op) || !op.status.ok() || is_message(op)) return false;
+  give_back(op);
+  return true;
+}
+
+bool CallSlab::test(PendingCall& op) {
+  require_own_process();
+  if (!shared_) return wait(op, Deadline(Clock::now()));
+  const Hold hold(shared_.get());
+  shared_->turn();
+  return op.done.load(std::memory_order_acquire);
+}
 
 bool CallSlab::wait_for_mark(PendingCall& op, Deadline deadline) {
   require_own_process();
-  const auto marked = [&op] { return op.mark.set() || op.done.load(std::memory_order_acquire); };
-  if (!threaded_) return engine_.wait(marked, deadline, default_timeout_);
-  // Enqueueing takes microseconds: not worth the sleepers' lock, which those that mark would have to take.
-  const Deadline until = deadline.or_after(default_timeout_);
-  while (!marked() && !until.passed()) ::sched_yield();
-  return marked();
-}
-
-/// Another thread makes progress: gives it the core a few times, then sleeps until it says that a call has ended.
-bool CallSlab::sleep(PendingCall& op, Deadline deadline) {
-  const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
-  for (int turn = 0; turn < kYieldsBeforeSleep; ++turn) {
-    if (done()) return true;
-    ::sched_yield();
-  }
-  const Deadline until = deadline.or_after(default_timeout_);
-  std::unique_lock lock(mutex_);
-  ++sleepers_;
-  const bool ended = ended_.wait_until(lock, until.at(), done);
-  --sleepers_;
-  return ended;
+  const Hold hold(shared_.get());
+  return wait_until([&op] { return op.mark.set() || op.done.load(std::memory_order_acquire); }, deadline);
 }
 
 std::size_t CallSlab::pending_of(const void* owner) {
@@ -166,8 +204,25 @@ Status Work::wait(Deadline deadline) {
 
 void Work::get() {
   if (call_ == nullptr) return;
-  if (!done() && !call_->slab->wait(*call_, {})) end_late(*call_);
+  if (call_->slab->wait_and_free(*call_)) {
+    call_ = nullptr;
+    return;
+  }
+  if (!done()) end_late(*call_);
   call_->status.require();
+}
+
+void Work::then(std::function<void(const Status&)> run) {
+  if (call_ == nullptr) return run(Status());
+  call_->slab->then(*call_, std::move(run));
+}
+
+void Work::name_site(const std::string& text) {
+  if (call_ != nullptr) call_->slab->name_site(*call_, text);
+}
+
+int Work::source() const noexcept {
+  return call_ != nullptr && done() && collective_of(call_->fingerprint) == Collective::Recv ? call_->peer : -1;
 }
 
 void Work::order(StreamRef stream) {
@@ -180,6 +235,16 @@ void Work::abandon() noexcept {
   const bool done = call_->done.load(std::memory_order_acquire);
   if (!done && std::uncaught_exceptions() != 0) leave_in_order(*call_);
   call_->slab->abandon(*call_);
+}
+
+Status wait_all(std::span<Work> works, Deadline deadline) {
+  Status first;
+  for (Work& work : works) {
+    Status status = work.wait(deadline);
+    if (status.code() == Code::Pending) return status;
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 }  // namespace sinew

@@ -82,7 +82,7 @@ int main(int argc, char** argv) try {
   if (argc > 2) throw sinew::Error(sinew::Code::InvalidArgument, "expected one ROW: ddp, zero1, zero2 or zero3");
   const std::string row = argc > 1 ? argv[1] : "ddp";
   sinew::WorldOptions options{};
-  options.drive = sinew::Drive::Thread;  // exchanges go on while the engine computes
+  options.threads = sinew::Threads::Multiple;  // exchanges go on while the engine computes
   auto world = sinew::World::from_environment(options);
   sp::Mesh mesh(world.communicator(), sp::Factorisation({{"dp", world.size()}}));
 

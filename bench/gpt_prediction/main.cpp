@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   try {
     const gpt::Options options = gpt::read_options(argc, argv);
     sinew::WorldOptions how{};
-    how.drive = sinew::Drive::Thread;  // as gpt
+    how.threads = sinew::Threads::Multiple;  // as gpt
     sinew::World world = sinew::World::from_environment(how);
     return run(world, options);
   } catch (const gpt::NoRun& e) {

@@ -24,7 +24,7 @@ std::string text_of_call(const PendingCall& call, const Group& group) {
   CallReport report;
   report.fingerprint = call.fingerprint;
   report.peer = call.peer < 0 ? -1 : group.world_rank(call.peer);
-  report.site = site_text(call.where, call.label);
+  report.site = site_of(call);
   return describe_call(report, &group);
 }
 
@@ -41,7 +41,7 @@ Status name_call(const PendingCall& call, const Group& group, const Status& stat
 /// The status of a failed call, with its rank as a number of the communicator. Transports report a message's peer as a
 /// World rank, so that number is converted here.
 Status counted_in(const Group& group, const PendingCall& call) {
-  if (call.peer < 0) return call.status;
+  if (!is_message(call)) return call.status;
   const int place = group.place_of(call.status.rank());
   return {call.status.code(), std::string(call.status.message()), place < 0 ? call.peer : place};
 }
@@ -162,7 +162,7 @@ bool ControlPlane::hold(PendingCall& call) {
     return false;
   }
   // A message that was too long, or that its receiver took back, is an affair of two.
-  if (call.peer >= 0 && call.status.code() != Code::PeerLost) {
+  if (is_message(call) && call.status.code() != Code::PeerLost) {
     const Group& group = communicator->members();
     call.status = name_call(call, group, counted_in(group, call));
     return false;
@@ -221,19 +221,19 @@ Verdict ControlPlane::judge_call(const PendingCall& call, const Controlled& comm
   Waiting waiting;
   waiting.group = group;
   waiting.world_end = world_end();
-  if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && call.peer < 0) {
+  if (const auto recorded = report_call(ring_.page(), group.identity, call.sequence); recorded && !is_message(call)) {
     waiting.call = *recorded;
   } else {
     waiting.call.fingerprint = call.fingerprint;
     waiting.call.communicator = group.identity;
     waiting.call.sequence = call.sequence;
     waiting.call.peer = call.peer < 0 ? -1 : group.world_rank(call.peer);
-    waiting.call.site = site_text(call.where, call.label);
+    waiting.call.site = site_of(call);
   }
   if (call.first_seen_waiting != Clock::time_point{}) {
     waiting.waited_ms = std::chrono::duration_cast<milliseconds>(now - call.first_seen_waiting).count();
   }
-  if (call.peer < 0) waiting.open = communicator.open_messages(call.sequence);
+  if (!is_message(call)) waiting.open = communicator.open_messages(call.sequence);
   return judge(waiting, reports_on(group, question),
                [&](std::uint32_t sequence) { return report_call(ring_.page(), group.identity, sequence); });
 }
@@ -282,7 +282,7 @@ void ControlPlane::watch(Clock::time_point now) {
 /// A rank that goes may have sent the message that the call waits for, or taken the one that it sends: then the end of
 /// the call is on its way. Else a transport that has met the rank says so, as a rule before this does.
 bool ControlPlane::may_still_come(const PendingCall& call, Clock::time_point now) {
-  if (call.peer < 0) return false;
+  if (!is_message(call)) return false;
   Missed& missed = missed_[&call];
   if (missed.serial != call.serial || missed.peer != call.peer) missed = {call.serial, call.peer, now};
   return now - missed.since < kHoldFor;
@@ -294,7 +294,7 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
   std::vector<PendingCall*> chosen;
   for (PendingCall* call : pending) {
     if (now - call->first_seen_waiting < kPatience) continue;
-    if (call->peer >= 0) {
+    if (is_message(*call)) {
       chosen.push_back(call);
       continue;
     }
@@ -314,6 +314,10 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
       log::info("{}", verdict.text);
     }
   }
+}
+
+void ControlPlane::name_site(PendingCall& call, const std::string& text) {
+  call.named = ring_.rename(call.record, text);
 }
 
 std::string ControlPlane::explain(const PendingCall& call) {

@@ -60,6 +60,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   std::string verdict(const Controlled& communicator);
   /// The same for one call.
   std::string explain(const PendingCall& call);
+  /// As Work::name_site.
+  void name_site(PendingCall& call, const std::string& text);
 
   ControlService& service() noexcept { return service_; }
   /// This rank's records.

@@ -151,6 +151,7 @@ std::string describe_call(const CallReport& call, const Group* on) {
   if (call.fingerprint == kClosedFingerprint) return "no call: it destroyed the communicator";
   if (!is_message(call)) return fmt::format("{} at {}", describe_fingerprint(call.fingerprint), call.site);
   const auto kind = static_cast<Collective>(call.fingerprint & 31);
+  if (call.peer < 0) return fmt::format("recv from any rank at {}", call.site);
   const int place = on == nullptr ? -1 : on->place_of(call.peer);
   const std::string peer = place < 0 ? fmt::format("rank {}", call.peer) : on->rank_text(place);
   if (kind == Collective::SendRecv) return fmt::format("messages with {} at {}", peer, call.site);
@@ -179,7 +180,13 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
   const std::string name = message
                                ? fmt::format("{} on {}", call, waiting.group.text())
                                : fmt::format("{}, call {} on {}", call, waiting.call.sequence, waiting.group.text());
+  const std::string head = fmt::format("{} has waited {} in {}", waiting.group.rank_text(waiting.group.rank),
+                                       duration(waiting.waited_ms), name);
+  if (message && waiting.call.peer < 0) return {Finding::Late, head + ": no rank has sent it", -1};
   const int peer = message ? waiting.group.place_of(waiting.call.peer) : -1;
+  if (message && peer == waiting.group.rank) {
+    return {Finding::Late, head + ": this rank itself has not made the call that matches it", peer};
+  }
   std::vector<std::string> late;
   int first_late = -1;
   for (int rank = 0; rank < static_cast<int>(reports.size()); ++rank) {
@@ -200,8 +207,6 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     if (first_late < 0) first_late = rank;
     late.push_back(std::move(why));
   }
-  const std::string head = fmt::format("{} has waited {} in {}", waiting.group.rank_text(waiting.group.rank),
-                                       duration(waiting.waited_ms), name);
   if (late.empty()) return {Finding::OnItsWay, head + ": all ranks have come" + under_way(waiting), -1};
   return {Finding::Late, fmt::format("{}: {}", head, list(late)), first_late};
 }

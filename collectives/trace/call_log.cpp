@@ -31,8 +31,7 @@ void copy_text(char (&to)[N], const std::string& text) {
 
 }  // namespace
 
-CallLog::CallLog(std::string path, const LogOwner& owner, bool threaded)
-    : path_(std::move(path)), threaded_(threaded), file_(create_private_file(path_)) {
+CallLog::CallLog(std::string path, const LogOwner& owner) : path_(std::move(path)), file_(create_private_file(path_)) {
   LogPiece first{map(kFirstPiece), kFirstPiece, sizeof(LogHeader)};
   header_memory_ = first.memory;
   header_ = reinterpret_cast<LogHeader*>(header_memory_.get());
@@ -89,24 +88,22 @@ LogPlace CallLog::lose(bool call) noexcept {
 }
 
 std::uint32_t CallLog::define(CellKind kind, std::span<const std::byte> meaning) {
-  return guarded([&]() -> std::uint32_t {
-    const std::uint32_t number = ++last_[static_cast<std::size_t>(kind)];
-    std::uint32_t part = 0;
-    const std::size_t bytes = meaning.size();
-    do {
-      const LogPlace place = take(false);
-      if (place.cell == nullptr) return 0;
-      auto& cell = *reinterpret_cast<DefinitionCell*>(place.cell);
-      cell.number = number;
-      cell.part = part++;
-      cell.bytes = static_cast<std::uint32_t>(bytes);
-      const std::size_t here = std::min(meaning.size(), DefinitionCell::kPart);
-      std::memcpy(cell.data, meaning.data(), here);
-      meaning = meaning.subspan(here);
-      cell.kind.store(kind, std::memory_order_release);
-    } while (!meaning.empty());
-    return number;
-  });
+  const std::uint32_t number = ++last_[static_cast<std::size_t>(kind)];
+  std::uint32_t part = 0;
+  const std::size_t bytes = meaning.size();
+  do {
+    const LogPlace place = take(false);
+    if (place.cell == nullptr) return 0;
+    auto& cell = *reinterpret_cast<DefinitionCell*>(place.cell);
+    cell.number = number;
+    cell.part = part++;
+    cell.bytes = static_cast<std::uint32_t>(bytes);
+    const std::size_t here = std::min(meaning.size(), DefinitionCell::kPart);
+    std::memcpy(cell.data, meaning.data(), here);
+    meaning = meaning.subspan(here);
+    cell.kind.store(kind, std::memory_order_release);
+  } while (!meaning.empty());
+  return number;
 }
 
 }  // namespace sinew

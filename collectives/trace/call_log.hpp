@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
@@ -42,19 +41,12 @@ struct LogPlace {
 /// Writes all calls of a rank into a file of its own (0600, never over a link), which outlives it: mapped in pieces of
 /// up to 8 MiB whose room on the disk is taken beforehand. Where there is no more room the job goes on: the log says
 /// so once, in the log of lines and in itself.
-/// Thread: `threaded`: several; otherwise one.
-/// Cost:   no system call, allocation or lock for a call, but a lock if threaded, and a piece every 131,072 calls.
+/// Thread: one at a time.
+/// Cost:   no system call, allocation or lock for a call, but a piece every 131,072 calls.
 class SINEW_API CallLog {
-  template <class F>
-  decltype(auto) guarded(F&& f) noexcept {
-    if (!threaded_) return f();
-    const std::scoped_lock lock(mutex_);
-    return f();
-  }
-
  public:
   /// Errors: Error{System} naming the file.
-  CallLog(std::string path, const LogOwner& owner, bool threaded);
+  CallLog(std::string path, const LogOwner& owner);
   /// Ended in order: gives back what room is left.
   ~CallLog();
   CallLog(const CallLog&) = delete;
@@ -66,7 +58,7 @@ class SINEW_API CallLog {
   /// The first half; `write` fills all but the kind.
   template <class Write>
   LogPlace enter(Write&& write) noexcept {
-    const LogPlace place = guarded([this] { return take(true); });
+    const LogPlace place = take(true);
     if (place.cell == nullptr) return place;
     write(*place.cell);
     place.cell->kind.store(CellKind::Call, std::memory_order_release);
@@ -75,7 +67,7 @@ class SINEW_API CallLog {
   /// The second half of a call that was written.
   void complete(LogPlace place, std::int64_t at) noexcept {
     place.cell->completed.store(at, std::memory_order_release);
-    guarded([&] { --place.piece->open; });
+    --place.piece->open;
   }
 
  private:
@@ -94,8 +86,6 @@ class SINEW_API CallLog {
   std::shared_ptr<std::byte> map(std::size_t bytes);
 
   std::string path_;
-  bool threaded_;
-  std::mutex mutex_;
   FileDescriptor file_;
   std::shared_ptr<std::byte> header_memory_;
   LogHeader* header_ = nullptr;

@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   try {
     const Asked asked = read(argc, argv);
     sinew::WorldOptions options{};
-    options.drive = sinew::Drive::Thread;  // exchanges go on while the model computes
+    options.threads = sinew::Threads::Multiple;  // exchanges go on while the model computes
     world.emplace(sinew::World::from_environment(options));
     return run(*world, asked);
   } catch (const sinew::Error& e) {

@@ -20,7 +20,7 @@ enum class Offload : std::uint8_t {
 };
 
 /// The device on which an engine computes.
-/// Thread: nobody else uses `runtime` meanwhile: with Drive::Thread it is another than the World's.
+/// Thread: nobody else uses `runtime` meanwhile: with Threads::Multiple it is another than the World's.
 struct DataDevice {
   DeviceRuntime* runtime = nullptr;  ///< null: it computes on the host
   StreamRef stream{};                ///< the engine's: copies and exchanges come after what it holds

@@ -74,7 +74,7 @@ SINEW_API void require_sums(StepProtocol& step, std::string_view call, std::span
 /// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
 /// updated().
 /// Shape:    a buffer of parameter(p) holds `elements` of its dtype, one of gradient(p) as many of gradient_dtype().
-/// Thread:   the World's. With Drive::Thread exchanges go on while the engine computes.
+/// Thread:   the World's. With Threads::Multiple exchanges go on while the engine computes.
 /// Lifetime: ends before mesh and World; by an exception, after the step has ended for a call that was not due, it ends
 ///           the groups of the mesh, too. parameter(p), where parameters are sharded, is there from before_forward or
 ///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)

@@ -46,7 +46,7 @@ class StageEngine {
 
 /// A pipeline over the ranks of a communicator: each takes its actions of a schedule that was proved, step by step.
 /// Messages are on their way while the engine computes.
-/// Thread:   the World's. With Drive::Thread messages go on between calls.
+/// Thread:   the World's. With Threads::Multiple messages go on between calls.
 /// steps: of the DataParallels whose passes the stages make (DataParallel::protocol). run() then has its place in each
 ///         of their passes: it is due before gradients are reported, and once. Whatever ends the pipeline or one of the
 ///         steps ends the others.

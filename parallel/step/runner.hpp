@@ -24,7 +24,7 @@ class StepActions {
 };
 
 /// Runs a graph step by step: the engine says what it has done and what it is about to do, which releases the nodes.
-/// Thread:   the World's. Exchanges go on between the calls where the World has Drive::Thread.
+/// Thread:   the World's. Exchanges go on between the calls where the World has Threads::Multiple.
 /// Lifetime: `actions` outlives it.
 /// Errors:   InvalidArgument for a graph that check() refuses; what an exchange ends with is thrown by the call that
 ///           waits for it, and by every later one of the step.

@@ -116,16 +116,6 @@ TEST(Arguments, AreRefused_WhenAMessageGoesWhereAnotherComes) {
   });
 }
 
-TEST(Arguments, AreRefused_WhenARankWritesToItself) {
-  on_threads(2, only("shm"), [](World& world) {
-    Communicator& all = world.communicator();
-    std::array<float, 2> data{};
-    EXPECT_THAT(complaint([&] { all.send(data, all.rank()).get(); }), HasSubstr("this rank itself"));
-    EXPECT_THAT(complaint([&] { all.recv(data, all.rank()).get(); }), HasSubstr("this rank itself"));
-    all.barrier().get();
-  });
-}
-
 TEST(Arguments, AreRefused_WhenTheCommunicatorIsEmpty) {
   on_threads(2, only("shm"), [](World& world) {
     Communicator& all = world.communicator();

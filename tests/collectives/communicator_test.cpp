@@ -23,14 +23,14 @@ namespace {
 struct Setting {
   std::string transports;
   int ranks;
-  Drive drive = Drive::Caller;
+  Threads threads = Threads::Single;
 };
 
 class CommunicatorTest : public testing::TestWithParam<Setting> {
  protected:
   WorldOptions options() const {
     WorldOptions o = only(GetParam().transports);
-    o.drive = GetParam().drive;
+    o.threads = GetParam().threads;
     return o;
   }
   void run(const Body& body) const { on_threads(GetParam().ranks, options(), body); }
@@ -181,12 +181,12 @@ TEST_P(CommunicatorTest, RunsTheUsersOperator_AndAnotherOneAtTheSameAddress) {
 /// A program that always has a call under way, and a receive that nothing comes for.
 class Plans : public testing::TestWithParam<Setting> {};
 INSTANTIATE_TEST_SUITE_P(Settings, Plans,
-                         testing::Values(Setting{"tcp", 2}, Setting{"tcp", 2, Drive::Thread}, Setting{"inproc", 3},
+                         testing::Values(Setting{"tcp", 2}, Setting{"tcp", 2, Threads::Multiple}, Setting{"inproc", 3},
                                          Setting{"shm", 2}));
 
 TEST_P(Plans, AreBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
   WorldOptions options = only(GetParam().transports);
-  options.drive = GetParam().drive;
+  options.threads = GetParam().threads;
   options.config.verify_plans = false;  // there are many
   on_threads(GetParam().ranks, options, [](World& world) {
     Communicator& all = world.communicator();
@@ -217,7 +217,7 @@ TEST_P(Plans, AreBounded_WhileSignaturesChangeAndCallsAreUnderWay) {
 
 TEST_P(Plans, GoOn_WhenThereHaveBeenMoreSignaturesThanAreKept) {
   WorldOptions options = only(GetParam().transports);
-  options.drive = GetParam().drive;
+  options.threads = GetParam().threads;
   on_threads(GetParam().ranks, options, [](World& world) {
     Communicator& all = world.communicator();
     for (std::size_t count = 1; count <= 600; ++count) {
@@ -316,17 +316,17 @@ std::vector<Setting> settings() {
     for (const int ranks : {1, 2, 3, 5, 8}) {
       // A sanitizer build tests three ranks only, and leaves out pairs of transports.
       const bool is_sanitized = ranks == 3 && t != "inproc,shm" && t != "shm,tcp";
-      if (!test::kSanitized || is_sanitized) all.push_back({t, ranks, Drive::Caller});
+      if (!test::kSanitized || is_sanitized) all.push_back({t, ranks, Threads::Single});
     }
   }
-  all.push_back({"inproc,shm", 3, Drive::Thread});
-  all.push_back({"tcp", 2, Drive::Thread});
-  all.push_back({"shm,tcp", 3, Drive::Thread});
+  all.push_back({"inproc,shm", 3, Threads::Multiple});
+  all.push_back({"tcp", 2, Threads::Multiple});
+  all.push_back({"shm,tcp", 3, Threads::Multiple});
   for (const std::string t : transports_between_processes()) {
     if (t != "ucx") continue;
-    for (const int ranks : {2, 3, 8}) all.push_back({t, ranks, Drive::Caller});
-    all.push_back({"shm,ucx", 3, Drive::Caller});
-    all.push_back({t, 2, Drive::Thread});
+    for (const int ranks : {2, 3, 8}) all.push_back({t, ranks, Threads::Single});
+    all.push_back({"shm,ucx", 3, Threads::Single});
+    all.push_back({t, 2, Threads::Multiple});
   }
   return all;
 }
@@ -334,7 +334,7 @@ std::vector<Setting> settings() {
 INSTANTIATE_TEST_SUITE_P(, CommunicatorTest, testing::ValuesIn(settings()), [](const auto& setting) {
   std::string name = setting.param.transports;
   std::ranges::replace(name, ',', '_');
-  return fmt::format("{}_{}{}", name, setting.param.ranks, setting.param.drive == Drive::Thread ? "_thread" : "");
+  return fmt::format("{}_{}{}", name, setting.param.ranks, setting.param.threads == Threads::Multiple ? "_thread" : "");
 });
 
 }  // namespace

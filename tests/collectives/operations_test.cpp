@@ -26,15 +26,15 @@ using Counts = std::vector<std::uint64_t>;
 
 class Operations : public testing::TestWithParam<const char*> {
  protected:
-  static void run(int ranks, const Body& body, Drive drive = Drive::Caller) {
+  static void run(int ranks, const Body& body, Threads threads = Threads::Single) {
     WorldOptions options = only(GetParam());
-    options.drive = drive;
+    options.threads = threads;
     on_threads(ranks, options, body);
   }
 };
 
 TEST_P(Operations, ExchangeWithBothNeighbours_InOneSendrecv) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     run(
         3,
         [](World& world) {
@@ -48,12 +48,12 @@ TEST_P(Operations, ExchangeWithBothNeighbours_InOneSendrecv) {
             require(std::ranges::count(theirs, left) == static_cast<std::ptrdiff_t>(count), fmt::format("{}", count));
           }
         },
-        drive);
+        threads);
   }
 }
 
 TEST_P(Operations, EndAGroup_WhenItsLastMessageIsOver) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     run(
         4,
         [](World& world) {
@@ -80,7 +80,7 @@ TEST_P(Operations, EndAGroup_WhenItsLastMessageIsOver) {
           }
           require(all.group({}).done(), "a group of nothing is over");
         },
-        drive);
+        threads);
   }
 }
 
@@ -146,7 +146,7 @@ TEST_P(Operations, SayWhichSizeTheyWereChosenFor_WhereCountsAreLocal) {
 }
 
 TEST_P(Operations, RunAKeptPlanAgainAndAgain_SeveralInFlight) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     run(
         3,
         [](World& world) {
@@ -171,7 +171,7 @@ TEST_P(Operations, RunAKeptPlanAgainAndAgain_SeveralInFlight) {
             require(word.back() == 2, "word");
           }
         },
-        drive);
+        threads);
   }
 }
 
@@ -212,7 +212,7 @@ TEST_P(Operations, KeepAPlan_WhenMoreCallsWereMadeThanAreRemembered) {
 }
 
 TEST_P(Operations, KeepEachCallsOwnCounts_WithSeveralInFlight) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     run(
         3,
         [](World& world) {
@@ -243,7 +243,7 @@ TEST_P(Operations, KeepEachCallsOwnCounts_WithSeveralInFlight) {
             }
           }
         },
-        drive);
+        threads);
   }
 }
 
@@ -332,7 +332,7 @@ TEST_P(Operations, EndWhereTheyAreTested_AgainAndAgain) {
     EXPECT_EQ(std::ranges::count(values, 3.0F), 50'000);
     EXPECT_TRUE(Work().test());
   };
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) run(3, tested, drive);
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) run(3, tested, threads);
 }
 
 TEST_P(Operations, CopyTheUsersOperator_WhichMayEndBeforeTheCall) {
@@ -355,7 +355,7 @@ TEST_P(Operations, CopyTheUsersOperator_WhichMayEndBeforeTheCall) {
       require(std::ranges::count(values, 2) == static_cast<std::ptrdiff_t>(count), fmt::format("{} values", count));
     }
   };
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) run(3, with, drive);
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) run(3, with, threads);
 }
 
 TEST_P(Operations, RefuseParts_NamingTheArgumentAndBothValues) {

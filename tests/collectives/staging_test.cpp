@@ -252,7 +252,7 @@ TEST(PlainDeviceMemory, IsItsParents_InAForksChild) {
   fake::Device device(1);
   WorldOptions options = only("shm");
   options.device_runtime = &device;
-  options.drive = Drive::Thread;
+  options.threads = Threads::Multiple;
   World world = World::create(exchange_alone(), options);
   std::optional<Memory> memory(world.communicator().allocate(4000));
   const pid_t child = ::fork();

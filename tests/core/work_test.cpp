@@ -16,11 +16,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// As with Drive::Thread: this thread starts calls and waits, another one ends them.
+/// As with Threads::Multiple: this thread starts calls and waits, another one ends them.
 class WorkOfAnotherThread : public testing::Test {
  protected:
   PendingCall& open() {
+    const SharedProgress::Hold hold(calls_.shared());
     return calls_.open([this](PendingCall& op) { op.owner = this; });
+  }
+  void finish(PendingCall& op, Status status = {}) {
+    const SharedProgress::Hold hold(calls_.shared());
+    op.finish(std::move(status));
   }
 
   Engine engine_{true};
@@ -33,16 +38,16 @@ TEST_F(WorkOfAnotherThread, WaitEndsWithPending_AtItsDeadline_AndMayBeRepeated) 
   const auto begin = Clock::now();
   EXPECT_EQ(work.wait(Deadline::after(milliseconds(30))).code(), Code::Pending);
   EXPECT_GE(Clock::now() - begin, milliseconds(30));
-  op.finish({});
+  finish(op);
   EXPECT_TRUE(work.wait().ok());
 }
 
 TEST_F(WorkOfAnotherThread, WaitEndsAtOnce_WhenTheCallDoes) {
   PendingCall& op = open();
   Work work(op);
-  std::thread driver([&op] {
+  std::thread driver([&] {
     std::this_thread::sleep_for(milliseconds(30));
-    op.finish({Code::Truncated, "as planned"});
+    finish(op, {Code::Truncated, "as planned"});
   });
   EXPECT_EQ(work.wait(Deadline::after(seconds(60))).message(), "as planned");
   driver.join();
@@ -54,7 +59,7 @@ TEST_F(WorkOfAnotherThread, AnExceptionThatDestroysItWaitsForTheCall) {
   std::thread driver([&] {
     std::this_thread::sleep_for(milliseconds(30));
     ended = true;
-    op.finish({});
+    finish(op);
   });
   try {
     const Work work(op);
@@ -74,7 +79,7 @@ TEST_F(WorkOfAnotherThread, WaitSleeps) {
   EXPECT_EQ(work.wait(Deadline::after(milliseconds(200))).code(), Code::Pending);
   ::getrusage(RUSAGE_THREAD, &after);
   EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 400) << "it woke that often in 200 ms";
-  op.finish({});
+  finish(op);
 }
 
 TEST_F(WorkOfAnotherThread, EveryWaitIsWoken) {
@@ -89,7 +94,7 @@ TEST_F(WorkOfAnotherThread, EveryWaitIsWoken) {
     });
   }
   std::this_thread::sleep_for(milliseconds(20));
-  for (PendingCall* op : ops) op->finish({});
+  for (PendingCall* op : ops) finish(*op);
   for (std::thread& t : waiting) t.join();
   EXPECT_EQ(ended, kCalls);
 }
@@ -100,6 +105,7 @@ TEST_F(WorkOfAnotherThread, CallsArePendingOnlyOnceTheyAreFilled) {
   std::atomic<int> strange{0};
   std::thread driver([&] {
     while (!over) {
+      const SharedProgress::Hold hold(calls_.shared());
       std::vector<PendingCall*> pending;
       calls_.for_each_pending([&](PendingCall& op) {
         if (op.owner != this || op.sequence == 0) ++strange;
@@ -109,14 +115,23 @@ TEST_F(WorkOfAnotherThread, CallsArePendingOnlyOnceTheyAreFilled) {
     }
   });
   for (std::uint32_t i = 1; i <= kCalls; ++i) {
-    Work work(calls_.open([this, i](PendingCall& op) {
+    const auto fill = [this, i](PendingCall& op) {
       op.owner = nullptr;
       op.sequence = i;
       op.owner = this;
-    }));
+    };
+    Work work;
+    {
+      const SharedProgress::Hold hold(calls_.shared());
+      work = Work(calls_.open(fill));
+    }
     if (i % 3 != 0) work.get();  // else abandoned
   }
-  while (calls_.pending_of(this) > 0) std::this_thread::yield();
+  const auto pending = [this] {
+    const SharedProgress::Hold hold(calls_.shared());
+    return calls_.pending_of(this);
+  };
+  while (pending() > 0) std::this_thread::yield();
   over = true;
   driver.join();
   EXPECT_EQ(strange, 0);

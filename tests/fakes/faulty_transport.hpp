@@ -94,6 +94,7 @@ class FaultyTransport final : public Transport {
     void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
       inner_->recv(to, region, tag, done);
     }
+    bool holds(Tag tag) const noexcept override { return inner_->holds(tag); }
     bool cancel(Completion& done) override { return inner_->cancel(done); }
     void close(Completion& quiet) override { inner_->close(quiet); }
 

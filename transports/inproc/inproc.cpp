@@ -71,6 +71,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     if (!tell(Kind::Offered, offer)) lose_peer();
   }
   void recv(Sink to, const Region*, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
+  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override {
     if (operation_of(done).stage != Stage::Sending) return matcher_.cancel(done);
     return withdraw(sent_.at(operation_of(done).handle), {Code::Cancelled, "the send was cancelled"});

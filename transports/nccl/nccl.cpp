@@ -30,7 +30,7 @@ class NcclFabric final : public Fabric {
   std::unique_ptr<CollectiveOffload> split_offload(const SplitContext& split) override {
     auto* parent = static_cast<NcclOffload*>(split.parent);
     const Group& group = split.part.group;
-    const SplitAgreement agreed = agree_on_split(split, here(split, parent));
+    const SplitAgreement agreed = agree_on_split(split, here(parent));
     const bool member = group.size() > 1;
     if (!agreed.obstacle.empty()) {
       if (!member) return nullptr;
@@ -51,18 +51,16 @@ class NcclFabric final : public Fabric {
   }
 
   /// What this rank brings to a split.
-  SplitAgreement here(const SplitContext& split, const NcclOffload* parent) {
+  SplitAgreement here(const NcclOffload* parent) {
     SplitAgreement mine{"it has no communicator of NCCL", {}};
     if (parent == nullptr) return mine;
-    split.on_driver([&] {
-      mine.obstacle = parent->no_split();
-      mine.abilities = parent->abilities();
-      try {
-        mine.abilities.compute_capability = shared_.order.runtime().traits(device_).compute_capability;
-      } catch (const Error& e) {
-        mine.obstacle = e.what();
-      }
-    });
+    mine.obstacle = parent->no_split();
+    mine.abilities = parent->abilities();
+    try {
+      mine.abilities.compute_capability = shared_.order.runtime().traits(device_).compute_capability;
+    } catch (const Error& e) {
+      mine.obstacle = e.what();
+    }
     return mine;
   }
 

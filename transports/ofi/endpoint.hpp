@@ -25,6 +25,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
 
   void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
 

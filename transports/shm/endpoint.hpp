@@ -45,6 +45,7 @@ class ShmEndpoint final : public Endpoint, MatcherWire {
 
   void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
 

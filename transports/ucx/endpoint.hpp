@@ -20,6 +20,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
 
   void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
 

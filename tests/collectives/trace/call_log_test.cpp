@@ -178,7 +178,7 @@ TEST(CallLog, SaysOnceThatItIsCut_WhereThereIsNoMoreRoom) {
 TEST(CallLog, IsRefused_WhereEvenItsBeginningHasNoRoom) {
   const ScratchFolder folder;
   const FileLimit limit(4096);
-  EXPECT_THROW(CallLog(folder / "sinew-0-rank-0.calls", {}, false), Error);
+  EXPECT_THROW(CallLog(folder / "sinew-0-rank-0.calls", {}), Error);
 }
 
 TEST(CallLog, TakesCallsOfOneThread_ThatEndOnAnother) {

@@ -22,10 +22,10 @@ using testing::HasSubstr;
 constexpr int kRanks = 3;
 constexpr int kCalls = 12;
 
-WorldOptions timed(Drive drive = Drive::Caller) {
+WorldOptions timed(Threads threads = Threads::Single) {
   WorldOptions options = only("inproc");
   options.config.time_calls = true;
-  options.drive = drive;
+  options.threads = threads;
   return options;
 }
 
@@ -54,9 +54,9 @@ const CallStats& row_of(const CommunicatorStats& stats, Collective collective, s
 }
 
 TEST(Stats, NameTheRankThatIsLate) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     auto others = latches();
-    on_threads(kRanks, timed(drive), [&](World& world) {
+    on_threads(kRanks, timed(threads), [&](World& world) {
       be_late(world, others);
       for (int twice = 0; twice < 2; ++twice) {
         const CommunicatorStats stats = world.communicator().stats();

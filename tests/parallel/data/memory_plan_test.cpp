@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, MemoryPlans,
 /// With threads that make exchanges go on while the engine computes.
 TEST(MemoryPlan, IsWhatProcessesHold) {
   WorldOptions options = only("shm");
-  options.drive = Drive::Thread;
+  options.threads = Threads::Multiple;
   in_processes(3, options, [](World& world) {
     for (const Way& way : all_ways()) expect_planned(world, way);
   });

@@ -275,7 +275,7 @@ TEST_P(RowsOfProcesses, TrainAsOneDoes) {
   const Trained alone = train_alone(model, 10);
   for (const char* transport : {"shm", "tcp"}) {
     WorldOptions options = only(transport);
-    options.drive = Drive::Thread;
+    options.threads = Threads::Multiple;
     in_processes(ranks, options, [&](World& world) {
       const Trained together = train_together(world, model, 10, of_row(row));
       require(distance(together.first_gradients, alone.first_gradients) < 1e-12, "gradients differ");

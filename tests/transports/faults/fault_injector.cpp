@@ -43,6 +43,7 @@ class FaultInjector::FaultyEndpoint final : public Endpoint {
     owner_.count_operation();
     owner_.begin(*this, done, [=, this, &done] { inner->recv(to, region, tag, done); });
   }
+  bool holds(Tag tag) const noexcept override { return inner->holds(tag); }
   bool cancel(Completion& done) override {
     const std::optional<bool> own = owner_.cancel_own(done);
     return own ? *own : inner->cancel(done);

@@ -118,7 +118,7 @@ TEST(NcclMemoryOf, ACommunicator_OutlivesItsFailure) {
 
 TEST(NcclMemoryOf, ACommunicator_WorksWithAThreadOfItsOwn) {
   WorldOptions options = with_nccl();
-  options.drive = Drive::Thread;
+  options.threads = Threads::Multiple;
   const auto body = [](World& world, const OnDevice& where) {
     for (int turn = 0; turn < 5; ++turn) {
       const Memory memory = world.communicator().allocate(kBytes);

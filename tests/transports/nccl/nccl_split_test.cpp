@@ -123,9 +123,9 @@ TEST(NcclSplits, WaitForCallsInFlight_AndHoldUpLaterOnes) {
 }
 
 TEST(NcclSplits, OutliveTheirParent_WhichGoesAtOnce) {
-  for (const Drive drive : {Drive::Caller, Drive::Thread}) {
+  for (const Threads threads : {Threads::Single, Threads::Multiple}) {
     WorldOptions options = with_nccl();
-    options.drive = drive;
+    options.threads = threads;
     const auto body = [](World& world, const OnDevice& where) {
       Communicator child = world.communicator().split(0, -world.rank()).split(0, world.rank());
       require_sum(child, where);

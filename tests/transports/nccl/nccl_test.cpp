@@ -151,7 +151,7 @@ TEST(Nccl, KeepsOneOrder_OverSeveralCommunicatorsWithCallsInFlight) {
 
 TEST(Nccl, WorksWithAThreadOfItsOwn) {
   WorldOptions options = with_nccl();
-  options.drive = Drive::Thread;
+  options.threads = Threads::Multiple;
   const auto body = [](World& world, const OnDevice& where) {
     for (int turn = 0; turn < 20; ++turn) require_sum(world.communicator(), where);
     Communicator second = world.communicator().split(0, -world.rank());
