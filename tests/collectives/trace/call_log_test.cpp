@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -114,7 +112,7 @@ TEST(CallLog, KeepsEveryCall_OverMoreThanOnePiece_AndNoRoomThatItDoesNotNeed) {
 
 TEST(CallLog, TakesDefinitionsOfAnyLength) {
   const ScratchFolder folder;
-  CallLog log(folder / "sinew-0-rank-4095.calls", {.rank = 4095, .ranks = 4096}, false);
+  CallLog log(folder / "sinew-0-rank-4095.calls", {.rank = 4095, .ranks = 4096});
   std::vector<std::int32_t> meaning(4 + 4096);
   meaning[2] = 6;     // id
   meaning[3] = 4095;  // rank
@@ -179,33 +177,6 @@ TEST(CallLog, IsRefused_WhereEvenItsBeginningHasNoRoom) {
   const ScratchFolder folder;
   const FileLimit limit(4096);
   EXPECT_THROW(CallLog(folder / "sinew-0-rank-0.calls", {}), Error);
-}
-
-TEST(CallLog, TakesCallsOfOneThread_ThatEndOnAnother) {
-  const ScratchFolder folder;
-  CallLog log(folder / "sinew-0-rank-0.calls", {}, true);
-  const std::array<std::int32_t, 5> world{};
-  log.define(CellKind::Communicator, std::as_bytes(std::span(world)));
-  std::vector<LogPlace> places(30'000);
-  std::atomic<std::size_t> begun{0};
-  std::thread other([&] {
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      while (begun.load(std::memory_order_acquire) <= i) std::this_thread::yield();
-      log.complete(places[i], 2);
-    }
-  });
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    places[i] = log.enter([&](CallCell& cell) {
-      cell.communicator = 1;
-      cell.entered = 1;
-      cell.peer = -1;
-    });
-    begun.store(i + 1, std::memory_order_release);
-  }
-  other.join();
-  const RankLog read(folder / "sinew-0-rank-0.calls");
-  EXPECT_EQ(read.about().calls, places.size());
-  EXPECT_EQ(read.about().unfinished, 0U);
 }
 
 TEST(RankLog, SaysWhatItExpected_WhereThereIsNone) {

@@ -26,7 +26,7 @@ class WrittenLog {
   WrittenLog(const std::string& folder, LogOwner owner)
       : path_(fmt::format("{}/sinew-{}-rank-{}.calls", folder, owner.generation, owner.rank)),
         owner_(std::move(owner)),
-        log_(std::make_unique<CallLog>(path_, owner_, false)) {
+        log_(std::make_unique<CallLog>(path_, owner_)) {
     struct {
       CommunicatorCell cell;
       std::int32_t ranks[64];

@@ -147,6 +147,30 @@ TEST_P(Conformance, Unexpected_MessagesWaitForTheirReceive) {
   });
 }
 
+TEST_P(Conformance, Holds_AMessageUntilItIsReceived) {
+  ranks(2, [](Rank& me) {
+    for (const std::uint32_t round : {1U, 2U}) {
+      const std::size_t bytes = round == 1 ? 8 : 300'000;
+      const Tag tag = step(round);
+      std::vector<std::byte> data = pattern(bytes, 1);
+      Watched done;
+      if (me.rank() == 0) {
+        me.peer(1).send(view(data), nullptr, tag, 0, done);
+        if (!me.wait(done)) return;
+        continue;
+      }
+      if (!me.until([&] { return me.peer(0).holds(tag); }, "a message to come")) return;
+      EXPECT_TRUE(me.peer(0).holds(tag));
+      EXPECT_FALSE(me.peer(0).holds(step(3)));
+      std::vector<std::byte> got(bytes);
+      me.peer(0).recv({view(got)}, nullptr, tag, done);
+      EXPECT_FALSE(me.peer(0).holds(tag));
+      if (!me.wait(done)) return;
+      EXPECT_TRUE(got == data) << bytes;
+    }
+  });
+}
+
 TEST_P(Conformance, PeersConnectAtDifferentTimes_AndNothingIsLost) {
   ranks(3, [](Rank& me) {
     std::vector<Watched> all(2 * 2 * 2);
