@@ -23,9 +23,12 @@ function(sinew_layer name)
   target_compile_features(sinew_${name} PUBLIC cxx_std_20)  # of programs that use an installed sinew too
   set_target_properties(sinew_${name} PROPERTIES
     EXPORT_NAME ${name}
-    VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     INSTALL_RPATH "$ORIGIN")
+  if(NOT SINEW_BUILD_PYTHON)  # a Python package holds no links, so that a library there has one name
+    set_target_properties(sinew_${name} PROPERTIES
+      VERSION ${PROJECT_VERSION}
+      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  endif()
   install(TARGETS sinew_${name} EXPORT sinew_targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -1,0 +1,25 @@
+"""sinew as a backend of torch.distributed.
+
+    torch.distributed.init_process_group("sinew")
+
+works without an import of this module. Importing the module loads the extension, so that what is wrong is said at once.
+"""
+
+from pathlib import Path as _Path
+
+try:
+    import torch as _torch
+except ModuleNotFoundError as _missing:
+    if _missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "sinew.torch needs PyTorch, which this Python does not have: pip install 'sinew[torch]'", name="torch"
+    ) from None
+
+from sinew import _libraries
+from sinew._entry_points import register
+from sinew.torch import build as _build
+
+_libraries.load()
+extension = _build.load_extension(_Path(_torch.__file__).parent)
+register()
