@@ -1,6 +1,6 @@
-# At install: copies the libraries of third parties that SINEW_LIBRARIES need into the package, so that it works on a machine
-# without their Debian packages. Left out is what every Debian with Python has (python/sinew/_libraries.py names these).
-# OpenSSL among them gets its security updates from the system.
+# At install: copies the libraries of third parties that SINEW_LIBRARIES need into the package. It then works on machines
+# without their Debian packages. Libraries that every Debian with Python has are left out, and python/sinew/_libraries.py
+# names them where one is missing. OpenSSL is among them, because its security updates come from the system.
 file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${SINEW_LIBRARIES}
   RESOLVED_DEPENDENCIES_VAR found
   PRE_EXCLUDE_REGEXES [[^libsinew_]] [[^lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|ssl|crypto|udev|z)\.so]] [[^ld-linux]])

@@ -29,4 +29,4 @@ def _explained(error: str) -> str:
     missing = error.partition(":")[0]
     if missing in _PACKAGES:
         return f"sinew needs {missing}, which this machine does not have: apt-get install {_PACKAGES[missing]}"
-    return f"sinew's libraries cannot be loaded here ({error}): build the package on this machine, pip install . in a clone"
+    return f"sinew's libraries cannot be loaded here ({error}): build the package on this machine by pip install . in a clone"

@@ -1,10 +1,10 @@
 """Finds the extension for the torch that is installed, or compiles it.
 
-The extension is compiled against one version of torch. The package carries one for the version that it was built beside,
-and the sources. For another version the sources are compiled into the user's cache folder when it is first needed.
+An extension serves one version of torch. The package carries the extension for the version that it was built beside,
+and the sources. For another version, the first use compiles the sources into the user's cache folder.
 
-This file needs neither torch nor sinew: the package's build runs it as a program, with the torch of the environment that
-pip installs into.
+This file needs neither torch nor sinew. The build of the package runs it as a program, for the torch of the environment
+that pip installs into.
 """
 
 import argparse
@@ -61,20 +61,24 @@ def read_torch(folder: Path) -> Torch:
     """The torch in `folder`. Raises ExtensionError where sinew cannot use it."""
     stated = re.search(r"^__version__ = ['\"]((\d+)\.(\d+)[^'\"]*)", (folder / "version.py").read_text(), re.MULTILINE)
     if stated is None:
-        raise ExtensionError(f"{folder / 'version.py'} states no version of torch, expected __version__ = '2.15.0' or similar")
+        raise ExtensionError(f"{folder / 'version.py'} states no version: expected a line such as __version__ = '2.15.0'")
     if (int(stated[2]), int(stated[3])) < OLDEST:
         raise ExtensionError(
-            f"sinew needs torch {OLDEST[0]}.{OLDEST[1]} or later, but {folder} is torch {stated[1]}: pip install 'sinew[torch]'"
+            f"sinew needs torch {OLDEST[0]}.{OLDEST[1]} or later, but {folder} is torch {stated[1]}: "
+            "pip install 'sinew[torch]'"
         )
     return Torch(folder, stated[1])
 
 
 def find_torch() -> Path | None:
-    """The folder of the torch that this Python imports, outside of what pip puts around a build; None: there is none.
+    """The folder of the torch in the environment of this Python; None: there is none. It is not imported.
 
-    pip hides the environment that it installs into from a build by variables, so the Python that is asked ignores these.
+    While pip builds a package, variables hide the environment from this process. They are ignored by the one that is asked.
     """
-    ask = "import sys; sys.path.remove(''); from importlib.util import find_spec; print(getattr(find_spec('torch'), 'origin', ''))"
+    ask = (
+        "import sys; sys.path.remove('')\n"  # not the current folder
+        "from importlib.util import find_spec; print(getattr(find_spec('torch'), 'origin', None) or '')"
+    )
     asked = subprocess.run([sys.executable, "-E", "-c", ask], stdout=subprocess.PIPE, text=True, check=True)
     origin = asked.stdout.strip()
     return Path(origin).parent if origin else None
@@ -88,8 +92,8 @@ def compiler(torch: Torch) -> list[str]:
         if shutil.which(name):
             return asked or [name]
     raise ExtensionError(
-        f"sinew has to compile its extension for torch {torch.version}, and found no C++ compiler (tried: {', '.join(tried)}): "
-        "apt-get install g++, or name one in CXX"
+        f"sinew has to compile its extension for torch {torch.version}, and found no C++ compiler "
+        f"(tried: {', '.join(tried)}): apt-get install g++, or name one in CXX"
     )
 
 
@@ -136,7 +140,7 @@ def _run(torch: Torch, command: list[str]) -> None:
 
 
 def cache_folder() -> Path:
-    """sinew/torch in the user's cache folder. Raises ExtensionError if it cannot be made, or if others may write there."""
+    """sinew/torch in the user's cache folder. Raises ExtensionError if it cannot be made, or if others can write there."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sinew" / "torch"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +153,7 @@ def cache_folder() -> Path:
     if about.st_uid != os.geteuid() or about.st_mode & 0o022:
         raise ExtensionError(
             f"sinew loads code from {folder}, which user {about.st_uid} owns, with mode {about.st_mode & 0o7777:04o}; "
-            f"expected that it is owned by user {os.geteuid()} and that nobody else can write it: chmod go-w, or remove it"
+            f"expected that user {os.geteuid()} owns it and that nobody else can write it: chmod go-w, or remove it"
         )
     return folder
 
