@@ -1,4 +1,5 @@
 #include <torch/extension.h>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <sinew/core/version.hpp>
