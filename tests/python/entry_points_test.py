@@ -48,10 +48,12 @@ class EntryPointsTest(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
 
     def test_package_imports_without_torch_and_its_backend_says_what_is_missing(self):
-        ran = self.python("import sinew; print('imported')\nimport sinew.torch")
-        self.assertEqual(ran.stdout, "imported\n")
         said = "sinew.torch needs PyTorch, which this Python does not have: pip install 'sinew[torch]'"
-        self.assertEqual(ran.stderr.splitlines()[-1], f"ModuleNotFoundError: {said}")
+        for _ in range(2):
+            ran = self.python("import sinew; print('imported')\nimport sinew.torch")
+            self.assertEqual(ran.stdout, "imported\n")
+            self.assertEqual(ran.stderr.splitlines()[-1], f"ModuleNotFoundError: {said}")
+            (self.site / "torch").mkdir(exist_ok=True)  # a folder of this name is no PyTorch
 
     def test_module_that_torch_itself_misses_is_not_taken_for_torch(self):
         torch = make_torch(self.site, "2.15.0")

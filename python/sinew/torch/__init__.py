@@ -12,9 +12,11 @@ try:
 except ModuleNotFoundError as _missing:
     if _missing.name != "torch":
         raise
+    _torch = None
+if getattr(_torch, "__file__", None) is None:  # any folder named torch imports, too, and has no file
     raise ModuleNotFoundError(
         "sinew.torch needs PyTorch, which this Python does not have: pip install 'sinew[torch]'", name="torch"
-    ) from None
+    )
 
 from sinew import _libraries
 from sinew._entry_points import register
