@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Runs PyTorch's strategies for training on CPU over one backend and compares each result with another backend's.
+
+    strategies.py --backend sinew --world-size 2
+    strategies.py --backend sinew --world-size 4 --only 'fsdp|pipeline'
+    strategies.py --backend sinew --torchrun
+    strategies.py --list
+
+Every case runs in fresh ranks, under the reference first. Results are compared on every rank: bit by bit with two
+ranks, and with more ranks where no sum of floats depends on the order of the ranks; else relative to the largest
+element (strategy/__init__.py has the tolerances, --list shows which case has which). --torchrun starts a few cases
+by torchrun instead, static and elastic. Exit: 0 if nothing failed, else 1.
+"""
+import argparse
+import importlib
+import os
+import re
+import subprocess
+import sys
+import time
+
+import ranks
+import strategy
+import torch
+import torch.distributed as dist
+
+KINDS = ["collectives", "ddp", "fsdp", "dtensor", "pipeline", "checkpoint", "compiled", "training"]
+SMOKE = "ddp_plain|fsdp2_f32|object_collectives|device_mesh|new_groups"
+
+
+def difference(expected, found, tolerance, where=""):
+    """The first difference between two results, in words; empty if there is none."""
+    if isinstance(expected, torch.Tensor) and isinstance(found, torch.Tensor):
+        return tensor_difference(expected, found, tolerance, where)
+    if type(expected) is not type(found):
+        return f"{where}: {type(expected).__name__} and {type(found).__name__}"
+    if isinstance(expected, dict):
+        if list(expected) != list(found):
+            return f"{where}: keys {list(expected)} and {list(found)}"
+        pairs = [(key, expected[key], found[key]) for key in expected]
+    elif isinstance(expected, (list, tuple)):
+        if len(expected) != len(found):
+            return f"{where}: {len(expected)} and {len(found)} entries"
+        pairs = list(zip(range(len(expected)), expected, found))
+    elif isinstance(expected, float):
+        return tensor_difference(torch.tensor(expected), torch.tensor(found), tolerance, where)
+    else:
+        return "" if expected == found else f"{where}: {expected!r} and {found!r}"
+    return next(filter(None, (difference(a, b, tolerance, f"{where}.{key}".lstrip(".")) for key, a, b in pairs)), "")
+
+
+def tensor_difference(expected, found, tolerance, where):
+    if (expected.dtype, expected.shape) != (found.dtype, found.shape):
+        return f"{where}: {expected.dtype} {list(expected.shape)} and {found.dtype} {list(found.shape)}"
+    if expected.numel() == 0 or torch.equal(as_bytes(expected), as_bytes(found)):
+        return ""
+    if tolerance == 0 or not expected.is_floating_point():
+        return f"{where}: not the same bits, {numbers(expected, found)}"
+    wide, other = expected.double(), found.double()
+    off = ((wide - other).abs().max() / wide.abs().max()).item()
+    return "" if off <= tolerance else f"{where}: relative difference {off:.2g}, allowed {tolerance:.2g}"
+
+
+def as_bytes(tensor):
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def numbers(expected, found):
+    unlike = (expected != found).reshape(-1).nonzero().reshape(-1)
+    place = int(unlike[0]) if len(unlike) else 0
+    return f"first at {place}: {expected.reshape(-1)[place].item()} and {found.reshape(-1)[place].item()}"
+
+
+def in_rank(case):
+    """What a forked rank does for a case."""
+
+    def body(place):
+        place.start()
+        result = case.body(place)
+        dist.destroy_process_group()
+        return result
+
+    return body
+
+
+def run_case(case, given):
+    """(outcome, reason)"""
+    reason = case.skipped(given.world_size)
+    if reason:
+        return "skipped", reason
+    results = {}
+    for role, backend in (("reference", given.reference), ("tested", given.backend)):
+        endings = ranks.run(in_rank(case), backend, given.world_size, given.limit)
+        skipped = [ending.skipped for ending in endings if ending.skipped]
+        if skipped:
+            return "skipped", skipped[0]
+        trouble = ranks.first_trouble(endings)
+        if trouble:
+            if given.verbose:
+                for ending in endings:
+                    print(ending.output + ending.error)
+            return "failed", f"under {backend}, {trouble}"
+        results[role] = [ending.result for ending in endings]
+    return compare(results["reference"], results["tested"], case.tolerance(given.world_size))
+
+
+def compare(expected, found, tolerance):
+    for rank, (a, b) in enumerate(zip(expected, found)):
+        unlike = difference(a, b, tolerance)
+        if unlike:
+            return "failed", f"rank {rank}: {unlike}"
+    return "passed", ""
+
+
+def run_cases(cases, given):
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for case in cases:
+        started = time.monotonic()
+        outcome, reason = run_case(case, given)
+        counts[outcome] += 1
+        print(f"{outcome:8}{time.monotonic() - started:6.1f} s  {case.name}" + (f"  ({reason})" if reason else ""), flush=True)
+    print(f"backend {given.backend} against {given.reference}, {given.world_size} ranks: "
+          f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return counts["failed"]
+
+
+def under_torchrun(cases, given):
+    """What a rank started by torchrun does: each case under both backends, all on the store that torchrun gave."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    failed = 0
+    for case in cases:
+        if case.skipped(size):
+            continue
+        results = []
+        for backend in (given.reference, given.backend):
+            dist.init_process_group(backend)
+            folder = os.environ["SINEW_TEST_FOLDER"]
+            results.append(case.body(ranks.Place(backend, rank, size, folder)))
+            dist.destroy_process_group()
+        unlike = difference(*results, case.tolerance(size))
+        failed += bool(unlike)
+        if unlike or rank == 0:
+            print(f"{'failed' if unlike else 'passed'} {case.name}, rank {rank}  {unlike}", flush=True)
+    return failed
+
+
+def torchrun(how, given):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(given.world_size), *how,
+                   os.path.abspath(__file__), "--backend", given.backend, "--reference", given.reference, "--only", given.only]
+        done = subprocess.run(command, env={**os.environ, "SINEW_TEST_FOLDER": folder}, timeout=10 * given.limit)
+    return done.returncode != 0
+
+
+def run_torchrun(given):
+    port = free_port()
+    ways = {"static": ["--nnodes", "1", "--node-rank", "0", "--master-addr", "127.0.0.1", "--master-port", str(port)],
+            "elastic": ["--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew"]}
+    failed = 0
+    for name, how in ways.items():
+        bad = torchrun(how, given)
+        failed += bad
+        print(f"{'failed' if bad else 'passed'}  torchrun {name}", flush=True)
+    return failed
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--backend", default="sinew")
+    arguments.add_argument("--reference", default="gloo")
+    arguments.add_argument("--world-size", type=int, default=2)
+    arguments.add_argument("--only", default="", metavar="REGEX")
+    arguments.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one case under one backend")
+    arguments.add_argument("--torchrun", action="store_true", help="start a few cases by torchrun, static and elastic")
+    arguments.add_argument("--verbose", action="store_true", help="print what the ranks of a failed case said")
+    arguments.add_argument("--list", action="store_true")
+    given = arguments.parse_args()
+    if given.torchrun:
+        given.only = given.only or SMOKE
+        return 1 if run_torchrun(given) else 0
+    for kind in KINDS:
+        importlib.import_module(f"strategy.{kind}")
+    cases = [case for case in strategy.CASES if re.search(given.only, case.name)]
+    if given.list:
+        for case in cases:
+            print(f"{case.name:50} sums of floats: {case.sums}")
+        return 0
+    return 1 if (under_torchrun if "RANK" in os.environ else run_cases)(cases, given) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
