@@ -145,8 +145,15 @@ def hook_power_sgd(place):
     return with_hook(place, powerSGD_hook.powerSGD_hook, power_state(), steps=5)
 
 
-def eight_layers():
-    return nn.Sequential(nn.Linear(INPUTS, HIDDEN), *[nn.Linear(HIDDEN, HIDDEN) for _ in range(8)], nn.Linear(HIDDEN, OUTPUTS))
+class Double(nn.Module):
+    def forward(self, x):
+        return x.double()
+
+
+def ten_layers():
+    """In f64: what the order of sums leaves grows in PowerSGD's orthogonalization, in f32 beyond 1e-6."""
+    middle = [nn.Linear(HIDDEN, HIDDEN) for _ in range(8)]
+    return nn.Sequential(Double(), nn.Linear(INPUTS, HIDDEN), *middle, nn.Linear(HIDDEN, OUTPUTS)).double()
 
 
 def gloo_of_four_threads(store, rank, size, timeout):
@@ -182,7 +189,7 @@ def hook_power_sgd_eight_buckets(place):
     """Each bucket's hook starts calls and waits for them inside `then`, eight buckets at once."""
     seen = set()
     hook = power_sgd_of_each_bucket(a_group_each(place), seen)
-    found = with_hook(place, hook, power_state(), 5, seeded(eight_layers), bucket_cap_mb=0.004)
+    found = with_hook(place, hook, power_state(), 5, seeded(ten_layers), bucket_cap_mb=0.004)
     assert len(seen) >= 8, f"only {len(seen)} buckets"
     return found
 
@@ -205,12 +212,12 @@ def chain(groups, depth):
 @case(sums="f32")
 def hook_chain_three_deep(place):
     hook = chain(a_group_each(place), 3)
-    return with_hook(place, hook, steps=3, model=seeded(eight_layers), bucket_cap_mb=0.004)
+    return with_hook(place, hook, steps=3, model=seeded(ten_layers), bucket_cap_mb=0.004)
 
 
 @case(sums="f32")
 def hook_chains_of_two_models(place):
-    models = [DDP(seeded(eight_layers), process_group=dist.new_group(), bucket_cap_mb=0.004) for _ in range(2)]
+    models = [DDP(seeded(ten_layers), process_group=dist.new_group(), bucket_cap_mb=0.004) for _ in range(2)]
     for model in models:
         model.register_comm_hook(None, chain(a_group_each(place), 3))
     for step in range(3):
@@ -228,7 +235,7 @@ def hook_power_sgd_while_main_thread_holds_the_lock(place):
     sys.setswitchinterval(0.005)
 
     def work():
-        found.update(with_hook(place, hook, power_state(), 3, seeded(eight_layers), bucket_cap_mb=0.004))
+        found.update(with_hook(place, hook, power_state(), 3, seeded(ten_layers), bucket_cap_mb=0.004))
 
     thread = threading.Thread(target=work)
     thread.start()
