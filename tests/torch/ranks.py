@@ -33,6 +33,7 @@ class Place:
     size: int
     folder: str  # shared by the ranks of one run
     store: object = None
+    control: bool = False  # a negative control: the case must fail now
 
     def shared(self, name):
         return os.path.join(self.folder, name)
@@ -92,11 +93,11 @@ def wait_for_file(path, limit_s=30):
         time.sleep(0.002)
 
 
-def run(body, backend, size, limit_s=60, folder=None):
+def run(body, backend, size, limit_s=60, folder=None, control=False):
     """Runs body(place) in `size` forked ranks; returns one Ending for each rank. No rank outlives the call."""
     own = folder or tempfile.mkdtemp(prefix="sinew_ranks_")
     try:
-        places = [Place(backend, rank, size, own) for rank in range(size)]
+        places = [Place(backend, rank, size, own, control=control) for rank in range(size)]
         sys.stdout.flush()
         sys.stderr.flush()
         return wait_for([fork(body, place) for place in places], own, limit_s)
@@ -177,6 +178,6 @@ def read_what_was_said(ending, folder):
 
 
 def first_trouble(endings):
-    """The most telling failure of all ranks: an exception before a signal before a hang. Empty if there is none."""
-    order = sorted((e for e in endings if e.trouble()), key=lambda e: (not e.error, e.hung))
+    """The most telling failure of all ranks: a failed check, another exception, a signal, a hang. Empty if there is none."""
+    order = sorted((e for e in endings if e.trouble()), key=lambda e: ("AssertionError" not in e.error, not e.error, e.hung))
     return order[0].trouble() if order else ""
