@@ -19,7 +19,7 @@ import ranks
 import report
 import torch.distributed as dist
 
-KINDS = ["tensors", "calls", "faults"]
+KINDS = ["tensors", "calls", "faults", "processes"]
 
 
 def in_rank(case):

@@ -1,4 +1,5 @@
 """What goes wrong in a job: calls that do not match, ranks that die or are late, timeouts, aborts and signals."""
+import contextlib
 import datetime
 import os
 import signal
@@ -165,12 +166,21 @@ def rank_that_raises_and_leaves(place):
 
 @in_ranks()
 def stopped_rank_is_reported_as_late(place):
+    """Rank 1 stops itself with SIGSTOP; rank 0 lets it go on when all is over."""
     place.start(timeout_s=3)
+    with open(place.shared(f"pid.{place.rank}"), "w", encoding="utf-8") as out:
+        out.write(str(os.getpid()))
     dist.barrier()
     if place.rank == 1 and not place.control:
-        time.sleep(6)  # late as a stopped process is: it does not call
-        return
-    raises("a call with a late rank", lambda: dist.all_reduce(torch.ones(10)), LATE, r"rank 1\b|peer 1\b", least_s=2.5, most_s=5)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    try:
+        raises("a call with a late rank", lambda: dist.all_reduce(torch.ones(10)), LATE, r"rank 1\b|peer 1\b", least_s=2.5, most_s=5)
+    finally:
+        if place.rank == 0:
+            time.sleep(1)
+            with open(place.shared("pid.1"), encoding="utf-8") as pid, contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid.read()), signal.SIGCONT)
 
 
 def late(place, what, call):

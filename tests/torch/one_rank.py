@@ -1,0 +1,118 @@
+"""A rank as users write it, for reports.py: `one_rank.py JOB BACKEND`, with RANK, WORLD_SIZE and so on in the environment.
+
+Ends with exit code 0 only if the job says so. MEETING is the init_method (env:// if it is not set).
+"""
+import os
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def start(backend):
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(backend, init_method=os.environ.get("MEETING", "env://"), rank=rank, world_size=size)
+    return rank, size
+
+
+def sum_is_right(rank, size):
+    value = torch.full((1000,), float(rank))
+    dist.all_reduce(value)
+    return bool((value == size * (size - 1) / 2).all())
+
+
+def exit_after_a_call(backend):
+    """Leaves the group as it is and ends with code 7."""
+    return 7 if sum_is_right(*start(backend)) else 1
+
+
+def exit_with_a_call_in_flight(backend):
+    """As above, with a call that never ends and whose handle is kept."""
+    rank, size = start(backend)
+    right = sum_is_right(rank, size)
+    exit_with_a_call_in_flight.kept = [dist.all_reduce(torch.ones(10), group=dist.new_group(), async_op=True)
+                                       if rank == 0 else dist.new_group()]
+    return 7 if right else 1
+
+
+def exit_with_a_continuation_in_flight(backend):
+    """A continuation in Python hangs on a call of a rank that the others leave alone."""
+    rank, size = start(backend)
+    right = sum_is_right(rank, size)
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(10), async_op=True)
+        exit_with_a_continuation_in_flight.kept = work.get_future().then(lambda done: print("continued"))
+    return 7 if right else 1
+
+
+def exit_while_a_thread_waits(backend):
+    rank, size = start(backend)
+    right = sum_is_right(rank, size)
+    if rank == 0:
+        threading.Thread(target=dist.all_reduce, args=(torch.ones(10),), daemon=True).start()
+    time.sleep(0.3 * (rank + 1))  # rank 0 goes first, while its thread waits
+    return 7 if right else 1
+
+
+def exit_in_the_middle_of_ddp(backend):
+    """One rank ends between forward and backward."""
+    rank, size = start(backend)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    for _ in range(2):
+        model(torch.ones(2, 4)).sum().backward()
+    loss = model(torch.ones(2, 4)).sum()
+    if rank < size - 1:
+        try:
+            loss.backward()
+        except RuntimeError:
+            pass
+    return 7
+
+
+def exit_by_an_exception(backend):
+    """Python's own exit code for an exception that nobody catches is 1."""
+    rank, size = start(backend)
+    if not sum_is_right(rank, size):
+        os._exit(9)
+    raise ValueError("the script's own error")
+
+
+def exit_in_order(backend):
+    right = sum_is_right(*start(backend))
+    dist.destroy_process_group()
+    return 0 if right else 1
+
+
+def restart_once(backend):
+    """In the first round the last rank ends in the middle; the round that torchrun starts then must meet and be right."""
+    rank, size = start(backend)
+    if not sum_is_right(rank, size):
+        return 1
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        if rank == size - 1:
+            os._exit(3)
+        dist.all_reduce(torch.ones(10))  # ends with an error, or by torchrun's signal
+        return 1
+    dist.destroy_process_group()
+    print(f"rank {rank} is right in round {os.environ['TORCHELASTIC_RESTART_COUNT']}", flush=True)
+    return 0
+
+
+def between_hosts(backend):
+    """DDP-like traffic between hosts, with nothing set by hand but where to meet."""
+    rank, size = start(backend)
+    right = all(sum_is_right(rank, size) for _ in range(20))
+    group = dist.new_group()
+    value = torch.full((1 << 18,), float(rank))
+    dist.all_reduce(value, group=group)
+    right = right and bool((value == size * (size - 1) / 2).all())
+    dist.destroy_process_group()
+    print(f"rank {rank} is {'right' if right else 'wrong'}", flush=True)
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(globals()[sys.argv[1]](sys.argv[2]))

@@ -1,0 +1,167 @@
+"""What needs processes of its own: exit codes, starts that are repeated, torchrun, hosts."""
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+
+import ranks
+import torch
+import torch.distributed as dist
+
+from . import apart, check, in_ranks
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RANK = os.path.join(HERE, "one_rank.py")
+
+
+def scripts(given, job, limit_s=60):
+    """(exit code, output) of each rank of a job of one_rank.py that is started as users do."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = []
+        for rank in range(given.world_size):
+            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(given.world_size), "LOCAL_RANK": str(rank),
+                           "LOCAL_WORLD_SIZE": str(given.world_size), "MEETING": f"file://{folder}/meeting"}
+            started.append(subprocess.Popen([sys.executable, RANK, job, given.backend], env=environment,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        try:
+            return [(process.wait(limit_s), process.stdout.read()) for process in started]
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"a rank has not ended within {limit_s} s") from None
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def codes_are(given, job, expected):
+    expected = expected + 1 if given.control else expected
+    ended = scripts(given, job)
+    for rank, (code, output) in enumerate(ended):
+        if code != expected:
+            last = (output.strip().splitlines() or ["nothing"])[-1]
+            raise AssertionError(f"rank {rank} ended with code {code}, expected {expected}; it said: {last}")
+
+
+@apart()
+def exit_without_destroying_the_group(given):
+    codes_are(given, "exit_after_a_call", 7)
+
+
+@apart()
+def exit_with_a_call_in_flight(given):
+    codes_are(given, "exit_with_a_call_in_flight", 7)
+
+
+@apart()
+def exit_with_a_continuation_in_flight(given):
+    codes_are(given, "exit_with_a_continuation_in_flight", 7)
+
+
+@apart()
+def exit_while_a_thread_waits(given):
+    codes_are(given, "exit_while_a_thread_waits", 7)
+
+
+@apart()
+def exit_in_the_middle_of_ddp(given):
+    codes_are(given, "exit_in_the_middle_of_ddp", 7)
+
+
+@apart()
+def exit_by_an_exception(given):
+    codes_are(given, "exit_by_an_exception", 1)
+
+
+@apart()
+def exit_in_order(given):
+    codes_are(given, "exit_in_order", 0)
+
+
+def again(place, store):
+    for turn in range(3):
+        place.start(store=store)
+        value = torch.full((4,), float(place.rank + turn))
+        dist.all_reduce(value)
+        check(place, f"start {turn}", value, torch.full((4,), place.size * (place.size - 1) / 2 + turn * place.size))
+        dist.destroy_process_group()
+
+
+@in_ranks()
+def init_again_on_the_same_tcp_store(place):
+    again(place, place.meet(datetime.timedelta(seconds=30)))
+
+
+@in_ranks()
+def init_again_on_the_same_file_store(place):
+    again(place, dist.FileStore(place.shared("store"), place.size))
+
+
+@in_ranks()
+def init_again_without_destroying_groups_in_order(place):
+    """Rank 0 destroys its groups late, when the others begin the next round."""
+    import time
+
+    store = place.meet(datetime.timedelta(seconds=30))
+    for turn in range(3):
+        place.start(store=store)
+        value = torch.full((4,), float(place.rank + turn))
+        dist.all_reduce(value)
+        check(place, f"start {turn}", value, torch.full((4,), place.size * (place.size - 1) / 2 + turn * place.size))
+        time.sleep(0.2 if place.rank == 0 else 0)
+        dist.destroy_process_group()
+
+
+def torchrun(given, *how, job, limit_s=120):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(given.world_size), *how, RANK, job, given.backend]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"torchrun has not ended within {limit_s} s") from None
+
+
+def restarted(given, *how):
+    done = torchrun(given, *how, "--max-restarts", "0" if given.control else "1", job="restart_once")
+    right = done.stdout.count("is right in round 1")
+    if done.returncode != 0 or right != given.world_size:
+        errors = [line for line in done.stderr.splitlines() if "Error" in line]
+        raise AssertionError(f"torchrun ended with {done.returncode}, {right} ranks were right; {errors[-1:]}")
+
+
+@apart()
+def restart_by_torchrun_static(given):
+    restarted(given, "--nnodes", "1", "--master-addr", "127.0.0.1", "--master-port", str(free_port()))
+
+
+@apart()
+def restart_by_torchrun_elastic(given):
+    restarted(given, "--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew")
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def two_hosts(given, family):
+    job = "exit_after_a_call" if given.control else "between_hosts"
+    command = [os.path.join(HERE, "hosts.sh"), family, sys.executable, RANK, job, given.backend]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    if done.returncode == 77:
+        raise ranks.Skip(done.stdout.strip())
+    if done.returncode or done.stdout.count("is right") != 2:
+        errors = [line for line in done.stderr.splitlines() if "Error" in line]
+        raise AssertionError(f"the job ended with {done.returncode}; {errors[-1:]}")
+
+
+@apart()
+def hosts_without_an_interface_variable(given):
+    two_hosts(given, "v4")
+
+
+@apart()
+def hosts_that_have_only_ipv6(given):
+    two_hosts(given, "v6")
