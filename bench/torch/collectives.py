@@ -4,10 +4,11 @@
     collectives.py --backends gloo,sinew --world-size 2
     collectives.py --backends gloo,sinew --sizes 8,4KiB --rounds 41 --json out.json
 
-Rounds of the backends alternate (A B A B). Before each timed call the input is written and all ranks meet in a barrier of
-the backend that is timed. A figure is the median over rounds of the slowest rank's time. Also: `async_op=True` followed
-at once by wait(), and dist.new_group. Ratios are the first backend's time over the other's.
+Rounds of the backends alternate (A B A B). Before each timed call the input is written and all ranks meet in a barrier
+of the backend that is timed. A figure is the median over rounds of the slowest rank's time. Also:
+`async_op=True` followed at once by wait(), and dist.new_group. Ratios are the first backend's time over the other's.
 """
+
 import argparse
 import json
 import re
@@ -93,7 +94,9 @@ def name_of(size):
 
 def show(found, backends):
     """A table in microseconds; beside each backend but the first, how many times faster it is than the first."""
-    head = "".join(f"{backend + ' us':>14}" + (f"{'ratio':>8}" if backend != backends[0] else "") for backend in backends)
+    head = "".join(
+        f"{backend + ' us':>14}" + (f"{'ratio':>8}" if backend != backends[0] else "") for backend in backends
+    )
     print(f"{'':24}{head}")
     for what, size in dict.fromkeys((what, size) for what, size, _ in found):
         label = what if what == "new_group" else f"all_reduce {name_of(size)} {what if what != 'sync' else ''}"
@@ -103,10 +106,22 @@ def show(found, backends):
 
 
 def save(found, given):
-    rows = [{"what": what, "bytes": size, "backend": backend, "median_us": statistics.median(times) * 1e6,
-             "us": [each * 1e6 for each in times]} for (what, size, backend), times in found.items()]
+    rows = [
+        {
+            "what": what,
+            "bytes": size,
+            "backend": backend,
+            "median_us": statistics.median(times) * 1e6,
+            "us": [each * 1e6 for each in times],
+        }
+        for (what, size, backend), times in found.items()
+    ]
     with open(given.json, "w", encoding="utf-8") as out:
-        json.dump({"torch": torch.__version__, "world_size": given.world_size, "rounds": given.rounds, "rows": rows}, out, indent=1)
+        json.dump(
+            {"torch": torch.__version__, "world_size": given.world_size, "rounds": given.rounds, "rows": rows},
+            out,
+            indent=1,
+        )
 
 
 def main():

@@ -1,4 +1,5 @@
 """Starts the ranks of a measurement as forks of this process, which has imported torch already."""
+
 import datetime
 import multiprocessing
 import os
@@ -16,7 +17,9 @@ def launch(world_size, body):
     fork = multiprocessing.get_context("fork")
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     receiver, sender = fork.Pipe(duplex=False)
-    started = [fork.Process(target=rank_main, args=(rank, world_size, store.port, body, sender)) for rank in range(world_size)]
+    started = [
+        fork.Process(target=rank_main, args=(rank, world_size, store.port, body, sender)) for rank in range(world_size)
+    ]
     for process in started:
         process.start()
     sender.close()

@@ -5,10 +5,11 @@
     training.py --backends gloo,sinew --only fsdp2 --steps 41 --json out.json
 
 ddp: DistributedDataParallel with 33.6 MB of gradients; a step with communication less a step under no_sync.
-fsdp2: fully_shard of a small transformer; a step over the backend less the same step over PyTorch's "fake" backend, which
-does everything but communicate. Steps of all backends alternate; each figure is the median over steps of the slowest
-rank's time. Ratios are the first backend's time over the other's.
+fsdp2: fully_shard of a small transformer; a step over the backend less the same step over PyTorch's "fake" backend,
+which does everything but communicate. Steps of all backends alternate; each figure is the median over steps of the
+slowest rank's time. Ratios are the first backend's time over the other's.
 """
+
 import argparse
 import contextlib
 import json
@@ -39,7 +40,8 @@ class Transformer(nn.Module):
         torch.manual_seed(1)
         self.byte = nn.Embedding(256, width)
         self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True) for _ in range(blocks))
+            nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True) for _ in range(blocks)
+        )
         self.output = nn.Linear(width, 256)
 
     def forward(self, x):
@@ -63,7 +65,9 @@ def ddp_steps(backends):
 
 
 def ddp_pair(backend, x):
-    model = nn.parallel.DistributedDataParallel(layers(), process_group=dist.new_group(backend=backend), gradient_as_bucket_view=True)
+    model = nn.parallel.DistributedDataParallel(
+        layers(), process_group=dist.new_group(backend=backend), gradient_as_bucket_view=True
+    )
 
     def step(context):
         with context():
@@ -113,7 +117,9 @@ def measure(given):
 
 
 def show(found, backends):
-    head = "".join(f"{backend + ' us':>14}" + (f"{'ratio':>8}" if backend != backends[0] else "") for backend in backends)
+    head = "".join(
+        f"{backend + ' us':>14}" + (f"{'ratio':>8}" if backend != backends[0] else "") for backend in backends
+    )
     print(f"{'':24}{head}")
     for kind in dict.fromkeys(kind for kind, _ in found):
         for what in ("step", "communication"):
@@ -123,8 +129,14 @@ def show(found, backends):
 
 
 def save(found, given):
-    rows = [{"kind": kind, "backend": backend, **{what + "_us": [each * 1e6 for each in times] for what, times in row.items()}}
-            for (kind, backend), row in found.items()]
+    rows = [
+        {
+            "kind": kind,
+            "backend": backend,
+            **{what + "_us": [each * 1e6 for each in times] for what, times in row.items()},
+        }
+        for (kind, backend), row in found.items()
+    ]
     with open(given.json, "w", encoding="utf-8") as out:
         json.dump({"torch": torch.__version__, "world_size": given.world_size, "rows": rows}, out, indent=1)
 

@@ -1,7 +1,8 @@
 """Trains a small model with DistributedDataParallel. All ranks end with the same parameters, and the loss falls.
 
-    torchrun --nproc-per-node 2 examples/torch/ddp.py [BACKEND]
+torchrun --nproc-per-node 2 examples/torch/ddp.py [BACKEND]
 """
+
 import os
 import sys
 
@@ -33,7 +34,9 @@ def main(backend):
     assert all(torch.equal(mine, other) for other in everybodys), "parameters differ between ranks"
     assert losses[-1] < losses[0] / 2, f"the loss went from {losses[0]:.3f} to {losses[-1]:.3f}"
     if rank == 0:
-        print(f"ddp over {backend}, {size} ranks: loss {losses[0]:.3f} to {losses[-1]:.3f}, parameters equal", flush=True)
+        print(
+            f"ddp over {backend}, {size} ranks: loss {losses[0]:.3f} to {losses[-1]:.3f}, parameters equal", flush=True
+        )
     dist.destroy_process_group()
 
 

@@ -1,7 +1,8 @@
 """Trains a model whose parameters are sharded over all ranks by FSDP2, and compares it with the same model whole.
 
-    torchrun --nproc-per-node 2 examples/torch/fsdp2.py [BACKEND]
+torchrun --nproc-per-node 2 examples/torch/fsdp2.py [BACKEND]
 """
+
 import copy
 import os
 import sys
@@ -42,7 +43,10 @@ def main(backend):
     if rank == 0:
         held = sum(p.to_local().numel() for p in sharded.parameters())
         total = sum(p.numel() for p in whole.parameters())
-        print(f"fsdp2 over {backend}, {size} ranks: rank 0 holds {held} of {total} parameters, all equal the whole model's", flush=True)
+        print(
+            f"fsdp2 over {backend}, {size} ranks: rank 0 holds {held} of {total} elements, equal to the whole model's",
+            flush=True,
+        )
     dist.destroy_process_group()
 
 

@@ -5,6 +5,7 @@
 COMPILER is a backend of torch.compile: inductor (the default; needs a C++ compiler), aot_eager or eager.
 `torch.ops.sinew.all_reduce(tensor, operator, group name)` returns a new tensor and leaves its input alone.
 """
+
 import sys
 
 import torch
@@ -31,7 +32,9 @@ def main(compiler):
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     weights = [(torch.randn(32 * size, 16) / 10, torch.randn(16, 32 * size) / 10) for _ in range(4)]
-    model = torch.compile(nn.Sequential(*[Layer(up, down, rank, size) for up, down in weights]), backend=compiler, fullgraph=True)
+    model = torch.compile(
+        nn.Sequential(*[Layer(up, down, rank, size) for up, down in weights]), backend=compiler, fullgraph=True
+    )
 
     x = torch.randn(1, 16)
     with torch.inference_mode():

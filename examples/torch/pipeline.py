@@ -1,7 +1,8 @@
 """Runs a model whose layers lie on different ranks, with micro-batches under the 1F1B schedule.
 
-    torchrun --nproc-per-node 2 examples/torch/pipeline.py [BACKEND]
+torchrun --nproc-per-node 2 examples/torch/pipeline.py [BACKEND]
 """
+
 import os
 import sys
 
@@ -23,7 +24,9 @@ def main(backend):
     x, y = torch.randn(24, 16), torch.randn(24, 16)
 
     mine = layer(rank)
-    schedule = Schedule1F1B(PipelineStage(mine, rank, size, torch.device("cpu")), n_microbatches=8, loss_fn=nn.functional.mse_loss)
+    schedule = Schedule1F1B(
+        PipelineStage(mine, rank, size, torch.device("cpu")), n_microbatches=8, loss_fn=nn.functional.mse_loss
+    )
     losses = []
     if rank == size - 1:
         schedule.step(*([x] if rank == 0 else []), target=y, losses=losses)
@@ -36,7 +39,10 @@ def main(backend):
     torch.testing.assert_close(mine[0].weight.grad, whole[rank][0].weight.grad, rtol=1e-4, atol=1e-6)
     if rank == size - 1:
         torch.testing.assert_close(sum(losses) / 8, loss, rtol=1e-4, atol=1e-6)
-        print(f"pipeline over {backend}, {size} stages, 8 micro-batches: loss {loss.item():.4f} and gradients equal", flush=True)
+        print(
+            f"pipeline over {backend}, {size} stages, 8 micro-batches: loss {loss.item():.4f} and gradients equal",
+            flush=True,
+        )
     dist.destroy_process_group()
 
 

@@ -1,7 +1,8 @@
 """Splits the layers of a block over all ranks: columns of the first, rows of the second, the sequence between blocks.
 
-    torchrun --nproc-per-node 2 examples/torch/tensor_parallel.py [BACKEND]
+torchrun --nproc-per-node 2 examples/torch/tensor_parallel.py [BACKEND]
 """
+
 import copy
 import os
 import sys
@@ -15,7 +16,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 
 class Block(nn.Module):
-    def __init__(self, width=16):
+    def __init__(self, width=12):
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.up = nn.Linear(width, 4 * width)
@@ -30,7 +31,7 @@ def main(backend):
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)  # the same model and input on all ranks
     whole = Block()
-    x = torch.randn(2, 6 * size, 16)
+    x = torch.randn(2, 6 * size, 12)
 
     plan = {"norm": SequenceParallel(), "up": ColwiseParallel(input_layouts=Shard(1)), "down": RowwiseParallel()}
     split = parallelize_module(copy.deepcopy(whole), init_device_mesh("cpu", (size,)), plan)
@@ -42,8 +43,10 @@ def main(backend):
     torch.testing.assert_close(split.up.weight.grad.full_tensor(), whole.up.weight.grad, rtol=1e-4, atol=1e-4)
     if rank == 0:
         rows = split.up.weight.to_local().shape[0]
-        print(f"tensor parallel over {backend}, {size} ranks: rank 0 holds {rows} of {4 * 16} columns, output and gradients equal",
-              flush=True)
+        print(
+            f"tensor parallel over {backend}, {size} ranks: rank 0 holds {rows} of {4 * 12} columns, results equal",
+            flush=True,
+        )
     dist.destroy_process_group()
 
 

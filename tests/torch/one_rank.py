@@ -1,7 +1,8 @@
-"""A rank as users write it, for reports.py: `one_rank.py JOB BACKEND`, with RANK, WORLD_SIZE and so on in the environment.
+"""A rank as users write it, for reports.py: `one_rank.py JOB BACKEND`, with RANK and WORLD_SIZE in the environment.
 
 Ends with exit code 0 only if the job says so. MEETING is the init_method (env:// if it is not set).
 """
+
 import os
 import sys
 import threading
@@ -32,8 +33,9 @@ def exit_with_a_call_in_flight(backend):
     """As above, with a call that never ends and whose handle is kept."""
     rank, size = start(backend)
     right = sum_is_right(rank, size)
-    exit_with_a_call_in_flight.kept = [dist.all_reduce(torch.ones(10), group=dist.new_group(), async_op=True)
-                                       if rank == 0 else dist.new_group()]
+    exit_with_a_call_in_flight.kept = [
+        dist.all_reduce(torch.ones(10), group=dist.new_group(), async_op=True) if rank == 0 else dist.new_group()
+    ]
     return 7 if right else 1
 
 
@@ -86,7 +88,7 @@ def exit_in_order(backend):
 
 
 def restart_once(backend):
-    """In the first round the last rank ends in the middle; the round that torchrun starts then must meet and be right."""
+    """In the first round the last rank ends in the middle. The round that torchrun starts then must be right."""
     rank, size = start(backend)
     if not sum_is_right(rank, size):
         return 1

@@ -1,4 +1,5 @@
 """Starts ranks as forks of this process, which has imported torch already, and says how each of them ended."""
+
 import contextlib
 import dataclasses
 import datetime
@@ -42,7 +43,9 @@ class Place:
         """Makes the default group."""
         timeout = datetime.timedelta(seconds=timeout_s)
         store = store or self.meet(timeout)
-        dist.init_process_group(self.backend, store=store, rank=self.rank, world_size=self.size, timeout=timeout, **more)
+        dist.init_process_group(
+            self.backend, store=store, rank=self.rank, world_size=self.size, timeout=timeout, **more
+        )
 
     def meet(self, timeout, name="port"):
         """A TCPStore that rank 0 opens on a port that the kernel chooses and tells through the folder."""
@@ -122,8 +125,9 @@ def rank_main(body, place):
     log = os.open(place.shared(f"{place.rank}.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.environ.update(RANK=str(place.rank), WORLD_SIZE=str(place.size), LOCAL_RANK=str(place.rank),
-                      LOCAL_WORLD_SIZE=str(place.size))
+    os.environ.update(
+        RANK=str(place.rank), WORLD_SIZE=str(place.size), LOCAL_RANK=str(place.rank), LOCAL_WORLD_SIZE=str(place.size)
+    )
     said = {}
     try:
         torch.set_num_threads(1)
@@ -178,6 +182,8 @@ def read_what_was_said(ending, folder):
 
 
 def first_trouble(endings):
-    """The most telling failure of all ranks: a failed check, another exception, a signal, a hang. Empty if there is none."""
-    order = sorted((e for e in endings if e.trouble()), key=lambda e: ("AssertionError" not in e.error, not e.error, e.hung))
+    """The most telling failure: a failed check, another exception, a signal, a hang. Empty if there is none."""
+    order = sorted(
+        (e for e in endings if e.trouble()), key=lambda e: ("AssertionError" not in e.error, not e.error, e.hung)
+    )
     return order[0].trouble() if order else ""

@@ -9,6 +9,7 @@
 Each case runs in fresh ranks under a time limit: ranks that hang are killed by id and the case has failed.
 Exit: 0 if nothing failed, else 1.
 """
+
 import argparse
 import importlib
 import re
@@ -19,7 +20,7 @@ import ranks
 import report
 import torch.distributed as dist
 
-KINDS = ["tensors", "calls", "faults", "processes"]
+KINDS = ["tensors", "dtypes", "calls", "faults", "waits", "processes"]
 
 
 def in_rank(case):
@@ -73,7 +74,9 @@ def main():
     arguments.add_argument("--world-size", type=int, default=2)
     arguments.add_argument("--only", default="", metavar="REGEX")
     arguments.add_argument("--repeat", type=int, default=1, metavar="K")
-    arguments.add_argument("--large", action="store_true", help="also buffers beyond 2^31 bytes (6 GiB of memory per rank)")
+    arguments.add_argument(
+        "--large", action="store_true", help="also buffers beyond 2^31 bytes (6 GiB of memory per rank)"
+    )
     arguments.add_argument("--long", action="store_true", help="also the cases that take minutes")
     arguments.add_argument("--control", action="store_true", help="negative controls: every case must fail")
     arguments.add_argument("--verbose", action="store_true", help="print what the ranks said")
@@ -93,8 +96,15 @@ def main():
             if given.control:
                 outcome, reason = turned(outcome, reason)
             counts[outcome] += 1
-            print(f"{outcome:8}{time.monotonic() - started:6.1f} s  {case.name}" + (f"  ({reason[:300]})" if reason else ""), flush=True)
-    print(f"backend {given.backend}, {given.world_size} ranks: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+            print(
+                f"{outcome:8}{time.monotonic() - started:6.1f} s  {case.name}"
+                + (f"  ({reason[:300]})" if reason else ""),
+                flush=True,
+            )
+    print(
+        f"backend {given.backend}, {given.world_size} ranks: "
+        f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+    )
     return 1 if counts["failed"] else 0
 
 

@@ -11,12 +11,15 @@ ranks, and with more ranks where no sum of floats depends on the order of the ra
 element (strategy/__init__.py has the tolerances, --list shows which case has which). --torchrun starts a few cases
 by torchrun instead, static and elastic. Exit: 0 if nothing failed, else 1.
 """
+
 import argparse
 import importlib
 import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import ranks
@@ -118,27 +121,34 @@ def run_cases(cases, given):
         started = time.monotonic()
         outcome, reason = run_case(case, given)
         counts[outcome] += 1
-        print(f"{outcome:8}{time.monotonic() - started:6.1f} s  {case.name}" + (f"  ({reason})" if reason else ""), flush=True)
-    print(f"backend {given.backend} against {given.reference}, {given.world_size} ranks: "
-          f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        print(
+            f"{outcome:8}{time.monotonic() - started:6.1f} s  {case.name}" + (f"  ({reason})" if reason else ""),
+            flush=True,
+        )
+    print(
+        f"backend {given.backend} against {given.reference}, {given.world_size} ranks: "
+        f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+    )
     return counts["failed"]
 
 
 def under_torchrun(cases, given):
-    """What a rank started by torchrun does: each case under both backends, all on the store that torchrun gave."""
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    """What a rank started by torchrun does: all cases in one group of each backend. The group under test meets as
+    torchrun wants it. The reference meets through a file, because Gloo cannot be started twice on one store."""
+    rank, size, folder = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["SINEW_TEST_FOLDER"]
     torch.set_num_threads(1)
+    cases = [case for case in cases if not case.skipped(size)]
+    results = []
+    for backend, how in (
+        (given.reference, {"init_method": f"file://{folder}/meeting", "rank": rank, "world_size": size}),
+        (given.backend, {}),
+    ):
+        dist.init_process_group(backend, **how)
+        results.append([case.body(ranks.Place(backend, rank, size, folder)) for case in cases])
+        dist.destroy_process_group()
     failed = 0
-    for case in cases:
-        if case.skipped(size):
-            continue
-        results = []
-        for backend in (given.reference, given.backend):
-            dist.init_process_group(backend)
-            folder = os.environ["SINEW_TEST_FOLDER"]
-            results.append(case.body(ranks.Place(backend, rank, size, folder)))
-            dist.destroy_process_group()
-        unlike = difference(*results, case.tolerance(size))
+    for case, expected, found in zip(cases, *results):
+        unlike = difference(expected, found, case.tolerance(size))
         failed += bool(unlike)
         if unlike or rank == 0:
             print(f"{'failed' if unlike else 'passed'} {case.name}, rank {rank}  {unlike}", flush=True)
@@ -146,19 +156,43 @@ def under_torchrun(cases, given):
 
 
 def torchrun(how, given):
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(given.world_size), *how,
-                   os.path.abspath(__file__), "--backend", given.backend, "--reference", given.reference, "--only", given.only]
-        done = subprocess.run(command, env={**os.environ, "SINEW_TEST_FOLDER": folder}, timeout=10 * given.limit)
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            str(given.world_size),
+            *how,
+            os.path.abspath(__file__),
+            "--backend",
+            given.backend,
+            "--reference",
+            given.reference,
+            "--only",
+            given.only,
+        ]
+        done = subprocess.run(
+            command, env={**os.environ, "SINEW_TEST_FOLDER": folder}, timeout=10 * given.limit, check=False
+        )
     return done.returncode != 0
 
 
 def run_torchrun(given):
     port = free_port()
-    ways = {"static": ["--nnodes", "1", "--node-rank", "0", "--master-addr", "127.0.0.1", "--master-port", str(port)],
-            "elastic": ["--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew"]}
+    ways = {
+        "static": ["--nnodes", "1", "--node-rank", "0", "--master-addr", "127.0.0.1", "--master-port", str(port)],
+        "elastic": [
+            "--nnodes",
+            "1:1",
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "127.0.0.1:0",
+            "--rdzv-id",
+            "sinew",
+        ],
+    }
     failed = 0
     for name, how in ways.items():
         bad = torchrun(how, given)
@@ -168,8 +202,6 @@ def run_torchrun(given):
 
 
 def free_port():
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -181,7 +213,9 @@ def main():
     arguments.add_argument("--reference", default="gloo")
     arguments.add_argument("--world-size", type=int, default=2)
     arguments.add_argument("--only", default="", metavar="REGEX")
-    arguments.add_argument("--limit", type=float, default=60, metavar="S", help="seconds for one case under one backend")
+    arguments.add_argument(
+        "--limit", type=float, default=60, metavar="S", help="seconds for one case under one backend"
+    )
     arguments.add_argument("--torchrun", action="store_true", help="start a few cases by torchrun, static and elastic")
     arguments.add_argument("--verbose", action="store_true", help="print what the ranks of a failed case said")
     arguments.add_argument("--list", action="store_true")

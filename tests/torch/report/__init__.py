@@ -1,12 +1,13 @@
 """The cases of reports.py, by kind, and how they check. Expected values are computed from the rank numbers alone."""
+
 import dataclasses
 import re
 import time
 
 import torch
-import torch.distributed as dist
 
 CASES = []
+LATE = "timed out|closed|timeout"  # what PyTorch's own suite expects of the text of a timeout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,11 @@ def check(place, what, found, expected):
     """Raises if `found` is not `expected`, bit by bit. A negative control expects something else."""
     if isinstance(expected, torch.Tensor):
         expected = other_tensor(expected) if place.control else expected
-        if found.dtype != expected.dtype or found.shape != expected.shape or not torch.equal(bits(found), bits(expected)):
+        if (
+            found.dtype != expected.dtype
+            or found.shape != expected.shape
+            or not torch.equal(bits(found), bits(expected))
+        ):
             raise AssertionError(f"{what}: found {brief(found)}, expected {brief(expected)}")
         return
     if (found == expected) is place.control:
@@ -79,3 +84,6 @@ def raises(what, call, *words, least_s=0.0, most_s=15.0):
     return text
 
 
+def sum_of_ranks(place):
+    """0 + 1 + ... over all ranks of the world."""
+    return place.size * (place.size - 1) // 2

@@ -1,4 +1,5 @@
 """Calls that other backends refuse, lose or confuse: unequal parts, messages, threads, groups, workers, compilers."""
+
 import datetime
 import gc
 import os
@@ -186,7 +187,7 @@ def threads_on_their_own_groups(place):
 
 @in_ranks(limit_s=60, least_ranks=3)
 def groups_made_in_opposite_order_by_threads(place):
-    """Two threads make overlapping groups from their members alone; rank 0 begins with one group, rank 1 with the other."""
+    """Two threads make overlapping groups by their members alone. Ranks 0 and 1 begin with different groups."""
     place.start()
     members = [[0, 1], [0, 1, 2]]
     troubles = []
@@ -289,7 +290,9 @@ def forked_loader_workers(place):
     for _ in range(2):
         total = torch.zeros(3)
         work = dist.all_reduce(torch.ones(1000), async_op=True)
-        for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context="fork"):
+        for batch in torch.utils.data.DataLoader(
+            Numbers(), batch_size=4, num_workers=2, multiprocessing_context="fork"
+        ):
             mean = batch.mean(0)
             dist.all_reduce(mean)
             total += mean
@@ -339,7 +342,12 @@ def futures_and_continuations(place):
     check(place, "times called", len(seen), 1)
     work = dist.all_reduce(torch.ones(3), async_op=True)
     work.wait()
-    check(place, "of a finished call", work.get_future().then(lambda done: done.value()[0]).wait(), torch.full((3,), float(place.size)))
+    check(
+        place,
+        "of a finished call",
+        work.get_future().then(lambda done: done.value()[0]).wait(),
+        torch.full((3,), float(place.size)),
+    )
 
 
 @in_ranks(limit_s=60)
@@ -367,7 +375,9 @@ def monitored_barrier_names_who_is_missing(place):
     place.start()
     limit = datetime.timedelta(seconds=1)
     if place.rank == 0:
-        raises("rank 0", lambda: dist.monitored_barrier(timeout=limit), "Rank 1 failed to pass monitoredBarrier", most_s=4)
+        raises(
+            "rank 0", lambda: dist.monitored_barrier(timeout=limit), "Rank 1 failed to pass monitoredBarrier", most_s=4
+        )
     elif place.rank > 1 or place.control:
         try:
             dist.monitored_barrier(timeout=limit)

@@ -1,4 +1,5 @@
 """What needs processes of its own: exit codes, starts that are repeated, torchrun, hosts."""
+
 import datetime
 import os
 import subprocess
@@ -20,10 +21,23 @@ def scripts(given, job, limit_s=60):
     with tempfile.TemporaryDirectory() as folder:
         started = []
         for rank in range(given.world_size):
-            environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(given.world_size), "LOCAL_RANK": str(rank),
-                           "LOCAL_WORLD_SIZE": str(given.world_size), "MEETING": f"file://{folder}/meeting"}
-            started.append(subprocess.Popen([sys.executable, RANK, job, given.backend], env=environment,
-                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            environment = {
+                **os.environ,
+                "RANK": str(rank),
+                "WORLD_SIZE": str(given.world_size),
+                "LOCAL_RANK": str(rank),
+                "LOCAL_WORLD_SIZE": str(given.world_size),
+                "MEETING": f"file://{folder}/meeting",
+            }
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, RANK, job, given.backend],
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+            )
         try:
             return [(process.wait(limit_s), process.stdout.read()) for process in started]
         except subprocess.TimeoutExpired:
@@ -113,7 +127,17 @@ def init_again_without_destroying_groups_in_order(place):
 
 
 def torchrun(given, *how, job, limit_s=120):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(given.world_size), *how, RANK, job, given.backend]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        str(given.world_size),
+        *how,
+        RANK,
+        job,
+        given.backend,
+    ]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
@@ -135,7 +159,9 @@ def restart_by_torchrun_static(given):
 
 @apart()
 def restart_by_torchrun_elastic(given):
-    restarted(given, "--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew")
+    restarted(
+        given, "--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew"
+    )
 
 
 def free_port():

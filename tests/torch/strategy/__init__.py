@@ -1,4 +1,5 @@
 """The cases of strategies.py, by kind. A case is a function of one Place that returns what is compared."""
+
 import dataclasses
 
 CASES = []

@@ -1,4 +1,5 @@
 """Distributed checkpoints: save and load, also asynchronous, and onto another layout."""
+
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp

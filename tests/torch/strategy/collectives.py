@@ -1,4 +1,5 @@
 """Plain, functional, autograd, object and coalesced collectives, messages, groups and threads."""
+
 import threading
 
 import torch
@@ -22,7 +23,12 @@ def numbers(place, dtype, count=11):
 
 @case(sums="none")
 def all_reduce_operators(place):
-    operators = {"sum": dist.ReduceOp.SUM, "product": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX}
+    operators = {
+        "sum": dist.ReduceOp.SUM,
+        "product": dist.ReduceOp.PRODUCT,
+        "min": dist.ReduceOp.MIN,
+        "max": dist.ReduceOp.MAX,
+    }
     bits = {"and": dist.ReduceOp.BAND, "or": dist.ReduceOp.BOR, "xor": dist.ReduceOp.BXOR}
     found = {}
     for dtype in [*FLOATS, *WHOLE, torch.bool]:
@@ -100,7 +106,9 @@ def uneven_splits(place):
 @case(sums="none")
 def sparse_all_reduce(place):
     rows = torch.arange(place.rank + 2)
-    mine = torch.sparse_coo_tensor(rows.unsqueeze(0), torch.ones(place.rank + 2, 3) * (place.rank + 1), (place.size + 2, 3))
+    mine = torch.sparse_coo_tensor(
+        rows.unsqueeze(0), torch.ones(place.rank + 2, 3) * (place.rank + 1), (place.size + 2, 3)
+    )
     dist.all_reduce(mine)
     return mine.to_dense()
 
@@ -117,8 +125,12 @@ def messages(place):
     else:
         dist.recv(found[0], left)
         dist.send(mine, right)
-    works = [dist.isend(mine, right, tag=2), dist.isend(mine * 2, right, tag=1),
-             dist.irecv(found[1], left, tag=1), dist.irecv(found[2], left, tag=2)]
+    works = [
+        dist.isend(mine, right, tag=2),
+        dist.isend(mine * 2, right, tag=1),
+        dist.irecv(found[1], left, tag=1),
+        dist.irecv(found[2], left, tag=2),
+    ]
     for work in works:
         work.wait()
     batch = [dist.P2POp(dist.isend, mine + 1, right), dist.P2POp(dist.irecv, found[3], left)]
@@ -170,7 +182,9 @@ def functional_collectives(place):
         "broadcast": lambda: funcol.broadcast(mine, 1, group),
         "all_reduce coalesced": lambda: funcol.all_reduce_coalesced([mine, mine + 1], "sum", group),
         "all_gather coalesced": lambda: funcol.all_gather_into_tensor_coalesced([mine, mine + 1], group),
-        "reduce_scatter coalesced": lambda: funcol.reduce_scatter_tensor_coalesced([mine, mine + 1], "sum", [0, 0], group),
+        "reduce_scatter coalesced": lambda: funcol.reduce_scatter_tensor_coalesced(
+            [mine, mine + 1], "sum", [0, 0], group
+        ),
     }
     return {name: waited(call()) for name, call in calls.items()}
 
@@ -230,8 +244,13 @@ def coalescing_manager(place):
 @case(sums="none")
 def new_groups(place):
     size, rank = place.size, place.rank
-    groups = {"all": dist.new_group(), "reversed": dist.new_group(list(reversed(range(size)))), "first two": dist.new_group([0, 1]),
-              "ends": dist.new_group([0, size - 1]), "alone": dist.new_group([0])}
+    groups = {
+        "all": dist.new_group(),
+        "reversed": dist.new_group(list(reversed(range(size)))),
+        "first two": dist.new_group([0, 1]),
+        "ends": dist.new_group([0, size - 1]),
+        "alone": dist.new_group([0]),
+    }
     found = {}
     for name, group in groups.items():
         if group is not dist.GroupMember.NON_GROUP_MEMBER:

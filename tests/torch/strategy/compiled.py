@@ -1,4 +1,5 @@
 """torch.compile of functions with functional collectives and of a DDP model."""
+
 import shutil
 
 import torch

@@ -1,4 +1,5 @@
 """DistributedDataParallel: its modes, its communication hooks, ZeroRedundancyOptimizer and GradScaler."""
+
 import sys
 import threading
 
@@ -55,7 +56,9 @@ class Branches(nn.Module):
 def ddp_find_unused_parameters(place):
     model = DDP(seeded(Branches), find_unused_parameters=True)
     steps = iter(range(4))
-    losses = train(model, place.rank, 4, loss_of=lambda m, x, y: F.cross_entropy(m(x, (next(steps) + place.rank) % 2), y))
+    losses = train(
+        model, place.rank, 4, loss_of=lambda m, x, y: F.cross_entropy(m(x, (next(steps) + place.rank) % 2), y)
+    )
     return {"losses": losses, **state(model)}
 
 
@@ -137,7 +140,9 @@ def hook_bf16(place):
 
 
 def power_state(group=None):
-    return powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=0.5)
+    return powerSGD_hook.PowerSGDState(
+        group, matrix_approximation_rank=2, start_powerSGD_iter=2, min_compression_rate=0.5
+    )
 
 
 @case(sums="f32")
@@ -168,9 +173,9 @@ dist.Backend.register_backend("gloo_of_four_threads", gloo_of_four_threads, devi
 
 
 def a_group_each(place, buckets=16):
-    """Continuations of different buckets run in any order, and each starts calls: on one group the ranks would start them
-    in different orders. So each bucket has a group of its own. Gloo gives each group two threads, which is one too few
-    for a chain three deep, so the reference gets a Gloo that has four."""
+    """Continuations of different buckets run in any order, and each starts calls. On one group the ranks would start
+    them in different orders. So each bucket has a group of its own. Gloo gives each group two threads, which is one too
+    few for a chain three deep, so the reference gets a Gloo that has four."""
     backend = "gloo_of_four_threads" if place.backend == "gloo" else None
     return [dist.new_group(backend=backend) for _ in range(buckets)]
 

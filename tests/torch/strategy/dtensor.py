@@ -1,4 +1,5 @@
 """DTensor, tensor parallelism and DeviceMesh."""
+
 import itertools
 
 import torch
@@ -6,8 +7,14 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
-                                               loss_parallel, parallelize_module)
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    loss_parallel,
+    parallelize_module,
+)
 from torch.nn import functional as F
 
 from . import case
@@ -98,10 +105,19 @@ def dtensor_operators(place):
     rows = distribute_tensor(whole(), mesh, [Shard(0)])
     columns = distribute_tensor(whole(), mesh, [Shard(1)])
     results = {
-        "product": rows @ columns.t(), "sum": rows.sum(), "sum of rows": columns.sum(0), "mean": rows.mean(),
-        "largest": rows.amax(), "softmax": columns.softmax(1), "norm": torch.linalg.vector_norm(rows),
-        "layer norm": F.layer_norm(columns, (COLUMNS,)), "added": rows + columns, "cat": torch.cat([rows, rows], 1),
-        "any": (rows > 20).any(), "cumulative": columns.cumsum(1), "kept": rows.clamp(0, 1).var(dim=0),
+        "product": rows @ columns.t(),
+        "sum": rows.sum(),
+        "sum of rows": columns.sum(0),
+        "mean": rows.mean(),
+        "largest": rows.amax(),
+        "softmax": columns.softmax(1),
+        "norm": torch.linalg.vector_norm(rows),
+        "layer norm": F.layer_norm(columns, (COLUMNS,)),
+        "added": rows + columns,
+        "cat": torch.cat([rows, rows], 1),
+        "any": (rows > 20).any(),
+        "cumulative": columns.cumsum(1),
+        "kept": rows.clamp(0, 1).var(dim=0),
     }
     return {name: value.full_tensor() for name, value in results.items()}
 
@@ -154,7 +170,9 @@ def tokens(classes=36):
 
 
 def gradients(model):
-    return {name: p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad for name, p in model.named_parameters()}
+    return {
+        name: p.grad.full_tensor() if isinstance(p.grad, DTensor) else p.grad for name, p in model.named_parameters()
+    }
 
 
 @case(sums="f32")
@@ -168,7 +186,10 @@ def tensor_parallel(place):
 
 def sequence_parallel_model(place):
     mesh = mesh_of(place)
-    plan = {**SEQUENCE, "output": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False)}
+    plan = {
+        **SEQUENCE,
+        "output": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False),
+    }
     model = parallelize_module(seeded(Block), mesh, plan)
     whole_input = PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(1), use_local_output=False)
     return parallelize_module(model, mesh, whole_input)

@@ -1,11 +1,19 @@
 """Fully sharded data parallel, both generations: precision, offload to the CPU, hybrid sharding, full state dicts."""
+
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint import state_dict as state_dicts
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import (CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy,
-                                    ShardingStrategy, StateDictType, fully_shard)
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    StateDictType,
+    fully_shard,
+)
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.nn import functional as F
 
@@ -46,7 +54,9 @@ def fsdp2_bf16_sums_in_f32(place):
 
 @case(sums="bf16")
 def fsdp2_bf16_sums_in_bf16(place):
-    return fsdp2(place, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16), steps=1)
+    return fsdp2(
+        place, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16), steps=1
+    )
 
 
 @case(sums="f32")
@@ -85,7 +95,8 @@ def fsdp2_full_state_dict(place):
     momenta = state_dicts.get_optimizer_state_dict(model, optimizer, options=whole)
     other = sharded(mesh_of(place))
     state_dicts.set_model_state_dict(
-        other, dict(weights), options=state_dicts.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))
+        other, dict(weights), options=state_dicts.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
     restored = {name: value.full_tensor() for name, value in other.state_dict().items()}
     if place.rank == 0:
         assert all(torch.equal(weights[name], restored[name]) for name in restored)

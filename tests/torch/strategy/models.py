@@ -1,4 +1,5 @@
 """Small models, data and training loops that cases share. Every rank seeds the same model and its own data."""
+
 import torch
 from torch import nn
 from torch.nn import functional as F

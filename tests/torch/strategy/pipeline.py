@@ -1,8 +1,15 @@
 """Pipeline parallelism with four schedules, against the same model on one rank."""
+
 import torch
 from torch import nn
-from torch.distributed.pipelining import (PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B,
-                                          ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble)
+from torch.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleZBVZeroBubble,
+)
 from torch.nn import functional as F
 
 from . import case
@@ -50,7 +57,11 @@ def piped(place, count, mine, make_schedule):
     for index in mine:
         for a, b in zip(expected[index], found[index]):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-    return {"gradients": found, "losses": [loss.detach() for loss in losses], "output": output.detach() if last else None}
+    return {
+        "gradients": found,
+        "losses": [loss.detach() for loss in losses],
+        "output": output.detach() if last else None,
+    }
 
 
 @case(sums="none")

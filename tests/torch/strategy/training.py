@@ -1,4 +1,5 @@
 """One small real training: a transformer that learns to predict the bytes of this folder's own files."""
+
 import pathlib
 
 import torch
@@ -18,7 +19,9 @@ class Transformer(nn.Module):
         self.byte = nn.Embedding(256, WIDTH)
         self.position = nn.Embedding(CONTEXT, WIDTH)
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True) for _ in range(LAYERS))
+            nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
+            for _ in range(LAYERS)
+        )
         self.norm = nn.LayerNorm(WIDTH)
         self.output = nn.Linear(WIDTH, 256)
         self.register_buffer("mask", torch.triu(torch.full((CONTEXT, CONTEXT), float("-inf")), 1), persistent=False)
