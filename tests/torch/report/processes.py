@@ -138,10 +138,14 @@ def torchrun(given, *how, job, limit_s=120):
         job,
         given.backend,
     ]
+    agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+        output, errors = agent.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
+        agent.terminate()  # torchrun ends its ranks, which are in sessions of their own; after 30 s by SIGKILL
+        agent.communicate(timeout=60)
         raise AssertionError(f"torchrun has not ended within {limit_s} s") from None
+    return subprocess.CompletedProcess(command, agent.returncode, output, errors)
 
 
 def restarted(given, *how):
