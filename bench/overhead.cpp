@@ -30,6 +30,7 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t kCalls = 20'000;
 constexpr int kBatches = 31;
+constexpr double kThreadsBudget = 40;  // ns
 /// What follows a fence waits for the pipeline to fill again, so a few pieces share one; without any, hundreds would
 /// overlap.
 constexpr std::uint64_t kPiecesPerFence = 4;
@@ -138,22 +139,30 @@ double work() {
 /// One of the two processes.
 class Rank {
  public:
-  explicit Rank(bench::Side& side) : side_(side), world_(World::create(side.exchange(), options())) {}
+  explicit Rank(bench::Side& side)
+      : side_(side),
+        world_(World::create(side.exchange(), options(Threads::Single))),
+        of_threads_(World::create(side.exchange(), options(Threads::Multiple))) {}
 
   double bare() { return side_.bare(kCalls) * 1e9; }
-  double whole() {
-    Communicator& all = world_.communicator();
-    std::array<double, 1> data{};
-    side_.meet();
-    const auto begin = Steady::now();
-    for (std::uint64_t i = 0; i < kCalls; ++i) all.all_reduce(data).get();
-    return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
-  }
+  double whole() { return calls(world_, false); }
+  /// The same in a World of Threads::Multiple. `at_once`: CallOptions::waits_at_once.
+  double of_threads(bool at_once) { return calls(of_threads_, at_once); }
   std::string plan() { return world_.communicator().plan(described(1)).explain(); }
 
  private:
-  static WorldOptions options() {
+  double calls(World& world, bool at_once) {
+    Communicator& all = world.communicator();
+    std::array<double, 1> data{};
+    const CallOptions options{.waits_at_once = at_once};
+    side_.meet();
+    const auto begin = Steady::now();
+    for (std::uint64_t i = 0; i < kCalls; ++i) all.all_reduce(data, ReduceOp::Sum, options).get();
+    return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
+  }
+  static WorldOptions options(Threads threads) {
     WorldOptions options;
+    options.threads = threads;
     options.config.transports = {"shm"};
     options.config.tune = {"all_reduce:0-:shm@shm"};  // whatever else is predicted to be as fast
     return options;
@@ -161,27 +170,32 @@ class Rank {
 
   bench::Side& side_;
   World world_;
+  World of_threads_;
 };
 
 struct Ns {
-  double bare, whole;
+  double bare, whole, threads, threads_async;
 };
 
 /// Medians of batches in turns, on rank 0 of two processes.
 Ns measure(bool show_plan) {
   std::vector<double> bare;
   std::vector<double> whole;
+  std::vector<double> threads;
+  std::vector<double> threads_async;
   bench::in_two_processes([&](bench::Side& side) {
     Rank self(side);
     if (show_plan && side.rank() == 0) fmt::print("{}\n", self.plan());
     for (int b = -2; b < kBatches; ++b) {
-      const Ns ns{self.bare(), self.whole()};
+      const Ns ns{self.bare(), self.whole(), self.of_threads(true), self.of_threads(false)};
       if (b < 0) continue;
       bare.push_back(ns.bare);
       whole.push_back(ns.whole);
+      threads.push_back(ns.threads - ns.whole);
+      threads_async.push_back(ns.threads_async - ns.whole);
     }
   });
-  return {median(bare), median(whole)};
+  return {median(bare), median(whole), median(threads), median(threads_async)};
 }
 
 struct Part {
@@ -220,8 +234,11 @@ int main(int argc, char** argv) {
   fmt::print("{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n", "bare exchange of flag lines", ns.bare,
              "whole call", ns.whole, "whole call beyond the exchange", beyond, "of that the transport's own",
              beyond - sum.ns);
+  fmt::print("{:<34}{:>8.1f}{:>8}\n{:<34}{:>8.1f}\n", "Threads::Multiple adds", ns.threads, kThreadsBudget,
+             "and if callers do not say they wait", ns.threads_async);
   if (!json.empty())
-    std::ofstream(json) << fmt::format(R"({{"parts":[{}],"sum":{:.2f},"bare":{:.2f},"whole":{:.2f},"beyond":{:.2f}}})",
-                                       list, sum.ns, ns.bare, ns.whole, beyond)
+    std::ofstream(json) << fmt::format(R"({{"parts":[{}],"sum":{:.2f},"bare":{:.2f},"whole":{:.2f},"beyond":{:.2f},)"
+                                       R"("threads":{:.2f},"threads_async":{:.2f}}})",
+                                       list, sum.ns, ns.bare, ns.whole, beyond, ns.threads, ns.threads_async)
                         << '\n';
 }

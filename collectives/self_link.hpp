@@ -10,8 +10,8 @@
 
 namespace sinew {
 
-/// A rank's connection to itself. A message of up to 64 KiB is kept until it is received, and its send ends at once; the
-/// send of a longer message ends when the message has been received.
+/// A rank's connection to itself. A message of up to 64 KiB is kept until it is received, and its send ends at once.
+/// The send of a longer message ends when the message has been received.
 /// Thread: one at a time.
 class SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
  public:

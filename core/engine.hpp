@@ -88,7 +88,7 @@ class SINEW_API Engine {
 
   /// Does a thread sleep with the sources armed?
   bool asleep() const noexcept { return asleep_; }
-  /// Takes the sources over from a thread that sleeps. That thread sleeps on; what the sources do is no more its affair.
+  /// Takes the sources over from a thread that sleeps. That thread sleeps on, and need not care for them any more.
   void disarm() noexcept {
     if (!asleep_) return;
     asleep_ = false;

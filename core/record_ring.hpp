@@ -62,8 +62,8 @@ class SINEW_API RecordRing {
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }
   const RecordPage* page() const noexcept { return page_; }
 
-  /// Gives a call that is under way another site than the one it was entered with. Returns the text, which lives as long
-  /// as the ring; null where the table of sites is full.
+  /// Gives a call that is under way another site than the one it was entered with. Returns the text, which lives as
+  /// long as the ring; null where the table of sites is full.
   const char* rename(const OpenRecord& call, const std::string& site) noexcept;
 
   OpenRecord enter(const CallEntry& call, const std::source_location& where) noexcept {
