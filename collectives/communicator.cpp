@@ -170,9 +170,10 @@ void Communicator::abort_here(const std::string& reason) {
   WorldState& world = *state().world;
   world.locked([&] {
     const Group& group = state_->group;
-    state_->end(Status(Code::Aborted,
-                       fmt::format("{} ended its own calls on {}: {}", group.rank_text(rank()), group.text(), reason),
-                       rank()));
+    world.control->end_here(
+        *state_,
+        Status(Code::Aborted,
+               fmt::format("{} ended its own calls on {}: {}", group.rank_text(rank()), group.text(), reason), rank()));
   });
 }
 

@@ -98,20 +98,21 @@ Continuations::~Continuations() {
 }
 
 void Continuations::post(std::function<void()> run) {
+  const std::shared_ptr<State> state = state_;  // the function may end this object before post() returns
   std::vector<std::thread> ended;
   {
-    const std::scoped_lock lock(state_->mutex);
-    if (state_->idle <= state_->waiting.size()) {
+    const std::scoped_lock lock(state->mutex);
+    if (state->idle <= state->waiting.size()) {
       try {
-        state_->add_thread(state_);
+        state->add_thread(state);
       } catch (const std::system_error& e) {
         log::warning("a function of Work::then waits for another one to return: {}", e.what());
       }
     }
-    state_->waiting.push_back(std::move(run));
-    ended.swap(state_->ended);
+    state->waiting.push_back(std::move(run));
+    ended.swap(state->ended);
   }
-  state_->posted.notify_one();
+  state->posted.notify_one();
   for (std::thread& t : ended) t.join();
 }
 

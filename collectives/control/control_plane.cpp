@@ -18,6 +18,8 @@ constexpr std::size_t kRanksAtFullPace = 128;
 /// did before it went.
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
+/// How long other ranks' calls have, after this rank has ended its own, to end without it.
+constexpr auto kEndsElsewhere = milliseconds(1000);
 
 /// Describes a call for an error: "all_reduce(f32, sum, count 4) at train.cpp:12" or "send to rank 5 (1 in tp) at ...".
 std::string text_of_call(const PendingCall& call, const Group& group) {
@@ -116,6 +118,14 @@ void ControlPlane::end(Controlled& communicator, const Status& reason) {
   if (!is_gone || service_.end_of(group.identity, group.world_ranks).ok())
     service_.announce(Notice::of(NoticeKind::CommunicatorEnded, service_.rank(), reason, group.identity));
   communicator.end(service_.end_of(group.identity, group.world_ranks));
+}
+
+void ControlPlane::end_here(Controlled& communicator, const Status& reason) {
+  if (!communicator.end_reason().ok()) return;
+  const std::uint64_t identity = communicator.members().identity;
+  deferred_.push_back(
+      {Clock::now() + kEndsElsewhere, Notice::of(NoticeKind::CommunicatorEnded, service_.rank(), reason, identity)});
+  communicator.end(reason);
 }
 
 void ControlPlane::end_world(const Status& reason, int patience_ms) {
@@ -259,6 +269,11 @@ void ControlPlane::judge_past(Controlled& communicator) {
 }
 
 void ControlPlane::watch(Clock::time_point now) {
+  std::erase_if(deferred_, [&](const Deferred& d) {
+    if (now < d.at) return false;
+    service_.announce(d.notice);
+    return true;
+  });
   std::vector<PendingCall*> pending;
   std::vector<PendingCall*> expired;
   calls_.for_each_pending([&](PendingCall& call) {

@@ -11,6 +11,7 @@
 
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/controlled.hpp>
+#include <sinew/collectives/control/notice.hpp>
 #include <sinew/collectives/control/verdict.hpp>
 #include <sinew/core/call_slab.hpp>
 #include <sinew/core/export.hpp>
@@ -42,6 +43,9 @@ class SINEW_API ControlPlane : public ProgressSource {
 
   /// Ends a communicator on all its ranks with this reason, or with an earlier one.
   void end(Controlled& communicator, const Status& reason);
+  /// Ends a communicator's calls on this rank. The other ranks hear of it a second later, so that calls which can end
+  /// without this rank do.
+  void end_here(Controlled& communicator, const Status& reason);
   /// Ends the generation.
   /// patience_ms: as ControlService::announce_end.
   void end_world(const Status& reason, int patience_ms = 0);
@@ -79,6 +83,11 @@ class SINEW_API ControlPlane : public ProgressSource {
     Clock::time_point since;
     Clock::time_point look_at;
   };
+  /// A notice for the other ranks, and when it is due.
+  struct Deferred {
+    Clock::time_point at;
+    Notice notice;
+  };
   /// A message whose peer was found gone.
   struct Missed {
     std::uint32_t serial = 0;
@@ -101,6 +110,7 @@ class SINEW_API ControlPlane : public ProgressSource {
   std::map<const void*, Controlled*> communicators_;  // by owner
   std::function<void(int)> lost_;
   std::vector<Held> held_;
+  std::vector<Deferred> deferred_;
   Clock::time_point judged_{};
   std::map<const PendingCall*, Missed> missed_;
   std::map<const PendingCall*, std::uint32_t> told_;  // late calls that the log knows of, by serial
