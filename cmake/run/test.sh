@@ -125,7 +125,7 @@ run_test() {
     --times) times=true ;;
     *) die "test: there is no option '$1'; expected --times" ;;
   esac
-  need_packages bench build test sanitize lint
+  need_packages bench build test sanitize lint package
   mkdir -p build
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt
@@ -141,6 +141,11 @@ run_test() {
       timed "test $preset" ctest_step "$preset" -L '^sanitize$'
     fi
   done
+  if timed "install torch" make_torch_environment && timed "install package" install_package; then
+    timed "test torch" torch_steps 2
+  else
+    step_row failed "the package in an environment with torch" "see above"
+  fi
   timed "files alone" alone_step
   if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
   check_transports_ran build/release/expected_transports.txt

@@ -1,0 +1,87 @@
+# ./run torch: the Python package in an environment with PyTorch. Runs PyTorch's own suite of distributed tests, PyTorch's
+# strategies beside Gloo, the faults that users report against CPU backends, and the examples.
+
+python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
+
+torch_imports() { (cd build/torch && bin/python -c 'import torch.testing._internal.common_distributed, expecttest, hypothesis' >import.log 2>&1); }
+
+# The environment build/torch, with torch. No GPU is used, but torch's wheel needs CUDA's libraries.
+make_torch_environment() {
+  if torch_imports; then return; fi
+  say "installing torch into build/torch"
+  python3 -m venv build/torch
+  local pip=(build/torch/bin/python -m pip install --quiet --no-deps)
+  mapfile -t packages < <(python_packages torch && python_packages torch_cuda)
+  "${pip[@]}" "${packages[@]}" >&2
+  if torch_imports; then return; fi
+  say "installing CUDA's libraries for torch: this machine has none of version 13"
+  mapfile -t packages < <(python_packages cuda)
+  "${pip[@]}" "${packages[@]}" >&2
+  torch_imports || { cat build/torch/import.log >&2; return 1; }
+}
+
+# As a user installs it.
+install_package() {
+  say "installing the package into build/torch"
+  CXX=c++ CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
+    CMAKE_BUILD_PARALLEL_LEVEL=$(jobs_that_fit) build/torch/bin/python -m pip install --quiet --no-deps . >&2
+}
+
+# torch_step NAME COMMAND..: a program whose lines begin with passed, failed, hung or skipped, each for one test.
+torch_step() {
+  local name=$1 log=build/torch/$1.log status=0
+  shift
+  say "torch: $name"
+  CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 timeout 1500 "$@" >"$log" 2>&1 || status=$?
+  awk -v name="torch $name" '
+    $1 ~ /^(passed|failed|hung|skipped)$/ {
+      outcome = $1 == "hung" ? "failed" : $1
+      at = match($0, /[(:]/)
+      test = at ? substr($0, 1, at - 1) : $0
+      sub(/^[a-z]+ +([0-9.]+ s +)?/, "", test)
+      sub(/ +([0-9.]+ s)? *$/, "", test)
+      printf "%s\t%s %s\t\t%s\n", outcome, name, test, at ? substr($0, at + 1) : ""
+    }' "$log" >>"$test_rows"
+  if [ $status -ne 0 ]; then
+    tail -n 40 "$log" >&2
+    step_row failed "torch $name" "exit code $status; $log has the rest"
+  fi
+}
+
+# torch_steps RANKS
+torch_steps() {
+  local python=$PWD/build/torch/bin/python example
+  # It compares the backend's name with the text of an enum, which is "custom" for every backend outside of PyTorch.
+  torch_step "suite of $1" "$python" tests/torch/suite.py --backend sinew --world-size "$1" --without test_ddp_logging_data_cpu
+  torch_step "strategies of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1"
+  torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1"
+  for example in examples/torch/*.py; do
+    say "torch: $example"
+    if CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 timeout 120 build/torch/bin/torchrun --nproc-per-node "$1" \
+      --rdzv-backend c10d --rdzv-endpoint localhost:0 "$example" >build/torch/example.log 2>&1; then
+      step_row passed "torch $example of $1"
+    else
+      cat build/torch/example.log >&2
+      step_row failed "torch $example of $1" "see above"
+    fi
+  done
+}
+
+run_torch() {
+  local ranks=2
+  case ${1:-} in
+    '') ;;
+    --ranks) ranks=${2:?torch: --ranks needs a number} ;;
+    *) die "torch: there is no option '$1'; expected --ranks N" ;;
+  esac
+  need_packages bench package
+  mkdir -p build
+  test_rows=$PWD/build/torch_rows.tsv
+  test_times=$PWD/build/torch_times.txt
+  : >"$test_rows"
+  : >"$test_times"
+  make_torch_environment
+  install_package
+  torch_steps "$ranks"
+  report
+}
