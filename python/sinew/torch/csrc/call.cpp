@@ -1,0 +1,166 @@
+#include "call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "errors.hpp"
+#include "signals.hpp"
+
+namespace sinew::torch_backend {
+
+template <class Use>
+void Call::with_works(Lock& lock, Use&& use) {
+  struct Turn {
+    Call& call;
+    Lock& lock;
+    ~Turn() {
+      lock.lock();
+      call.used_ = false;
+      call.changed_.notify_all();
+    }
+  };
+  used_ = true;
+  lock.unlock();
+  const Turn turn{*this, lock};
+  use();
+}
+
+bool Call::poll() {
+  Lock lock(mutex_);
+  if (ended_ || ender_ == std::this_thread::get_id()) return true;
+  if (used_ || ender_ != std::thread::id{}) return false;
+  Status status = Status::pending();
+  with_works(lock, [&] {
+    if (std::ranges::all_of(works_, [](Work& w) { return w.test(); })) status = wait_for(works_, {}, Deadline::never());
+  });
+  if (status.code() != Code::Pending) end(lock, status);
+  return ended_;
+}
+
+bool Call::wait(Deadline until) {
+  Lock lock(mutex_);
+  while (!ended_) {
+    // A continuation of the future waits for the call that it is a continuation of.
+    if (ender_ == std::this_thread::get_id()) return true;
+    if (!used_ && ender_ == std::thread::id{}) {
+      Status status;
+      with_works(lock, [&] { status = wait_for(works_, Clock::now(), until); });
+      if (status.code() != Code::Pending) {
+        end(lock, status);
+      } else {
+        // Somebody may have asked for the future meanwhile, while the Works were in use.
+        if (future_) continue_later(lock);
+        return ended_;
+      }
+    } else {
+      const Clock::time_point pause = Clock::now() + kSignalPause;
+      changed_.wait_until(lock, until.given() ? std::min(until.at(), pause) : pause);
+      if (ended_) break;
+      if (until.passed()) return false;
+      lock.unlock();
+      run_signal_handlers();
+      lock.lock();
+    }
+  }
+  return true;
+}
+
+void Call::let_go() noexcept {
+  try {
+    Lock lock(mutex_);
+    continue_later(lock);
+  } catch (const std::exception&) {
+    // A process that was forked off since: the call is its parent's.
+  }
+}
+
+void Call::abort() { owner_->abort(c10::str("a Work of ", s_.operation.name(), " was aborted")); }
+
+void Call::continue_later(Lock& lock) {
+  if (continued_ || used_ || ender_ != std::thread::id{}) return;
+  continued_ = true;
+  registrar_ = std::this_thread::get_id();
+  with_works(lock, [&] {
+    works_.back().then([call = c10::intrusive_ptr<Call>::reclaim_copy(this)](const Status&) { call->continuation(); });
+  });
+  registrar_ = {};
+  if (ended_at_once_ && !ended_ && ender_ == std::thread::id{}) {
+    Status status;
+    with_works(lock, [&] { status = wait_for(works_, Clock::now(), Deadline::never()); });
+    end(lock, status);
+  }
+}
+
+void Call::continuation() {
+  {
+    const Lock lock(mutex_);
+    // The last Work had ended before the function was registered. continue_later(), further up this stack, goes on.
+    if (registrar_ == std::this_thread::get_id()) {
+      ended_at_once_ = true;
+      return;
+    }
+  }
+  static_cast<void>(wait(Deadline::never()));
+}
+
+void Call::end(Lock& lock, const Status& status) {
+  ender_ = std::this_thread::get_id();
+  lock.unlock();
+  std::exception_ptr failure;
+  if (status.ok()) {
+    try {
+      s_.buffers.copy_back();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  } else {
+    failure = std::make_exception_ptr(error_of(status, s_.operation.name()));
+  }
+  const int source = works_.front().source();
+  s_.buffers.clear();
+  s_.event.end();
+  owner_->call_ended(s_, status);
+  lock.lock();
+  failure_ = std::move(failure);
+  source_ = source;
+  resolved_ = true;
+  if (future_) {
+    lock.unlock();
+    complete(*future_);
+    lock.lock();
+  }
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void Call::complete(c10::ivalue::Future& future) const {
+  if (failure_) {
+    future.setError(failure_);
+  } else {
+    future.markCompleted(s_.outputs.value());
+  }
+}
+
+std::exception_ptr Call::failure() const {
+  const Lock lock(mutex_);
+  return failure_;
+}
+
+int Call::source() const {
+  const Lock lock(mutex_);
+  return source_;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Call::future() {
+  Lock lock(mutex_);
+  if (future_) return future_;
+  future_ = s_.outputs.future();
+  if (resolved_) {
+    complete(*future_);
+  } else {
+    continue_later(lock);
+  }
+  return future_;
+}
+
+}  // namespace sinew::torch_backend

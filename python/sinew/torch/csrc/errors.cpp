@@ -1,0 +1,34 @@
+#include "errors.hpp"
+
+#include <cstdint>
+
+namespace sinew::torch_backend {
+namespace {
+
+c10::SourceLocation here(const char* function) { return {function, __FILE__, static_cast<std::uint32_t>(__LINE__)}; }
+
+}  // namespace
+
+c10::DistBackendError error_of(const Status& status, const std::string& doing) {
+  const std::string verdict(status.message());
+  const std::string text = status.code() == Code::Timeout
+                               ? c10::str("Timed out in ", doing, ": ", verdict)
+                               : c10::str(doing, " failed: ", verdict, " [", name_of(status.code()), "]");
+  return {here(__func__), "sinew: " + text};
+}
+
+void require(const Status& status, const char* doing) {
+  if (!status.ok()) throw error_of(status, doing);
+}
+
+void rethrow(const Error& error, const char* doing) {
+  if (error.code() == Code::InvalidArgument)
+    throw c10::ValueError(here(__func__), c10::str("sinew: ", doing, ": ", error.what()));
+  throw error_of(Status(error.code(), error.what(), error.rank()), doing);
+}
+
+void reject(const char* function, const std::string& why) {
+  throw c10::Error(here(__func__), c10::str("SinewBackend::", function, ": ", why));
+}
+
+}  // namespace sinew::torch_backend

@@ -1,0 +1,159 @@
+#include "group.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "signals.hpp"
+#include "work.hpp"
+
+namespace sinew::torch_backend {
+namespace {
+
+/// How long leaving a group waits for threads that are inside its calls. Their calls have been ended before.
+constexpr auto kLeaveWithin = std::chrono::seconds(5);
+constexpr std::size_t kRecentBeforeSweep = 64;
+
+/// All groups of the process, for the end of the process. The list is never destroyed: what is in it must not end
+/// after the libraries that it uses.
+struct AllGroups {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Group>> groups;
+
+  static AllGroups& get() {
+    static auto* const kAll = new AllGroups;
+    return *kAll;
+  }
+  void add(const std::shared_ptr<Group>& group) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(groups, [](const auto& g) { return g.expired(); });
+    groups.push_back(group);
+  }
+};
+
+}  // namespace
+
+Group::Group(const Membership& membership, std::unique_ptr<Members> members)
+    : rank_(membership.rank),
+      size_(membership.size),
+      name_(membership.name),
+      timeouts_(membership.timeout),
+      members_(std::move(members)) {}
+
+std::shared_ptr<Group> Group::join(const Membership& membership) {
+  auto members = translated("joining the process group", [&] { return worlds::join(membership); });
+  std::shared_ptr<Group> group(new Group(membership, std::move(members)));
+  AllGroups::get().add(group);
+  return group;
+}
+
+c10::intrusive_ptr<Call> Group::in_flight(Submission&& s, WorkList&& works) {
+  const bool collective = !s.operation.message();
+  auto call = c10::make_intrusive<Call>(std::move(s), std::move(works), shared_from_this());
+  if (collective) {
+    const std::lock_guard lock(recent_mutex_);
+    if (recent_.size() >= kRecentBeforeSweep) std::erase_if(recent_, [](const auto& c) { return c.expired(); });
+    recent_.emplace_back(call);
+  }
+  return call;
+}
+
+c10::intrusive_ptr<c10d::Work> Group::finish_now(Submission&& s, WorkList&& works, Clock::time_point now) {
+  Status status;
+  try {
+    status = wait_for(works, now, Deadline::never());
+  } catch (...) {
+    // A signal handler threw. The call goes on without its caller and keeps the tensors until its end.
+    in_flight(std::move(s), std::move(works))->let_go();
+    throw;
+  }
+  return finished(std::move(s), status, -1);
+}
+
+c10::intrusive_ptr<c10d::Work> Group::finish_later(Submission&& s, WorkList&& works) {
+  if (std::ranges::all_of(works, [](const Work& w) { return w.done(); })) {
+    const Status status = wait_for(works, {}, Deadline::never());
+    // A failure is told by the handle, as with every call that is waited for later.
+    if (status.ok()) return finished(std::move(s), status, works.front().source());
+  }
+  return c10::make_intrusive<SinewWork>(in_flight(std::move(s), std::move(works)));
+}
+
+c10::intrusive_ptr<c10d::Work> Group::finished(Submission&& s, const Status& status, int source) {
+  if (status.ok()) s.buffers.copy_back();
+  s.event.end();
+  call_ended(s, status);
+  require(status, s.operation.name());
+  return c10::make_intrusive<SinewWork>(std::move(s), source);
+}
+
+void Group::call_ended(const Submission& call, const Status& status) noexcept {
+  if (call.latest_extension != 0) timeouts_.ended(call.latest_extension);
+  try {
+    if (status.ok()) {
+      completion_.succeeded(call.key);
+    } else {
+      completion_.failed(status.code());
+    }
+  } catch (const std::exception& e) {
+    TORCH_WARN("sinew: a hook of process group ", name_, " failed: ", e.what());
+  }
+}
+
+void Group::drain() {
+  std::vector<c10::intrusive_ptr<Call>> calls;
+  {
+    const std::lock_guard lock(recent_mutex_);
+    for (const auto& weak : recent_) {
+      if (auto call = weak.lock()) calls.push_back(std::move(call));
+    }
+    recent_.clear();
+  }
+  for (const auto& call : calls) static_cast<void>(call->wait(Deadline::never()));
+}
+
+void Group::abort(const std::string& reason) {
+  if (closed_.load(std::memory_order_relaxed)) return;
+  completion_.failed(Code::Aborted);
+  const WithoutPythonLock unlocked;
+  with_communicator([&](Communicator& communicator) { communicator.abort(reason); });
+}
+
+void Group::reject_closed() const {
+  throw error_of(Status(Code::Aborted, "process group " + name_ + " was destroyed or shut down before"), "call");
+}
+
+void Group::shut_down() noexcept {
+  if (closed_.exchange(true, std::memory_order_seq_cst)) return;
+  // The World's end waits for continuations that run, and these may want Python's lock.
+  const WithoutPythonLock unlocked;
+  try {
+    const Clock::time_point last = Clock::now() + kLeaveWithin;
+    if (inside_.load(std::memory_order_seq_cst) != 0)
+      members_->communicator().abort(c10::str("rank ", rank_, " shut the process group down"));
+    while (inside_.load(std::memory_order_seq_cst) != 0 && Clock::now() < last)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // A thread that does not come out of its call still uses the World.
+    if (inside_.load(std::memory_order_seq_cst) != 0) {
+      static_cast<void>(members_.release());
+    } else {
+      members_.reset();
+    }
+  } catch (const std::exception& e) {
+    TORCH_WARN("sinew: process group ", name_, " did not end in order: ", e.what());
+  }
+}
+
+void leave_all_groups() noexcept {
+  std::vector<std::weak_ptr<Group>> groups;
+  {
+    const std::lock_guard lock(AllGroups::get().mutex);
+    groups.swap(AllGroups::get().groups);
+  }
+  // The last group first: groups within groups end before what they are made of.
+  for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
+    if (const auto group = g->lock()) group->shut_down();
+  }
+}
+
+}  // namespace sinew::torch_backend

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+#include <sinew/core/call_options.hpp>
+
+#include "call.hpp"
+#include "call_site.hpp"
+#include "completion.hpp"
+#include "errors.hpp"
+#include "timeouts.hpp"
+#include "worlds.hpp"
+
+namespace sinew::torch_backend {
+
+/// A process group as its calls see it: where they go, how long they may take, and what happens at their end.
+/// Thread:   any. Threads that call at the same time must not count on the order of their calls.
+/// Lifetime: the World ends in shut_down(). The object may live longer, as long as a handle of a call does.
+class Group final : public CallOwner, public std::enable_shared_from_this<Group> {
+ public:
+  /// Joins the group. All members must do so. Errors: DistBackendError that names the ranks that did not come.
+  static std::shared_ptr<Group> join(const Membership& membership);
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  Timeouts& timeouts() noexcept { return timeouts_; }
+  Completion& completion() noexcept { return completion_; }
+  std::uint64_t sequence() const noexcept { return sequence_.load(std::memory_order_relaxed); }
+
+  /// Makes one call of sinew. `start` takes the communicator and the options and returns the Work.
+  /// A synchronous call is over when this returns. `inputs` are for the profiler.
+  template <class Start>
+  c10::intrusive_ptr<c10d::Work> submit(Submission s, at::TensorList inputs, Start&& start) {
+    return submit_several(std::move(s), inputs, [&](Communicator& communicator, CallOptions& options, WorkList& works) {
+      works.push_back(start(communicator, options));
+    });
+  }
+  /// Makes several calls of sinew that count as one. `start` appends the Works.
+  template <class Start>
+  c10::intrusive_ptr<c10d::Work> submit_several(Submission s, at::TensorList inputs, Start&& start) {
+    const Inside inside(*this);
+    const Clock::time_point now = Clock::now();
+    CallOptions options = prepare(s, inputs, now);
+    WorkList works;
+    translated(s.operation.name(), [&] { start(inside.communicator(), options, works); });
+    return s.async ? finish_later(std::move(s), std::move(works)) : finish_now(std::move(s), std::move(works), now);
+  }
+
+  /// Runs `use` on the communicator while the World cannot end.
+  template <class Use>
+  decltype(auto) with_communicator(Use&& use) {
+    const Inside inside(*this);
+    return use(inside.communicator());
+  }
+
+  /// Waits until the collectives that are in flight have ended, however they end.
+  void drain();
+
+  void call_ended(const Submission& call, const Status& status) noexcept override;
+  void abort(const std::string& reason) override;
+  /// Leaves the group: its later calls fail, its pending ones end, and the World goes. Calling it again does nothing.
+  void shut_down() noexcept;
+
+ private:
+  /// Keeps the World alive while a thread is inside a call.
+  class Inside {
+   public:
+    explicit Inside(Group& group) : group_(group) {
+      group_.inside_.fetch_add(1, std::memory_order_seq_cst);
+      if (group_.closed_.load(std::memory_order_seq_cst)) [[unlikely]] {
+        group_.inside_.fetch_sub(1, std::memory_order_release);
+        group_.reject_closed();
+      }
+    }
+    ~Inside() { group_.inside_.fetch_sub(1, std::memory_order_release); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+    Communicator& communicator() const { return group_.members_->communicator(); }
+
+   private:
+    Group& group_;
+  };
+
+  Group(const Membership& membership, std::unique_ptr<Members> members);
+
+  CallOptions prepare(Submission& s, at::TensorList inputs, Clock::time_point now) {
+    static std::atomic<std::uint64_t> last_key = 0;
+    s.sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
+    s.key = last_key.fetch_add(1, std::memory_order_relaxed) + 1;
+    const Timeouts::OfCall timeout = timeouts_.of_call(s.asked_timeout);
+    s.timeout = timeout.timeout;
+    s.latest_extension = timeout.latest_extension;
+    s.event = ProfilerEvent(s.operation.title, inputs);
+    CallOptions options{};
+    options.deadline = Deadline(now + s.timeout);
+    options.waits_at_once = !s.async;
+    options.label = call_site::label();
+    return options;
+  }
+  c10::intrusive_ptr<c10d::Work> finish_now(Submission&& s, WorkList&& works, Clock::time_point now);
+  c10::intrusive_ptr<c10d::Work> finish_later(Submission&& s, WorkList&& works);
+  /// The call ended in this thread, before anybody else knew of it.
+  c10::intrusive_ptr<c10d::Work> finished(Submission&& s, const Status& status, int source);
+  c10::intrusive_ptr<Call> in_flight(Submission&& s, WorkList&& works);
+  [[noreturn]] void reject_closed() const;
+
+  const int rank_;
+  const int size_;
+  const std::string name_;
+  Timeouts timeouts_;
+  Completion completion_;
+  std::atomic<std::uint64_t> sequence_ = 0;
+
+  std::unique_ptr<Members> members_;
+  std::atomic<int> inside_ = 0;
+  std::atomic<bool> closed_ = false;
+
+  std::mutex recent_mutex_;
+  std::vector<c10::weak_intrusive_ptr<Call>> recent_;  ///< collectives that may be in flight, for drain()
+};
+
+/// Leaves all groups that are left when the process ends: Python calls this before the interpreter goes.
+void leave_all_groups() noexcept;
+
+}  // namespace sinew::torch_backend

@@ -1,0 +1,272 @@
+#include "store_exchange.hpp"
+
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <span>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/random.hpp>
+#include <sinew/core/secret.hpp>
+
+#include "signals.hpp"
+
+namespace sinew::torch_backend {
+namespace {
+
+using Value = std::vector<std::uint8_t>;
+
+constexpr auto kPoll = std::chrono::milliseconds(1);
+/// Moments between two looks at what else may have happened: short at first, as a restart finds old keys.
+constexpr auto kShortMoment = std::chrono::milliseconds(20);
+constexpr auto kLongMoment = std::chrono::milliseconds(200);
+constexpr auto kShortMoments = std::chrono::seconds(2);
+constexpr auto kBetweenFailureChecks = std::chrono::milliseconds(50);
+
+Value value_of(std::span<const std::byte> bytes) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return {first, first + bytes.size()};
+}
+Value value_of(std::string_view text) { return value_of(std::as_bytes(std::span(text))); }
+std::string text_of(const Value& value) { return {value.begin(), value.end()}; }
+
+std::string random_name() {
+  std::array<std::byte, 16> bytes{};
+  fill_random(bytes);
+  std::string name;
+  for (const std::byte b : bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    name += kDigits[std::to_integer<std::size_t>(b >> 4)];
+    name += kDigits[std::to_integer<std::size_t>(b & std::byte{15})];
+  }
+  return name;
+}
+constexpr std::size_t kNameLength = 32;
+
+std::string hello_key(int rank) { return "sinew/hello/" + std::to_string(rank); }
+std::string answer_key(const std::string& number) { return "sinew/answer/" + number; }
+
+/// The bytes of all ranks as one value: for each rank a length of 8 bytes and then the bytes.
+Value packed(const std::vector<Bytes>& all) {
+  Value value;
+  for (const Bytes& bytes : all) {
+    const std::uint64_t length = bytes.size();
+    const Value head = value_of(std::as_bytes(std::span(&length, 1)));
+    value.insert(value.end(), head.begin(), head.end());
+    const Value body = value_of(bytes);
+    value.insert(value.end(), body.begin(), body.end());
+  }
+  return value;
+}
+
+std::vector<Bytes> unpacked(const Value& value, int size) {
+  std::vector<Bytes> all;
+  std::span<const std::byte> rest = std::as_bytes(std::span(value));
+  for (int rank = 0; rank < size; ++rank) {
+    std::uint64_t length = 0;
+    if (rest.size() >= sizeof(length)) {
+      std::memcpy(&length, rest.data(), sizeof(length));
+      rest = rest.subspan(sizeof(length));
+    }
+    if (rest.size() < length)
+      throw Error(Code::System,
+                  c10::str("the store gave ", value.size(), " bytes that are no round of ", size, " ranks"));
+    all.emplace_back(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
+    rest = rest.subspan(length);
+  }
+  return all;
+}
+
+bool is_file_store(const c10d::Store& store) {
+  auto* prefixed = dynamic_cast<c10d::PrefixStore*>(const_cast<c10d::Store*>(&store));
+  if (prefixed == nullptr) return dynamic_cast<const c10d::FileStore*>(&store) != nullptr;
+  return dynamic_cast<c10d::FileStore*>(prefixed->getUnderlyingNonPrefixStore().get()) != nullptr;
+}
+
+}  // namespace
+
+StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                             std::chrono::milliseconds timeout)
+    : store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      timeout_(timeout),
+      polls_(is_file_store(*store_)),
+      last_(begun_ + timeout),
+      answered_(static_cast<std::size_t>(rank == 0 ? size : 0)) {}
+
+void StoreExchange::meet() {
+  if (rank_ == 0) {
+    invite();
+  } else {
+    find_meeting();
+  }
+}
+
+void StoreExchange::invite() {
+  meeting_ = "sinew/" + random_name();
+  secret_ = random_secret();
+  Keys hellos;
+  for (int r = 1; r < size_; ++r) hellos.push_back(hello_key(r));
+  bool all_there = false;
+  while (!all_there) {
+    all_there = wait_a_moment(hellos);
+    answer_hellos(all_there);
+    if (!all_there && time_is_up()) give_up(missing(hello_key));
+  }
+}
+
+void StoreExchange::answer_hellos(bool all_there) {
+  Keys keys;
+  std::vector<std::size_t> ranks;
+  for (int r = 1; r < size_; ++r) {
+    if (!all_there && !has(hello_key(r))) continue;
+    keys.push_back(hello_key(r));
+    ranks.push_back(static_cast<std::size_t>(r));
+  }
+  const auto numbers = get_all(keys);
+  Value answer = value_of(meeting_);
+  const Value secret = value_of(secret_);
+  answer.insert(answer.end(), secret.begin(), secret.end());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::string& known = answered_[ranks[i]];
+    std::string number = text_of(numbers[i]);
+    if (number == known) continue;
+    if (!known.empty()) store_->deleteKey(answer_key(known));
+    store_->set(answer_key(number), answer);
+    known = std::move(number);
+  }
+}
+
+void StoreExchange::find_meeting() {
+  number_ = random_name();
+  store_->set(hello_key(rank_), value_of(number_));
+  while (!wait_a_moment({answer_key(number_)})) {
+    if (time_is_up()) give_up({0});
+  }
+  const std::string answer = text_of(store_->get(answer_key(number_)));
+  const std::size_t length = std::strlen("sinew/") + kNameLength;
+  meeting_ = answer.substr(0, length);
+  const auto secret = std::as_bytes(std::span(answer)).subspan(std::min(length, answer.size()));
+  secret_.assign(secret.begin(), secret.end());
+}
+
+Exchange StoreExchange::exchange() {
+  Exchange e;
+  e.rank = rank_;
+  e.size = size_;
+  e.all_gather = [this](const Bytes& mine) { return all_gather(mine); };
+  e.check = [this] { require_no_failure(); };
+  return e;
+}
+
+std::vector<Bytes> StoreExchange::all_gather(const Bytes& mine) {
+  if (rank_ == 0) return gather(mine);
+  const std::uint64_t round = rounds_++;
+  store_->set(round_key(round, rank_), value_of(mine));
+  while (!wait_a_moment({round_key(round)})) {
+    if (time_is_up()) give_up(missing([&](int r) { return r == 0 ? round_key(round) : round_key(round, r); }));
+  }
+  std::vector<Bytes> all = unpacked(store_->get(round_key(round)), size_);
+  store_->deleteKey(round_key(round, rank_));
+  return all;
+}
+
+std::vector<Bytes> StoreExchange::gather(const Bytes& mine) {
+  const std::uint64_t round = rounds_++;
+  Keys keys;
+  for (int r = 1; r < size_; ++r) keys.push_back(round_key(round, r));
+  while (!wait_a_moment(keys)) {
+    if (round == 0) answer_hellos(true);
+    if (time_is_up()) give_up(missing([&](int r) { return round_key(round, r); }));
+  }
+  std::vector<Bytes> all{mine};
+  for (const Value& value : get_all(keys)) {
+    const auto bytes = std::as_bytes(std::span(value));
+    all.emplace_back(bytes.begin(), bytes.end());
+  }
+  store_->set(round_key(round), packed(all));
+  // All ranks have read the round before, as they wrote to this one.
+  if (round > 0) store_->deleteKey(round_key(round - 1));
+  return all;
+}
+
+void StoreExchange::leave() {
+  if (rank_ != 0) store_->deleteKey(answer_key(number_));
+  const std::string left = meeting_ + "/left";
+  if (store_->add(left, 1) < size_) return;
+  if (rounds_ > 0) store_->deleteKey(round_key(rounds_ - 1));
+  store_->deleteKey(left);
+}
+
+void StoreExchange::tell_failure(std::string_view text) noexcept {
+  if (meeting_.empty()) return;
+  try {
+    store_->set(failure_key(), value_of(c10::str("rank ", rank_, ": ", text)));
+  } catch (const std::exception&) {
+    // The store has gone, too, and the others find that out.
+  }
+}
+
+std::vector<Value> StoreExchange::get_all(const Keys& keys) {
+  if (keys.empty()) return {};
+  if (store_->hasExtendedApi()) return store_->multiGet(keys);
+  std::vector<Value> values;
+  for (const std::string& key : keys) values.push_back(store_->get(key));
+  return values;
+}
+
+bool StoreExchange::wait_a_moment(const Keys& keys) {
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point end = std::min(now + (now - begun_ < kShortMoments ? kShortMoment : kLongMoment), last_);
+  bool there = false;
+  if (polls_) {
+    while (!(there = store_->check(keys)) && Clock::now() < end) std::this_thread::sleep_for(kPoll);
+  } else {
+    try {
+      store_->wait(keys, std::max(std::chrono::ceil<std::chrono::milliseconds>(end - now), kPoll));
+      there = true;
+    } catch (const c10::DistNetworkError& e) {
+      throw Error(Code::Unavailable, c10::str("the store of the process group cannot be reached: ", e.what()));
+    } catch (const c10::Error&) {
+      // The moment is over.
+      std::this_thread::sleep_until(end);
+    }
+  }
+  if (there) return true;
+  run_signal_handlers();
+  require_no_failure();
+  return false;
+}
+
+void StoreExchange::require_no_failure() {
+  if (meeting_.empty() || Clock::now() < next_failure_check_) return;
+  next_failure_check_ = Clock::now() + kBetweenFailureChecks;
+  if (has(failure_key())) throw Error(Code::Aborted, text_of(store_->get(failure_key())));
+}
+
+template <class KeyOf>
+std::vector<int> StoreExchange::missing(KeyOf&& key_of) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_ && !has(key_of(r))) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+void StoreExchange::give_up(const std::vector<int>& missing) const {
+  const std::string text = c10::str("start-up: ", missing.size() == 1 ? "rank " : "ranks ", c10::Join(", ", missing),
+                                    " did not come within ", timeout_.count(), " ms");
+  throw Error(Code::Timeout, text, missing.empty() ? -1 : missing.front());
+}
+
+}  // namespace sinew::torch_backend

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include <sinew/core/deadline.hpp>
+#include <sinew/core/exchange.hpp>
+
+namespace sinew::torch_backend {
+
+/// The meeting of the ranks of a process group in a key-value store of torch.
+///
+/// The store may still hold the keys of earlier meetings: of processes that were restarted, or of an earlier process
+/// group of the same name. So every rank writes a fresh random number under "hello/RANK". Rank 0 reads these numbers and
+/// answers each under "answer/NUMBER" with the name of the meeting, which is random, too. All later keys begin with this
+/// name. Rank 0 reads the numbers again while ranks are missing, because it may have found that of a dead process.
+///
+/// In a round of the exchange each rank writes its bytes under a key of its own, and rank 0 puts all of them under one.
+/// Cost:   about 4 requests to the store per rank and round, and 6 more; leave() deletes the keys.
+/// Thread: one.
+class StoreExchange {
+ public:
+  StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::chrono::milliseconds timeout);
+
+  /// Finds the other ranks. Errors: Error{Timeout} that names the ranks that did not come.
+  void meet();
+  /// A secret that rank 0 has drawn. Whoever can read the store knows it.
+  const Bytes& secret() const noexcept { return secret_; }
+  /// The rounds of this meeting. Lifetime: that of this object.
+  /// Errors: Error{Timeout} that names the ranks that did not come; Aborted with what another rank told.
+  Exchange exchange();
+  /// Deletes what the meeting has left in the store. Call it after the last round, on all ranks.
+  void leave();
+  /// Ends the others' waits with this text.
+  void tell_failure(std::string_view text) noexcept;
+
+ private:
+  using Keys = std::vector<std::string>;
+
+  std::string round_key(std::uint64_t round) const { return meeting_ + "/" + std::to_string(round); }
+  std::string round_key(std::uint64_t round, int rank) const { return round_key(round) + "/" + std::to_string(rank); }
+  std::string failure_key() const { return meeting_ + "/failure"; }
+
+  void invite();
+  /// Answers the numbers that were not answered yet. `all_there`: every rank has written one.
+  void answer_hellos(bool all_there);
+  void find_meeting();
+  std::vector<Bytes> all_gather(const Bytes& mine);
+  std::vector<Bytes> gather(const Bytes& mine);
+
+  bool has(const std::string& key) { return store_->check({key}); }
+  std::vector<std::vector<std::uint8_t>> get_all(const Keys& keys);
+  /// Waits for the keys for a moment and says whether all of them are there. Runs Python's signal handlers, and throws
+  /// if another rank has told a failure.
+  bool wait_a_moment(const Keys& keys);
+  void require_no_failure();
+  bool time_is_up() const { return Clock::now() >= last_; }
+  [[noreturn]] void give_up(const std::vector<int>& missing) const;
+  /// The ranks whose key, which `key_of` gives, is not there.
+  template <class KeyOf>
+  std::vector<int> missing(KeyOf&& key_of);
+
+  const c10::intrusive_ptr<c10d::Store> store_;
+  const int rank_;
+  const int size_;
+  const std::chrono::milliseconds timeout_;
+  const bool polls_;  ///< the store's own wait is slower than asking again and again
+  const Clock::time_point begun_ = Clock::now();
+  const Clock::time_point last_;  ///< when this rank gives up
+  Clock::time_point next_failure_check_{};
+  std::string meeting_;  ///< empty: not known yet
+  Bytes secret_;
+  std::string number_;                 ///< what this rank wrote under its "hello"
+  std::vector<std::string> answered_;  ///< rank 0: the number of each rank that it has answered
+  std::uint64_t rounds_ = 0;
+};
+
+}  // namespace sinew::torch_backend

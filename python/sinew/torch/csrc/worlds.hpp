@@ -1,0 +1,42 @@
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include <sinew/collectives/communicator.hpp>
+
+namespace sinew::torch_backend {
+
+/// Who this process is in a process group, and how the members meet.
+struct Membership {
+  c10::intrusive_ptr<c10d::Store> store;   ///< of this group alone
+  std::vector<std::int64_t> global_ranks;  ///< of the members, in the order of their ranks in the group; empty: all
+  int rank = 0;
+  int size = 1;
+  std::chrono::milliseconds timeout{0};
+  std::string name;  ///< for errors
+};
+
+/// The members of one process group, as they communicate.
+/// Lifetime: the destructor leaves the group. Calls that are in flight end.
+class Members {
+ public:
+  virtual ~Members() = default;
+  virtual Communicator& communicator() noexcept = 0;
+};
+
+namespace worlds {
+
+/// The only place where a World or a communicator for a process group is made.
+/// All members call it, and nobody else.
+/// Errors: sinew::Error; Timeout names the ranks that did not come.
+std::unique_ptr<Members> join(const Membership& membership);
+
+}  // namespace worlds
+}  // namespace sinew::torch_backend
