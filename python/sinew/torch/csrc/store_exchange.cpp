@@ -10,8 +10,6 @@
 #include <iterator>
 #include <span>
 #include <thread>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
 #include <sinew/core/error.hpp>
@@ -25,12 +23,15 @@ namespace {
 
 using Value = std::vector<std::uint8_t>;
 
-constexpr auto kPoll = std::chrono::milliseconds(1);
-/// Moments between two looks at what else may have happened: short at first, as a restart finds old keys.
-constexpr auto kShortMoment = std::chrono::milliseconds(20);
-constexpr auto kLongMoment = std::chrono::milliseconds(200);
-constexpr auto kShortMoments = std::chrono::seconds(2);
-constexpr auto kBetweenFailureChecks = std::chrono::milliseconds(50);
+// A rank asks the store again and again instead of using Store::wait: that logs a warning whenever it gives up, blocks
+// the store's client for all threads of the process, and looks only every 10 ms in a file. Pauses grow with the time
+// waited, so that many ranks that wait for a late one do not overload the store.
+constexpr auto kShortestPause = std::chrono::microseconds(20);
+constexpr auto kLongestPause = std::chrono::milliseconds(100);
+constexpr int kPausesInTimeWaited = 20;
+/// How long a rank asks for one thing before it looks at what else may have happened.
+constexpr auto kMoment = std::chrono::milliseconds(2);
+constexpr auto kBetweenSlowChecks = std::chrono::milliseconds(50);
 
 Value value_of(std::span<const std::byte> bytes) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -86,12 +87,6 @@ std::vector<Bytes> unpacked(const Value& value, int size) {
   return all;
 }
 
-bool is_file_store(const c10d::Store& store) {
-  auto* prefixed = dynamic_cast<c10d::PrefixStore*>(const_cast<c10d::Store*>(&store));
-  if (prefixed == nullptr) return dynamic_cast<const c10d::FileStore*>(&store) != nullptr;
-  return dynamic_cast<c10d::FileStore*>(prefixed->getUnderlyingNonPrefixStore().get()) != nullptr;
-}
-
 }  // namespace
 
 StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
@@ -100,7 +95,6 @@ StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, in
       rank_(rank),
       size_(size),
       timeout_(timeout),
-      polls_(is_file_store(*store_)),
       last_(begun_ + timeout),
       answered_(static_cast<std::size_t>(rank == 0 ? size : 0)) {}
 
@@ -119,7 +113,7 @@ void StoreExchange::invite() {
   for (int r = 1; r < size_; ++r) hellos.push_back(hello_key(r));
   bool all_there = false;
   while (!all_there) {
-    all_there = wait_a_moment(hellos);
+    all_there = wait_a_moment(hellos, begun_);
     answer_hellos(all_there);
     if (!all_there && time_is_up()) give_up(missing(hello_key));
   }
@@ -150,7 +144,7 @@ void StoreExchange::answer_hellos(bool all_there) {
 void StoreExchange::find_meeting() {
   number_ = random_name();
   store_->set(hello_key(rank_), value_of(number_));
-  while (!wait_a_moment({answer_key(number_)})) {
+  while (!wait_a_moment({answer_key(number_)}, begun_)) {
     if (time_is_up()) give_up({0});
   }
   const std::string answer = text_of(store_->get(answer_key(number_)));
@@ -165,7 +159,11 @@ Exchange StoreExchange::exchange() {
   e.rank = rank_;
   e.size = size_;
   e.all_gather = [this](const Bytes& mine) { return all_gather(mine); };
-  e.check = [this] { require_no_failure(); };
+  e.check = [this] {
+    if (Clock::now() < next_slow_check_) return;
+    next_slow_check_ = Clock::now() + kBetweenSlowChecks;
+    require_no_failure();
+  };
   return e;
 }
 
@@ -173,8 +171,10 @@ std::vector<Bytes> StoreExchange::all_gather(const Bytes& mine) {
   if (rank_ == 0) return gather(mine);
   const std::uint64_t round = rounds_++;
   store_->set(round_key(round, rank_), value_of(mine));
-  while (!wait_a_moment({round_key(round)})) {
-    if (time_is_up()) give_up(missing([&](int r) { return r == 0 ? round_key(round) : round_key(round, r); }));
+  const Clock::time_point since = Clock::now();
+  while (!wait_a_moment({round_key(round)}, since)) {
+    // Rank 0 has come, as it answered, and waits for the same ranks as this one.
+    if (time_is_up()) give_up(missing([&](int r) { return r == 0 ? round_key(round, rank_) : round_key(round, r); }));
   }
   std::vector<Bytes> all = unpacked(store_->get(round_key(round)), size_);
   store_->deleteKey(round_key(round, rank_));
@@ -185,7 +185,8 @@ std::vector<Bytes> StoreExchange::gather(const Bytes& mine) {
   const std::uint64_t round = rounds_++;
   Keys keys;
   for (int r = 1; r < size_; ++r) keys.push_back(round_key(round, r));
-  while (!wait_a_moment(keys)) {
+  const Clock::time_point since = Clock::now();
+  while (!wait_a_moment(keys, since)) {
     if (round == 0) answer_hellos(true);
     if (time_is_up()) give_up(missing([&](int r) { return round_key(round, r); }));
   }
@@ -225,33 +226,23 @@ std::vector<Value> StoreExchange::get_all(const Keys& keys) {
   return values;
 }
 
-bool StoreExchange::wait_a_moment(const Keys& keys) {
-  const Clock::time_point now = Clock::now();
-  const Clock::time_point end = std::min(now + (now - begun_ < kShortMoments ? kShortMoment : kLongMoment), last_);
-  bool there = false;
-  if (polls_) {
-    while (!(there = store_->check(keys)) && Clock::now() < end) std::this_thread::sleep_for(kPoll);
-  } else {
-    try {
-      store_->wait(keys, std::max(std::chrono::ceil<std::chrono::milliseconds>(end - now), kPoll));
-      there = true;
-    } catch (const c10::DistNetworkError& e) {
-      throw Error(Code::Unavailable, c10::str("the store of the process group cannot be reached: ", e.what()));
-    } catch (const c10::Error&) {
-      // The moment is over.
-      std::this_thread::sleep_until(end);
-    }
+bool StoreExchange::wait_a_moment(const Keys& keys, Clock::time_point since) {
+  const Clock::time_point end = Clock::now() + kMoment;
+  do {
+    if (store_->check(keys)) return true;
+    const Clock::duration pause = (Clock::now() - since) / kPausesInTimeWaited;
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(pause, kShortestPause, kLongestPause));
+  } while (Clock::now() < end);
+  if (Clock::now() >= next_slow_check_) {
+    next_slow_check_ = Clock::now() + kBetweenSlowChecks;
+    run_signal_handlers();
+    require_no_failure();
   }
-  if (there) return true;
-  run_signal_handlers();
-  require_no_failure();
   return false;
 }
 
 void StoreExchange::require_no_failure() {
-  if (meeting_.empty() || Clock::now() < next_failure_check_) return;
-  next_failure_check_ = Clock::now() + kBetweenFailureChecks;
-  if (has(failure_key())) throw Error(Code::Aborted, text_of(store_->get(failure_key())));
+  if (!meeting_.empty() && has(failure_key())) throw Error(Code::Aborted, text_of(store_->get(failure_key())));
 }
 
 template <class KeyOf>
@@ -264,8 +255,9 @@ std::vector<int> StoreExchange::missing(KeyOf&& key_of) {
 }
 
 void StoreExchange::give_up(const std::vector<int>& missing) const {
-  const std::string text = c10::str("start-up: ", missing.size() == 1 ? "rank " : "ranks ", c10::Join(", ", missing),
-                                    " did not come within ", timeout_.count(), " ms");
+  const std::string who =
+      missing.empty() ? "the last rank" : c10::str(missing.size() == 1 ? "rank " : "ranks ", c10::Join(", ", missing));
+  const std::string text = c10::str("start-up: ", who, " did not come within ", timeout_.count(), " ms");
   throw Error(Code::Timeout, text, missing.empty() ? -1 : missing.front());
 }
 

@@ -17,9 +17,9 @@ namespace sinew::torch_backend {
 /// The meeting of the ranks of a process group in a key-value store of torch.
 ///
 /// The store may still hold the keys of earlier meetings: of processes that were restarted, or of an earlier process
-/// group of the same name. So every rank writes a fresh random number under "hello/RANK". Rank 0 reads these numbers and
-/// answers each under "answer/NUMBER" with the name of the meeting, which is random, too. All later keys begin with this
-/// name. Rank 0 reads the numbers again while ranks are missing, because it may have found that of a dead process.
+/// group of the same name. So every rank writes a fresh random number under "hello/RANK". Rank 0 reads these numbers
+/// and answers each under "answer/NUMBER" with the name of the meeting, which is random, too. All later keys begin with
+/// this name. Rank 0 reads the numbers again while ranks are missing, because it may have found that of a dead process.
 ///
 /// In a round of the exchange each rank writes its bytes under a key of its own, and rank 0 puts all of them under one.
 /// Cost:   about 4 requests to the store per rank and round, and 6 more; leave() deletes the keys.
@@ -56,9 +56,9 @@ class StoreExchange {
 
   bool has(const std::string& key) { return store_->check({key}); }
   std::vector<std::vector<std::uint8_t>> get_all(const Keys& keys);
-  /// Waits for the keys for a moment and says whether all of them are there. Runs Python's signal handlers, and throws
-  /// if another rank has told a failure.
-  bool wait_a_moment(const Keys& keys);
+  /// Waits for the keys for a moment and says whether all of them are there. Now and then it runs Python's signal
+  /// handlers, and throws if another rank has told a failure. `since`: when the wait for these keys began.
+  bool wait_a_moment(const Keys& keys, Clock::time_point since);
   void require_no_failure();
   bool time_is_up() const { return Clock::now() >= last_; }
   [[noreturn]] void give_up(const std::vector<int>& missing) const;
@@ -70,10 +70,9 @@ class StoreExchange {
   const int rank_;
   const int size_;
   const std::chrono::milliseconds timeout_;
-  const bool polls_;  ///< the store's own wait is slower than asking again and again
   const Clock::time_point begun_ = Clock::now();
   const Clock::time_point last_;  ///< when this rank gives up
-  Clock::time_point next_failure_check_{};
+  Clock::time_point next_slow_check_{};
   std::string meeting_;  ///< empty: not known yet
   Bytes secret_;
   std::string number_;                 ///< what this rank wrote under its "hello"
