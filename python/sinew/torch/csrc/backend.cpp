@@ -180,7 +180,7 @@ SinewBackend::WorkPtr SinewBackend::all_gather_single_coalesced(Tensors& outputs
   return all_gather_each(submission(kAllGatherSingleCoalesced, opts), outputs, inputs);
 }
 
-SinewBackend::WorkPtr SinewBackend::all_gather_each(Submission s, at::TensorList outputs, at::TensorList inputs) {
+SinewBackend::WorkPtr SinewBackend::all_gather_each(Submission&& s, at::TensorList outputs, at::TensorList inputs) {
   const Operation& op = s.operation;
   struct One {
     ConstBuffer in;
@@ -300,7 +300,7 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter_single_coalesced(Tensors& out
   return reduce_scatter_each(submission(kReduceScatterSingleCoalesced, opts), outputs, inputs, opts.reduceOp);
 }
 
-SinewBackend::WorkPtr SinewBackend::reduce_scatter_each(Submission s, at::TensorList outputs, at::TensorList inputs,
+SinewBackend::WorkPtr SinewBackend::reduce_scatter_each(Submission&& s, at::TensorList outputs, at::TensorList inputs,
                                                         const c10d::ReduceOp& reduce_op) {
   const Operation& op = s.operation;
   struct One {

@@ -112,8 +112,8 @@ class SinewBackend final : public c10d::Backend {
 
  private:
   /// One all_gather, or reduce_scatter, for each input, which count as one call.
-  WorkPtr all_gather_each(Submission s, at::TensorList outputs, at::TensorList inputs);
-  WorkPtr reduce_scatter_each(Submission s, at::TensorList outputs, at::TensorList inputs,
+  WorkPtr all_gather_each(Submission&& s, at::TensorList outputs, at::TensorList inputs);
+  WorkPtr reduce_scatter_each(Submission&& s, at::TensorList outputs, at::TensorList inputs,
                               const c10d::ReduceOp& reduce_op);
 
   const c10::intrusive_ptr<SinewOptions> options_;

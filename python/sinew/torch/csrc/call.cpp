@@ -7,13 +7,21 @@
 #include "signals.hpp"
 
 namespace sinew::torch_backend {
+namespace {
+
+/// Between two looks whether a World that ends has ended a call.
+constexpr auto kWorldEnds = std::chrono::milliseconds(1);
+
+}  // namespace
 
 template <class Use>
 void Call::with_works(Lock& lock, Use&& use) {
   struct Turn {
     Call& call;
     Lock& lock;
+    bool entered;
     ~Turn() {
+      if (entered) call.owner_->leave();
       lock.lock();
       call.used_ = false;
       call.changed_.notify_all();
@@ -21,8 +29,13 @@ void Call::with_works(Lock& lock, Use&& use) {
   };
   used_ = true;
   lock.unlock();
-  const Turn turn{*this, lock};
+  const Turn turn{*this, lock, owner_->enter()};
+  while (!turn.entered && !works_have_ended()) std::this_thread::sleep_for(kWorldEnds);
   use();
+}
+
+bool Call::works_have_ended() const noexcept {
+  return std::ranges::all_of(works_, [](const Work& w) { return w.done(); });
 }
 
 bool Call::poll() {

@@ -45,6 +45,9 @@ class CallOwner {
   virtual void call_ended(const Submission& call, const Status& status) noexcept = 0;
   /// Ends all calls of the group.
   virtual void abort(const std::string& reason) = 0;
+  /// Keeps the World alive until leave(). False: the World ends, or has ended, and its calls end with it.
+  virtual bool enter() noexcept = 0;
+  virtual void leave() noexcept = 0;
 };
 
 /// A call that is in flight. It keeps its tensors alive and ends exactly once, whoever finds out first: a thread that
@@ -74,9 +77,11 @@ class Call final : public c10::intrusive_ptr_target {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// Runs `use` on the Works without the lock, while no other thread may use them.
+  /// Runs `use` on the Works without the lock, while no other thread uses them and their World is there.
+  /// If the World ends, waits until the Works have ended with it, and runs `use` then.
   template <class Use>
   void with_works(Lock& lock, Use&& use);
+  bool works_have_ended() const noexcept;
   /// Makes a thread of the executor call wait() when the Works have ended.
   void continue_later(Lock& lock);
   void continuation();

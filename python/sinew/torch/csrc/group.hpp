@@ -42,14 +42,14 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   /// Makes one call of sinew. `start` takes the communicator and the options and returns the Work.
   /// A synchronous call is over when this returns. `inputs` are for the profiler.
   template <class Start>
-  c10::intrusive_ptr<c10d::Work> submit(Submission s, at::TensorList inputs, Start&& start) {
+  c10::intrusive_ptr<c10d::Work> submit(Submission&& s, at::TensorList inputs, Start&& start) {
     return submit_several(std::move(s), inputs, [&](Communicator& communicator, CallOptions& options, WorkList& works) {
       works.push_back(start(communicator, options));
     });
   }
   /// Makes several calls of sinew that count as one. `start` appends the Works.
   template <class Start>
-  c10::intrusive_ptr<c10d::Work> submit_several(Submission s, at::TensorList inputs, Start&& start) {
+  c10::intrusive_ptr<c10d::Work> submit_several(Submission&& s, at::TensorList inputs, Start&& start) {
     const Inside inside(*this);
     const Clock::time_point now = Clock::now();
     CallOptions options = prepare(s, inputs, now);
@@ -70,6 +70,14 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
 
   void call_ended(const Submission& call, const Status& status) noexcept override;
   void abort(const std::string& reason) override;
+  bool enter() noexcept override {
+    inside_.fetch_add(1, std::memory_order_seq_cst);
+    if (!closed_.load(std::memory_order_seq_cst)) [[likely]]
+      return true;
+    leave();
+    return false;
+  }
+  void leave() noexcept override { inside_.fetch_sub(1, std::memory_order_release); }
   /// Leaves the group: its later calls fail, its pending ones end, and the World goes. Calling it again does nothing.
   void shut_down() noexcept;
 
@@ -78,13 +86,10 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   class Inside {
    public:
     explicit Inside(Group& group) : group_(group) {
-      group_.inside_.fetch_add(1, std::memory_order_seq_cst);
-      if (group_.closed_.load(std::memory_order_seq_cst)) [[unlikely]] {
-        group_.inside_.fetch_sub(1, std::memory_order_release);
+      if (!group_.enter()) [[unlikely]]
         group_.reject_closed();
-      }
     }
-    ~Inside() { group_.inside_.fetch_sub(1, std::memory_order_release); }
+    ~Inside() { group_.leave(); }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
 

@@ -10,8 +10,8 @@
 #include "errors.hpp"
 #include "tensors.hpp"
 
-// torch.ops.sinew.all_reduce: the sum over a process group as a function, for inference. It costs the dispatcher and the
-// call of sinew, and torch.compile takes it as it stands: the Meta kernel tells the result's shape.
+// torch.ops.sinew.all_reduce: the sum over a process group as a function, for inference. It costs the dispatcher and
+// the call of sinew, and torch.compile takes it as it stands: the Meta kernel tells the result's shape.
 
 namespace sinew::torch_backend {
 namespace {

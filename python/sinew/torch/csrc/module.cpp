@@ -15,8 +15,8 @@
 #include "group.hpp"
 #include "worlds.hpp"
 
-#ifndef SINEW_TORCH_MODULE
-#error "SINEW_TORCH_MODULE is the name of the module, such as _C_2_15: the build gives it"
+#ifndef TORCH_EXTENSION_NAME
+#error "TORCH_EXTENSION_NAME is the name of the module, such as _C_2_15: the build gives it"
 #endif
 
 namespace sinew::torch_backend {
@@ -24,16 +24,20 @@ namespace {
 
 namespace py = pybind11;
 
-/// Makes a process group; torch calls it as a creator with extended_api=True. `given` may be null.
+/// Makes a process group; torch calls it as a creator with extended_api=True. A program that uses several backends gives
+/// its `group_options` to all of them, so options of another type are for another backend.
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& asked,
-                                         const c10::intrusive_ptr<SinewOptions>& given) {
-  auto options = given ? c10::make_intrusive<SinewOptions>(*given) : c10::make_intrusive<SinewOptions>();
-  if (!given || given->timeout == kBackendDefaultTimeout)
+                                         const py::object& group_options) {
+  auto options = c10::make_intrusive<SinewOptions>();
+  if (py::isinstance<SinewOptions>(group_options))
+    options = c10::make_intrusive<SinewOptions>(group_options.cast<const SinewOptions&>());
+  if (options->timeout == kBackendDefaultTimeout)
     options->timeout = std::chrono::milliseconds(std::llround(asked.timeout.count() * 1000.0));
   options->group_name = asked.group_id;
   options->global_ranks_in_group.assign(asked.global_ranks_in_group.begin(), asked.global_ranks_in_group.end());
   const Membership membership{
       asked.store, asked.global_ranks_in_group, asked.group_rank, asked.group_size, options->timeout, asked.group_id};
+  const py::gil_scoped_release unlocked;
   return c10::make_intrusive<SinewBackend>(membership, std::move(options));
 }
 
@@ -50,13 +54,12 @@ void learn_library_folder() {
 
 }  // namespace
 
-PYBIND11_MODULE(SINEW_TORCH_MODULE, m) {
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   py::module_::import("torch.distributed");  // its types are named below
   m.attr("version") = std::string(version());
   py::class_<SinewOptions, c10d::Backend::Options, c10::intrusive_ptr<SinewOptions>>(m, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
-  m.def("create", &create, py::arg("options"), py::arg("pg_options").none(true) = nullptr,
-        py::call_guard<py::gil_scoped_release>());
+  m.def("create", &create, py::arg("options"), py::arg("group_options") = py::none());
   end_before_python();
   learn_library_folder();
 }

@@ -31,7 +31,7 @@ struct Reduction {
 };
 
 /// Errors: RuntimeError that names the operator and the dtype if the result is not defined: averages of integers and
-///         bool, orders of complex numbers, bitwise operators on floats, and any operator on a dtype without arithmetic.
+///         bool, orders of complex numbers, bitwise operators on floats, any operator on a dtype without arithmetic.
 ///         `function` is the name of the function that the user called.
 Reduction reduction_of(at::ScalarType type, const c10d::ReduceOp& op, const char* function);
 

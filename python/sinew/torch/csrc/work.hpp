@@ -14,8 +14,8 @@
 
 namespace sinew::torch_backend {
 
-/// The handle of a call that c10d gives to its user. The call ends, and keeps its tensors until then, also if the handle
-/// is dropped before.
+/// The handle of a call that c10d gives to its user. The call ends, and keeps its tensors until then, also if the
+/// handle is dropped before.
 class SinewWork final : public c10d::Work {
  public:
   /// Of a call that has succeeded already.
