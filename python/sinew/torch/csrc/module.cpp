@@ -24,8 +24,8 @@ namespace {
 
 namespace py = pybind11;
 
-/// Makes a process group; torch calls it as a creator with extended_api=True. A program that uses several backends gives
-/// its `group_options` to all of them, so options of another type are for another backend.
+/// Makes a process group; torch calls it as a creator with extended_api=True. A program that uses several backends
+/// gives its `group_options` to all of them, so options of another type are for another backend.
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& asked,
                                          const py::object& group_options) {
   auto options = c10::make_intrusive<SinewOptions>();
