@@ -131,11 +131,10 @@ SinewBackend::WorkPtr SinewBackend::allgather(TensorLists& outputs, Tensors& inp
   Submission s = submission(kAllGather, opts);
   const Element element = moved_element(input.scalar_type());
   const ConstBuffer in = s.buffers.read(input);
-  const ListBuffer out = write_list(s.buffers, output);
+  const WriteList out = write_list(s.buffers, output, elsewhere(input, output[static_cast<std::size_t>(rank_)]));
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return out.equal ? c.all_gather(in, out.memory, element.dtype, options)
-                     : c.all_gather_v(in, out.memory, element.dtype, out.parts(), options);
+    return c.all_gather(in, out, element.dtype, options);
   });
 }
 
@@ -156,17 +155,17 @@ SinewBackend::WorkPtr SinewBackend::allgather_coalesced(TensorLists& outputs, Te
   }
   Submission s = submission(op, opts);
   std::vector<ConstBuffer> in;
-  std::vector<ListBuffer> out;
+  std::vector<WriteList> out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_ranks;
     for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
     in.push_back(s.buffers.read(inputs[i]));
-    out.push_back(write_list(s.buffers, of_ranks));
+    out.push_back(write_list(s.buffers, of_ranks, elsewhere(inputs[i], of_ranks[static_cast<std::size_t>(rank_)])));
   }
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit_several(std::move(s), inputs, [&](Communicator& c, const CallOptions& o, WorkList& works) {
     for (std::size_t i = 0; i < in.size(); ++i)
-      works.push_back(c.all_gather(in[i], out[i].memory, moved_element(inputs[i].scalar_type()).dtype, o));
+      works.push_back(c.all_gather(in[i], out[i], moved_element(inputs[i].scalar_type()).dtype, o));
   });
 }
 
@@ -209,20 +208,21 @@ SinewBackend::WorkPtr SinewBackend::gather(TensorLists& outputs, Tensors& inputs
   Submission s = submission(kGather, opts);
   const Element element = moved_element(input.scalar_type());
   const ConstBuffer in = s.buffers.read(input);
-  ListBuffer out;
+  WriteList out;
   if (rank_ == root) {
     if (outputs.size() != 1)
       reject(kGather.function,
              c10::str("requires a single-element output list containing a list with ", size_, " tensors."));
     arguments::require_one_per_rank(kGather, outputs.front(), input, size_, "output");
     require_same(outputs.front(), input, kGather.function);
-    out = write_list(s.buffers, outputs.front());
+    Tensors& output = outputs.front();
+    out = write_list(s.buffers, output, elsewhere(input, output[static_cast<std::size_t>(rank_)]));
   } else if (!outputs.empty()) {
     reject(kGather.function, "requires empty output on non-root");
   }
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return c.gather(in, out.memory, element.dtype, root, options);
+    return c.gather(in, out, element.dtype, root, options);
   });
 }
 
@@ -252,7 +252,7 @@ SinewBackend::WorkPtr SinewBackend::scatter(Tensors& outputs, TensorLists& input
   const auto root = static_cast<int>(opts.rootRank);
   Submission s = submission(kScatter, opts);
   const Element element = moved_element(output.scalar_type());
-  ListBuffer in;
+  ReadList in;
   if (rank_ == root) {
     if (inputs.size() != 1)
       reject(kScatter.function,
@@ -263,11 +263,11 @@ SinewBackend::WorkPtr SinewBackend::scatter(Tensors& outputs, TensorLists& input
   } else if (!inputs.empty()) {
     reject(kScatter.function, "requires empty input on non-root");
   }
-  const Buffer out = s.buffers.write(output);
-  s.outputs = outputs;
   const at::TensorList profiled = inputs.empty() ? at::TensorList() : at::TensorList(inputs.front());
+  const Buffer out = write_one(s.buffers, output, profiled);
+  s.outputs = outputs;
   return group_->submit(std::move(s), profiled, [&](Communicator& c, const CallOptions& options) {
-    return c.scatter(in.memory, out, element.dtype, root, options);
+    return c.scatter(in, out, element.dtype, root, options);
   });
 }
 
@@ -280,13 +280,12 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter(Tensors& outputs, TensorLists
   require_same(input[static_cast<std::size_t>(rank_)], output, kReduceScatter.function);
   const Reduction reduction = reduction_of(output.scalar_type(), opts.reduceOp, kReduceScatter.function);
   Submission s = submission(kReduceScatter, opts);
-  const ListBuffer in = read_list(s.buffers, input);
-  const Buffer out = s.buffers.write(output);
+  const ReadList in = read_list(s.buffers, input);
+  const Buffer out = write_one(s.buffers, output, input);
   s.outputs = outputs;
   return group_->submit(std::move(s), input, [&](Communicator& c, CallOptions& options) {
     options.pre_multiply = reduction.factor;
-    return in.equal ? c.reduce_scatter(in.memory, out, reduction.dtype, reduction.op, options)
-                    : c.reduce_scatter_v(in.memory, out, reduction.dtype, in.parts(), reduction.op, options);
+    return c.reduce_scatter(in, out, reduction.dtype, reduction.op, options);
   });
 }
 
@@ -363,11 +362,11 @@ SinewBackend::WorkPtr SinewBackend::alltoall(Tensors& outputs, Tensors& inputs, 
   arguments::require_one_per_rank(kAllToAll, outputs, like, size_, "output");
   Submission s = submission(kAllToAll, opts);
   const Element element = moved_element(like.scalar_type());
-  const ListBuffer in = read_list(s.buffers, inputs);
-  const ListBuffer out = write_list(s.buffers, outputs);
+  const ReadList in = read_list(s.buffers, inputs);
+  const WriteList out = write_list(s.buffers, outputs, inputs);
   s.outputs = outputs;
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return c.all_to_all_v(in.memory, out.memory, element.dtype, in.parts(), out.parts(), options);
+    return c.all_to_all(in, out, element.dtype, options);
   });
 }
 

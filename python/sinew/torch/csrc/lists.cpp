@@ -1,57 +1,54 @@
 #include "lists.hpp"
 
-#include <ATen/ATen.h>
-#include <ATen/MemoryOverlap.h>
-#include <ATen/core/LegacyTypeDispatch.h>
-
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace sinew::torch_backend {
 namespace {
 
-struct Staged {
-  ListBuffer list;
-  at::Tensor memory;
-};
+/// The first byte of a tensor's elements and the one behind its last, wherever in between the elements lie.
+std::pair<const std::byte*, const std::byte*> extent(const at::Tensor& t) {
+  const auto* first = static_cast<const std::byte*>(t.const_data_ptr());
+  if (t.numel() == 0) return {first, first};
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+  return {first, first + (static_cast<std::size_t>(last) + 1) * t.element_size()};
+}
 
-Staged stage(Buffers& buffers, at::TensorList tensors) {
-  Staged s;
-  const Element element = moved_element(tensors.front().scalar_type());
-  std::int64_t total = 0;
-  for (const at::Tensor& t : tensors) {
-    total += t.numel();
-    s.list.counts.push_back(static_cast<std::uint64_t>(t.numel()) * element.each);
-    s.list.equal = s.list.equal && s.list.counts.back() == s.list.counts.front();
+bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (a.numel() == 0 || b.numel() == 0) return false;
+  const auto [first_a, end_a] = extent(a);
+  const auto [first_b, end_b] = extent(b);
+  return first_a < end_b && first_b < end_a;
+}
+
+bool any_share_memory(at::TensorList written, at::TensorList read) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const auto shares = [&](const at::Tensor& other) { return shares_memory(written[i], other); };
+    if (std::ranges::any_of(written.slice(i + 1), shares) || std::ranges::any_of(read, shares)) return true;
   }
-  s.memory = at::empty({total}, tensors.front().options().memory_format(at::MemoryFormat::Contiguous));
-  s.list.memory = {static_cast<std::byte*>(s.memory.mutable_data_ptr()), s.memory.nbytes()};
-  buffers.hold(s.memory);
-  return s;
+  return false;
 }
 
 }  // namespace
 
-ListBuffer read_list(Buffers& buffers, at::TensorList tensors) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  Staged s = stage(buffers, tensors);
-  std::int64_t first = 0;
-  for (const at::Tensor& t : tensors) {
-    s.memory.narrow(0, first, t.numel()).view(t.sizes()).copy_(t);
-    first += t.numel();
-  }
-  return std::move(s.list);
+ReadList read_list(Buffers& buffers, at::TensorList tensors) {
+  ReadList list;
+  for (const at::Tensor& t : tensors) list.push_back(buffers.read(t));
+  return list;
 }
 
-ListBuffer write_list(Buffers& buffers, at::TensorList tensors) {
-  for (const at::Tensor& t : tensors) at::assert_no_internal_overlap(t);
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  Staged s = stage(buffers, tensors);
-  std::int64_t first = 0;
-  for (const at::Tensor& t : tensors) {
-    buffers.copy_later(s.memory.narrow(0, first, t.numel()).view(t.sizes()), t);
-    first += t.numel();
-  }
-  return std::move(s.list);
+WriteList write_list(Buffers& buffers, at::TensorList tensors, at::TensorList inputs) {
+  const bool apart = !any_share_memory(tensors, inputs);
+  WriteList list;
+  for (const at::Tensor& t : tensors) list.push_back(apart ? buffers.write(t) : buffers.write_later(t));
+  return list;
+}
+
+at::TensorList elsewhere(const at::Tensor& input, const at::Tensor& place) {
+  const bool same = input.const_data_ptr() == place.const_data_ptr() && input.nbytes() == place.nbytes();
+  return same ? at::TensorList() : at::TensorList(input);
 }
 
 }  // namespace sinew::torch_backend

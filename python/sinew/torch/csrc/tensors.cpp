@@ -176,14 +176,17 @@ ConstBuffer Buffers::read(const at::Tensor& tensor) {
 }
 
 Buffer Buffers::write(const at::Tensor& tensor) {
-  if (is_plain(tensor)) [[likely]] {
-    held_.push_back(tensor);
-  } else {
-    at::assert_no_internal_overlap(tensor);
-    const at::AutoDispatchBelowADInplaceOrView guard;
-    held_.push_back(contiguous_like(tensor));
-    copy_later(held_.back(), tensor);
-  }
+  if (!is_plain(tensor)) [[unlikely]]
+    return write_later(tensor);
+  held_.push_back(tensor);
+  return writable(tensor);
+}
+
+Buffer Buffers::write_later(const at::Tensor& tensor) {
+  at::assert_no_internal_overlap(tensor);
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  held_.push_back(contiguous_like(tensor));
+  later_.emplace_back(held_.back(), tensor);
   return writable(held_.back());
 }
 

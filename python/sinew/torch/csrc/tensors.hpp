@@ -53,13 +53,10 @@ class Buffers {
   /// Memory that the call writes completely.
   /// Errors: RuntimeError if several elements of the tensor share memory.
   Buffer write(const at::Tensor& tensor);
+  /// Memory that the call writes completely and that is copied to the tensor after the call. Errors: as write().
+  Buffer write_later(const at::Tensor& tensor);
   /// Memory that the call reads and writes. Errors: as write().
   Buffer update(const at::Tensor& tensor);
-
-  /// Keeps a tensor alive.
-  void hold(at::Tensor tensor) { held_.push_back(std::move(tensor)); }
-  /// After the call `to` becomes a copy of `from`.
-  void copy_later(at::Tensor from, at::Tensor to) { later_.emplace_back(std::move(from), std::move(to)); }
 
   /// Makes the copies that were asked for. Call it once, after the call has succeeded.
   void copy_back() {
