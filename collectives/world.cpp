@@ -201,6 +201,8 @@ Communicator World::subgroup(std::span<const int> ranks, std::string_view name, 
   return Communicator(std::move(made));
 }
 
+Status World::status() const { return inside().state->control->world_end(); }
+
 void World::abort(const std::string& reason) {
   WorldState& state = *inside().state;
   state.abort(fmt::format("rank {} aborted the world", state.rank), reason);

@@ -100,6 +100,10 @@ class SINEW_API World {
   /// Cost:   two or three exchanges of 4 KiB by messages, and what the transports' own collectives need.
   Communicator subgroup(std::span<const int> ranks, std::string_view name, Deadline deadline = {});
 
+  /// Ok while this rank knows of nothing wrong. PeerLost names the rank that the World has lost first: communicators
+  /// without it go on. Aborted says why the World has ended.
+  Status status() const;
+
   /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.
   void abort(const std::string& reason);
 

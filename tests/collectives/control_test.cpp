@@ -140,6 +140,8 @@ TEST_P(Control, NamesTheDeadRank_WhereARankThatMetItDestroysWhatOthersUse) {
       EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("rank 2 (1 in split 0 at control_test.cpp:"),
                                                        HasSubstr("destroyed the communicator, which all_reduce(f32")));
     }
+    EXPECT_EQ(world.status().code(), Code::PeerLost);
+    EXPECT_EQ(world.status().rank(), 3);
     row.reset();
     column.reset();
     static_cast<void>(living.barrier().wait(Deadline::after(seconds(10))));  // who shrinks first ends it in others
@@ -165,10 +167,12 @@ TEST_P(Control, AbortReachesAllRanks_WithItsReason) {
 
 TEST_P(Control, AbortOfTheWorldReachesAllRanks) {
   expect_well(run(2, [&](World& world, const Exchange&) {
+    EXPECT_TRUE(world.status().ok());
     if (world.rank() == 0) world.abort("bad news");
     const Status status = end_of_sums(world);
     EXPECT_EQ(status.code(), Code::Aborted);
     EXPECT_EQ(status.message(), "rank 0 aborted the world: bad news");
+    EXPECT_EQ(world.status().message(), "rank 0 aborted the world: bad news");
   }));
 }
 

@@ -32,7 +32,7 @@ SinewBackend::SinewBackend(const Membership& membership, c10::intrusive_ptr<Sine
   init();
 }
 
-SinewBackend::~SinewBackend() { group_->shut_down(); }
+SinewBackend::~SinewBackend() { group_->shut_down(kPatience); }
 
 void SinewBackend::setTimeout(std::chrono::milliseconds timeout) {
   options_->timeout = timeout;

@@ -97,9 +97,9 @@ class SinewBackend final : public c10d::Backend {
   void addEphemeralTimeout(const std::chrono::milliseconds& timeout) { group_->timeouts().extend(timeout); }
   c10d::ErrorType getError() override { return group_->completion().error(); }
 
-  /// Ends all pending and later calls of the group. The other ranks see an error as well.
+  /// Ends all pending and later calls of the group on this rank. Those of other ranks that need this rank fail.
   void abort() override;
-  void shutdown() override { group_->shut_down(); }
+  void shutdown() override { group_->shut_down(kPatience); }
 
 #ifdef C10D_BACKEND_HAS_HOOKS
   bool supportsAbortHooks() const override { return true; }
@@ -111,6 +111,9 @@ class SinewBackend final : public c10d::Backend {
 #endif
 
  private:
+  /// How long calls that are in flight have to end when their group is destroyed.
+  static constexpr std::chrono::seconds kPatience{5};
+
   /// One all_gather, or reduce_scatter, for each input, which count as one call.
   WorkPtr all_gather_each(Submission&& s, at::TensorList outputs, at::TensorList inputs);
   WorkPtr reduce_scatter_each(Submission&& s, at::TensorList outputs, at::TensorList inputs,

@@ -12,7 +12,9 @@ namespace {
 
 /// How long leaving a group waits for threads that are inside its calls. Their calls have been ended before.
 constexpr auto kLeaveWithin = std::chrono::seconds(5);
-constexpr std::size_t kRecentBeforeSweep = 64;
+constexpr auto kLeavePause = std::chrono::milliseconds(1);
+/// How long calls that are in flight have to end when the process ends. Other ranks may wait to hear of its end.
+constexpr auto kPatienceAtExit = std::chrono::seconds(1);
 
 /// All groups of the process, for the end of the process. The list is never destroyed: what is in it must not end
 /// after the libraries that it uses.
@@ -48,13 +50,13 @@ std::shared_ptr<Group> Group::join(const Membership& membership) {
 }
 
 c10::intrusive_ptr<Call> Group::in_flight(Submission&& s, WorkList&& works) {
-  const bool collective = !s.operation.message();
   auto call = c10::make_intrusive<Call>(std::move(s), std::move(works), shared_from_this());
-  if (collective) {
-    const std::lock_guard lock(recent_mutex_);
-    if (recent_.size() >= kRecentBeforeSweep) std::erase_if(recent_, [](const auto& c) { return c.expired(); });
-    recent_.emplace_back(call);
+  const std::lock_guard lock(recent_mutex_);
+  if (recent_.size() >= next_sweep_) {
+    std::erase_if(recent_, [](const auto& c) { return c.expired(); });
+    next_sweep_ = 2 * recent_.size() + kFirstSweep;
   }
+  recent_.emplace_back(call);
   return call;
 }
 
@@ -92,7 +94,7 @@ void Group::call_ended(const Submission& call, const Status& status) noexcept {
   try {
     if (status.ok()) {
       completion_.succeeded(call.key);
-    } else {
+    } else if (state_.load(std::memory_order_relaxed) == State::Open) {
       completion_.failed(status.code());
     }
   } catch (const std::exception& e) {
@@ -100,45 +102,62 @@ void Group::call_ended(const Submission& call, const Status& status) noexcept {
   }
 }
 
-void Group::drain() {
+std::vector<c10::intrusive_ptr<Call>> Group::recent() {
   std::vector<c10::intrusive_ptr<Call>> calls;
-  {
-    const std::lock_guard lock(recent_mutex_);
-    for (const auto& weak : recent_) {
-      if (auto call = weak.lock()) calls.push_back(std::move(call));
-    }
-    recent_.clear();
+  const std::lock_guard lock(recent_mutex_);
+  for (const auto& weak : recent_) {
+    if (auto call = weak.lock()) calls.push_back(std::move(call));
   }
-  for (const auto& call : calls) static_cast<void>(call->wait(Deadline::never()));
+  return calls;
+}
+
+void Group::drain() {
+  for (const auto& call : recent()) {
+    if (!call->submission().operation.message()) static_cast<void>(call->wait(Deadline::never()));
+  }
+}
+
+bool Group::all_end_within(Clock::duration longest) {
+  const Clock::time_point last = Clock::now() + longest;
+  const auto calls = recent();
+  const auto over = [&] {
+    return inside_.load(std::memory_order_seq_cst) == 0 &&
+           std::ranges::all_of(calls, [](const auto& call) { return call->poll(); });
+  };
+  while (!over()) {
+    if (Clock::now() >= last) return false;
+    std::this_thread::sleep_for(kLeavePause);
+  }
+  return true;
 }
 
 void Group::abort(const std::string& reason) {
-  if (closed_.load(std::memory_order_relaxed)) return;
+  if (state_.load(std::memory_order_relaxed) == State::Closed) return;
   completion_.failed(Code::Aborted);
   const WithoutPythonLock unlocked;
-  with_communicator([&](Communicator& communicator) { communicator.abort(reason); });
+  with_communicator([&](Communicator& communicator) { communicator.abort_here(reason); });
 }
 
 void Group::reject_closed() const {
   throw error_of(Status(Code::Aborted, "process group " + name_ + " was destroyed or shut down before"), "call");
 }
 
-void Group::shut_down() noexcept {
-  if (closed_.exchange(true, std::memory_order_seq_cst)) return;
-  // The World's end waits for continuations that run, and these may want Python's lock.
+void Group::shut_down(Clock::duration patience) noexcept {
+  State open = State::Open;
+  if (!state_.compare_exchange_strong(open, State::Leaving, std::memory_order_seq_cst)) return;
+  // Continuations that run may want Python's lock.
   const WithoutPythonLock unlocked;
   try {
+    const bool over = all_end_within(patience);
+    state_.store(State::Closed, std::memory_order_seq_cst);
+    if (!over) members_->communicator().abort_here("it left the process group");
     const Clock::time_point last = Clock::now() + kLeaveWithin;
-    if (inside_.load(std::memory_order_seq_cst) != 0)
-      members_->communicator().abort(c10::str("rank ", rank_, " shut the process group down"));
-    while (inside_.load(std::memory_order_seq_cst) != 0 && Clock::now() < last)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    // A thread that does not come out of its call still uses the World.
-    if (inside_.load(std::memory_order_seq_cst) != 0) {
-      static_cast<void>(members_.release());
-    } else {
-      members_.reset();
+    while (inside_.load(std::memory_order_seq_cst) != 0) {
+      // A thread that does not come out of its call still uses the World.
+      if (Clock::now() >= last) return static_cast<void>(members_.release());
+      std::this_thread::sleep_for(kLeavePause);
     }
+    members_.reset();
   } catch (const std::exception& e) {
     TORCH_WARN("sinew: process group ", name_, " did not end in order: ", e.what());
   }
@@ -152,7 +171,7 @@ void leave_all_groups() noexcept {
   }
   // The last group first: groups within groups end before what they are made of.
   for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
-    if (const auto group = g->lock()) group->shut_down();
+    if (const auto group = g->lock()) group->shut_down(kPatienceAtExit);
   }
 }
 

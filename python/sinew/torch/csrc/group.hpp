@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -72,16 +73,22 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   void abort(const std::string& reason) override;
   bool enter() noexcept override {
     inside_.fetch_add(1, std::memory_order_seq_cst);
-    if (!closed_.load(std::memory_order_seq_cst)) [[likely]]
+    if (state_.load(std::memory_order_seq_cst) != State::Closed) [[likely]]
       return true;
     leave();
     return false;
   }
   void leave() noexcept override { inside_.fetch_sub(1, std::memory_order_release); }
-  /// Leaves the group: its later calls fail, its pending ones end, and the World goes. Calling it again does nothing.
-  void shut_down() noexcept;
+  /// Leaves the group: its later calls fail. Pending ones have this long to end by themselves, and are aborted then.
+  /// Calling it again does nothing.
+  void shut_down(Clock::duration patience) noexcept;
 
  private:
+  static constexpr std::size_t kFirstSweep = 64;
+
+  /// Leaving: calls have time to end. Their failures call no hooks any more, as the process may be ending.
+  enum class State : std::uint8_t { Open, Leaving, Closed };
+
   /// Keeps the World alive while a thread is inside a call.
   class Inside {
    public:
@@ -120,6 +127,10 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   /// The call ended in this thread, before anybody else knew of it.
   c10::intrusive_ptr<c10d::Work> finished(Submission&& s, const Status& status, int source);
   c10::intrusive_ptr<Call> in_flight(Submission&& s, WorkList&& works);
+  /// The calls that may be in flight.
+  std::vector<c10::intrusive_ptr<Call>> recent();
+  /// Waits until all calls have ended, as long as that takes at most. Returns whether they have.
+  bool all_end_within(Clock::duration longest);
   [[noreturn]] void reject_closed() const;
 
   const int rank_;
@@ -131,10 +142,11 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
 
   std::unique_ptr<Members> members_;
   std::atomic<int> inside_ = 0;
-  std::atomic<bool> closed_ = false;
+  std::atomic<State> state_ = State::Open;
 
   std::mutex recent_mutex_;
-  std::vector<c10::weak_intrusive_ptr<Call>> recent_;  ///< collectives that may be in flight, for drain()
+  std::vector<c10::weak_intrusive_ptr<Call>> recent_;  ///< calls that may be in flight
+  std::size_t next_sweep_ = kFirstSweep;               ///< how many of them make it time to forget those that are over
 };
 
 /// Leaves all groups that are left when the process ends: Python calls this before the interpreter goes.

@@ -14,7 +14,6 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
 
 #include "signals.hpp"
 
@@ -96,44 +95,48 @@ StoreExchange::StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, in
       size_(size),
       timeout_(timeout),
       last_(begun_ + timeout),
-      answered_(static_cast<std::size_t>(rank == 0 ? size : 0)) {}
+      answered_(static_cast<std::size_t>(rank == 0 ? size - 1 : 0)) {}
 
-void StoreExchange::meet() {
+Bytes StoreExchange::meet(const Bytes& offer, const Decide& decide) {
   if (rank_ == 0) {
-    invite();
+    invite(offer, decide);
   } else {
-    find_meeting();
+    find_meeting(offer);
   }
+  return decision_;
 }
 
-void StoreExchange::invite() {
-  meeting_ = "sinew/" + random_name();
-  secret_ = random_secret();
-  Keys hellos;
-  for (int r = 1; r < size_; ++r) hellos.push_back(hello_key(r));
-  bool all_there = false;
-  while (!all_there) {
-    all_there = wait_a_moment(hellos, begun_);
-    answer_hellos(all_there);
-    if (!all_there && time_is_up()) give_up(missing(hello_key));
-  }
-}
-
-void StoreExchange::answer_hellos(bool all_there) {
+StoreExchange::Keys StoreExchange::hello_keys() const {
   Keys keys;
-  std::vector<std::size_t> ranks;
-  for (int r = 1; r < size_; ++r) {
-    if (!all_there && !has(hello_key(r))) continue;
-    keys.push_back(hello_key(r));
-    ranks.push_back(static_cast<std::size_t>(r));
+  for (int r = 1; r < size_; ++r) keys.push_back(hello_key(r));
+  return keys;
+}
+
+void StoreExchange::invite(const Bytes& offer, const Decide& decide) {
+  meeting_ = "sinew/" + random_name();
+  const Keys keys = hello_keys();
+  while (!wait_a_moment(keys, begun_)) {
+    // The others wait longer, too, and are to know that it is not for this rank.
+    if (!std::exchange(greeted_, true)) store_->set(hello_key(0), value_of(meeting_));
+    if (time_is_up()) give_up(missing(hello_key));
   }
-  const auto numbers = get_all(keys);
+  const auto hellos = get_all(keys);
+  std::vector<Bytes> offers{offer};
+  for (const Value& hello : hellos) {
+    const auto bytes = std::as_bytes(std::span(hello)).subspan(std::min(kNameLength, hello.size()));
+    offers.emplace_back(bytes.begin(), bytes.end());
+  }
+  decision_ = decide(offers);
+  answer_hellos(hellos);
+}
+
+void StoreExchange::answer_hellos(const std::vector<Value>& hellos) {
   Value answer = value_of(meeting_);
-  const Value secret = value_of(secret_);
-  answer.insert(answer.end(), secret.begin(), secret.end());
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    std::string& known = answered_[ranks[i]];
-    std::string number = text_of(numbers[i]);
+  const Value decision = value_of(decision_);
+  answer.insert(answer.end(), decision.begin(), decision.end());
+  for (std::size_t i = 0; i < hellos.size(); ++i) {
+    std::string& known = answered_[i];
+    std::string number = text_of(hellos[i]).substr(0, kNameLength);
     if (number == known) continue;
     if (!known.empty()) store_->deleteKey(answer_key(known));
     store_->set(answer_key(number), answer);
@@ -141,17 +144,23 @@ void StoreExchange::answer_hellos(bool all_there) {
   }
 }
 
-void StoreExchange::find_meeting() {
+void StoreExchange::find_meeting(const Bytes& offer) {
   number_ = random_name();
-  store_->set(hello_key(rank_), value_of(number_));
+  Value hello = value_of(number_);
+  const Value offered = value_of(offer);
+  hello.insert(hello.end(), offered.begin(), offered.end());
+  store_->set(hello_key(rank_), hello);
+  greeted_ = true;
   while (!wait_a_moment({answer_key(number_)}, begun_)) {
-    if (time_is_up()) give_up({0});
+    if (!time_is_up()) continue;
+    const std::vector<int> absent = missing(hello_key);
+    give_up(absent.empty() ? std::vector<int>{0} : absent);
   }
   const std::string answer = text_of(store_->get(answer_key(number_)));
   const std::size_t length = std::strlen("sinew/") + kNameLength;
   meeting_ = answer.substr(0, length);
-  const auto secret = std::as_bytes(std::span(answer)).subspan(std::min(length, answer.size()));
-  secret_.assign(secret.begin(), secret.end());
+  const auto decision = std::as_bytes(std::span(answer)).subspan(std::min(length, answer.size()));
+  decision_.assign(decision.begin(), decision.end());
 }
 
 Exchange StoreExchange::exchange() {
@@ -187,7 +196,7 @@ std::vector<Bytes> StoreExchange::gather(const Bytes& mine) {
   for (int r = 1; r < size_; ++r) keys.push_back(round_key(round, r));
   const Clock::time_point since = Clock::now();
   while (!wait_a_moment(keys, since)) {
-    if (round == 0) answer_hellos(true);
+    if (const Keys hellos = hello_keys(); round == 0 && store_->check(hellos)) answer_hellos(get_all(hellos));
     if (time_is_up()) give_up(missing([&](int r) { return round_key(round, r); }));
   }
   std::vector<Bytes> all{mine};
@@ -203,9 +212,11 @@ std::vector<Bytes> StoreExchange::gather(const Bytes& mine) {
 
 void StoreExchange::leave() {
   if (rank_ != 0) store_->deleteKey(answer_key(number_));
+  if (greeted_) store_->deleteKey(hello_key(rank_));
+  if (rounds_ == 0) return;
   const std::string left = meeting_ + "/left";
   if (store_->add(left, 1) < size_) return;
-  if (rounds_ > 0) store_->deleteKey(round_key(rounds_ - 1));
+  store_->deleteKey(round_key(rounds_ - 1));
   store_->deleteKey(left);
 }
 

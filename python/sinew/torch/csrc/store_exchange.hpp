@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -17,9 +18,10 @@ namespace sinew::torch_backend {
 /// The meeting of the ranks of a process group in a key-value store of torch.
 ///
 /// The store may still hold the keys of earlier meetings: of processes that were restarted, or of an earlier process
-/// group of the same name. So every rank writes a fresh random number under "hello/RANK". Rank 0 reads these numbers
-/// and answers each under "answer/NUMBER" with the name of the meeting, which is random, too. All later keys begin with
-/// this name. Rank 0 reads the numbers again while ranks are missing, because it may have found that of a dead process.
+/// group of the same name. So every rank writes a fresh random number under "hello/RANK", with what it offers. Rank 0
+/// decides by all offers, and answers each number under "answer/NUMBER" with the name of the meeting, which is random,
+/// too, and the decision. All later keys begin with this name. Rank 0 reads the numbers again while ranks are missing in
+/// the first round, because it may have found that of a dead process.
 ///
 /// In a round of the exchange each rank writes its bytes under a key of its own, and rank 0 puts all of them under one.
 /// Cost:   about 4 requests to the store per rank and round, and 6 more; leave() deletes the keys.
@@ -28,10 +30,12 @@ class StoreExchange {
  public:
   StoreExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int size, std::chrono::milliseconds timeout);
 
-  /// Finds the other ranks. Errors: Error{Timeout} that names the ranks that did not come.
-  void meet();
-  /// A secret that rank 0 has drawn. Whoever can read the store knows it.
-  const Bytes& secret() const noexcept { return secret_; }
+  /// Rank 0 decides, by what each rank offers, in their order.
+  using Decide = std::function<Bytes(const std::vector<Bytes>& offers)>;
+
+  /// Finds the other ranks and returns what rank 0 has decided. Whoever can read the store can read it.
+  /// Errors: Error{Timeout} that names the ranks that did not come; what `decide` throws, on rank 0.
+  Bytes meet(const Bytes& offer, const Decide& decide);
   /// The rounds of this meeting. Lifetime: that of this object.
   /// Errors: Error{Timeout} that names the ranks that did not come; Aborted with what another rank told.
   Exchange exchange();
@@ -47,10 +51,11 @@ class StoreExchange {
   std::string round_key(std::uint64_t round, int rank) const { return round_key(round) + "/" + std::to_string(rank); }
   std::string failure_key() const { return meeting_ + "/failure"; }
 
-  void invite();
-  /// Answers the numbers that were not answered yet. `all_there`: every rank has written one.
-  void answer_hellos(bool all_there);
-  void find_meeting();
+  Keys hello_keys() const;
+  void invite(const Bytes& offer, const Decide& decide);
+  /// Answers the numbers that were not answered yet.
+  void answer_hellos(const std::vector<std::vector<std::uint8_t>>& hellos);
+  void find_meeting(const Bytes& offer);
   std::vector<Bytes> all_gather(const Bytes& mine);
   std::vector<Bytes> gather(const Bytes& mine);
 
@@ -74,8 +79,9 @@ class StoreExchange {
   const Clock::time_point last_;  ///< when this rank gives up
   Clock::time_point next_slow_check_{};
   std::string meeting_;  ///< empty: not known yet
-  Bytes secret_;
-  std::string number_;                 ///< what this rank wrote under its "hello"
+  Bytes decision_;
+  bool greeted_ = false;               ///< there is a "hello" of this rank in the store
+  std::string number_;                 ///< the number in it
   std::vector<std::string> answered_;  ///< rank 0: the number of each rank that it has answered
   std::uint64_t rounds_ = 0;
 };

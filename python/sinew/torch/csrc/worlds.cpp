@@ -1,5 +1,6 @@
 #include "worlds.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <utility>
@@ -8,19 +9,33 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/secret.hpp>
 
+#include "joined_world.hpp"
 #include "store_exchange.hpp"
+#include "world_choice.hpp"
 
 namespace sinew::torch_backend {
 namespace {
 
-/// A process group with a World of its own.
-class OwnWorld final : public Members {
+/// The group that a World was made for.
+class OfWholeWorld final : public Members {
  public:
-  explicit OwnWorld(World world) : world_(std::move(world)) {}
-  Communicator& communicator() noexcept override { return world_.communicator(); }
+  explicit OfWholeWorld(std::shared_ptr<JoinedWorld> joined) : joined_(std::move(joined)) {}
+  Communicator& communicator() noexcept override { return joined_->world().communicator(); }
 
  private:
-  World world_;
+  const std::shared_ptr<JoinedWorld> joined_;
+};
+
+/// A group within a World that was made for another one.
+class OfSomeRanks final : public Members {
+ public:
+  OfSomeRanks(std::shared_ptr<JoinedWorld> joined, Communicator communicator)
+      : joined_(std::move(joined)), communicator_(std::move(communicator)) {}
+  Communicator& communicator() noexcept override { return communicator_; }
+
+ private:
+  const std::shared_ptr<JoinedWorld> joined_;
+  Communicator communicator_;
 };
 
 /// Users of Gloo name the network interface by GLOO_SOCKET_IFNAME, which may be a list of names with commas.
@@ -39,18 +54,46 @@ WorldOptions options_for(const Membership& membership) {
   return options;
 }
 
+std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, const Membership& membership) {
+  WorldOptions options = options_for(membership);
+  if (options.secret.empty()) options.secret = choice.secret;
+  World world = World::create(std::move(exchange), std::move(options));
+  return std::make_unique<OfWholeWorld>(JoinedWorld::make(choice.world, std::move(world), membership.global_rank()));
+}
+
+std::unique_ptr<Members> within(const std::shared_ptr<JoinedWorld>& joined, const std::vector<int>& ranks,
+                                const Membership& membership) {
+  return std::make_unique<OfSomeRanks>(
+      joined, joined->world().subgroup(ranks, membership.name, Deadline::after(membership.timeout)));
+}
+
+std::shared_ptr<JoinedWorld> find(const std::vector<std::shared_ptr<JoinedWorld>>& offered, const WorldId& id) {
+  const auto joined = std::ranges::find(offered, id, [](const auto& j) { return j->id(); });
+  if (joined != offered.end()) return *joined;
+  throw Error(Code::Aborted,
+              "start-up: rank 0 chose a World that this process is not in: it was started again meanwhile; make the "
+              "process group again, on all its ranks");
+}
+
 }  // namespace
 
 namespace worlds {
 
 std::unique_ptr<Members> join(const Membership& membership) {
-  WorldOptions options = options_for(membership);
-  if (membership.size == 1) return std::make_unique<OwnWorld>(World::create(exchange_alone(), std::move(options)));
+  const auto offered = world_choice::offered_by(membership.global_rank());
+  if (membership.size == 1) {
+    if (!offered.empty()) return within(offered.front(), {offered.front()->world().rank()}, membership);
+    return whole(world_choice::read(world_choice::decide({world_choice::offer({})})), exchange_alone(), membership);
+  }
   StoreExchange meeting(membership.store, membership.rank, membership.size, membership.timeout);
   try {
-    meeting.meet();
-    if (options.secret.empty()) options.secret = meeting.secret();
-    auto members = std::make_unique<OwnWorld>(World::create(meeting.exchange(), std::move(options)));
+    const WorldChoice choice = world_choice::read(meeting.meet(world_choice::offer(offered), world_choice::decide));
+    std::unique_ptr<Members> members;
+    if (choice.is_new()) {
+      members = whole(choice, meeting.exchange(), membership);
+    } else {
+      members = within(find(offered, choice.world), choice.ranks, membership);
+    }
     meeting.leave();
     return members;
   } catch (const std::exception& e) {

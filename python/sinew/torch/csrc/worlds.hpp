@@ -3,6 +3,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,10 +22,15 @@ struct Membership {
   int size = 1;
   std::chrono::milliseconds timeout{0};
   std::string name;  ///< for errors
+
+  /// This process' number among all processes of the job.
+  int global_rank() const noexcept {
+    return global_ranks.empty() ? rank : static_cast<int>(global_ranks[static_cast<std::size_t>(rank)]);
+  }
 };
 
 /// The members of one process group, as they communicate.
-/// Lifetime: the destructor leaves the group. Calls that are in flight end.
+/// Lifetime: the destructor leaves the group. It waits for calls that are in flight: see Communicator::abort_here.
 class Members {
  public:
   virtual ~Members() = default;
@@ -34,7 +40,8 @@ class Members {
 namespace worlds {
 
 /// The only place where a World or a communicator for a process group is made.
-/// All members call it, and nobody else.
+/// All members call it, and nobody else. Where they are in one World already, the group is a communicator of it. Else a
+/// World is made for exactly these members, which serves later groups of some of them.
 /// Errors: sinew::Error; Timeout names the ranks that did not come.
 std::unique_ptr<Members> join(const Membership& membership);
 
