@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 
 /// Between two turns of the thread, while calls come. As long as an engine leaves idle sources unpolled.
 constexpr long kNapNs = 50'000;
+/// Naps grow up to so long while calls come in each of them.
+constexpr long kLongestNapNs = 16 * kNapNs;
 /// The thread naps for so long after the last call or event. Waking it from deep sleep costs the next caller a system
 /// call, so a loop of calls must find it napping.
 constexpr auto kLinger = milliseconds(2);
@@ -50,7 +52,7 @@ void SharedProgress::posted(bool waits_at_once) noexcept {
     return;
   }
   if (waits_at_once) return;
-  ++posts_;
+  posts_.fetch_add(1, std::memory_order_relaxed);
   engine_.progress();
   wake_thread();
 }
@@ -96,8 +98,15 @@ void SharedProgress::hand_on() noexcept {
 void SharedProgress::nap() noexcept {
   rest_ = Rest::Nap;
   lock_.unlock();
-  const timespec length{0, kNapNs};
-  ::nanosleep(&length, nullptr);
+  long length_ns = kNapNs;
+  bool more_calls = true;
+  while (more_calls && length_ns <= kLongestNapNs) {
+    const std::uint64_t before = posts_.load(std::memory_order_relaxed);
+    const timespec length{0, length_ns};
+    ::nanosleep(&length, nullptr);
+    more_calls = posts_.load(std::memory_order_relaxed) != before;
+    length_ns *= 2;
+  }
   lock_.lock();
   rest_ = Rest::None;
 }
@@ -124,8 +133,8 @@ void SharedProgress::loop() noexcept {
   int idle_turns = 0;
   while (!stop_) {
     const auto now = Clock::now();
-    if (posts_ != seen) {
-      seen = posts_;
+    if (const std::uint64_t posts = posts_.load(std::memory_order_relaxed); posts != seen) {
+      seen = posts;
       busy_until = now + kLinger;
     }
     if (driven_) {

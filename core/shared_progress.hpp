@@ -19,6 +19,8 @@ namespace sinew {
 /// leaves and it has to take over. A driver unlocks between two turns if another thread wants the lock, and while it
 /// sleeps itself. A thread of this object's own makes progress while nobody waits: it naps between its turns for a
 /// while after the last call, so that the next call need not wake it, and sleeps on the sources' descriptors later.
+/// While calls keep coming, each of which makes a turn itself, the naps grow: their ends take the core, and the lock,
+/// from a caller that waits for its call soon.
 ///
 /// No code of the user runs under the lock, except a reduction operator of the user's own.
 class SINEW_API SharedProgress {
@@ -125,9 +127,9 @@ class SINEW_API SharedProgress {
   EngineLock lock_;
   bool driven_ = false;  ///< by a thread that waits
   bool stop_ = false;
-  Rest rest_ = Rest::None;   ///< the thread's
-  std::size_t pending_ = 0;  ///< calls
-  std::uint64_t posts_ = 0;  ///< calls whose callers did not wait at once
+  Rest rest_ = Rest::None;               ///< the thread's
+  std::size_t pending_ = 0;              ///< calls
+  std::atomic<std::uint64_t> posts_{0};  ///< calls whose callers did not wait at once; written under the lock
   Sleeper* sleepers_ = nullptr;
   std::atomic<std::uint32_t> parked_{0};
   std::thread thread_;
