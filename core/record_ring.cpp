@@ -18,6 +18,7 @@ RecordRing::RecordRing(std::byte* memory, int rank) : page_(reinterpret_cast<Rec
 }
 
 std::string site_text(const std::source_location& where, const char* label) {
+  if (where.line() == 0) return label == nullptr ? "a place that is not known" : label;
   // Options made without braces have recorded a line of call_options.hpp. Only the end of the path is compared, because
   // programs may include that header from another folder.
   const bool is_named = !std::string_view(where.file_name()).ends_with("sinew/core/call_options.hpp");

@@ -269,6 +269,22 @@ TEST(ErrorText, SayThatOptionsNameNoPlace_WhereTheyWereMadeWithoutBraces) {
   });
 }
 
+TEST(ErrorText, ShowTheLabelAlone_WhereNoPlaceIsGiven) {
+  on_threads(2, only("inproc"), [](World& world) {
+    std::array<float, 2> data{};
+    const CallOptions named{.label = "train.py:12", .where = {}};
+    const CallOptions unnamed{.where = {}};
+    const Work late = world.communicator().recv(std::span(data), 1 - world.rank(), 5, named);
+    EXPECT_THAT(world.communicator().verdict(), HasSubstr("at train.py:12"));
+    const Work sent = world.communicator().send(std::span(data), 1 - world.rank(), 5);
+    world.communicator().barrier().get();
+    const Work later = world.communicator().recv(std::span(data), 1 - world.rank(), 5, unnamed);
+    EXPECT_THAT(world.communicator().verdict(), HasSubstr("at a place that is not known"));
+    const Work sent_later = world.communicator().send(std::span(data), 1 - world.rank(), 5);
+    world.communicator().barrier().get();
+  });
+}
+
 /// Rank 0 aborts a communicator with rank 1. Rank 1 forwards the abort to rank 2, and rank 2 to all ranks. The text
 /// must stay the same.
 TEST(ErrorText, OfAnAbortIsPassedOnAsItIs_WhereItIsTheReasonOfAnother) {

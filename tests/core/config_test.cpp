@@ -71,6 +71,7 @@ TEST(Config, Takes_EveryVariable) {
                         {"SINEW_SECRET_FILE", "/tmp/s"},
                         {"SINEW_TRACE", "/tmp/t"},
                         {"SINEW_STATS", "1"},
+                        {"SINEW_PYTHON_SITES", "1"},
                         {"SINEW_LOG", "debug"},
                         {"SINEW_VERIFY", "1"},
                         {"SINEW_TRANSPORT_PATH", "/a,/b"},
@@ -91,6 +92,7 @@ TEST(Config, Takes_EveryVariable) {
   EXPECT_EQ(c.trace_dir, "/tmp/t");
   EXPECT_EQ(c.log_level, "debug");
   EXPECT_TRUE(c.time_calls);
+  EXPECT_TRUE(c.python_sites);
   EXPECT_TRUE(c.verify_plans);
   EXPECT_THAT(c.transport_path, ElementsAre("/a", "/b"));
 }
