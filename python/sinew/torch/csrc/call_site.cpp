@@ -2,11 +2,9 @@
 // Python's header comes first.
 #include <pybind11/pybind11.h>
 
-#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "call_site.hpp"
@@ -14,10 +12,7 @@
 namespace sinew::torch_backend::call_site {
 namespace {
 
-bool asked_by_environment() {
-  const char* value = std::getenv("SINEW_PYTHON_SITES");
-  return value != nullptr && std::string_view(value) == "1";
-}
+namespace py = pybind11;
 
 std::string& library_folder() {
   static auto* const kFolder = new std::string;
@@ -36,29 +31,40 @@ const char* kept(std::string text) {
   return kTexts->insert(std::move(text)).first->c_str();
 }
 
-}  // namespace
-
-std::atomic<bool> wanted_at_each_call = asked_by_environment();
-
-void set_library_folder(std::string folder) { library_folder() = std::move(folder); }
-
-const char* find() {
-  namespace py = pybind11;
-  if (Py_IsInitialized() == 0) return nullptr;
-  const py::gil_scoped_acquire lock;
-  auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  while (frame) {
+/// The innermost line outside of the library. Python's lock is held.
+std::optional<std::string> line_in(py::object frame) {
+  while (frame && !frame.is_none()) {
     auto* const raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
     const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw)));
     const auto file = code.attr("co_filename").cast<std::string>();
     if (!is_library(file)) {
       const std::size_t slash = file.rfind('/');
-      return kept(file.substr(slash == std::string::npos ? 0 : slash + 1) + ":" +
-                  std::to_string(PyFrame_GetLineNumber(raw)));
+      return file.substr(slash == std::string::npos ? 0 : slash + 1) + ":" + std::to_string(PyFrame_GetLineNumber(raw));
     }
     frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(raw)));
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::atomic<bool> wanted_at_each_call = false;
+
+void set_library_folder(std::string folder) { library_folder() = std::move(folder); }
+
+const char* find() {
+  if (Py_IsInitialized() == 0) return nullptr;
+  const py::gil_scoped_acquire lock;
+  auto line = line_in(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame())));
+  return line ? kept(std::move(*line)) : nullptr;
+}
+
+std::optional<std::string> of_thread(unsigned long thread) {
+  if (Py_IsInitialized() == 0) return std::nullopt;
+  const py::gil_scoped_acquire lock;
+  const py::dict frames = py::module_::import("sys").attr("_current_frames")();
+  const py::int_ number(thread);
+  return frames.contains(number) ? line_in(frames[number]) : std::nullopt;
 }
 
 }  // namespace sinew::torch_backend::call_site

@@ -63,7 +63,7 @@ c10::intrusive_ptr<Call> Group::in_flight(Submission&& s, WorkList&& works) {
 c10::intrusive_ptr<c10d::Work> Group::finish_now(Submission&& s, WorkList&& works, Clock::time_point now) {
   Status status;
   try {
-    status = wait_for(works, now, Deadline::never());
+    status = wait_for(works, now, Deadline::never(), true);
   } catch (...) {
     // A signal handler threw. The call goes on without its caller and keeps the tensors until its end.
     in_flight(std::move(s), std::move(works))->let_go();

@@ -119,6 +119,7 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
     CallOptions options{};
     options.deadline = Deadline(now + s.timeout);
     options.waits_at_once = !s.async;
+    options.where = {};  // no line of this file
     options.label = call_site::label();
     return options;
   }

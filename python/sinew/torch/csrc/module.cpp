@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "backend.hpp"
 #include "call_site.hpp"
 #include "group.hpp"
+#include "slow_wait.hpp"
 #include "worlds.hpp"
 
 #ifndef TORCH_EXTENSION_NAME
@@ -43,8 +45,26 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
 
 /// The end of Python comes before the end of the libraries that the Worlds use.
 void end_before_python() {
-  py::module_::import("atexit").attr("register")(
-      py::cpp_function([] { leave_all_groups(); }, py::call_guard<py::gil_scoped_release>()));
+  py::module_::import("atexit").attr("register")(py::cpp_function(
+      [] {
+        leave_all_groups();
+        SlowWait::end_thread();
+      },
+      py::call_guard<py::gil_scoped_release>()));
+}
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != 0;
+}
+
+/// torch records the calls of other parties' groups in its Flight Recorder, with Python's stack, which costs 6 us for
+/// each. sinew's are recorded only where the user has named the recorder's size.
+void leave_out_flight_recorder() {
+  if (is_set("TORCH_FR_BUFFER_SIZE") || is_set("TORCH_NCCL_TRACE_BUFFER_SIZE")) return;
+  const auto c10d = py::module_::import("torch.distributed.distributed_c10d");
+  const char* const kWithoutRecorder = "_FR_SELF_RECORDING_BACKENDS";  // torch 2.11 has none
+  if (py::hasattr(c10d, kWithoutRecorder)) c10d.attr(kWithoutRecorder).attr("add")(kBackendName);
 }
 
 void learn_library_folder() {
@@ -62,6 +82,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("create", &create, py::arg("options"), py::arg("group_options") = py::none());
   end_before_python();
   learn_library_folder();
+  leave_out_flight_recorder();
 }
 
 }  // namespace sinew::torch_backend

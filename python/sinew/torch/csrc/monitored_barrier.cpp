@@ -31,11 +31,13 @@ class Messages {
   Messages(Group& group, Communicator& communicator, Clock::duration time)
       : group_(group), communicator_(communicator), bytes_(static_cast<std::size_t>(2 * group.size())) {
     options_.deadline = Deadline::after(time);
+    options_.where = {};
+    options_.label = "monitored_barrier";
   }
   void send(int rank, std::uint32_t tag) { add(communicator_.send(ConstBuffer(next(), 1), rank, tag, options_)); }
   void recv(int rank, std::uint32_t tag) { add(communicator_.recv(Buffer{next(), 1}, rank, tag, options_)); }
   std::size_t count() const noexcept { return works_.size(); }
-  Status wait(std::size_t message, Deadline until) { return wait_for(works_[message], Clock::now(), until); }
+  Status wait(std::size_t message, Deadline until) { return wait_for(works_[message], Clock::now(), until, true); }
 
   [[noreturn]] void fail(const std::string& text) {
     communicator_.abort(text);

@@ -13,8 +13,9 @@ using WorkList = c10::SmallVector<Work, 1>;
 
 /// Waits until all Works have ended and returns the first failure, or Pending if `until` passes first.
 /// Python's signal handlers run meanwhile, first after 100 ms, so that a short wait does not pay for them.
-/// `now` is the time of the call, as its caller has read the clock already.
+/// After 200 ms the calls get the name of the line of Python that waits.
+/// `now` is the time of the call, as its caller has read the clock already. `began_here`: as SlowWait takes it.
 /// Errors: the exception of a signal handler; the Works go on.
-Status wait_for(WorkList& works, Clock::time_point now, Deadline until);
+Status wait_for(WorkList& works, Clock::time_point now, Deadline until, bool began_here = false);
 
 }  // namespace sinew::torch_backend

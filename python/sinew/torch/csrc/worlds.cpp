@@ -9,6 +9,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/secret.hpp>
 
+#include "call_site.hpp"
 #include "joined_world.hpp"
 #include "store_exchange.hpp"
 #include "world_choice.hpp"
@@ -49,6 +50,7 @@ WorldOptions options_for(const Membership& membership) {
   WorldOptions options;
   options.threads = Threads::Multiple;
   options.config.timeout = membership.timeout;
+  call_site::wanted_at_each_call.store(options.config.python_sites, std::memory_order_relaxed);
   if (options.config.interface.empty()) options.config.interface = interface_for_gloo();
   if (!options.config.secret_file.empty()) options.secret = secret_from_file(options.config.secret_file);
   return options;
