@@ -126,7 +126,8 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
   if (state->options.imagined) {
     imagine_rates(*state->options.imagined, state->facts);
   } else {
-    settle_costs(*state, exchange);
+    const auto held = state->hold();
+    settle_costs(*state, state->with_lock_free(exchange));
   }
   auto all = CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
   all->adopt(all->make_offloads(exchange));

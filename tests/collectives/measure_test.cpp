@@ -100,6 +100,18 @@ void expect_named(const std::function<WorldOptions(int rank)>& options, const st
   });
 }
 
+TEST_P(Measuring, GoesOn_InAWorldOfManyThreads) {
+  WorldOptions of_threads = options();
+  of_threads.config.timeout = seconds(30);
+  of_threads.threads = Threads::Multiple;
+  in_processes(2, of_threads, [](World& world) {
+    require_part(world.facts(), "measured just now");
+    std::vector<std::int64_t> data(1000, world.rank());
+    world.communicator().all_reduce(data).get();
+    require(data.back() == 1, "the sum");
+  });
+}
+
 TEST_P(Measuring, NamesWhoDoesNotAnswer_OnEveryRank) {
   expect_named([&](int) { return options(); }, "this machine");
 }

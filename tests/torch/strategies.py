@@ -55,6 +55,8 @@ def difference(expected, found, tolerance, where=""):
 def tensor_difference(expected, found, tolerance, where):
     if (expected.dtype, expected.shape) != (found.dtype, found.shape):
         return f"{where}: {expected.dtype} {list(expected.shape)} and {found.dtype} {list(found.shape)}"
+    if expected.dtype == torch.bool:  # True is any byte but 0
+        expected, found = (as_bytes(tensor) != 0 for tensor in (expected, found))
     if expected.numel() == 0 or torch.equal(as_bytes(expected), as_bytes(found)):
         return ""
     if tolerance == 0 or not expected.is_floating_point():

@@ -34,7 +34,11 @@ def mismatch_of_large_sizes(place):
 
 @in_ranks()
 def mismatch_of_broadcast_sizes(place):
-    mismatch(place, "broadcast of unequal sizes", lambda odd: dist.broadcast(torch.ones(20 if odd else 10), 0))
+    def call(odd):
+        dist.broadcast(torch.ones(20 if odd else 10), 0)
+        dist.barrier()  # the root is done when its data are on their way: then its next call raises
+
+    mismatch(place, "broadcast of unequal sizes", call)
 
 
 @in_ranks()
