@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include <sinew/core/engine.hpp>
 #include <sinew/core/error.hpp>
@@ -24,6 +25,8 @@ constexpr auto kWatchPeriod = milliseconds(10);
 constexpr int kYieldsPerClock = 8;
 /// A yield that takes longer has let somebody else work.
 constexpr auto kYieldAlone = microseconds(5);
+/// Looking for a free core costs about 60 us.
+constexpr auto kBetweenMoves = milliseconds(10);
 
 }  // namespace
 
@@ -117,6 +120,17 @@ void Engine::yield() noexcept {
   if (lock_ != nullptr) lock_->lock();
 }
 
+void Engine::look_for_free_core() noexcept {
+  thread_local Clock::time_point last{};
+  const auto now = Clock::now();
+  if (now - last < kBetweenMoves) return;
+  last = now;
+  if (lock_ != nullptr) lock_->unlock();
+  const timespec moment{0, 1};
+  ::nanosleep(&moment, nullptr);
+  if (lock_ != nullptr) lock_->lock();
+}
+
 void Engine::ring() noexcept {
   disarm();
   rung_ = true;
@@ -139,6 +153,7 @@ bool Engine::Waiter::slow_turn() {
     if (spins()) {
       engine_.yield();
       crowded_ = Clock::now() - now > kYieldAlone;
+      if (crowded_) engine_.look_for_free_core();
     }
   }
   const Duration patience = spins()         ? Duration(kSpinBeforeSleep)

@@ -83,6 +83,9 @@ class SINEW_API Engine {
   Slept sleep(Clock::time_point wake_by);
   /// Lets a thread have the core.
   void yield() noexcept;
+  /// For a thread that shares its core with another one that spins: sleeps for a moment, now and then. A kernel moves a
+  /// spinning thread to a free core within some milliseconds, a thread that wakes up at once.
+  void look_for_free_core() noexcept;
 
   // Of a shared engine:
 
