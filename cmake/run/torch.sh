@@ -68,11 +68,12 @@ torch_steps() {
 }
 
 run_torch() {
-  local ranks=2
+  local ranks=2 install=false
   case ${1:-} in
     '') ;;
     --ranks) ranks=${2:?torch: --ranks needs a number} ;;
-    *) die "torch: there is no option '$1'; expected --ranks N" ;;
+    --install) install=true ;;
+    *) die "torch: there is no option '$1'; expected --ranks N or --install" ;;
   esac
   need_packages bench package
   mkdir -p build
@@ -82,6 +83,7 @@ run_torch() {
   : >"$test_times"
   make_torch_environment
   install_package
+  if $install; then return; fi
   torch_steps "$ranks"
   report
 }
