@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -126,6 +128,25 @@ TEST(MeasuringHosts, NamesWhoDoesNotAnswer_OnEveryRank) {
     return o;
   };
   expect_named(options, "between hosts 0 and 1");
+}
+
+/// A wait that sleeps gives the lock back, which must have been taken before.
+TEST(MeasuringHosts, MayWaitLong_WhereThreadsShareTheWorld) {
+  const ScratchFolder folder;
+  run_as_threads(2, [&](const Exchange& exchange) {
+    WorldOptions o = only("tcp");
+    o.threads = Threads::Multiple;
+    o.config.timeout = seconds(20);
+    o.config.cache_file = folder / "costs.json";
+    o.config.host_id = "host of " + std::to_string(exchange.rank);
+    const auto comes_late = [&] {
+      if (exchange.rank == 1) std::this_thread::sleep_for(milliseconds(100));
+    };
+    World world = World::create(around_measuring(exchange, comes_late, gather), std::move(o));
+    std::array<float, 2> data{1, 2};
+    world.communicator().all_reduce(data).get();
+    EXPECT_EQ(data[1], 4);
+  });
 }
 
 /// At some moment of it, in the middle of a message too.
