@@ -21,8 +21,8 @@ struct BufferList {
   Parts parts() const noexcept { return {counts, displacements}; }
 };
 
-/// Errors: InvalidArgument where there is not one buffer per rank, where one is no memory of the host or no whole number
-///         of elements, or where the distance of two is no multiple of an element.
+/// Errors: InvalidArgument where there is not one buffer per rank, where one is no memory of the host or no whole
+///         number of elements, or where the distance of two is no multiple of an element.
 BufferList list_of(std::string_view call, std::string_view name, std::span<const Buffer> buffers, DType dtype,
                    int ranks);
 

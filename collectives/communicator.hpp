@@ -92,8 +92,8 @@ class SINEW_API Communicator {
   Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
   /// Forms that take a separate buffer for each rank, in the order of the ranks, without copies in between. Buffers may
-  /// differ in length, are memory of the host, and lie at distances that are multiples of an element. All ranks call the
-  /// form with lists. In place: the single buffer is this rank's own one of the list; for all_to_all both lists are
+  /// differ in length, are memory of the host, and lie at distances that are multiples of an element. All ranks call
+  /// the form with lists. In place: the single buffer is this rank's own one of the list; for all_to_all both lists are
   /// equal. Otherwise what is written is apart from everything else.
   /// all_gather: outs[r] takes what rank r gives. Lengths are equal on all ranks. outs[rank()].bytes == in.bytes.
   Work all_gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
@@ -248,8 +248,8 @@ class SINEW_API Communicator {
   /// the text and the rank that first aborted then stay the same.
   void abort(const std::string& reason);
 
-  /// Ends all pending and later calls of this rank alone, with Aborted and `reason`, and never waits. Other ranks' calls
-  /// end if they need this rank, up to a second later and with its number; calls to which this rank has already given
+  /// Ends all pending and later calls of this rank alone, with Aborted and `reason`, and never waits. Other ranks'
+  /// calls end if they need this rank, up to a second later and with its number; calls to which this rank has already given
   /// its part end as usual. For the others' sake prefer abort() where the communicator is of no more use.
   void abort_here(const std::string& reason);
 

@@ -32,7 +32,8 @@ struct CallOptions {
   /// Lifetime: the text must stay valid until the call has ended.
   const char* label = nullptr;
   /// The source line that errors and verdicts show: the line of the braces in `CallOptions{...}`. `CallOptions o;`,
-  /// without braces, records no line of the program, so write `CallOptions o{};`. `{}` for none: the label stands alone.
+  /// without braces, records no line of the program, so write `CallOptions o{};`.
+  /// With `{}` here the label stands alone.
   std::source_location where = std::source_location::current();
 };
 

@@ -16,7 +16,7 @@ void set_library_folder(std::string folder);
 /// library folder. Takes Python's lock. The text is kept until the process ends.
 const char* find();
 
-/// The same for another thread, by Python's number of it. None if it executes no Python, or none outside of the library.
+/// The same for another thread, by Python's number of it. None if it executes no Python, or only the library's.
 std::optional<std::string> of_thread(unsigned long thread);
 
 /// What CallOptions::label of a call is to be; null: nothing.
