@@ -249,8 +249,8 @@ class SINEW_API Communicator {
   void abort(const std::string& reason);
 
   /// Ends all pending and later calls of this rank alone, with Aborted and `reason`, and never waits. Other ranks'
-  /// calls end if they need this rank, up to a second later and with its number; calls to which this rank has already given
-  /// its part end as usual. For the others' sake prefer abort() where the communicator is of no more use.
+  /// calls end if they need this rank, up to a second later and with its number. Calls to which this rank has already
+  /// given its part end as usual. For the others' sake prefer abort() where the communicator is of no more use.
   void abort_here(const std::string& reason);
 
   /// Ends the World of this communicator on all its ranks because a user's callback threw. Call it in the handler of

@@ -20,8 +20,8 @@ namespace sinew::torch_backend {
 /// The store may still hold the keys of earlier meetings: of processes that were restarted, or of an earlier process
 /// group of the same name. So every rank writes a fresh random number under "hello/RANK", with what it offers. Rank 0
 /// decides by all offers, and answers each number under "answer/NUMBER" with the name of the meeting, which is
-/// random, too, and the decision. All later keys begin with this name. Rank 0 reads the numbers again while ranks are missing in
-/// the first round, because it may have found that of a dead process.
+/// random, too, and the decision. All later keys begin with this name. Rank 0 reads the numbers again while ranks are
+/// missing in the first round, because it may have found that of a dead process.
 ///
 /// In a round of the exchange each rank writes its bytes under a key of its own, and rank 0 puts all of them under one.
 /// Cost:   about 4 requests to the store per rank and round, and 6 more; leave() deletes the keys.
