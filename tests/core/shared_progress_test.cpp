@@ -28,12 +28,9 @@ class EndsCalls final : public ProgressSource {
 
   /// Under the lock.
   void add(std::size_t number, PendingCall& call) { calls_.push_back({number, &call}); }
-  /// Turns of progress by other threads than the one that made this object. Under the lock.
-  int turns_of_others() const noexcept { return turns_of_others_; }
   void let_go(std::size_t number) { let_go_[number].store(true, std::memory_order_release); }
 
   int progress() noexcept override {
-    if (std::this_thread::get_id() != maker_) ++turns_of_others_;
     int events = 0;
     for (std::size_t i = 0; i < calls_.size();) {
       if (!let_go_[calls_[i].first].load(std::memory_order_acquire)) {
@@ -55,8 +52,6 @@ class EndsCalls final : public ProgressSource {
  private:
   std::vector<std::atomic<bool>> let_go_;
   std::vector<std::pair<std::size_t, PendingCall*>> calls_;
-  const std::thread::id maker_ = std::this_thread::get_id();
-  int turns_of_others_ = 0;
 };
 
 class ThreadsThatShareProgress : public testing::Test {
@@ -162,24 +157,6 @@ TEST_F(ThreadsThatShareProgress, MayStartCallsInAFunction_AndWaitForThemThere) {
   }
   for (std::size_t i = 0; i < kInFlight; ++i) source_.let_go(i);
   for (auto& e : ended) ASSERT_EQ(e.wait_for(seconds(30)), std::future_status::ready);
-}
-
-/// A turn of the World's thread takes the core and the lock from a caller that is about to wait.
-TEST_F(ThreadsThatShareProgress, LeaveACallerAlone_WhileItStartsCallsAndWaitsForThem) {
-  calls_.shared()->start_thread();
-  constexpr auto kTime = milliseconds(100);
-  const auto begin = Clock::now();
-  for (std::size_t i = 0; Clock::now() - begin < kTime && i < 100'000; ++i) {
-    Work work = start(i);
-    const auto computes_until = Clock::now() + microseconds(10);
-    while (Clock::now() < computes_until) {
-    }
-    source_.let_go(i);
-    ASSERT_TRUE(work.wait(Deadline::after(seconds(30))).ok());
-  }
-  const SharedProgress::Hold hold(calls_.shared());
-  // One nap of 50 us, 100, 200, 400 and 800 at a time, and a few turns between: naps of 50 us alone make over 1,000.
-  EXPECT_LT(source_.turns_of_others(), 500);
 }
 
 TEST_F(ThreadsThatShareProgress, ManyThreadsStartAndWait) {
