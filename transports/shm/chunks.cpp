@@ -245,9 +245,8 @@ void Chunks::fetch(int rank) noexcept {
 std::byte* Chunks::bounce_of(int rank) noexcept { return bounce_.data() + static_cast<std::size_t>(rank) * block_; }
 
 void Chunks::read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept {
-  const pid_t pid = members_[rank].pid;
-  if (const int error = read_process(pid, to, address, bytes); error != 0)
-    status_ = direct_read_status(error, members_.group().rank_text(rank), rank, pid);
+  const int error = read_process(members_[rank].pid, to, address, bytes);
+  if (error != 0) status_ = members_.unread(rank, error);
 }
 
 void Chunks::say(LoneWord& word, std::uint64_t count) noexcept {

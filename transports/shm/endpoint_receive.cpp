@@ -173,8 +173,8 @@ bool ShmEndpoint::read_through_kernel(Pull& p, Completion& receive, std::uint64_
     const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedPieceBytes, bytes - taken);
     if (to.data == nullptr) bounce_.resize(kSkippedPieceBytes);
     const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, piece);
-    problem =
-        error != 0 ? direct_read_status(error, fmt::format("rank {}", peer_), peer_, pid) : still_offered(p.offer);
+    problem = still_offered(p.offer);  // an owner that has ended may have freed the memory
+    if (problem.ok() && error != 0) problem = direct_read_status(error, fmt::format("rank {}", peer_), peer_, pid);
     if (!problem.ok()) break;
     taken += piece;
     to.data != nullptr ? matcher_.arrived(receive, piece) : matcher_.deliver(receive, bounce_.data(), piece);

@@ -133,6 +133,11 @@ std::string Members::try_direct_reads(const std::vector<Bytes>& cards) const {
   return {};
 }
 
+Status Members::unread(int rank, int error_number) const {
+  if (error_number == EFAULT && closed(rank)) return left_during_call(rank);
+  return direct_read_status(error_number, group_.rank_text(rank), rank, (*this)[rank].pid);
+}
+
 bool Members::read_by_others() const noexcept {
   if (!one_process_) return false;
   full_fence();

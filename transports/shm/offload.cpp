@@ -267,7 +267,7 @@ int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
 bool ShmOffload::nobody_left(const PendingCall& call) noexcept {
   const int r = left_while_read(call);
   if (r < 0) return true;
-  abort({Code::Aborted, members_.group().rank_text(r) + " ended this communicator during the call", r});
+  abort(members_.left_during_call(r));
   fail_all();
   return false;
 }

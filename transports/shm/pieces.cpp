@@ -128,7 +128,7 @@ std::uint64_t PieceReader::fetch(const PendingCall& call, const Pieces& pieces, 
   } else if (owner.same_process) {
     std::memcpy(target, reinterpret_cast<const std::byte*>(at), length);
   } else if (const int error = read_process(owner.pid, target, at, length); error != 0) {
-    status_ = direct_read_status(error, members_.group().rank_text(rank), rank, owner.pid);
+    status_ = members_.unread(rank, error);
   }
   return length;
 }
