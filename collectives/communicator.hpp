@@ -91,10 +91,12 @@ class SINEW_API Communicator {
   /// scatter of parts that differ in length; only the root gives `in_parts`. Errors and cost as all_to_all_v.
   Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
-  /// Forms that take a separate buffer for each rank, in the order of the ranks, without copies in between. Buffers may
-  /// differ in length, are memory of the host, and lie at distances that are multiples of an element. All ranks call
-  /// the form with lists. In place: the single buffer is this rank's own one of the list; for all_to_all both lists are
-  /// equal. Otherwise what is written is apart from everything else.
+  /// The next five functions take a separate buffer for each rank, in the order of the ranks, and make no copies. If
+  /// one rank calls the form with lists, all ranks do.
+  /// Shape:  buffers may differ in length. They are host memory, and their addresses differ by multiples of an
+  ///         element. In place, the single buffer is this rank's own buffer of the list. all_to_all is in place with
+  ///         two equal lists.
+  ///         Otherwise a buffer that is written shares no byte with another buffer.
   /// all_gather: outs[r] takes what rank r gives. Lengths are equal on all ranks. outs[rank()].bytes == in.bytes.
   Work all_gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
   /// The combination of all ranks' ins[r] on rank r. Lengths are equal on all ranks. ins[rank()].bytes == out.bytes.
@@ -248,9 +250,10 @@ class SINEW_API Communicator {
   /// the text and the rank that first aborted then stay the same.
   void abort(const std::string& reason);
 
-  /// Ends all pending and later calls of this rank alone, with Aborted and `reason`, and never waits. Other ranks'
-  /// calls end if they need this rank, up to a second later and with its number. Calls to which this rank has already
-  /// given its part end as usual. For the others' sake prefer abort() where the communicator is of no more use.
+  /// Ends all pending and later calls of this rank alone, with Aborted and `reason`. Never waits. A call of another
+  /// rank that needs this rank ends up to a second later, with Aborted and this rank's number. A call to which this
+  /// rank has already contributed ends as usual. Where no rank can use the communicator any more, abort() tells the
+  /// others sooner.
   void abort_here(const std::string& reason);
 
   /// Ends the World of this communicator on all its ranks because a user's callback threw. Call it in the handler of

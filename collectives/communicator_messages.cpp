@@ -9,7 +9,7 @@
 namespace sinew {
 namespace {
 
-/// From a message being taken back to its end.
+/// How long a message that was taken back may take to end.
 constexpr auto kEndsWithin = std::chrono::seconds(30);
 
 }  // namespace

@@ -58,7 +58,7 @@ struct WorldState {
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<CallTimer> timer;     ///< null: nobody wants calls timed
   std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
-  /// The id of the communicator of all ranks in which the members of subgroups meet. No other one ever has it.
+  /// The id of the communicator of all ranks in which the members of subgroups meet. No other communicator gets it.
   static constexpr std::uint16_t kBootstrapId = 65534;
 
   /// A fork's child shares its parent's connections and must use none of them.
@@ -88,14 +88,14 @@ struct WorldState {
   void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
   /// Holds the lock that Threads::Multiple needs around all that progress touches.
   SharedProgress::Hold hold() noexcept { return SharedProgress::Hold(calls->shared()); }
-  /// An exchange for who holds the lock: the lock is free during its rounds. Lifetime: that of `exchange`.
+  /// Wraps an exchange for a caller that holds the lock: each round releases the lock. Lifetime: that of `exchange`.
   Exchange with_lock_free(const Exchange& exchange) {
     return {exchange.rank, exchange.size, [this, &exchange](const Bytes& mine) {
               const SharedProgress::Release free(calls->shared());
               return exchange.all_gather(mine);
             }};
   }
-  /// Calls `change` under the lock. Then lets whoever makes progress look at what has changed.
+  /// Calls `change` under the lock, and then wakes the thread that makes progress, to look at the change.
   template <class F>
   void locked(F&& change) {
     const auto held = hold();

@@ -33,7 +33,7 @@ struct CallOptions {
   const char* label = nullptr;
   /// The source line that errors and verdicts show: the line of the braces in `CallOptions{...}`. `CallOptions o;`,
   /// without braces, records no line of the program, so write `CallOptions o{};`.
-  /// With `{}` here the label stands alone.
+  /// `where = {}` records no line at all: then the label stands alone.
   std::source_location where = std::source_location::current();
 };
 

@@ -41,7 +41,7 @@ struct CallNotes {
   bool in_place = false;
 };
 
-/// A function that a call's end starts, and the next one.
+/// A function of Work::then, and the one that was given after it.
 struct AfterCall {
   std::function<void(const Status&)> run;
   std::unique_ptr<AfterCall> next;
@@ -77,8 +77,8 @@ inline std::string site_of(const PendingCall& call) {
 inline bool is_message(const PendingCall& call) noexcept { return is_message(collective_of(call.fingerprint)); }
 
 /// All operations of one World, at addresses that never change.
-/// Thread: one at a time; if `threaded`, any, and methods are called under the lock of shared() unless they say that
-///         they take the lock.
+/// Thread: one at a time. If `threaded`, any: then the caller holds the lock of shared(), except for the functions that
+///         take the lock themselves, which are listed under that heading.
 class SINEW_API CallSlab {
  public:
   CallSlab(Engine& engine, Duration default_timeout, bool threaded);
@@ -86,7 +86,7 @@ class SINEW_API CallSlab {
   CallSlab(const CallSlab&) = delete;
   CallSlab& operator=(const CallSlab&) = delete;
 
-  /// Null for one thread.
+  /// The lock and the thread of a World of Threads::Multiple; null with Threads::Single.
   SharedProgress* shared() noexcept { return shared_.get(); }
 
   /// The World has ended: what still has a Work stays until that has gone, and what is pending ends Aborted.
@@ -132,11 +132,11 @@ class SINEW_API CallSlab {
   /// Gives back the place of a call that could not be launched.
   void release(PendingCall& op) noexcept;
 
-  // These take the lock:
+  // The functions that take the lock themselves:
 
   /// Waits for the end; false when the deadline came first. Errors: InvalidArgument in a fork's child.
   bool wait(PendingCall& op, Deadline deadline);
-  /// Waits for the end as long as the configured timeout says. true: the call ended well, and its place is free now.
+  /// Waits for the end, at most for the configured timeout. true: the call succeeded, and its place is free again.
   bool wait_and_free(PendingCall& op);
   /// One turn of progress, unless another thread makes it; did the call end?
   bool test(PendingCall& op);
@@ -195,7 +195,7 @@ class SINEW_API CallSlab {
     --in_use_;
   }
   void grow();
-  /// Hands the functions that wait for the call's end to their threads.
+  /// The call has ended: gives its functions of Work::then to the threads that run them.
   void start_after(PendingCall& op) noexcept;
 
   void require_own_process() const;

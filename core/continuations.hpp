@@ -20,8 +20,8 @@ class SINEW_API Continuations {
   /// Waits until all functions have returned. If one of them calls this, it does not wait for itself.
   ~Continuations();
 
-  /// Functions begin in the order of these calls. A function must not throw. Without a thread for it, which the log
-  /// says, a function waits for another one to return.
+  /// Functions begin in the order of these calls. A function must not throw. If the process may have no more threads,
+  /// the log says so, and a function waits until another one returns.
   void post(std::function<void()> run);
 
  private:

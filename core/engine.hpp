@@ -83,15 +83,15 @@ class SINEW_API Engine {
   Slept sleep(Clock::time_point wake_by);
   /// Lets a thread have the core.
   void yield() noexcept;
-  /// For a thread that shares its core with another one that spins: sleeps for a moment, now and then. A kernel moves a
-  /// spinning thread to a free core within some milliseconds, a thread that wakes up at once.
+  /// Sleeps for a moment, at most every 10 ms, because another thread wants this core. The kernel moves a spinning
+  /// thread to a free core only after some milliseconds, but it chooses a free core for a thread that wakes up.
   void look_for_free_core() noexcept;
 
-  // Of a shared engine:
+  // For an engine that several threads share:
 
   /// Does a thread sleep with the sources armed?
   bool asleep() const noexcept { return asleep_; }
-  /// Takes the sources over from a thread that sleeps. That thread sleeps on, and need not care for them any more.
+  /// Disarms the sources that a sleeping thread has armed. That thread sleeps on, and leaves the sources alone later.
   void disarm() noexcept {
     if (!asleep_) return;
     asleep_ = false;

@@ -7,11 +7,11 @@
 namespace sinew {
 namespace {
 
-/// A turn of progress takes about a microsecond, and so do this many looks at the lock.
+/// So many looks at the lock take about a microsecond, as long as a turn of progress.
 constexpr int kLooks = 40;
 /// The driver may share this core: then it needs the core to come to the end of its turn.
 constexpr int kYields = 8;
-/// A waiting thread that sleeps needs tens of microseconds to come.
+/// A thread that sleeps on the lock needs tens of microseconds to wake up.
 constexpr int kYieldsForOthers = 100;
 
 }  // namespace

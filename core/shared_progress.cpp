@@ -13,16 +13,16 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Between two turns of the thread, while calls come. As long as an engine leaves idle sources unpolled.
+/// The length of a nap. An engine leaves idle sources unpolled for as long.
 constexpr long kNapNs = 50'000;
-/// Naps grow up to so long while calls come in each of them.
+/// A nap during which calls came is followed by one of twice the length, up to this one.
 constexpr long kLongestNapNs = 16 * kNapNs;
 /// The thread naps for so long after the last call or event. Waking it from deep sleep costs the next caller a system
 /// call, so a loop of calls must find it napping.
 constexpr auto kLinger = milliseconds(2);
-/// Turns without an event before a nap: what a peer that runs needs to answer.
+/// So many turns without an event come before a nap. A peer that runs answers within that time.
 constexpr int kTurnsBeforeNap = 16;
-/// Where a waiter sleeps for something that is no call's end.
+/// How often a sleeping waiter looks if it waits for something that no call's end tells.
 constexpr auto kLookAgain = milliseconds(1);
 constexpr auto kDeepSleep = milliseconds(10);
 

@@ -19,23 +19,23 @@ namespace sinew {
 /// leaves and it has to take over. A driver unlocks between two turns if another thread wants the lock, and while it
 /// sleeps itself. A thread of this object's own makes progress while nobody waits: it naps between its turns for a
 /// while after the last call, so that the next call need not wake it, and sleeps on the sources' descriptors later.
-/// While calls keep coming, each of which makes a turn itself, the naps grow: their ends take the core, and the lock,
-/// from a caller that waits for its call soon.
+/// While calls keep coming the naps grow. Each call makes a turn itself, and a thread that wakes up would take the core
+/// and the lock from a caller that is about to wait.
 ///
 /// No code of the user runs under the lock, except a reduction operator of the user's own.
 class SINEW_API SharedProgress {
  public:
-  /// `engine` and whatever its sources touch is used under the lock from now on.
+  /// From now on threads use `engine`, and whatever its sources touch, only while they hold the lock.
   explicit SharedProgress(Engine& engine);
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
   ~SharedProgress();
 
   void start_thread();
-  /// Afterwards nobody makes progress but who waits. The lock stays usable.
+  /// Ends the thread. From then on only threads that wait make progress. The lock stays usable.
   void stop_thread() noexcept;
 
-  /// Holds the lock; nothing where there is none.
+  /// Holds the lock for as long as it lives. Does nothing for a null pointer.
   class Hold {
    public:
     explicit Hold(SharedProgress* shared) noexcept : shared_(shared) {
@@ -51,7 +51,7 @@ class SINEW_API SharedProgress {
     SharedProgress* shared_;
   };
 
-  /// Unlocks for as long as it lives, inside a Hold.
+  /// Inside a Hold: releases the lock for as long as it lives.
   class Release {
    public:
     explicit Release(SharedProgress* shared) noexcept : shared_(shared) {
@@ -67,11 +67,11 @@ class SINEW_API SharedProgress {
     SharedProgress* shared_;
   };
 
-  // All that follows is called under the lock.
+  // The caller of the functions below holds the lock.
 
   /// A call is pending from now on.
   void opened() noexcept { ++pending_; }
-  /// A call has been started. `waits_at_once`: its caller is going to wait for it now, so the thread may sleep on.
+  /// A call has been started. `waits_at_once`: its caller waits for it next, so the thread need not be woken.
   void posted(bool waits_at_once) noexcept;
   /// One turn of progress, unless another thread drives.
   void turn() noexcept {
@@ -81,7 +81,7 @@ class SINEW_API SharedProgress {
   void ended(const void* call) noexcept;
 
   /// Waits until done(); false when the deadline passes first. A deadline not given is `default_timeout` from now.
-  /// `call`: whose end makes done() true; null where that is not one call's end.
+  /// `call`: the call whose end makes done() true; null if done() waits for something else.
   template <class Done>
   bool wait(Done&& done, const void* call, Deadline deadline, Duration default_timeout) {
     if (done()) return true;
@@ -115,7 +115,7 @@ class SINEW_API SharedProgress {
   /// false: the deadline has passed.
   bool sleep(const void* call, Deadline deadline) noexcept;
   static void wake(Sleeper& sleeper) noexcept;
-  /// The driver leaves: a sleeping waiter takes over, or the thread.
+  /// The driver leaves: wakes a sleeping waiter, which takes over, or else the thread.
   void hand_on() noexcept;
   void wake_thread() noexcept;
   void loop() noexcept;

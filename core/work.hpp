@@ -54,7 +54,8 @@ class [[nodiscard]] SINEW_API Work {
   /// Cost:     one wake-up of a sleeping thread, 5 to 50 us after the call's end.
   void then(std::function<void(const Status&)> run);
   /// Names the source line that made this call, such as "train.py:12", in errors and verdicts of all ranks, instead of
-  /// CallOptions::where. For interpreters, which look for the line only when a call takes long. Nothing after the end.
+  /// CallOptions::where. For interpreters, which look for the line only when a call takes long. Does nothing if the
+  /// call has ended.
   /// Thread: with Threads::Multiple any thread, while another one waits for this Work.
   void name_site(const std::string& text);
   /// The rank, in the communicator, whose message this receive took. -1: this is no receive, or it has not ended.

@@ -54,6 +54,7 @@ torch_steps() {
   # It compares the backend's name with the text of an enum, which is "custom" for every backend outside of PyTorch.
   torch_step "suite of $1" "$python" tests/torch/suite.py --backend sinew --world-size "$1" --without test_ddp_logging_data_cpu
   torch_step "strategies of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1"
+  torch_step "torchrun of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1" --torchrun
   torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1"
   for example in examples/torch/*.py; do
     say "torch: $example"

@@ -42,7 +42,7 @@ struct LogPlace {
 /// up to 8 MiB whose room on the disk is taken beforehand. Where there is no more room the job goes on: the log says
 /// so once, in the log of lines and in itself.
 /// Thread: one at a time.
-/// Cost:   no system call, allocation or lock for a call, but a piece every 131,072 calls.
+/// Cost:   a call takes no system call, allocation or lock. Every 131,072 calls a new piece of the file is mapped.
 class SINEW_API CallLog {
  public:
   /// Errors: Error{System} naming the file.

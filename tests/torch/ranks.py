@@ -8,6 +8,7 @@ import pickle
 import select
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -187,3 +188,15 @@ def first_trouble(endings):
         (e for e in endings if e.trouble()), key=lambda e: ("AssertionError" not in e.error, not e.error, e.hung)
     )
     return order[0].trouble() if order else ""
+
+
+def free_port():
+    """A TCP port of the loopback interface that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def torchrun(size, *rest):
+    """The command that starts a program by torchrun. `rest`: options of torchrun, then the program and its arguments."""
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(size), *rest]

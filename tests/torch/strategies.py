@@ -16,7 +16,6 @@ import argparse
 import importlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -137,7 +136,7 @@ def run_cases(cases, given):
 def under_torchrun(cases, given):
     """What a rank started by torchrun does: all cases in one group of each backend. The group under test meets as
     torchrun wants it. The reference meets through a file, because Gloo cannot be started twice on one store."""
-    rank, size, folder = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["SINEW_TEST_FOLDER"]
+    rank, size, folder = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["STRATEGIES_FOLDER"]
     torch.set_num_threads(1)
     cases = [case for case in cases if not case.skipped(size)]
     results = []
@@ -159,29 +158,16 @@ def under_torchrun(cases, given):
 
 def torchrun(how, given):
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--nproc-per-node",
-            str(given.world_size),
-            *how,
-            os.path.abspath(__file__),
-            "--backend",
-            given.backend,
-            "--reference",
-            given.reference,
-            "--only",
-            given.only,
-        ]
+        command = ranks.torchrun(given.world_size, *how, os.path.abspath(__file__), "--backend", given.backend)
+        command += ["--reference", given.reference, "--only", given.only]
         done = subprocess.run(
-            command, env={**os.environ, "SINEW_TEST_FOLDER": folder}, timeout=10 * given.limit, check=False
+            command, env={**os.environ, "STRATEGIES_FOLDER": folder}, timeout=10 * given.limit, check=False
         )
     return done.returncode != 0
 
 
 def run_torchrun(given):
-    port = free_port()
+    port = ranks.free_port()
     ways = {
         "static": ["--nnodes", "1", "--node-rank", "0", "--master-addr", "127.0.0.1", "--master-port", str(port)],
         "elastic": [
@@ -201,12 +187,6 @@ def run_torchrun(given):
         failed += bad
         print(f"{'failed' if bad else 'passed'}  torchrun {name}", flush=True)
     return failed
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def main():

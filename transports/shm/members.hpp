@@ -86,11 +86,11 @@ class Members {
   }
   /// Has the rank left the group?
   bool closed(int rank) const noexcept { return left((*this)[rank].area->done.value.load(std::memory_order_acquire)); }
-  /// What a call ends with that needed a rank which has left.
+  /// The status of a call that needed a rank which has left the group.
   Status left_during_call(int rank) const {
     return {Code::Aborted, group_.rank_text(rank) + " ended this communicator during the call", rank};
   }
-  /// What a call ends with whose read of a rank's memory failed. A rank that has left may have freed that memory.
+  /// The status of a call that could not read a rank's memory. A rank that has left may have freed that memory.
   Status unread(int rank, int error_number) const;
   /// From now on this rank reads nobody's memory, and finishes no call any more. What it writes into its own memory
   /// comes after this, for whoever reads that meanwhile and then looks.

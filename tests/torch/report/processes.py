@@ -127,17 +127,7 @@ def init_again_without_destroying_groups_in_order(place):
 
 
 def torchrun(given, *how, job, limit_s=120):
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        str(given.world_size),
-        *how,
-        RANK,
-        job,
-        given.backend,
-    ]
+    command = ranks.torchrun(given.world_size, *how, RANK, job, given.backend)
     agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = agent.communicate(timeout=limit_s)
@@ -158,7 +148,7 @@ def restarted(given, *how):
 
 @apart()
 def restart_by_torchrun_static(given):
-    restarted(given, "--nnodes", "1", "--master-addr", "127.0.0.1", "--master-port", str(free_port()))
+    restarted(given, "--nnodes", "1", "--master-addr", "127.0.0.1", "--master-port", str(ranks.free_port()))
 
 
 @apart()
@@ -166,14 +156,6 @@ def restart_by_torchrun_elastic(given):
     restarted(
         given, "--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--rdzv-id", "sinew"
     )
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def two_hosts(given, family):

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <thread>
@@ -14,6 +13,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
+#include <sinew/core/wire.hpp>
 
 #include "signals.hpp"
 
@@ -55,34 +55,17 @@ constexpr std::size_t kNameLength = 32;
 std::string hello_key(int rank) { return "sinew/hello/" + std::to_string(rank); }
 std::string answer_key(const std::string& number) { return "sinew/answer/" + number; }
 
-/// The bytes of all ranks as one value: for each rank a length of 8 bytes and then the bytes.
+/// The bytes of all ranks as one value.
 Value packed(const std::vector<Bytes>& all) {
-  Value value;
-  for (const Bytes& bytes : all) {
-    const std::uint64_t length = bytes.size();
-    const Value head = value_of(std::as_bytes(std::span(&length, 1)));
-    value.insert(value.end(), head.begin(), head.end());
-    const Value body = value_of(bytes);
-    value.insert(value.end(), body.begin(), body.end());
-  }
-  return value;
+  WireWriter writer;
+  for (const Bytes& bytes : all) writer.bytes(bytes);
+  return value_of(writer.take());
 }
 
 std::vector<Bytes> unpacked(const Value& value, int size) {
+  WireReader reader(std::as_bytes(std::span(value)));
   std::vector<Bytes> all;
-  std::span<const std::byte> rest = std::as_bytes(std::span(value));
-  for (int rank = 0; rank < size; ++rank) {
-    std::uint64_t length = 0;
-    if (rest.size() >= sizeof(length)) {
-      std::memcpy(&length, rest.data(), sizeof(length));
-      rest = rest.subspan(sizeof(length));
-    }
-    if (rest.size() < length)
-      throw Error(Code::System,
-                  c10::str("the store gave ", value.size(), " bytes that are no round of ", size, " ranks"));
-    all.emplace_back(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
-    rest = rest.subspan(length);
-  }
+  for (int rank = 0; rank < size; ++rank) all.push_back(reader.owned_bytes());
   return all;
 }
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <span>
 #include <utility>
 
-#include <sinew/core/error.hpp>
 #include <sinew/core/random.hpp>
 #include <sinew/core/secret.hpp>
+#include <sinew/core/wire.hpp>
 
 namespace sinew::torch_backend::world_choice {
 namespace {
@@ -19,27 +17,10 @@ struct Place {
   std::int32_t rank;
 };
 
-template <class T>
-void append(Bytes& message, const T& value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  message.insert(message.end(), bytes.begin(), bytes.end());
-}
-
-template <class T>
-T take(std::span<const std::byte>& message) {
-  if (message.size() < sizeof(T))
-    throw Error(Code::Mismatch,
-                "start-up: another rank's sinew.torch wrote too few bytes into the store; install the "
-                "same version on all hosts");
-  T value;
-  std::memcpy(&value, message.data(), sizeof(T));
-  message = message.subspan(sizeof(T));
-  return value;
-}
-
-std::vector<Place> read_offer(std::span<const std::byte> offer) {
+std::vector<Place> read_offer(const Bytes& offer) {
+  WireReader reader(offer);
   std::vector<Place> places;
-  while (!offer.empty()) places.push_back(take<Place>(offer));
+  while (reader.left() > 0) places.push_back(reader.value<Place>());
   return places;
 }
 
@@ -55,12 +36,10 @@ std::vector<int> ranks_in(const WorldId& world, const std::vector<std::vector<Pl
 }
 
 Bytes written(const WorldChoice& choice) {
-  Bytes decision;
-  append(decision, choice.world);
-  append(decision, static_cast<std::uint32_t>(choice.ranks.size()));
-  for (const int rank : choice.ranks) append(decision, static_cast<std::int32_t>(rank));
-  decision.insert(decision.end(), choice.secret.begin(), choice.secret.end());
-  return decision;
+  WireWriter writer;
+  writer.value(choice.world).value(static_cast<std::uint32_t>(choice.ranks.size()));
+  for (const int rank : choice.ranks) writer.value(static_cast<std::int32_t>(rank));
+  return writer.rest(choice.secret).take();
 }
 
 }  // namespace
@@ -77,9 +56,9 @@ std::vector<std::shared_ptr<JoinedWorld>> offered_by(int global_rank) {
 }
 
 Bytes offer(const std::vector<std::shared_ptr<JoinedWorld>>& worlds) {
-  Bytes offered;
-  for (const auto& w : worlds) append(offered, Place{w->id(), static_cast<std::int32_t>(w->world().rank())});
-  return offered;
+  WireWriter writer;
+  for (const auto& w : worlds) writer.value(Place{w->id(), static_cast<std::int32_t>(w->world().rank())});
+  return writer.take();
 }
 
 Bytes decide(const std::vector<Bytes>& offers) {
@@ -97,11 +76,12 @@ Bytes decide(const std::vector<Bytes>& offers) {
 }
 
 WorldChoice read(const Bytes& decision) {
-  std::span<const std::byte> rest(decision);
+  WireReader reader(decision);
   WorldChoice choice;
-  choice.world = take<WorldId>(rest);
-  for (auto left = take<std::uint32_t>(rest); left > 0; --left) choice.ranks.push_back(take<std::int32_t>(rest));
-  choice.secret.assign(rest.begin(), rest.end());
+  choice.world = reader.value<WorldId>();
+  for (auto left = reader.value<std::uint32_t>(); left > 0; --left)
+    choice.ranks.push_back(reader.value<std::int32_t>());
+  choice.secret = reader.rest();
   return choice;
 }
 

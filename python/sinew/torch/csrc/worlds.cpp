@@ -39,11 +39,10 @@ class OfSomeRanks final : public Members {
   Communicator communicator_;
 };
 
-/// Users of Gloo name the network interface by GLOO_SOCKET_IFNAME, which may be a list of names with commas.
-std::string interface_for_gloo() {
+/// Users of Gloo name the network interfaces by GLOO_SOCKET_IFNAME, with commas between, as in SINEW_INTERFACE.
+std::string interfaces_for_gloo() {
   const char* names = std::getenv("GLOO_SOCKET_IFNAME");
-  const std::string all = names == nullptr ? "" : names;
-  return all.substr(0, all.find(','));
+  return names == nullptr ? "" : names;
 }
 
 WorldOptions options_for(const Membership& membership) {
@@ -51,7 +50,7 @@ WorldOptions options_for(const Membership& membership) {
   options.threads = Threads::Multiple;
   options.config.timeout = membership.timeout;
   call_site::wanted_at_each_call.store(options.config.python_sites, std::memory_order_relaxed);
-  if (options.config.interface.empty()) options.config.interface = interface_for_gloo();
+  if (options.config.interface.empty()) options.config.interface = interfaces_for_gloo();
   if (!options.config.secret_file.empty()) options.secret = secret_from_file(options.config.secret_file);
   return options;
 }
