@@ -124,7 +124,7 @@ void CallSlab::abandon(PendingCall& op) noexcept {
     const Hold hold(shared_.get());
     op.abandoned = true;
     if (op.done.load(std::memory_order_acquire)) give_back(op);
-    last = retired_ && in_use_ == 0;
+    last = in_use_ == 0 && retired_;
   }
   if (last) delete this;
 }
@@ -165,10 +165,16 @@ bool CallSlab::wait(PendingCall& op, Deadline deadline) {
 
 bool CallSlab::wait_and_free(PendingCall& op) {
   require_own_process();
-  const Hold hold(shared_.get());
-  const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
-  if (!wait_until(done, {}, &op) || !op.status.ok() || is_message(op)) return false;
-  give_back(op);
+  bool last = false;
+  {
+    const Hold hold(shared_.get());
+    const auto done = [&op] { return op.done.load(std::memory_order_acquire); };
+    if (!wait_until(done, {}, &op) || !op.status.ok() || is_message(op)) return false;
+    give_back(op);
+    last = in_use_ == 0 && retired_;
+  }
+  if (last) [[unlikely]]
+    delete this;
   return true;
 }
 

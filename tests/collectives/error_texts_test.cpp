@@ -271,16 +271,18 @@ TEST(ErrorText, SayThatOptionsNameNoPlace_WhereTheyWereMadeWithoutBraces) {
 
 TEST(ErrorText, ShowTheLabelAlone_WhereNoPlaceIsGiven) {
   on_threads(2, only("inproc"), [](World& world) {
-    std::array<float, 2> data{};
+    std::array<float, 2> mine{};
+    std::array<float, 2> first{};
+    std::array<float, 2> second{};
     const CallOptions named{.label = "train.py:12", .where = {}};
     const CallOptions unnamed{.where = {}};
-    const Work late = world.communicator().recv(std::span(data), 1 - world.rank(), 5, named);
+    const Work late = world.communicator().recv(std::span(first), 1 - world.rank(), 5, named);
     EXPECT_THAT(world.communicator().verdict(), HasSubstr("at train.py:12"));
-    const Work sent = world.communicator().send(std::span(data), 1 - world.rank(), 5);
+    const Work sent = world.communicator().send(std::span(mine), 1 - world.rank(), 5);
     world.communicator().barrier().get();
-    const Work later = world.communicator().recv(std::span(data), 1 - world.rank(), 5, unnamed);
+    const Work later = world.communicator().recv(std::span(second), 1 - world.rank(), 5, unnamed);
     EXPECT_THAT(world.communicator().verdict(), HasSubstr("at a place that is not known"));
-    const Work sent_later = world.communicator().send(std::span(data), 1 - world.rank(), 5);
+    const Work sent_later = world.communicator().send(std::span(mine), 1 - world.rank(), 5);
     world.communicator().barrier().get();
   });
 }
