@@ -4,14 +4,14 @@
     training.py --backends gloo,sinew --world-size 2
     training.py --backends gloo,sinew --only fsdp2 --steps 41 --json out.json
 
-ddp: DistributedDataParallel with 33.6 MB of gradients; a step with communication less a step under no_sync.
-fsdp2: fully_shard of a small transformer; a step over the backend less the same step over PyTorch's "fake" backend,
-which does everything but communicate. Steps of all backends alternate; each figure is the median over steps of the
-slowest rank's time. Ratios are the first backend's time over the other's.
+ddp: DistributedDataParallel with 33.6 MB of gradients. fsdp2: fully_shard of a small transformer.
+Communication is a step over the backend less the same step without: for ddp with a hook that divides the gradients
+and calls nobody, for fsdp2 over PyTorch's "fake" backend, which does everything but communicate. Steps of all backends
+alternate; each figure is the median over steps of the slowest rank's time. Ratios are the first backend's time over the
+other's.
 """
 
 import argparse
-import contextlib
 import json
 import statistics
 import sys
@@ -59,21 +59,30 @@ def seconds_of(step):
 
 
 def ddp_steps(backends):
-    """{backend: (step with communication, step without)}; what is timed is the backward pass."""
-    x = torch.randn(ROWS, WIDTH)
-    return {backend: ddp_pair(backend, x) for backend in backends}
+    """What is timed is the forward and the backward pass."""
+    without = ddp_step(backends[0], divide_alone)
+    return {backend: (ddp_step(backend), without) for backend in backends}
 
 
-def ddp_pair(backend, x):
+def ddp_step(backend, hook=None):
     model = nn.parallel.DistributedDataParallel(
         layers(), process_group=dist.new_group(backend=backend), gradient_as_bucket_view=True
     )
+    if hook:
+        model.register_comm_hook(None, hook)
+    x = torch.randn(ROWS, WIDTH)
 
-    def step(context):
-        with context():
-            model(x).sum().backward()
+    def step():
+        model(x).sum().backward()
 
-    return lambda: step(contextlib.nullcontext), lambda: step(model.no_sync)
+    return step
+
+
+def divide_alone(state, bucket):
+    """What DistributedDataParallel does to a bucket beside the call."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer().div_(dist.get_world_size()))
+    return future
 
 
 def fsdp2_steps(backends):

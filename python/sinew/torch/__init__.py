@@ -5,6 +5,7 @@
 works without an import of this module. Importing the module loads the extension, so that what is wrong is said at once.
 """
 
+import os as _os
 from pathlib import Path as _Path
 
 try:
@@ -25,3 +26,8 @@ from sinew.torch import build as _build
 _libraries.load()
 extension = _build.load_extension(_Path(_torch.__file__).parent)
 register()
+
+# DistributedDataParallel takes its buckets from the backend's memory only if this is "0". It asks NCCL, too, so this is
+# left to the user where there are GPUs.
+if _torch.cuda.device_count() == 0:
+    _os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")

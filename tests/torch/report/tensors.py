@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from . import check, in_ranks, sum_of_ranks
 
@@ -18,6 +19,42 @@ def column_check(place, what, whole, expected, before):
     for column in (0, 2):
         if not torch.equal(whole[:, column], torch.full((len(whole),), before, dtype=whole.dtype)):
             raise AssertionError(f"{what}: column {column} beside the tensor has changed: {whole[:, column].tolist()}")
+
+
+def in_shared_memory(tensor):
+    """Is the tensor in memory that is shared with other processes?"""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        for line in maps:
+            addresses, rights = line.split()[:2]
+            first, end = (int(each, 16) for each in addresses.split("-"))
+            if first <= tensor.data_ptr() < end:
+                return rights.endswith("s")
+    return False
+
+
+@in_ranks()
+def tensors_in_memory_of_the_group(place):
+    place.start()
+    backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    if not backend.supports_tensor_alloc(torch.device("cpu")):
+        return
+    kept = []
+    for elements, dtype in ((0, torch.float32), (1, torch.int16), (1000, torch.float64), (3 << 20, torch.bfloat16)):
+        tensor = backend.allocate_tensor(elements, dtype=dtype, device=torch.device("cpu"))
+        if tensor.shape != (elements,) or tensor.dtype != dtype:
+            raise AssertionError(f"asked for {elements} {dtype}, found {tensor.shape} {tensor.dtype}")
+        if elements > 0 and not in_shared_memory(tensor):
+            raise AssertionError(f"a tensor of {elements} {dtype} is in memory of this process alone")
+        tensor.fill_(place.rank)
+        dist.all_reduce(tensor)
+        check(place, f"{elements} {dtype}", tensor, torch.full((elements,), sum_of_ranks(place), dtype=dtype))
+        kept.append(tensor)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(100, 100), gradient_as_bucket_view=True)
+    model(torch.ones(2, 100)).sum().backward()
+    if not in_shared_memory(model.module.weight.grad):
+        raise AssertionError("the buckets of DistributedDataParallel are in memory of this process alone")
+    dist.destroy_process_group()
+    check(place, "after the group", kept[-1], torch.full((3 << 20,), sum_of_ranks(place), dtype=torch.bfloat16))
 
 
 @in_ranks()

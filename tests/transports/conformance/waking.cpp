@@ -66,18 +66,25 @@ TEST_P(Conformance, IdleSleeper_IsNotWoken) {
   if (!wakes()) GTEST_SKIP() << "wake_descriptor: the transport has none, it must be polled";
   ranks(2, [](Rank& me) {
     me.peer(1 - me.rank());
-    me.linger(std::chrono::milliseconds(50));
     Transport& t = me.transport();
-    int woken = 0;
-    for (int i = 0; i < 20; ++i) {
-      if (!t.arm()) {
-        ++woken;
-      } else {
-        pollfd p{t.wake_descriptor(), POLLIN, 0};
-        woken += ::poll(&p, 1, 5);
+    const auto count_wakes = [&] {
+      int woken = 0;
+      for (int i = 0; i < 20; ++i) {
+        if (!t.arm()) {
+          ++woken;
+        } else {
+          pollfd p{t.wake_descriptor(), POLLIN, 0};
+          woken += ::poll(&p, 1, 5);
+        }
+        t.disarm();
+        me.progress();
       }
-      t.disarm();
-      me.progress();
+      return woken;
+    };
+    // What belongs to connecting may still arrive, on a busy machine for a while.
+    int woken = count_wakes();
+    for (const Deadline give_up = Deadline::after(std::chrono::seconds(10)); woken >= 5 && !give_up.passed();) {
+      woken = count_wakes();
     }
     EXPECT_LT(woken, 5) << "an idle transport keeps its World awake";
   });

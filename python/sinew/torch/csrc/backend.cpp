@@ -41,6 +41,20 @@ void SinewBackend::setTimeout(std::chrono::milliseconds timeout) {
 
 void SinewBackend::abort() { group_->abort(c10::str("rank ", rank_, " aborted process group ", pg_uid_)); }
 
+at::Tensor SinewBackend::allocateTensor(long size, at::TensorOptions options) {
+  TORCH_CHECK(size >= 0, "SinewBackend::allocateTensor: ", size, " elements, expected 0 or more");
+  TORCH_CHECK(options.device().is_cpu(), "SinewBackend::allocateTensor: a tensor on ", options.device(),
+              ", expected one in CPU memory");
+  try {
+    const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
+    const auto memory = std::make_shared<Memory>(group_->allocate(bytes));
+    return at::from_blob(
+        memory->buffer().data, {size}, [memory](void*) {}, options);
+  } catch (const c10::DistBackendError&) {
+    return at::empty({size}, options);  // no such memory is left
+  }
+}
+
 #ifdef C10D_BACKEND_HAS_HOOKS
 void SinewBackend::registerAbortHook(std::int64_t id, c10d::AbortHook hook) {
   group_->completion().on_abort().add(id, std::move(hook));

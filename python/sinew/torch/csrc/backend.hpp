@@ -97,6 +97,12 @@ class SinewBackend final : public c10d::Backend {
   void addEphemeralTimeout(const std::chrono::milliseconds& timeout) { group_->timeouts().extend(timeout); }
   c10d::ErrorType getError() override { return group_->completion().error(); }
 
+  /// A tensor of `size` elements, not initialized, in memory that the ranks of this host read without copies, or in
+  /// ordinary memory where there is none left. It may outlive the group. DistributedDataParallel takes its buckets from
+  /// here, and FSDP2 its buffers if it is told to.
+  at::Tensor allocateTensor(long size, at::TensorOptions options);
+  bool supportsTensorAlloc(c10::DeviceIndex /*device*/) { return true; }
+
   /// Ends all pending and later calls of the group on this rank. Those of other ranks that need this rank fail.
   void abort() override;
   void shutdown() override { group_->shut_down(kPatience); }

@@ -49,6 +49,11 @@ std::shared_ptr<Group> Group::join(const Membership& membership) {
   return group;
 }
 
+Memory Group::allocate(std::size_t bytes) {
+  const Inside inside(*this);
+  return translated("allocating a tensor", [&] { return members_->allocate(bytes); });
+}
+
 c10::intrusive_ptr<Call> Group::in_flight(Submission&& s, WorkList&& works) {
   auto call = c10::make_intrusive<Call>(std::move(s), std::move(works), shared_from_this());
   const std::lock_guard lock(recent_mutex_);

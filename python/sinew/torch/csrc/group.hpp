@@ -66,6 +66,10 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
     return use(inside.communicator());
   }
 
+  /// Memory that the members of this host read without copies. It may outlive the group.
+  /// Errors: DistBackendError where there is not so much.
+  Memory allocate(std::size_t bytes);
+
   /// Waits until the collectives that are in flight have ended, however they end.
   void drain();
 

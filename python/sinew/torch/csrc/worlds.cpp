@@ -17,11 +17,15 @@
 namespace sinew::torch_backend {
 namespace {
 
+/// In huge pages where that pays.
+Memory allocate_in(World& world, std::size_t bytes) { return world.allocate(bytes, bytes >= std::size_t{2} << 20); }
+
 /// The group that a World was made for.
 class OfWholeWorld final : public Members {
  public:
   explicit OfWholeWorld(std::shared_ptr<JoinedWorld> joined) : joined_(std::move(joined)) {}
   Communicator& communicator() noexcept override { return joined_->world().communicator(); }
+  Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
   const std::shared_ptr<JoinedWorld> joined_;
@@ -33,6 +37,7 @@ class OfSomeRanks final : public Members {
   OfSomeRanks(std::shared_ptr<JoinedWorld> joined, Communicator communicator)
       : joined_(std::move(joined)), communicator_(std::move(communicator)) {}
   Communicator& communicator() noexcept override { return communicator_; }
+  Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
   const std::shared_ptr<JoinedWorld> joined_;

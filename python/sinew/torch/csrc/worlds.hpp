@@ -35,6 +35,8 @@ class Members {
  public:
   virtual ~Members() = default;
   virtual Communicator& communicator() noexcept = 0;
+  /// As World::allocate.
+  virtual Memory allocate(std::size_t bytes) = 0;
 };
 
 namespace worlds {
