@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
-#include <sinew/core/drain.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/transport/drain.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 #include "command_line.hpp"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 namespace sinew::bench {
 

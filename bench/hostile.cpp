@@ -26,13 +26,13 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/auth.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_protocol.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_protocol.hpp>
 
 #include "command_line.hpp"
 

@@ -11,12 +11,12 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/arguments.hpp>
-#include <sinew/collectives/plan_cache.hpp>
+#include <sinew/collectives/call/arguments.hpp>
+#include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/call_slab.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/core/work.hpp>
 
 #include "command_line.hpp"

@@ -18,10 +18,10 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/host_peers.hpp>
-#include <sinew/core/record_ring.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/numeric/reduce.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
 

@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <sinew/core/config.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew {
 namespace {

@@ -15,9 +15,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/host_peers.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
 

@@ -18,12 +18,12 @@
 #include <fmt/format.h>
 
 #include <sinew/core/config.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/engine.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
-#include <sinew/core/host_name.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/runtime/engine.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
 #include "command_line.hpp"

@@ -13,8 +13,8 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/proof.hpp>
-#include <sinew/core/socket.hpp>
+#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/socket.hpp>
 
 #include "command_line.hpp"
 

@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 #include "flag_lines.hpp"
 

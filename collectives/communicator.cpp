@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/arguments.hpp>
-#include <sinew/collectives/call_shape.hpp>
+#include <sinew/collectives/call/arguments.hpp>
+#include <sinew/collectives/call/call_shape.hpp>
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/collectives/communicator_state.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/thrown.hpp>
 
 namespace sinew {
 

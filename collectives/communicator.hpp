@@ -12,9 +12,9 @@
 #include <sinew/collectives/element_range.hpp>
 #include <sinew/collectives/memory.hpp>
 #include <sinew/collectives/message.hpp>
-#include <sinew/collectives/parts.hpp>
 #include <sinew/collectives/plan.hpp>
-#include <sinew/core/call_options.hpp>
+#include <sinew/collectives/schedule/parts.hpp>
+#include <sinew/core/call/call_options.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew {

@@ -7,8 +7,8 @@
 
 #include <mpi.h>
 
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/exchange.hpp>
 
 namespace sinew {
 

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/plan.hpp>
-#include <sinew/collectives/plan_cache.hpp>
+#include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 

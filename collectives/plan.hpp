@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/collectives/cutting.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 
@@ -58,7 +58,7 @@ constexpr std::uint32_t block_class(std::int64_t giver, int taker, int ranks) no
   return static_cast<std::uint32_t>(giver * ranks + taker) & 0x7fffffff;
 }
 
-/// Added to the class of a Scratch chunk: it holds the coded form of a chunk of that class (core/codec.hpp). It may
+/// Added to the class of a Scratch chunk: it holds the coded form of a chunk of that class (core/numeric/codec.hpp). It may
 /// only be sent, received, copied, encoded into and decoded from.
 inline constexpr std::uint32_t kCoded = std::uint32_t{1} << 31;
 

@@ -1,5 +1,5 @@
-#include <sinew/collectives/verifier/checks.hpp>
 #include <sinew/collectives/verify.hpp>
+#include <sinew/collectives/verify/checks.hpp>
 
 namespace sinew {
 

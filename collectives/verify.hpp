@@ -3,7 +3,7 @@
 #include <string>
 
 #include <sinew/collectives/schedule.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 
@@ -28,7 +28,7 @@ struct [[nodiscard]] ScheduleVerdict {
 ///   progress   every step runs, whatever the speed of the ranks
 ///   result     every result has every contribution exactly once and nothing else; Average scales it once at the end,
 ///              PreMulSum each contribution once; all ranks have the same expression tree, up to swapping the two
-///              operands of a sum; where the call needs the canonical order (core/determinism.hpp) it is that tree;
+///              operands of a sum; where the call needs the canonical order (core/call/determinism.hpp) it is that tree;
 ///              what was coded is decoded, and nothing is coded twice without a sum between
 /// What holds for one instance of the programs holds for all: instances share nothing but the user's buffers, each its
 /// own part.

@@ -12,21 +12,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/communicator_state.hpp>
 #include <sinew/collectives/control/survivors.hpp>
-#include <sinew/collectives/id_ballot.hpp>
-#include <sinew/collectives/imagined/imagined_facts.hpp>
 #include <sinew/collectives/launch/launch.hpp>
-#include <sinew/collectives/measure.hpp>
-#include <sinew/collectives/member_exchange.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_facts.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/collectives/world_state.hpp>
-#include <sinew/core/cpu.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/id_ballot.hpp>
+#include <sinew/collectives/world/measure.hpp>
+#include <sinew/collectives/world/member_exchange.hpp>
+#include <sinew/collectives/world/world_state.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/quiet_thread.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/tls_context.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/net/tls_context.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 
 namespace sinew {
 namespace {

@@ -9,11 +9,11 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/memory.hpp>
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/transport/device.hpp>
 #include <sinew/topology/cluster.hpp>
 
 namespace sinew {

@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sinew {
+
+using Bytes = std::vector<std::byte>;
 
 /// As wide as a device number: a Place has no padding, and is written and copied as one word.
 enum class MemoryKind : std::int32_t { Host, PinnedHost, Device };

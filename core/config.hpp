@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew {
 

@@ -1,5 +1,5 @@
+#include <sinew/core/base/names.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/names.hpp>
 
 namespace sinew {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/float_formats.hpp>
 
 namespace sinew {

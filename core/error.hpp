@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew {
 

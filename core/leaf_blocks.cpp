@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/canonical_tree.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/leaf_blocks.hpp>
+#include <sinew/core/numeric/canonical_tree.hpp>
 
 namespace sinew {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew::log {
 

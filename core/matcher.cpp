@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/credit_window.hpp>
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 
 namespace sinew {
 namespace {

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sinew/core/block_pool.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/operation.hpp>
-#include <sinew/core/tag.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/block_pool.hpp>
+#include <sinew/core/transport/tag.hpp>
 
 namespace sinew {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include <sinew/core/base/sanitizer.hpp>
 #include <sinew/core/contract_hash.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/core/sanitizer.hpp>
 
 #if SINEW_ADDRESS_SANITIZER
 #define SINEW_ABI_SANITIZER "asan"

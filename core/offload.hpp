@@ -7,16 +7,16 @@
 #include <vector>
 
 #include <sinew/core/buffer.hpp>
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/call_options.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
+#include <sinew/core/call/extent.hpp>
+#include <sinew/core/call/group.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/extent.hpp>
-#include <sinew/core/group.hpp>
-#include <sinew/core/offload_memory.hpp>
-#include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/device.hpp>
+#include <sinew/core/transport/offload_memory.hpp>
+#include <sinew/core/transport/progress_source.hpp>
 
 namespace sinew {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew {
 

@@ -7,17 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/progress_source.hpp>
-#include <sinew/core/reduce.hpp>
-#include <sinew/core/tag.hpp>
+#include <sinew/core/numeric/reduce.hpp>
+#include <sinew/core/transport/progress_source.hpp>
+#include <sinew/core/transport/tag.hpp>
 
 namespace sinew {
 
-using Bytes = std::vector<std::byte>;
 /// Opaque to everybody but the transport that made it; reaches the peers through the exchange of World::create.
 using Address = Bytes;
 /// Says to peers where registered memory is. Means nothing once its Region has ended: nobody may use it after that.

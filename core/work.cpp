@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/call_slab.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew {

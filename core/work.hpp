@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include <sinew/core/call_options.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/call_options.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew {
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include <sinew/core/codec.hpp>
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/numeric/codec.hpp>
 
 namespace sinew::tools {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew::tools {
 

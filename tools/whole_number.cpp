@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <sinew/core/parse_number.hpp>
+#include <sinew/core/base/parse_number.hpp>
 
 namespace sinew::tools {
 

@@ -4,16 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
 #include <sinew/topology/described_machine.hpp>
-#include <sinew/topology/field_error.hpp>
-#include <sinew/topology/hwloc_xml.hpp>
-#include <sinew/topology/ignored.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/json_lines.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/nccl_xml.hpp>
-#include <sinew/topology/plausible.hpp>
+#include <sinew/topology/format/hwloc/hwloc_xml.hpp>
+#include <sinew/topology/format/ignored.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/json/json_lines.hpp>
+#include <sinew/topology/format/nccl/nccl_xml.hpp>
+#include <sinew/topology/model/field_error.hpp>
+#include <sinew/topology/model/plausible.hpp>
 
 namespace sinew {
 namespace {

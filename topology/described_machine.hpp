@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/topology/machine.hpp>
 
 namespace sinew {

@@ -6,16 +6,16 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/cgroups.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/host_name.hpp>
+#include <sinew/core/host/cgroups.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/host_identity.hpp>
-#include <sinew/topology/network_interfaces.hpp>
-#include <sinew/topology/nvml_gpus.hpp>
-#include <sinew/topology/processors.hpp>
-#include <sinew/topology/rdma_access.hpp>
-#include <sinew/topology/sysfs.hpp>
+#include <sinew/topology/discover/host_identity.hpp>
+#include <sinew/topology/discover/network_interfaces.hpp>
+#include <sinew/topology/discover/nvml_gpus.hpp>
+#include <sinew/topology/discover/processors.hpp>
+#include <sinew/topology/discover/rdma_access.hpp>
+#include <sinew/topology/discover/sysfs.hpp>
 
 namespace sinew {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/topology/machine.hpp>
 
 namespace sinew {

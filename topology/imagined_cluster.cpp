@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
+#include <sinew/topology/catalog/machine_rates.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
+#include <sinew/topology/cluster/nearest_nic.hpp>
 #include <sinew/topology/described_machine.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
-#include <sinew/topology/machine_rates.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/named_networks.hpp>
-#include <sinew/topology/nearest_nic.hpp>
 
 namespace sinew {
 namespace {

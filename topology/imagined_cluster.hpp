@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/topology/cluster.hpp>
+#include <sinew/topology/cluster/rank_seats.hpp>
 #include <sinew/topology/machine.hpp>
 #include <sinew/topology/network.hpp>
-#include <sinew/topology/rank_seats.hpp>
 
 namespace sinew {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/cgroups.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/host/cgroups.hpp>
 
 namespace sinew {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/inline_vector.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/base/inline_vector.hpp>
 
 namespace sinew {
 

@@ -12,11 +12,13 @@ lint_layout() {
 
 lint_includes() { source_files '*.cpp' '*.hpp' | xargs -r awk -v table=cmake/lint/third_party.txt -f cmake/lint/includes.awk; }
 
+lint_rooms() { python3 cmake/lint/rooms.py check; }
+
 # Code for one kind of CPU: only where the rest of the code asks for it by a portable name.
 lint_intrinsics() {
   source_files '*.cpp' '*.hpp' | sed '/^core\/cpu\.[ch]pp$/d' |
     xargs -r awk '/(^|[^A-Za-z_])_mm[0-9]*_|__builtin_ia32|[a-z]mmintrin\.h|cpuid\.h|(^|[^A-Za-z_])(__)?asm(__)?( volatile)?[ \t]*\(/ {
-      print FILENAME ":" FNR ": code for one kind of CPU belongs into core/cpu.hpp: " $0 }' | nothing
+      print FILENAME ":" FNR ": code for one kind of CPU belongs into core/host/cpu.hpp: " $0 }' | nothing
 }
 
 # The page size is a question to the system. A 4096 that is something else says so: "not a page".
@@ -82,7 +84,7 @@ lint_tidy() {
 # run_lint [--quick]: without clang-tidy, which reads every header anew for every file and takes minutes
 run_lint() {
   need_packages bench build lint
-  local check bad=0 checks=(layout includes intrinsics page_size clock lengths shell)
+  local check bad=0 checks=(layout includes rooms intrinsics page_size clock lengths shell)
   case ${1:-} in
     '') checks+=(tidy) ;;
     --quick) ;;
@@ -101,4 +103,5 @@ run_lint() {
 run_format() {
   need_packages lint
   source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 -i
+  python3 cmake/lint/rooms.py draw
 }

@@ -2,7 +2,7 @@
 
 #include <sinew/collectives/algorithms/binomial_tree.hpp>
 #include <sinew/collectives/algorithms/families.hpp>
-#include <sinew/collectives/builder.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {
 namespace {

@@ -1,5 +1,5 @@
 #include <sinew/collectives/algorithms/families.hpp>
-#include <sinew/collectives/builder.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {
 namespace {

@@ -1,10 +1,10 @@
 #include <vector>
 
 #include <sinew/collectives/algorithms/families.hpp>
-#include <sinew/collectives/builder.hpp>
-#include <sinew/collectives/cells.hpp>
-#include <sinew/core/canonical_tree.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/core/call/determinism.hpp>
+#include <sinew/core/numeric/canonical_tree.hpp>
 
 namespace sinew {
 namespace {

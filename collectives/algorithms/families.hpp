@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 
 namespace sinew {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <sinew/collectives/algorithms/families.hpp>
-#include <sinew/collectives/builder.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {
 namespace {

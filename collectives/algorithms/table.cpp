@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/algorithms/families.hpp>
-#include <sinew/collectives/cells.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/core/call/determinism.hpp>
 
 namespace sinew {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 

@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/cbor.hpp>
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/host_name.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
+#include <sinew/core/system/host_name.hpp>
+#include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {
 namespace {

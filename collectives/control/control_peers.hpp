@@ -8,11 +8,11 @@
 #include <vector>
 
 #include <sinew/collectives/control/control_page.hpp>
-#include <sinew/core/call_record.hpp>
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 
 namespace sinew {
 

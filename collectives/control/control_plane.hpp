@@ -13,10 +13,10 @@
 #include <sinew/collectives/control/controlled.hpp>
 #include <sinew/collectives/control/notice.hpp>
 #include <sinew/collectives/control/verdict.hpp>
-#include <sinew/core/call_slab.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/progress_source.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
+#include <sinew/core/transport/progress_source.hpp>
 
 namespace sinew {
 

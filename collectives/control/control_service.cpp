@@ -12,10 +12,10 @@
 
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/process_end.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/reachable_addresses.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
 
 namespace sinew {
 namespace {

@@ -19,8 +19,8 @@
 #include <sinew/collectives/control/failures.hpp>
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/collectives/control/report.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

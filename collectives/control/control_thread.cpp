@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 
 namespace sinew {
 namespace {

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

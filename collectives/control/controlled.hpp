@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/collectives/open_messages.hpp>
+#include <sinew/collectives/messages/open_messages.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/offload.hpp>
 

@@ -8,7 +8,7 @@
 #include <sinew/collectives/control/diagnosis.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/collectives/control/verdict.hpp>
-#include <sinew/core/store_table.hpp>
+#include <sinew/core/store/store_table.hpp>
 
 namespace sinew {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/call_record.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 
 namespace sinew {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/doorbell.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
 
 namespace sinew {
 namespace {

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <sinew/collectives/control/notice.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew {
 

@@ -7,11 +7,11 @@
 #include <span>
 #include <string>
 
-#include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/proof.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 

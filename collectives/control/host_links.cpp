@@ -11,7 +11,7 @@
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/strangers.hpp>
 
 namespace sinew {
 namespace {

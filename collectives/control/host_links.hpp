@@ -13,7 +13,7 @@
 #include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/collectives/control/host_link.hpp>
 #include <sinew/collectives/control/life_lines.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 
@@ -37,7 +37,7 @@ class LinkUser {
 /// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
 /// had a link and cannot be reached for four seconds is lost. Beside each link a life line (LifeLines) tells when the
 /// process at its other end has ended, though a child of it may keep the link open. Whoever connects has to prove the
-/// job's secret (core/strangers.hpp says how many may try, and how long); while this process may open no more
+/// job's secret (core/net/strangers.hpp says how many may try, and how long); while this process may open no more
 /// descriptors, they wait in the kernel. Thread: the control thread.
 class HostLinks {
  public:

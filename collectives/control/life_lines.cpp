@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sinew/collectives/control/life_lines.hpp>
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 namespace sinew {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <sinew/collectives/control/process_end.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 
 namespace sinew {
 namespace {

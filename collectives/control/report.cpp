@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/cbor.hpp>
 #include <sinew/collectives/control/process_end.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/call_record.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {

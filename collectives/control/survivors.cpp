@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/survivors.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 
 namespace sinew {
 namespace {

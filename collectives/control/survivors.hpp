@@ -10,9 +10,9 @@
 #include <sinew/collectives/control/ballot.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/launch/meeting.hpp>
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew {
 

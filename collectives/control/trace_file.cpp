@@ -12,7 +12,7 @@
 
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <sinew/collectives/control/report.hpp>
-#include <sinew/collectives/open_messages.hpp>
+#include <sinew/collectives/messages/open_messages.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/group.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/group.hpp>
 
 namespace sinew {
 

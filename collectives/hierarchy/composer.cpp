@@ -2,7 +2,7 @@
 #include <cassert>
 #include <tuple>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/hierarchy/composer.hpp>
 #include <sinew/collectives/hierarchy/embed.hpp>
 

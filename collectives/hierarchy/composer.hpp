@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/collectives/builder.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {
 

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/hierarchy/composer.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
-#include <sinew/collectives/premultiply.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/collectives/schedule/premultiply.hpp>
+#include <sinew/core/call/determinism.hpp>
 
 namespace sinew {
 namespace {

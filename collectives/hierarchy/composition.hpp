@@ -6,9 +6,9 @@
 
 #include <sinew/collectives/hierarchy/levels.hpp>
 #include <sinew/collectives/schedule.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include <sinew/collectives/builder.hpp>
 #include <sinew/collectives/schedule.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {
 

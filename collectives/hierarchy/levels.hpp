@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 
@@ -18,7 +18,7 @@ struct SINEW_API Levels {
   /// Without the levels that tell nothing: all ranks in one part, each in a part of its own, or as at the level before.
   Levels without_idle() const;
   /// Are all parts of a level as many ranks side by side, a power of two of them (the last one fewer)? Then each is a
-  /// node of the canonical tree (core/canonical_tree.hpp).
+  /// node of the canonical tree (core/numeric/canonical_tree.hpp).
   bool are_aligned_blocks() const;
 
   friend bool operator==(const Levels&, const Levels&) = default;

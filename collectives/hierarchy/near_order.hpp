@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <sinew/collectives/hierarchy/levels.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

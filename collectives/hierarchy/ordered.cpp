@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/builder.hpp>
 #include <sinew/collectives/hierarchy/embed.hpp>
 #include <sinew/collectives/hierarchy/ordered.hpp>
-#include <sinew/collectives/premultiply.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
+#include <sinew/collectives/schedule/premultiply.hpp>
+#include <sinew/core/call/determinism.hpp>
 
 namespace sinew {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/schedule.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 

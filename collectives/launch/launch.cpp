@@ -5,8 +5,8 @@
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/collectives/launch/variables.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/tls_context.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/net/tls_context.hpp>
 
 namespace sinew {
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store.hpp>
 
 namespace sinew {
 

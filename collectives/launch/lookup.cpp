@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/lookup.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

@@ -8,7 +8,7 @@
 #include <sinew/collectives/launch/master.hpp>
 #include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 
 namespace sinew {
 namespace {

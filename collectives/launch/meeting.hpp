@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_client.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_client.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 namespace sinew {
 

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
-#include <sinew/core/reachable_addresses.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
+#include <sinew/core/net/secret.hpp>
 
 namespace sinew {
 namespace {

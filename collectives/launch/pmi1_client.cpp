@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/pmi1_client.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

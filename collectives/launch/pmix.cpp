@@ -15,8 +15,8 @@
 
 #include <sinew/collectives/launch/meeting_record.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
 
 namespace sinew {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/slurm_nodes.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 namespace sinew {
 namespace {

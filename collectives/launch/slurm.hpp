@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/launch/lookup.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

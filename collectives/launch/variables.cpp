@@ -11,7 +11,7 @@
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/launch/lookup.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

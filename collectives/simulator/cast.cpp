@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/chunk_table.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
-#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/selection/selector.hpp>
 #include <sinew/collectives/simulator/cast.hpp>
 #include <sinew/collectives/simulator/likeness.hpp>
 #include <sinew/collectives/simulator/route_cost.hpp>

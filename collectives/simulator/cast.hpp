@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/collectives/executable.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/execution/executable.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
 #include <sinew/collectives/simulator/symmetry.hpp>
 

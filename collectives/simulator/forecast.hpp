@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/schedule.hpp>
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew {
@@ -36,7 +36,7 @@ struct Forecast {
 
   Seconds seconds = 0;
   double algbw_bytes_per_s = 0;
-  double busbw_bytes_per_s = 0;  ///< algbw times bus_factor() (core/bus_factor.hpp)
+  double busbw_bytes_per_s = 0;  ///< algbw times bus_factor() (core/call/bus_factor.hpp)
   std::vector<Load> loads{};     ///< the tier with the highest utilisation first
   int ranks = 0;
   int simulated_ranks = 0;  ///< each stands for ranks / simulated_ranks that behave alike

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
 #include <sinew/collectives/simulator/likeness.hpp>
 
 namespace sinew {

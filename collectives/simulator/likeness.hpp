@@ -4,7 +4,7 @@
 
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/collectives/simulator/symmetry.hpp>
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 

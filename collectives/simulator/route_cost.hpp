@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew {

@@ -2,7 +2,7 @@
 
 #include <sinew/collectives/simulator/schedule_run.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
-#include <sinew/core/bus_factor.hpp>
+#include <sinew/core/call/bus_factor.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {

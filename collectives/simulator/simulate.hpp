@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <optional>
 
-#include <sinew/collectives/cutting.hpp>
 #include <sinew/collectives/hierarchy/levels.hpp>
 #include <sinew/collectives/plan.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/forecast.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew {

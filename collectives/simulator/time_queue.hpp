@@ -9,7 +9,7 @@
 #include <queue>
 #include <vector>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/time_queue.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/device.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew {
 

@@ -8,12 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/collectives/call_parts.hpp>
+#include <sinew/collectives/execution/call_parts.hpp>
 #include <sinew/collectives/staging/cut.hpp>
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/progress_source.hpp>
+#include <sinew/core/transport/device.hpp>
+#include <sinew/core/transport/progress_source.hpp>
 
 namespace sinew {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include <sinew/collectives/chunk_table.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/core/device.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/progress_source.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/device.hpp>
+#include <sinew/core/transport/progress_source.hpp>
 
 namespace sinew {
 

@@ -10,8 +10,8 @@
 #include <sinew/collectives/call_stats.hpp>
 #include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/trace/call_tally.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {

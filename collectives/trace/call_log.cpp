@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/collectives/trace/call_log.hpp>
 #include <sinew/core/error.hpp>

@@ -7,8 +7,8 @@
 #include <string>
 
 #include <sinew/collectives/trace/log_format.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/trace/call_tally.hpp>
-#include <sinew/core/bus_factor.hpp>
+#include <sinew/core/call/bus_factor.hpp>
 
 namespace sinew {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sinew/collectives/call_stats.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

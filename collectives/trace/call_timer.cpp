@@ -2,9 +2,9 @@
 #include <span>
 #include <type_traits>
 
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
-#include <sinew/core/call_record.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 
 namespace sinew {
 namespace {

@@ -4,13 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/collectives/plan_cache.hpp>
+#include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/collectives/trace/call_history.hpp>
 #include <sinew/collectives/trace/call_log.hpp>
 #include <sinew/collectives/trace/clock_place.hpp>
-#include <sinew/core/call_record.hpp>
-#include <sinew/core/call_slab.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/core/runtime/call_record.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
 
 namespace sinew {
 

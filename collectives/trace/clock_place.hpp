@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
-#include <sinew/core/exchange.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

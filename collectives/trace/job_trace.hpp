@@ -7,7 +7,7 @@
 
 #include <sinew/collectives/call_stats.hpp>
 #include <sinew/collectives/trace/rank_log.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew {
 

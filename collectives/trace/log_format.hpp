@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 

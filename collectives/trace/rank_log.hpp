@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <sinew/collectives/trace/log_format.hpp>
-#include <sinew/core/cost.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 

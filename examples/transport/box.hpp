@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include <sinew/core/block_pool.hpp>
-#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/operation.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 
 #include "packet.hpp"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/core/random.hpp>
 
 #include "box.hpp"
 #include "endpoint.hpp"

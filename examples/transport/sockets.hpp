@@ -5,7 +5,7 @@
 #include <optional>
 
 #include <sinew/core/buffer.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 #include "packet.hpp"
 

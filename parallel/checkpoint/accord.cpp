@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/host_name.hpp>
-#include <sinew/core/thrown.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 
 namespace sinew::parallel {

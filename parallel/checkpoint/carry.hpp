@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 

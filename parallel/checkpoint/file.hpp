@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::parallel {
 

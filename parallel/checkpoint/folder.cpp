@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 
 namespace sinew::parallel {

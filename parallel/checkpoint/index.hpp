@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 
 namespace sinew::parallel {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/part_reader.hpp>

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/quiet_thread.hpp>
-#include <sinew/core/thrown.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 #include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>

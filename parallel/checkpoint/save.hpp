@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>

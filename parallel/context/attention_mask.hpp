@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {

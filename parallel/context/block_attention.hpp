@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
 #include <sinew/parallel/context/projections.hpp>

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <memory>
 
-#include <sinew/core/drain.hpp>
+#include <sinew/core/transport/drain.hpp>
 #include <sinew/parallel/data/copies.hpp>
 
 namespace sinew::parallel {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <sinew/collectives/memory.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/call/call_options.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew::parallel {
 

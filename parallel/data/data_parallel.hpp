@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/parallel/data/copies.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/data/held_memory.hpp>

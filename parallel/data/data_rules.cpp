@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/data_rules.hpp>
 

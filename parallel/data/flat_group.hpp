@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
 
 namespace sinew::parallel {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/call_options.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 

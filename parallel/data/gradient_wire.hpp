@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/codec.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/numeric/codec.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
 
 namespace sinew::parallel {
 
-/// How gradients travel. A codec is for gradients of f32; sums are made in f32 (core/codec.hpp).
+/// How gradients travel. A codec is for gradients of f32; sums are made in f32 (core/numeric/codec.hpp).
 struct GradientWire {
   Codec codec = Codec::None;
   /// What coding takes from this rank's gradients is added to them in the next step, so that nothing is lost for good:

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <sinew/collectives/memory.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data/copies.hpp>
 
 namespace sinew::parallel {

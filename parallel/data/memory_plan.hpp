@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/held_memory.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>

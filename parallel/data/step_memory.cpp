@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/call/group.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/group.hpp>
 #include <sinew/parallel/data/step_memory.hpp>
 
 namespace sinew::parallel {

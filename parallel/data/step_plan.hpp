@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/parallel/data/copies.hpp>
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/step/graph.hpp>

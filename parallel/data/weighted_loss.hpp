@@ -1,7 +1,7 @@
 #pragma once
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew::parallel {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/routing.hpp>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/determinism.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/parallel/expert/dispatch.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 

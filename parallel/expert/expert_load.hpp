@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/expert/router.hpp>
 
 namespace sinew::parallel {

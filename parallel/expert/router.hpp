@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 
 namespace sinew::parallel {

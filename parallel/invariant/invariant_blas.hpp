@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 
 namespace sinew::parallel {

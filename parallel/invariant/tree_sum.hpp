@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew::parallel {
 

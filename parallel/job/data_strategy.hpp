@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>

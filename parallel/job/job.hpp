@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/codec.hpp>
-#include <sinew/core/collective.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/numeric/codec.hpp>
 #include <sinew/parallel/data/row.hpp>
 #include <sinew/parallel/data/step_plan.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/gradient_wire.hpp>
 #include <sinew/parallel/job/engine_rules.hpp>

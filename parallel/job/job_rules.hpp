@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/rules/violation.hpp>

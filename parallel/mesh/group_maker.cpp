@@ -1,4 +1,4 @@
-#include <sinew/core/group.hpp>
+#include <sinew/core/call/group.hpp>
 #include <sinew/parallel/mesh/group_maker.hpp>
 
 namespace sinew::parallel {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/names.hpp>
-#include <sinew/core/parse_number.hpp>
+#include <sinew/core/base/names.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
 
 namespace sinew::parallel {

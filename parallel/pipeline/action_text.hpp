@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/action.hpp>
 
 namespace sinew::parallel {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 
 namespace sinew::parallel {

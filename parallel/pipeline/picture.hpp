@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 #include <sinew/parallel/pipeline/simulate.hpp>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 #include <sinew/parallel/step/graph.hpp>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
 
 namespace sinew::parallel {

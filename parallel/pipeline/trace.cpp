@@ -5,7 +5,7 @@
 
 #include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/picture.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 namespace sinew::parallel {
 namespace {

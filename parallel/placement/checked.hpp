@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/call_options.hpp>
 #include <sinew/core/work.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 #include <sinew/parallel/placement/tensor.hpp>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/collective.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {

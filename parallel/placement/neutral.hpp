@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::parallel {
 

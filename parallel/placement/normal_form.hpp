@@ -1,7 +1,7 @@
 #pragma once
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {

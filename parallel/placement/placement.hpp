@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::parallel {
 

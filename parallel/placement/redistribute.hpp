@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/call_options.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/parallel/placement/moves.hpp>
 #include <sinew/parallel/placement/redistribute.hpp>
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/placement/box.hpp>
 #include <sinew/parallel/placement/placement.hpp>

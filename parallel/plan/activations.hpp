@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/plan/model_shape.hpp>
 

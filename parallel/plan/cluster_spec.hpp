@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 #include <sinew/topology/network.hpp>
 

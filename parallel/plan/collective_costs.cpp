@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/plan/collective_costs.hpp>

@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
-#include <sinew/collectives/algorithm.hpp>
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew::parallel {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/parallel/plan/collective_costs.hpp>
 #include <sinew/parallel/plan/stage_times.hpp>
 

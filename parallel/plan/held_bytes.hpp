@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/plan/planned_engine.hpp>
 
 namespace sinew::parallel {

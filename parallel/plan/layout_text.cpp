@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 #include <sinew/parallel/plan/layout_space.hpp>
 #include <sinew/parallel/plan/search.hpp>
 

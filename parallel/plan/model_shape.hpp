@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew::parallel {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/simulate.hpp>
 
 namespace sinew::parallel {

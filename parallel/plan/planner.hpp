@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/plan/data_times.hpp>
 #include <sinew/parallel/plan/held_bytes.hpp>
 #include <sinew/parallel/plan/pipeline_costs.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/plan/planner.hpp>
 
 namespace sinew::parallel {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/scan/scan_data.hpp>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/scan_data.hpp>

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/parallel/placement/placement.hpp>
 #include <sinew/parallel/step/rule.hpp>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/step/graph.hpp>
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/step/graph.hpp>
 

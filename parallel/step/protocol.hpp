@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
 
 namespace sinew::parallel {
 

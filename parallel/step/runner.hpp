@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/core/work.hpp>
 #include <sinew/parallel/step/graph.hpp>
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/placement/box.hpp>
 #include <sinew/parallel/random/keyed.hpp>
 

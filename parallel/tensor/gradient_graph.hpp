@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/step/graph.hpp>
 

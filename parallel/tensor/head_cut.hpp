@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/step/placed_graph.hpp>
 

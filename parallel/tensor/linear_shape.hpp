@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include <sinew/core/call_options.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/call_options.hpp>
 #include <sinew/parallel/placement/placement.hpp>
 
 namespace sinew::parallel {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>

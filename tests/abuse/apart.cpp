@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::abuse {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::abuse {
 

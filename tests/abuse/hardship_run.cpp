@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 #include <support/scratch_folder.hpp>
 
 #include "board.hpp"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fakes/interpreter.hpp>
-#include <sinew/collectives/cells.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 

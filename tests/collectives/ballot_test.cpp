@@ -7,7 +7,7 @@
 #include <sinew/collectives/control/ballot.hpp>
 #include <sinew/collectives/control/notice.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/store_client.hpp>
+#include <sinew/core/store/store_client.hpp>
 
 namespace sinew::test {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/builder.hpp>
-#include <sinew/collectives/schedule_text.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
+#include <sinew/collectives/schedule/schedule_text.hpp>
 #include <support/schedules.hpp>
 
 namespace sinew {

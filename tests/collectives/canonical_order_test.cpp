@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 

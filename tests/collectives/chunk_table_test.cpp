@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/algorithm.hpp>
-#include <sinew/collectives/call_shape.hpp>
-#include <sinew/collectives/chunk_table.hpp>
-#include <sinew/collectives/executable.hpp>
-#include <sinew/collectives/frame.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/call/call_shape.hpp>
+#include <sinew/collectives/execution/executable.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/schedule/frame.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/core/error.hpp>
 #include <support/schedules.hpp>
 

@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/codec.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/numeric/codec.hpp>
 
 #include "support/sanitized.hpp"
 #include "support/worlds.hpp"

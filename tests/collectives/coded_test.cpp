@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <fakes/interpreter.hpp>
-#include <sinew/collectives/cells.hpp>
-#include <sinew/collectives/dependencies.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/collectives/schedule/dependencies.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>
@@ -89,7 +89,7 @@ int most_codings(const Schedule& schedule) {
 
 class CodingsOn : public ::testing::TestWithParam<int> {};
 
-/// What the stated bounds of error rest on (core/codec.hpp).
+/// What the stated bounds of error rest on (core/numeric/codec.hpp).
 TEST_P(CodingsOn, AContribution_AreAtMostAsManyAsStated) {
   const int ranks = GetParam();
   const auto judge = [&](const Algorithm& a, const CollectiveDesc& desc, PlacingKind placing) {

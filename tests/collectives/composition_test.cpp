@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/chunk_table.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/schedules.hpp>
 

@@ -26,7 +26,7 @@
 
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 #include <support/ranks.hpp>
 #include <support/refused_calls.hpp>
 

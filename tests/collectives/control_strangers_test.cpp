@@ -11,10 +11,10 @@
 
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/report.hpp>
-#include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/strangers.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew::test {

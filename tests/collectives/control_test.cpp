@@ -16,8 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/call_record.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 #include <support/log_guard.hpp>
 #include <support/ranks.hpp>
 #include <support/worlds.hpp>

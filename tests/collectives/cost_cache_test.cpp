@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/cost_cache.hpp>
-#include <sinew/core/file_text.hpp>
+#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/core/system/file_text.hpp>
 
 #include "support/scratch_folder.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>
 

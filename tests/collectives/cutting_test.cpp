@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/algorithm.hpp>
-#include <sinew/collectives/executable.hpp>
-#include <sinew/collectives/recipe.hpp>
-#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/execution/executable.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
+#include <sinew/collectives/selection/selector.hpp>
 
 namespace sinew {
 namespace {

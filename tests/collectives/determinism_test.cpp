@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/leaf_blocks.hpp>
 

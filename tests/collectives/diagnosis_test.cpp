@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/control/diagnosis.hpp>
 #include <sinew/collectives/control/report.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 
 namespace sinew {
 namespace {

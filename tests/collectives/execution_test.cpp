@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/cells.hpp>
-#include <sinew/collectives/executor.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/execution/executor.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <support/schedules.hpp>
 

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/gather_facts.hpp>
+#include <sinew/collectives/selection/gather_facts.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 
 namespace sinew {

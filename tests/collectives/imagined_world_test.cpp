@@ -6,8 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/imagined/carried.hpp>
-#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/carried.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
 #include <sinew/core/error.hpp>
 #include <support/sanitized.hpp>
 

@@ -11,9 +11,9 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 #include "probed_launch.hpp"
 

@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/launch/launch.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 #include "probed_launch.hpp"
 

@@ -17,8 +17,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
 #include <support/ranks.hpp>
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/measured_curve.hpp>
+#include <sinew/collectives/selection/measured_curve.hpp>
 
 // What a few measured messages say of all others.
 namespace sinew::test {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedule_mutants.hpp>

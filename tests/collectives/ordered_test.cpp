@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/hierarchy/near_order.hpp>
 #include <sinew/collectives/hierarchy/ordered.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>

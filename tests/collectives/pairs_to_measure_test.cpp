@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/pairs_to_measure.hpp>
+#include <sinew/collectives/selection/pairs_to_measure.hpp>
 
 // Which ranks measure what lies between hosts, and within one.
 namespace sinew::test {

@@ -14,9 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew::test {
 

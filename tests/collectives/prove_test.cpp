@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/prove.hpp>
+#include <sinew/collectives/selection/prove.hpp>
 
 namespace sinew {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/scratch_pool.hpp>
+#include <sinew/collectives/execution/scratch_pool.hpp>
 
 namespace sinew {
 namespace {

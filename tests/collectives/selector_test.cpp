@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/selection/selector.hpp>
 #include <sinew/core/error.hpp>
 
 #include "fakes/fixed_offload.hpp"

@@ -19,7 +19,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <support/ranks.hpp>
 #include <support/worlds.hpp>
 

@@ -15,9 +15,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/call_slab.hpp>
-#include <sinew/core/engine.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
+#include <sinew/core/runtime/engine.hpp>
 #include <sinew/core/work.hpp>
 
 #include "fakes/fake_device.hpp"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/tuned_times.hpp>
+#include <sinew/collectives/selection/tuned_times.hpp>
 #include <sinew/core/error.hpp>
 
 #include "support/log_guard.hpp"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/verdict.hpp>
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 
 namespace sinew {
 namespace {

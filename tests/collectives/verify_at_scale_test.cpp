@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/cells.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/schedules.hpp>
 

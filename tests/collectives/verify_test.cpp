@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/builder.hpp>
-#include <sinew/collectives/dependencies.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/schedule/builder.hpp>
+#include <sinew/collectives/schedule/dependencies.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/verify.hpp>
 #include <support/sanitized.hpp>
 #include <support/schedules.hpp>

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/auth.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/net/auth.hpp>
 
 namespace sinew {
 namespace {

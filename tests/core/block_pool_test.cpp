@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/block_pool.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 
 namespace sinew {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/canonical_tree.hpp>
+#include <sinew/core/numeric/canonical_tree.hpp>
 
 #include "support/balanced_sum.hpp"
 #include "support/reduce_reference.hpp"

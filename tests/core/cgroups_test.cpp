@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/cgroups.hpp>
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cgroups.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <support/asked_in_child.hpp>
 #include <support/kernel_tree.hpp>
 #include <support/real_cgroup.hpp>

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/codec.hpp>
+#include <sinew/core/numeric/codec.hpp>
 #include <support/kernel_targets.hpp>
 
 namespace sinew {
@@ -76,7 +76,7 @@ Floats decoded(Codec codec, const Floats& values) {
   return result;
 }
 
-/// What core/codec.hpp states, in f64.
+/// What core/numeric/codec.hpp states, in f64.
 double allowed(Codec codec, const Floats& values, std::size_t i) {
   if (codec == Codec::Bf16) return std::max(std::abs(static_cast<double>(values[i])) / 256, std::ldexp(1.0, -134));
   if (codec == Codec::F16) return std::max(std::abs(static_cast<double>(values[i])) / 2048, std::ldexp(1.0, -25));

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/continuations.hpp>
+#include <sinew/core/runtime/continuations.hpp>
 
 namespace sinew {
 namespace {

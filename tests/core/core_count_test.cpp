@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/cpu_list.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/cpu_list.hpp>
 #include <support/asked_in_child.hpp>
 #include <support/refused_calls.hpp>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <sinew/core/cpu_list.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host/cpu_list.hpp>
 
 namespace sinew {
 namespace {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <sinew/core/credit_window.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 
 namespace sinew {
 namespace {

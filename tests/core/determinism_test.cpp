@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/leaf_blocks.hpp>
 

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/exchange.hpp>
 
 namespace sinew {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 
 #include "support/scratch_folder.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/group.hpp>
+#include <sinew/core/call/group.hpp>
 
 namespace sinew {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/base/sanitizer.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/host_heap.hpp>
-#include <sinew/core/sanitizer.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/host_heap.hpp>
 
 namespace sinew {
 namespace {

@@ -18,8 +18,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/inline_vector.hpp>
+#include <sinew/core/base/inline_vector.hpp>
 
 namespace sinew {
 namespace {

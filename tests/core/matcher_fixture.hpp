@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/credit_window.hpp>
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 
 namespace sinew::test {
 

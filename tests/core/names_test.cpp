@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew {
 namespace {

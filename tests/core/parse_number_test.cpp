@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/parse_number.hpp>
+#include <sinew/core/base/parse_number.hpp>
 
 namespace sinew {
 namespace {

@@ -17,11 +17,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sinew/core/base/sanitizer.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
-#include <sinew/core/sanitizer.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_server.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 
 namespace sinew {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/quota_pace.hpp>
+#include <sinew/core/host/quota_pace.hpp>
 
 namespace sinew {
 namespace {

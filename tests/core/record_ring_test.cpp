@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/record_ring.hpp>
+#include <sinew/core/runtime/record_ring.hpp>
 
 namespace sinew {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <support/kernel_targets.hpp>
 #include <support/reduce_reference.hpp>
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 #include <support/scratch_folder.hpp>
 
 namespace sinew {

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/store_client.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/store/store_client.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 namespace sinew::test {
 

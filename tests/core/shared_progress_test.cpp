@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/call_slab.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/slot_table.hpp>
+#include <sinew/core/base/slot_table.hpp>
 
 namespace sinew {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
 namespace {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/strangers.hpp>
 
 #include "served_store.hpp"
 

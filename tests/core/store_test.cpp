@@ -10,11 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/memory_store.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/store_client.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/store/memory_store.hpp>
+#include <sinew/core/store/store_client.hpp>
+#include <sinew/core/store/store_server.hpp>
 #include <support/certificates.hpp>
 #include <support/scratch_folder.hpp>
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/tls_context.hpp>
+#include <sinew/core/net/tls_context.hpp>
 #include <support/certificates.hpp>
 #include <support/scratch_folder.hpp>
 

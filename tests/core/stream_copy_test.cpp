@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/stream_copy.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/stream_copy.hpp>
 
 namespace sinew {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/thrown.hpp>
+#include <sinew/core/base/thrown.hpp>
 
 namespace sinew {
 namespace {

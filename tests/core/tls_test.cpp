@@ -15,9 +15,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/proof.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/tls_context.hpp>
+#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/tls_context.hpp>
 #include <support/certificates.hpp>
 #include <support/scratch_folder.hpp>
 

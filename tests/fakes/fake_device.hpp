@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew::fake {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::fake {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/transports/nccl/nccl_api.hpp>
 
 namespace sinew::fake {

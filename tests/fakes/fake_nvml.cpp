@@ -12,8 +12,8 @@
 #include <cstring>
 #include <string>
 
-#include <sinew/core/export.hpp>
-#include <sinew/topology/nvml.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/topology/discover/nvml.hpp>
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
-#include <sinew/topology/verbs.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/topology/discover/verbs.hpp>
 
 namespace sinew::verbs {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/text/text.hpp>
 
 namespace sinew::test {
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
-#include <sinew/collectives/cost_cache.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/collectives/selection/cost_cache.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace {
 

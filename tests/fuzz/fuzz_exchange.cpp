@@ -7,8 +7,8 @@
 #include <sinew/collectives/launch/meeting_record.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
-#include <sinew/topology/cluster.hpp>
-#include <sinew/topology/rank_place.hpp>
+#include <sinew/topology/cluster/gather_cluster.hpp>
+#include <sinew/topology/cluster/rank_place.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 
 #include "only_errors.hpp"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <sinew/core/auth.hpp>
+#include <sinew/core/net/auth.hpp>
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include <sinew/topology/nccl_xml.hpp>
+#include <sinew/topology/format/nccl/nccl_xml.hpp>
 
 #include "accepted.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/collectives/facts.hpp>
-#include <sinew/collectives/tuned_times.hpp>
+#include <sinew/collectives/selection/facts.hpp>
+#include <sinew/collectives/selection/tuned_times.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 

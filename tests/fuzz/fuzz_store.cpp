@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/store_connection.hpp>
-#include <sinew/core/store_service.hpp>
+#include <sinew/core/store/store_connection.hpp>
+#include <sinew/core/store/store_service.hpp>
 
 #include "only_errors.hpp"
 

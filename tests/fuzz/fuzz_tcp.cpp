@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/socket.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
 

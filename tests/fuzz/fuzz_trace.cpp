@@ -7,7 +7,7 @@
 #include <string>
 
 #include <sinew/collectives/trace/job_trace.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 #include "../../tools/info/chrome_trace.hpp"
 #include "only_errors.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <sinew/core/drain.hpp>
+#include <sinew/core/transport/drain.hpp>
 
 #include "support/collective_case.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew::test {
 

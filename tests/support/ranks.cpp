@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew::test {

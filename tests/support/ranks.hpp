@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 namespace sinew::test {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 
 namespace sinew::test {
 

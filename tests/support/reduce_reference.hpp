@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 /// What the kernels must give, one element at a time, on the bits of elements. A NaN is always the same one.
 namespace sinew::test {

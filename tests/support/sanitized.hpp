@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/core/sanitizer.hpp>
+#include <sinew/core/base/sanitizer.hpp>
 
 namespace sinew::test {
 

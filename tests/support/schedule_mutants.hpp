@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/cells.hpp>
-#include <sinew/collectives/dependencies.hpp>
 #include <sinew/collectives/schedule.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/collectives/schedule/dependencies.hpp>
 
 namespace sinew::test {
 

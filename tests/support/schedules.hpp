@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 
 namespace sinew::test {
 

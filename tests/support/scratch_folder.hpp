@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/random.hpp>
+#include <sinew/core/base/random.hpp>
 
 namespace sinew::test {
 

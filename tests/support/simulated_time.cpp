@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include <sinew/collectives/executable.hpp>
+#include <sinew/collectives/execution/executable.hpp>
 
 namespace sinew::test {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/collectives/selector.hpp>
+#include <sinew/collectives/selection/selector.hpp>
 
 namespace sinew::test {
 

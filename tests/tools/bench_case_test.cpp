@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/bus_factor.hpp>
+#include <sinew/core/call/bus_factor.hpp>
 
 #include "../../tools/bench/buffer_ring.hpp"
 #include "check/exact_rows.hpp"

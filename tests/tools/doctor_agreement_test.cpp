@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/version.hpp>
+#include <sinew/core/base/version.hpp>
 
 #include "../../tools/info/doctor/agreement.hpp"
 #include "../../tools/info/doctor/clocks.hpp"

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 
 #include "../../tools/info/doctor/link_checks.hpp"
 #include "../../tools/info/doctor/link_repeats.hpp"

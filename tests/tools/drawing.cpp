@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <pugixml.hpp>
 
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 
 namespace sinew::test {
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 #include "check/exact_values.hpp"
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/version.hpp>
-#include <sinew/topology/json.hpp>
+#include <sinew/core/base/version.hpp>
+#include <sinew/topology/format/json/json.hpp>
 #include <support/run_program.hpp>
 
 namespace sinew::test {

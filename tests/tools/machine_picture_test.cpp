@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/json.hpp>
+#include <sinew/topology/format/json/json.hpp>
 #include <support/run_program.hpp>
 #include <support/scratch_folder.hpp>
 

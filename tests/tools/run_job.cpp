@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 
 namespace sinew::test {
 

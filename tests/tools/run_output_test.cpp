@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <support/scratch_folder.hpp>
 
 #include "fake_rsh.hpp"

@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/core/cpu_list.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/host/cpu_list.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/topology/discover.hpp>
 #include <support/run_program.hpp>
 

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/cluster.hpp>
-#include <sinew/topology/host_identity.hpp>
-#include <sinew/topology/json.hpp>
+#include <sinew/topology/cluster/gather_cluster.hpp>
+#include <sinew/topology/discover/host_identity.hpp>
+#include <sinew/topology/format/json/json.hpp>
 
 #include "sample_machine.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/described_machine.hpp>
-#include <sinew/topology/json.hpp>
+#include <sinew/topology/format/json/json.hpp>
 #include <support/log_guard.hpp>
 
 #include "sample_machine.hpp"

@@ -8,12 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/cgroups.hpp>
-#include <sinew/core/cpu.hpp>
-#include <sinew/core/cpu_list.hpp>
-#include <sinew/core/host_name.hpp>
+#include <sinew/core/host/cgroups.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/cpu_list.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/host_identity.hpp>
+#include <sinew/topology/discover/host_identity.hpp>
 
 namespace sinew {
 namespace {

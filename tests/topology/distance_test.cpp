@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/format/text/text.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 namespace sinew {
 namespace {

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/host_name.hpp>
-#include <sinew/topology/host_identity.hpp>
+#include <sinew/core/system/host_name.hpp>
+#include <sinew/topology/discover/host_identity.hpp>
 
 namespace sinew {
 namespace {

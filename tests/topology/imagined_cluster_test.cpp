@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/cluster/nearest_nic.hpp>
+#include <sinew/topology/format/json/json.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/nearest_nic.hpp>
 
 namespace sinew {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/json.hpp>
+#include <sinew/topology/format/json/json.hpp>
 
 #include "sample_machine.hpp"
 

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
 #include <sinew/topology/described_machine.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/named_machines.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 namespace sinew {
 namespace {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/nccl_xml.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/nccl/nccl_xml.hpp>
 
 #include "unsaid.hpp"
 

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/nccl_xml.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/nccl/nccl_xml.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 namespace sinew {
 namespace {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/name_list.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/nearest_nic.hpp>
+#include <sinew/core/base/name_list.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/cluster/nearest_nic.hpp>
 
 namespace sinew {
 namespace {

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/network_interfaces.hpp>
+#include <sinew/topology/discover/network_interfaces.hpp>
 
 namespace sinew {
 namespace {

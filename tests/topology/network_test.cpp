@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew {

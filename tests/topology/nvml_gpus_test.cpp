@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/nvml_gpus.hpp>
+#include <sinew/topology/discover/nvml_gpus.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 namespace sinew {
 namespace {

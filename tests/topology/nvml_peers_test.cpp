@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/nvml_peers.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/discover/nvml_peers.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/text/text.hpp>
 
 namespace sinew {
 namespace {

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/cluster.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/named_machines.hpp>
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/cluster/gather_cluster.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 namespace sinew {
 namespace {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/network_interfaces.hpp>
-#include <sinew/topology/rdma_access.hpp>
+#include <sinew/topology/discover/network_interfaces.hpp>
+#include <sinew/topology/discover/rdma_access.hpp>
 
 #include "recorded_root.hpp"
 

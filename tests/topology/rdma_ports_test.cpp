@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/network_interfaces.hpp>
+#include <sinew/topology/discover/network_interfaces.hpp>
 
 #include "recorded_root.hpp"
 

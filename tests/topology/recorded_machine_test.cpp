@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/topology/catalog/named_machines.hpp>
+#include <sinew/topology/cluster/nearest_nic.hpp>
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/distance.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/nearest_nic.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/text/text.hpp>
+#include <sinew/topology/model/distance.hpp>
 
 #include "recorded_root.hpp"
 

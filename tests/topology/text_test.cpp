@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/format/text/text.hpp>
 
 #include "sample_machine.hpp"
 

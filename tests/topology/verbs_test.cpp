@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/topology/rdma_access.hpp>
-#include <sinew/topology/verbs.hpp>
+#include <sinew/topology/discover/rdma_access.hpp>
+#include <sinew/topology/discover/verbs.hpp>
 
 #if __has_include(<infiniband/verbs.h>)
 #include <infiniband/verbs.h>

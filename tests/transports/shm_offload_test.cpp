@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
 #include <support/ranks.hpp>

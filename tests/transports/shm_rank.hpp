@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/transports/shm/shm.hpp>
 #include <support/reduce_reference.hpp>
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/core/host_peers.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/shm.hpp>
 
 #include "transports/conformance/conformance.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/tree.hpp>
 #include <support/ranks.hpp>

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/socket_address.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 

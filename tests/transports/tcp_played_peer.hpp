@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <sinew/core/proof.hpp>
+#include <sinew/core/net/proof.hpp>
 #include <sinew/transports/tcp/frame.hpp>
 #include <sinew/transports/tcp/net.hpp>
 

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/strangers.hpp>
 #include <sinew/transports/tcp/net.hpp>
 
 #include "tcp_pair.hpp"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 #include <support/certificates.hpp>
 #include <support/scratch_folder.hpp>

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/topology/cluster/gather_cluster.hpp>
+
 #include "../command_line.hpp"
 #include "enough_memory.hpp"
 #include "link_count.hpp"

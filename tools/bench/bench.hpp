@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
 #include <sinew/topology/cluster.hpp>
 
 #include "device_memory.hpp"

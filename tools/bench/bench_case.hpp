@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 
 namespace sinew::tools {
 

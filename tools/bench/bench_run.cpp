@@ -12,13 +12,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
-#include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/determinism.hpp>
-#include <sinew/core/parse_number.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "../command_line.hpp"

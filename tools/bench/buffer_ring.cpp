@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include <sinew/core/drain.hpp>
+#include <sinew/core/transport/drain.hpp>
 #include <sinew/transports/registry.hpp>
 
 namespace sinew::tools {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 
 #include "buffer_ring.hpp"
 

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/core/bus_factor.hpp>
-#include <sinew/core/determinism.hpp>
-#include <sinew/core/version.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/core/base/version.hpp>
+#include <sinew/core/call/bus_factor.hpp>
+#include <sinew/core/call/determinism.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"
 

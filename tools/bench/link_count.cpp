@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <sinew/collectives/imagined/carried.hpp>
+#include <sinew/collectives/virtual_cluster/carried.hpp>
 
 namespace sinew::tools {
 namespace {

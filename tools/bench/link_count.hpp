@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
 
 #include "link_load.hpp"
 #include "ranks.hpp"

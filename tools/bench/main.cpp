@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sinew/core/version.hpp>
+#include <sinew/core/base/version.hpp>
 
 #include "../command_line.hpp"
 #include "bench_run.hpp"

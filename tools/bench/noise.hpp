@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 #include "ranks.hpp"
 

@@ -14,10 +14,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 #include "../call_rules.hpp"
 #include "../network_options.hpp"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/codec.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 
 #include "bench_case.hpp"

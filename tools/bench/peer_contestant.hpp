@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 #include "../../bench/peer/peer.hpp"
 #include "buffer_ring.hpp"

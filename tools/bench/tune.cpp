@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/cost_cache.hpp>
-#include <sinew/collectives/tuned_times.hpp>
+#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/tuned_times.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
 

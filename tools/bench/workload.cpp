@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 #include "ranks.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 #include "check/exact_values.hpp"
 

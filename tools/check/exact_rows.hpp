@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
-#include <sinew/core/codec.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/codec.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::check {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::check {
 

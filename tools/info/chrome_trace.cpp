@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/trace/call_tally.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 namespace sinew::tools {
 namespace {

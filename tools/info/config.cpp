@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/config.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "commands.hpp"
 

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/simulator/simulate.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"
 #include "stages.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/imagined/carried.hpp>
-#include <sinew/collectives/imagined/imagined_world.hpp>
 #include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/collectives/virtual_cluster/carried.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
 
 namespace sinew::tools {
 

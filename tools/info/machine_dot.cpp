@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/topology/part_text.hpp>
+#include <sinew/topology/format/text/part_text.hpp>
 
 #include "draw/printable.hpp"
 

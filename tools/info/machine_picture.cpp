@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/cpu_list.hpp>
-#include <sinew/topology/part_text.hpp>
+#include <sinew/core/host/cpu_list.hpp>
+#include <sinew/topology/format/text/part_text.hpp>
 
 #include "draw/parts.hpp"
 

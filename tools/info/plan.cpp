@@ -12,10 +12,10 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/determinism.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../call_rules.hpp"
 #include "../network_options.hpp"

@@ -20,9 +20,9 @@
 
 #include <sinew/collectives/control/process_end.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
-#include <sinew/core/parse_number.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::tools {
 namespace {

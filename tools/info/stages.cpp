@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/topology/catalog/named_machines.hpp>
 #include <sinew/topology/described_machine.hpp>
 #include <sinew/topology/discover.hpp>
-#include <sinew/topology/json.hpp>
-#include <sinew/topology/named_machines.hpp>
-#include <sinew/topology/text.hpp>
+#include <sinew/topology/format/json/json.hpp>
+#include <sinew/topology/format/text/text.hpp>
 
 #include "../output_file.hpp"
 #include "commands.hpp"

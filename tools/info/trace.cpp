@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/trace/job_trace.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../output_file.hpp"
 #include "../progress.hpp"

@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "commands.hpp"

@@ -11,8 +11,8 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 #include "agent_protocol.hpp"
 #include "event_loop.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::run {
 

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/reachable_addresses.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/store_client.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/store/store_client.hpp>
 
 #include "local_ranks.hpp"
 #include "remote_ranks.hpp"

@@ -8,7 +8,7 @@
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/store_server.hpp>
+#include <sinew/core/store/store_server.hpp>
 
 #include "event_loop.hpp"
 #include "line_printer.hpp"

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 #include "event_loop.hpp"
 

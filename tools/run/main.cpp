@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/version.hpp>
 
 #include "../command_line.hpp"
 #include "agent.hpp"

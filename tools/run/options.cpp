@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 #include "../whole_number.hpp"
 #include "slurm_hosts.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::run {
 

@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/store_table.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/store/store_table.hpp>
 
 namespace sinew::run {
 namespace {

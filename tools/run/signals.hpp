@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::run {
 

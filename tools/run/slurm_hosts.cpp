@@ -1,7 +1,7 @@
 #include "slurm_hosts.hpp"
 
 #include <sinew/collectives/launch/slurm.hpp>
-#include <sinew/core/host_name.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 #include "this_host.hpp"
 

@@ -1,6 +1,6 @@
 #include "this_host.hpp"
 
-#include <sinew/core/host_name.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew::run {
 

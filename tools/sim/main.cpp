@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/version.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
-#include <sinew/topology/named_networks.hpp>
 
 #include "../command_line.hpp"
 #include "../network_options.hpp"

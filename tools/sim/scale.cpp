@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 namespace sinew::tools {
 namespace {

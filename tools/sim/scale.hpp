@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 
 #include "report.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/error.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"
 #include "draw/axis.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "spans.hpp"
 #include "ways.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/parallel/plan/model_weights.hpp>
-#include <sinew/topology/json_text.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"
 #include "../time_text.hpp"

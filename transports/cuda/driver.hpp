@@ -1,7 +1,7 @@
 #pragma once
 
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/transports/cuda/driver_types.hpp>
 
 namespace sinew::cuda {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/cuda/driver.hpp>
 
 namespace sinew::cuda {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/device.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/transport/device.hpp>
 #include <sinew/transports/cuda/driver.hpp>
 #include <sinew/transports/cuda/kernels.hpp>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 
 namespace sinew::cuda_ipc {
 

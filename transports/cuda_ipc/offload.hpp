@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/cuda_ipc/board.hpp>
 #include <sinew/transports/cuda_ipc/scratch.hpp>

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/random.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <sinew/transports/inproc/mailbox.hpp>
 

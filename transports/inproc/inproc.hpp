@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/fabric.hpp>
 
 /// The reference transport: ranks that are threads of one process. Every message is a rendezvous: the sender offers

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::inproc {
 

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_text.hpp>
-#include <sinew/core/host_name.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/system/file_text.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
 #include <sinew/transports/nccl/current_device.hpp>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/nccl/features.hpp>
 #include <sinew/transports/nccl/grouped.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew::nccl {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sinew/core/log.hpp>
-#include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 #include <sinew/transports/nccl/endings.hpp>
 
 namespace sinew::nccl {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/transports/nccl/nccl_api.hpp>
 
 namespace sinew::nccl {

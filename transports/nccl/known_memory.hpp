@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/core/offload_memory.hpp>
+#include <sinew/core/transport/offload_memory.hpp>
 #include <sinew/transports/nccl/current_device.hpp>
 #include <sinew/transports/nccl/errand.hpp>
 #include <sinew/transports/nccl/features.hpp>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sinew/core/completion.hpp>
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 #include <sinew/transports/nccl/calls.hpp>
 #include <sinew/transports/nccl/errand.hpp>
 #include <sinew/transports/nccl/scratch.hpp>

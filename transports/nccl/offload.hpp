@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
-#include <sinew/core/block_pool.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/offload.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
 #include <sinew/transports/nccl/known_memory.hpp>
 #include <sinew/transports/nccl/launch_order.hpp>

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <sinew/core/device.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew::nccl {
 

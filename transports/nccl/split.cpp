@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/transports/nccl/split.hpp>
 
 namespace sinew::nccl {

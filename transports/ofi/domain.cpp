@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/name_list.hpp>
+#include <sinew/core/base/name_list.hpp>
 #include <sinew/transports/ofi/domain.hpp>
 
 namespace sinew::ofi {

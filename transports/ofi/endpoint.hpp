@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <map>
 
-#include <sinew/core/credit_window.hpp>
+#include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/matcher.hpp>
-#include <sinew/core/slot_table.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 #include <sinew/transports/ofi/flow.hpp>
 #include <sinew/transports/ofi/frame.hpp>
 #include <sinew/transports/ofi/shared.hpp>

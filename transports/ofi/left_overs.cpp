@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/parse_number.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 
 namespace sinew::ofi {

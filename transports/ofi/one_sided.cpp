@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
 #include <sinew/transports/ofi/endpoint.hpp>
 #include <sinew/transports/ofi/one_sided.hpp>
 

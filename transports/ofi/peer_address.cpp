@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
 #include <sinew/transports/ofi/peer_address.hpp>
 
 namespace sinew::ofi {

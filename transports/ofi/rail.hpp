@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/transports/ofi/handles.hpp>
 #include <sinew/transports/ofi/request.hpp>

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/core/block_pool.hpp>
 #include <sinew/core/operation.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 #include <sinew/transports/ofi/flow.hpp>
 #include <sinew/transports/ofi/frame_pool.hpp>
 #include <sinew/transports/ofi/lane.hpp>

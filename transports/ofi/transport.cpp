@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 #include <sinew/transports/ofi/session_key.hpp>
 #include <sinew/transports/ofi/transport.hpp>

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/device.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/core/fabric.hpp>
+#include <sinew/core/transport/device.hpp>
 
 namespace sinew {
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <new>
 
-#include <sinew/core/stream_copy.hpp>
+#include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/offload.hpp>
 
 // The announcing half of ShmOffload: what a rank shows to the others, and where.

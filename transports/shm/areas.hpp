@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/host_heap.hpp>
+#include <sinew/core/host/host_heap.hpp>
 #include <sinew/transports/shm/layout.hpp>
 
 namespace sinew::shm {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <sinew/core/stream_copy.hpp>
+#include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/chunks.hpp>
 #include <sinew/transports/shm/direct_read.hpp>
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include <sinew/core/credit_window.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/base/slot_table.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/matcher.hpp>
-#include <sinew/core/slot_table.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 #include <sinew/transports/shm/port.hpp>
 
 namespace sinew::shm {

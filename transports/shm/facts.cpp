@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/determinism.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
 #include <sinew/transports/shm/tree.hpp>

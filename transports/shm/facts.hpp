@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cost.hpp>
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew::shm {

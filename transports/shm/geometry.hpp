@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <sinew/core/collective.hpp>
+#include <sinew/core/call/collective.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
 #include <sinew/transports/shm/pending_call.hpp>

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sinew/core/collective.hpp>
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 /// What the ranks of a group see of each other. One Area per rank and group, in that rank's heap: it alone writes it,
 /// the others read it through their mapping. Plain data, offsets and words with one writer.

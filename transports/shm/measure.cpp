@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <sinew/transports/shm/measure.hpp>
 #include <sinew/transports/shm/offload.hpp>
 

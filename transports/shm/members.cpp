@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/transports/shm/direct_read.hpp>
 #include <sinew/transports/shm/members.hpp>
 

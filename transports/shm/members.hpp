@@ -10,7 +10,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/transports/shm/areas.hpp>
 #include <sinew/transports/shm/layout.hpp>
 

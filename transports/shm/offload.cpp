@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/determinism.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/transports/shm/offload.hpp>
 
 namespace sinew::shm {

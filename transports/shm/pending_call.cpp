@@ -2,7 +2,7 @@
 #include <array>
 #include <cstring>
 
-#include <sinew/core/canonical_tree.hpp>
+#include <sinew/core/numeric/canonical_tree.hpp>
 #include <sinew/transports/shm/pending_call.hpp>
 
 namespace sinew::shm {

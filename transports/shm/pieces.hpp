@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/shm/geometry.hpp>
 #include <sinew/transports/shm/members.hpp>

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <span>
 
-#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/stream_copy.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/layout.hpp>
 
 /// A ring of cache lines from one rank to another, in the sender's heap. A frame is a line that says what it is, and

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <sinew/core/cpu.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <sinew/transports/shm/areas.hpp>
 #include <sinew/transports/shm/measure.hpp>
 #include <sinew/transports/shm/offload.hpp>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/fabric.hpp>
 
 /// Ranks of one host through memory that each lets the others read. Nobody writes into another's memory: what a stopped

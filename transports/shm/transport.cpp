@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/random.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/transports/shm/transport.hpp>
 
 namespace sinew::shm {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/transports/shm/endpoint.hpp>
 #include <sinew/transports/shm/facts.hpp>
 

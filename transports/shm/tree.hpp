@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/core/export.hpp>
+#include <sinew/core/base/export.hpp>
 
 namespace sinew::shm {
 

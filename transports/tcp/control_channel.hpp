@@ -9,7 +9,7 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/socket.hpp>
+#include <sinew/core/net/socket.hpp>
 #include <sinew/transports/tcp/frame.hpp>
 #include <sinew/transports/tcp/replay_log.hpp>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sinew/core/matcher.hpp>
-#include <sinew/core/socket.hpp>
+#include <sinew/core/net/socket.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/frame.hpp>
 #include <sinew/transports/tcp/outgoing.hpp>

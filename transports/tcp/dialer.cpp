@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
-#include <sinew/core/proof.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/strangers.hpp>
 #include <sinew/transports/tcp/dialer.hpp>
 
 namespace sinew::tcp {

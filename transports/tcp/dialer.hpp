@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 

@@ -4,18 +4,18 @@
 #include <functional>
 #include <list>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/proof.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/strangers.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/strangers.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 
 namespace sinew::tcp {
 
 /// Listens, and lets in who proves the job's secret. Strangers cost 64 bytes of reading and a place
-/// (core/strangers.hpp); then they are dropped with a debug line.
+/// (core/net/strangers.hpp); then they are dropped with a debug line.
 class Doorman final : Handler, Timed {
  public:
   /// Told once per proven connection: which of the pair's, from whom. It says its consent on the socket.

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/credit_window.hpp>
+#include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/matcher.hpp>
-#include <sinew/core/slot_table.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
 #include <sinew/transports/tcp/dialer.hpp>

@@ -2,7 +2,7 @@
 
 #include <list>
 
-#include <sinew/core/socket.hpp>
+#include <sinew/core/net/socket.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 
 namespace sinew::tcp {

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/export.hpp>
-#include <sinew/core/file_descriptor.hpp>
-#include <sinew/core/socket.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::tcp {
 

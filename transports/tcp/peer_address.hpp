@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/export.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/transports/tcp/interface_address.hpp>
 

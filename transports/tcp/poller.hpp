@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::tcp {
 

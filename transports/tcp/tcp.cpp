@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/transports/tcp/doorman.hpp>
 #include <sinew/transports/tcp/endpoint.hpp>
 #include <sinew/transports/tcp/tcp.hpp>

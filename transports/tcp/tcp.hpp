@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/export.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/transports/tcp/interface_address.hpp>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew::ucx {

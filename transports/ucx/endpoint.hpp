@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include <sinew/core/credit_window.hpp>
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/transport/credit_window.hpp>
 #include <sinew/transports/ucx/shared.hpp>
 
 namespace sinew::ucx {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <system_error>
 
-#include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/transports/ucx/left_overs.hpp>
 
 namespace sinew::ucx {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/transports/ucx/peer_address.hpp>
 #include <sinew/transports/ucx/requests.hpp>

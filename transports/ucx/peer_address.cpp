@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
 #include <sinew/transports/ucx/peer_address.hpp>
 
 namespace sinew::ucx {

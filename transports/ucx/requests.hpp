@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <deque>
 
-#include <sinew/core/block_pool.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/completion.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 #include <sinew/transports/ucx/frame.hpp>
 
 namespace sinew::ucx {

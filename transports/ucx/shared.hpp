@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/core/block_pool.hpp>
+#include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/operation.hpp>
-#include <sinew/core/slot_table.hpp>
+#include <sinew/core/transport/block_pool.hpp>
 #include <sinew/transports/ucx/context.hpp>
 #include <sinew/transports/ucx/link.hpp>
 #include <sinew/transports/ucx/peer_address.hpp>

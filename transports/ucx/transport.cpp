@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
 #include <sinew/transports/ucx/embedded.hpp>
 #include <sinew/transports/ucx/transport.hpp>
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include <sinew/core/cost.hpp>
+#include <sinew/core/call/cost.hpp>
 #include <sinew/parallel/compute/blas.hpp>
 
 namespace gpt {

@@ -13,10 +13,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <sinew/core/codec.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/determinism.hpp>
 #include <sinew/core/dtype.hpp>
+#include <sinew/core/numeric/codec.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 
 #include "command_line.hpp"

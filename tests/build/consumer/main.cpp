@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/version.hpp>
+#include <sinew/core/base/version.hpp>
 #include <sinew/parallel/mesh/job_mesh.hpp>
 
 int main(int argc, char** argv) {

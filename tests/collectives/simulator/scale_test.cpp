@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/algorithm.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 
 namespace sinew {
 namespace {

@@ -7,11 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/algorithm.hpp>
-#include <sinew/collectives/chunk_table.hpp>
+#include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 
 #include "flat_network.hpp"
 

@@ -8,10 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/executable.hpp>
-#include <sinew/collectives/imagined/imagined_world.hpp>
-#include <sinew/collectives/recipe.hpp>
+#include <sinew/collectives/execution/executable.hpp>
+#include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
 #include <support/sanitized.hpp>
 
 #include "flat_network.hpp"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/simulator/symmetry.hpp>
-#include <sinew/topology/named_networks.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 
 namespace sinew {
 namespace {

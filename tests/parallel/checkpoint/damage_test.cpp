@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/file_text.hpp>
+#include <sinew/core/system/file_text.hpp>
 #include <sinew/parallel/checkpoint/crc32.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>

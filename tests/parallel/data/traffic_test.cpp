@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
 #include <support/worlds.hpp>
 
 #include "../support/small.hpp"

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/imagined/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world/imagined_ranks.hpp>
 
 #include "moved.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/transport.hpp>
 

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/core/drain.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/transport/drain.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 #include "support/collective_case.hpp"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <sinew/conformance/fault.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/parse_number.hpp>
 
 namespace sinew::test {
 namespace {

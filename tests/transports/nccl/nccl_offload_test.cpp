@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "fakes/fake_device.hpp"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/core/sanitizer.hpp>
+#include <sinew/core/base/sanitizer.hpp>
 #include <sinew/transports/ofi/left_overs.hpp>
 #if SINEW_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/transports/ofi/ofi.hpp>
 
 #include "transports/conformance/rank.hpp"

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/transports/ucx/left_overs.hpp>
 
 #include "support/scratch_folder.hpp"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/host_peers.hpp>
+#include <sinew/core/host/host_peers.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
 #include "transports/conformance/conformance.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/clock_offset.hpp>
+#include <sinew/collectives/control/clock_offset.hpp>
 
 #include "finding.hpp"
 

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/core/cpu.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/topology/cluster.hpp>
+#include <sinew/core/host/cpu.hpp>
+#include <sinew/topology/cluster/gather_cluster.hpp>
 
 #include "agreement.hpp"
 #include "clocks.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/wire.hpp>
 
 namespace sinew::doctor {
 

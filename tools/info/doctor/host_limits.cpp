@@ -4,7 +4,7 @@
 #include <charconv>
 #include <sstream>
 
-#include <sinew/core/kernel_files.hpp>
+#include <sinew/core/system/kernel_files.hpp>
 
 namespace sinew::doctor {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <sinew/core/cgroups.hpp>
+#include <sinew/core/host/cgroups.hpp>
 
 namespace sinew::doctor {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
-#include <sinew/topology/network_interfaces.hpp>
+#include <sinew/topology/discover/network_interfaces.hpp>
 #include <sinew/transports/registry.hpp>
 
 #include "lists.hpp"

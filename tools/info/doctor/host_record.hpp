@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/auth.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/core/net/auth.hpp>
 #include <sinew/core/transport.hpp>
 
 #include "finding.hpp"

@@ -1,6 +1,6 @@
 #include "host_report.hpp"
 
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/wire.hpp>
 
 #include "lists.hpp"
 

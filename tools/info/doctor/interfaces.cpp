@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/name_list.hpp>
+#include <sinew/core/base/name_list.hpp>
 
 namespace sinew::doctor {
 namespace {

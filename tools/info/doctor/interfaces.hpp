@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/socket_address.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/net/socket_address.hpp>
 #include <sinew/topology/machine.hpp>
 
 namespace sinew::doctor {

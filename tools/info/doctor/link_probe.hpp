@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include <sinew/core/auth.hpp>
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/net/auth.hpp>
 #include <sinew/core/transport.hpp>
-#include <sinew/core/wire.hpp>
 
 #include "interfaces.hpp"
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 #include "link_probe.hpp"
 

@@ -12,10 +12,10 @@
 #include <system_error>
 #include <vector>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/quiet_thread.hpp>
-#include <sinew/core/random.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 
 #include "timed_socket.hpp"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include <sinew/core/auth.hpp>
-#include <sinew/core/socket_address.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/socket_address.hpp>
 
 namespace sinew::doctor {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/wire.hpp>
 
 namespace sinew::doctor {
 

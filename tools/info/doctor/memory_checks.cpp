@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/topology/part_text.hpp>
+#include <sinew/topology/format/text/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/random.hpp>
+#include <sinew/core/base/random.hpp>
 
 namespace sinew::doctor {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/descriptor_exchange.hpp>
-#include <sinew/topology/part_text.hpp>
+#include <sinew/core/host/descriptor_exchange.hpp>
+#include <sinew/topology/format/text/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {

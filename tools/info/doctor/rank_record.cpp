@@ -1,9 +1,9 @@
 #include "rank_record.hpp"
 
-#include <sinew/core/host_name.hpp>
+#include <sinew/core/base/version.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/core/version.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 #include "lists.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/transport.hpp>
-#include <sinew/topology/rank_place.hpp>
+#include <sinew/topology/cluster/rank_place.hpp>
 
 #include "peer_memory.hpp"
 

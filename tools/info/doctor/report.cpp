@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/core/version.hpp>
-#include <sinew/topology/json_text.hpp>
-#include <sinew/topology/part_text.hpp>
+#include <sinew/core/base/version.hpp>
+#include <sinew/topology/format/json/json_text.hpp>
+#include <sinew/topology/format/text/part_text.hpp>
 
 namespace sinew::doctor {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <sinew/collectives/facts.hpp>
+#include <sinew/collectives/selection/facts.hpp>
 #include <sinew/core/error.hpp>
 
 #include "../../sized_call.hpp"

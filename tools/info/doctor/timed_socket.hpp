@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <span>
 
-#include <sinew/core/auth.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/file_descriptor.hpp>
+#include <sinew/core/net/auth.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::doctor {
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/wire.hpp>
 
 #include "rule_trial.hpp"
 

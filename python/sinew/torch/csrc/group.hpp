@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
-#include <sinew/core/call_options.hpp>
+#include <sinew/core/call/call_options.hpp>
 
 #include "call.hpp"
 #include "call_site.hpp"

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
-#include <sinew/core/version.hpp>
+#include <sinew/core/base/version.hpp>
 
 #include "backend.hpp"
 #include "call_site.hpp"

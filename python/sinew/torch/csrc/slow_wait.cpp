@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include <sinew/core/quiet_thread.hpp>
+#include <sinew/core/system/quiet_thread.hpp>
 
 #include "call_site.hpp"
 #include "slow_wait.hpp"

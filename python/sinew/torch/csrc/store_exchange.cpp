@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/random.hpp>
-#include <sinew/core/wire.hpp>
 
 #include "signals.hpp"
 

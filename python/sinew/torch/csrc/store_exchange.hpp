@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include <sinew/core/base/exchange.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/exchange.hpp>
 
 namespace sinew::torch_backend {
 

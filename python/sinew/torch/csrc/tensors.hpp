@@ -11,7 +11,7 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/core/reduce.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew::torch_backend {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include <sinew/core/random.hpp>
-#include <sinew/core/secret.hpp>
-#include <sinew/core/wire.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/net/secret.hpp>
 
 namespace sinew::torch_backend::world_choice {
 namespace {

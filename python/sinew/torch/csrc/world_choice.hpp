@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/core/exchange.hpp>
+#include <sinew/core/base/exchange.hpp>
 
 #include "joined_world.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/core/secret.hpp>
+#include <sinew/core/net/secret.hpp>
 
 #include "call_site.hpp"
 #include "joined_world.hpp"

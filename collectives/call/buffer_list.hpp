@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <sinew/collectives/schedule/parts.hpp>
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/dtype.hpp>
+
+namespace sinew {
+
+/// Separate buffers, one per rank, seen as the parts of one buffer that reaches from the lowest address of them to the
+/// highest end.
+struct BufferList {
+  std::vector<std::uint64_t> counts;         ///< elements
+  std::vector<std::uint64_t> displacements;  ///< elements from `whole` on
+  Buffer whole;                              ///< what lies between the parts is not touched
+
+  Parts parts() const noexcept { return {counts, displacements}; }
+};
+
+/// Errors: InvalidArgument where there is not one buffer per rank, where one is no memory of the host or no whole
+///         number of elements, or where the distance of two is no multiple of an element.
+BufferList list_of(std::string_view call, std::string_view name, std::span<const Buffer> buffers, DType dtype,
+                   int ranks);
+
+/// Errors: InvalidArgument where a buffer that is written shares a byte with another one.
+/// Cost:   sorts the buffers.
+void require_apart(std::string_view call, std::span<const Buffer> read, std::span<const Buffer> written);
+
+}  // namespace sinew

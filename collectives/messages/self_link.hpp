@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include <sinew/core/matcher.hpp>
+#include <sinew/core/operation.hpp>
+#include <sinew/core/transport.hpp>
+#include <sinew/core/transport/block_pool.hpp>
+
+namespace sinew {
+
+/// A rank's connection to itself. A message of up to 64 KiB is kept until it is received, and its send ends at once.
+/// The send of a longer message ends when the message has been received.
+/// Thread: one at a time.
+class SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
+ public:
+  explicit SelfLink(std::uint8_t generation) noexcept : matcher_(*this, pool_, finished_, generation) {}
+
+  void send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, const Region*, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
+  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool cancel(Completion& done) override;
+  void close(Completion& quiet) override;
+
+  int progress() noexcept override { return finished_.fire(); }
+  bool active() const noexcept override { return !finished_.empty(); }
+  int wake_descriptor() const noexcept override { return -1; }
+  bool arm() noexcept override { return finished_.empty(); }
+  void disarm() noexcept override {}
+
+ private:
+  /// A long message that has not been received.
+  struct Waiting {
+    ConstBuffer from;
+    Completion* done;
+  };
+
+  void grant(std::uint64_t id, Completion& receive) override;
+  void refuse(std::uint64_t id, Code why, std::uint64_t expected) override;
+  void return_credit(std::size_t) override {}
+
+  BlockPool pool_;
+  FinishedOperations finished_;
+  Matcher matcher_;
+  std::uint32_t last_ = 0;
+  std::map<std::uint64_t, Waiting> waiting_;
+};
+
+}  // namespace sinew

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/collective.hpp>
+
+namespace sinew {
+
+/// Whether a step completes a result: the step that does carries the one multiplication of Average.
+enum class Sum : std::uint8_t { Partial, Complete };
+
+/// How the author of an algorithm states one rank's data flow, in an order that is right when run one by one. The
+/// builder numbers the messages, derives which steps must wait for which, and drops copies of a chunk onto itself.
+/// Shape: chunks and classes of In and Out follow from the collective (schedule.hpp); `chunks` is the author's
+///        choice for all_reduce, broadcast and reduce only. Slices of one step have the same classes chunk by chunk.
+class SINEW_API ProgramBuilder {
+ public:
+  ProgramBuilder(const CollectiveDesc& desc, int rank, int ranks, bool in_place, int chunks = 1);
+
+  /// The rank (or chunk number) s places to the right or left of this rank's, going round.
+  int right(int s) const noexcept { return left(-s); }
+  int left(int s) const noexcept { return ((program_.rank - s) % program_.ranks + program_.ranks) % program_.ranks; }
+
+  Slice in(int first = 0, int count = 1) const { return slice(Space::In, first, count); }
+  Slice out(int first = 0, int count = 1) const { return slice(Space::Out, first, count); }
+  Slice scratch(std::uint32_t chunk_class);
+  /// Scratch for a run of chunks of these sizes.
+  Slice scratch_like(Slice chunks);
+  /// The same memory, which happens in place: then a receive into it waits until it is sent.
+  bool same(Slice x, Slice y) const noexcept { return cells_.same(x, y); }
+
+  /// These chunks as one run: where they lie side by side, or copied to scratch.
+  Slice packed(const std::vector<Slice>& chunks);
+
+  /// Chunks are not to be cut into segments. Needed on every rank where any rank states a slice of several: such a run
+  /// is one piece of memory only while its chunks are whole.
+  void keep_whole() noexcept { program_.whole = true; }
+
+  void send(int peer, Slice a);
+  void recv(int peer, Slice dst);
+  /// dst = a (op) message
+  void recv_reduce(int peer, Slice dst, Slice a, Sum sum = Sum::Partial);
+  void copy(Slice dst, Slice a, Sum sum = Sum::Partial);
+  /// dst = a (op) b; dst may be a or b.
+  void reduce(Slice dst, Slice a, Slice b, Sum sum = Sum::Partial);
+  /// Messages stated from here on wait for those stated since the last turn: for algorithms that keep the number of
+  /// messages under way small. Not needed for correctness.
+  void turn();
+
+  Program build();
+
+ private:
+  static Slice slice(Space space, int first, int count) {
+    return {space, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
+  }
+  std::uint32_t class_of(Slice chunk) const;
+  ElementMap map_of(Sum sum) const noexcept;
+  void message(Op op, ElementMap map, Slice a, Slice dst, int peer, std::vector<std::uint32_t>& numbers);
+
+  Collective collective_;
+  bool average_;
+  Program program_;
+  Cells cells_;
+  std::vector<std::uint32_t> sent_;  ///< messages so far, by peer
+  std::vector<std::uint32_t> received_;
+  std::vector<std::uint32_t> last_turn_;  ///< steps that the messages of this turn wait for
+  std::vector<std::uint32_t> this_turn_;
+};
+
+}  // namespace sinew

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/transport.hpp>
+
+namespace sinew {
+
+/// What was measured on one kind of machine: what selection predicts from.
+struct MeasuredCosts {
+  std::map<std::string, CostCurve> links;  ///< a round of a schedule between two processes of one host, by transport
+  std::map<std::string, Bytes> offloads;   ///< what each offload decides by
+  double copy_bytes_per_s = 0;
+  double reduce_bytes_per_s = 0;
+  /// Transports that could not be measured in time, as on a busy machine: worth another try from `again_at_s` on.
+  std::set<std::string> unfinished;
+  std::int64_t again_at_s = 0;  ///< since the epoch
+};
+
+/// How a job uses its machine.
+struct MachineUse {
+  MachineUse(int usable_cores, bool encrypts_tcp = false) : cores(usable_cores), encrypts(encrypts_tcp) {}
+  int cores;
+  bool encrypts;  ///< what tcp sends (SINEW_TLS)
+};
+
+/// What costs hold for: the processor, how the job uses it, the kernel and this version.
+SINEW_API std::string machine_identity(MachineUse use);
+
+/// The file costs are kept in between jobs: SINEW_CACHE, else sinew/costs.json in the user's cache folder; empty where
+/// there is no home either.
+SINEW_API std::string cost_cache_file(const Config& config);
+
+/// nullopt where there is none for this machine, this use of it, and this version, or it cannot be
+/// read (a log line says why).
+SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use);
+/// Keeps what the file says of other machines, and replaces it in one step. What is no regular file, holds something
+/// else or cannot be written is left alone: a log line, not an error.
+SINEW_API void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs);
+
+SINEW_API Bytes to_bytes(const MeasuredCosts& costs);
+SINEW_API MeasuredCosts costs_from_bytes(const Bytes& bytes);
+
+}  // namespace sinew

@@ -1,0 +1,334 @@
+// What Selector expects each way of running a call to take.
+#include <algorithm>
+#include <map>
+#include <ranges>
+#include <set>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/collectives/hierarchy/near_order.hpp>
+#include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/selection/selector.hpp>
+
+namespace sinew {
+namespace {
+
+/// A curve is that of a round in which both ranks send and wait. Who takes part in a broadcast or scatter does one of
+/// the two, and messages that are sent without asking wait for nobody: such calls follow each other so much faster.
+constexpr double kAheadMessages = 8 << 10;
+constexpr double kAheadStart = 0.6;
+constexpr double kAheadBytes = 0.4;
+
+/// Of one host's ranks, counted in their programs.
+struct Footprint {
+  std::uint64_t leaving = 0;  ///< bytes for other hosts
+  std::uint64_t by_nic = 0;   ///< of them, of the NIC that sends most
+  double messages = 0;        ///< that leave, of the one that sends most
+  std::uint64_t scratch = 0;  ///< bytes beside the buffers, of the one that holds most
+  std::uint64_t copied = 0;   ///< bytes within a rank, of the one that copies most
+  std::uint64_t largest = 0;  ///< bytes of a chunk
+  // Of all ranks of the host together: what they send, and what of it leaves.
+  double sends = 0, sends_leaving = 0;
+  double handled = 0;                 ///< messages sent and received
+  double sent = 0, sent_leaving = 0;  ///< bytes
+  double fewest = 0;                  ///< messages, of the rank that sends fewest
+  double most_leaving = 0;            ///< part of a rank's bytes, of the one of which most leaves
+};
+
+std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const ChunkTable& chunks, Slice s) {
+  const auto& row = s.space == Space::In ? chunks.in : s.space == Space::Out ? chunks.out : chunks.scratch;
+  std::uint64_t sum = 0;
+  for (std::uint32_t c = s.first; c < s.first + s.count; ++c) {
+    const std::uint32_t its_class = s.space == Space::Scratch ? program.scratch_class[c] : 0;
+    sum += chunk_bytes(its_class, row[c].count, desc.codec, size_of(desc.dtype));
+  }
+  return sum;
+}
+
+/// `host`: places of its ranks, ascending; `nic_of`: by place.
+Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const std::vector<int>& host,
+                       const std::vector<int>& nic_of) {
+  const int ranks = static_cast<int>(nic_of.size());
+  Footprint found;
+  std::map<int, std::uint64_t> sent_by;
+  if (has_local_counts(desc.collective)) return found;  // known to each call only
+  for (const int rank : host) {
+    const Program program = recipe.build(desc, rank, ranks, false);
+    const ChunkTable chunks = chunk_table(desc, program);
+    double messages = 0, sends = 0, sent = 0, leaving = 0;
+    std::uint64_t copied = 0;
+    for (const Step& s : program.steps) {
+      if (s.op == Op::Copy) copied += bytes_of(desc, program, chunks, s.dst);
+      if (s.peer >= 0) ++found.handled;
+      if (s.op != Op::Send) continue;
+      const std::uint64_t bytes = bytes_of(desc, program, chunks, s.a);
+      ++sends;
+      sent += static_cast<double>(bytes);
+      if (std::ranges::binary_search(host, s.peer)) continue;
+      sent_by[nic_of[static_cast<std::size_t>(rank)]] += bytes;
+      leaving += static_cast<double>(bytes);
+      ++messages;
+    }
+    found.sends += sends;
+    found.sends_leaving += messages;
+    found.sent += sent;
+    found.sent_leaving += leaving;
+    found.fewest = rank == host.front() ? sends : std::min(found.fewest, sends);
+    if (sent > 0) found.most_leaving = std::max(found.most_leaving, leaving / sent);
+    found.messages = std::max(found.messages, messages);
+    found.copied = std::max(found.copied, copied);
+    found.largest = chunks.largest * size_of(desc.dtype);
+    const auto all = static_cast<std::uint32_t>(chunks.scratch.size());
+    found.scratch = std::max(found.scratch, bytes_of(desc, program, chunks, {Space::Scratch, 0, all}));
+  }
+  for (const auto& [nic, bytes] : sent_by) {
+    found.leaving += bytes;
+    found.by_nic = std::max(found.by_nic, bytes);
+  }
+  return found;
+}
+
+/// "in the order 0 2 1 3": of many ranks the first ones.
+std::string order_text(const std::vector<int>& order) {
+  constexpr std::size_t kMostNamed = 16;
+  const std::span<const int> named = std::span(order).first(std::min(order.size(), kMostNamed));
+  return fmt::format("in the order {}{}", fmt::join(named, " "), named.size() < order.size() ? " ..." : "");
+}
+
+/// Of a message, what its elements are on the way.
+double on_wire(Codec codec, double bytes) {
+  if (codec == Codec::None) return bytes;
+  return static_cast<double>(wire_bytes(codec, static_cast<std::uint64_t>(bytes / sizeof(float))));
+}
+
+}  // namespace
+
+/// Segments of what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes
+/// from memory, whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs
+/// no core.
+Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
+                                   const TransportSet& set, Links links, const Cut& cut, const Leaving& leaving) const {
+  if (cost.rounds == 0) return {};
+  const double wire = on_wire(desc.codec, bytes);
+  const double most = std::max(cost.sent, cost.received);
+  const double message = wire * cost.serial / cost.rounds;
+  const double segments = cut.segments;
+  struct Slowest {
+    Seconds start = 0, a_byte = 0;
+    bool is_there = false;
+  };
+  Slowest inside_hosts, across_hosts;
+  for (const auto& [where, transport] : set.by_class) {
+    const bool inside = where.host_a == where.host_b;
+    if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
+    const CostCurve& curve = facts_.link(where, transport)->cost;
+    const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
+    const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
+    Slowest& link = inside ? inside_hosts : across_hosts;
+    link.is_there = true;
+    link.start = std::max(link.start, turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1));
+    link.a_byte =
+        std::max(link.a_byte, (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) *
+                                  (ahead ? kAheadBytes : 1));
+  }
+  const auto mixed = [&](double part_leaving, Seconds Slowest::*figure) {
+    if (!across_hosts.is_there) return inside_hosts.*figure;
+    if (!inside_hosts.is_there) return across_hosts.*figure;
+    return part_leaving * across_hosts.*figure + (1 - part_leaving) * inside_hosts.*figure;
+  };
+  const Seconds start = mixed(leaving.messages, &Slowest::start);
+  const Seconds busy_byte = mixed(leaving.of_busiest, &Slowest::a_byte);
+  const Seconds busy = most * wire * busy_byte;
+  const Seconds chain =
+      std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Slowest::a_byte) / segments,
+               start + busy / segments);
+  // Those under way come in together and go on together: a rank does one or the other, a link both at once.
+  const Seconds each =
+      2 * start / cut.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
+  // To encode or decode is to go through the elements once, as to add them.
+  const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
+  const Seconds reduced = turns_ * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  return {.busy = (cost.pipelined ? chain + (segments - 1) * each : start + busy) + reduced,
+          .in_turns = segments / cut.depth * chain + (cost.pipelined ? 0 : reduced),
+          .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
+}
+
+Seconds Selector::sending(double messages, const TransportSet& set) const {
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a != where.host_b) slowest = std::max(slowest, facts_.link(where, transport)->cost.overhead_s);
+  }
+  return messages * slowest;
+}
+
+Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const {
+  Seconds slowest = 0;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a == where.host_b) continue;
+    const CostCurve& curve = facts_.link(where, transport)->cost;
+    slowest = std::max(slowest, curve.seconds(static_cast<double>(leaving)) - curve.seconds(0));
+  }
+  return slowest;
+}
+
+double Selector::part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const {
+  if (is_from_root(desc.collective) || desc.collective == Collective::Reduce) return 1;  // one rank of each host
+  return set.by_nic ? busiest_nic_ : 1;
+}
+
+void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  const AlgorithmCost cost = algorithm.cost(desc, ranks);
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  const bool coded = desc.codec != Codec::None;
+  const std::vector<int> last{ranks - 1};  // runs of chunks go round its end
+  const bool reorders = !order_.empty() && Ordered::supports(algorithm, desc, ranks).ok;
+  const Recipe recipe = reorders ? Recipe(Ordered{&algorithm, order_}) : Recipe(algorithm);
+  const Footprint found = footprint_of(recipe, desc, hosts_ > 1 || coded ? largest_host_ : last, nic_of_);
+  const double scaled = reduces(desc.collective) && desc.op == ReduceOp::PreMulSum ? 1 : 0;
+  const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
+  std::string way = reorders ? order_text(order_) : "";
+  if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
+  // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
+  const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
+  // Where all ranks send in all rounds, chains lead through all of them alike, unless a round has several messages, of
+  // which the last to come counts; else the longest chain may leave all the time.
+  Leaving leaving;
+  if (found.sends > 0 && found.fewest >= cost.rounds) {
+    const bool one_by_one = found.sends <= cost.rounds * static_cast<double>(largest_host_.size());
+    if (one_by_one) leaving.messages = found.sends_leaving / found.sends;
+    if (one_by_one && found.sent > 0) leaving.bytes = found.sent_leaving / found.sent;
+    leaving.of_busiest = found.most_leaving;
+  }
+  for (const TransportSet& set : sets_) {
+    const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, scratch), found.largest, desc.codec);
+    const Times times = on_links(desc, cost, bytes, set, Links::All, cut, leaving);
+    const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
+                         turns_ * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
+    const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, set);
+    const Seconds waits = std::max(leaves - times.across, 0.0) / cut.segments;  // for others of its host
+    const Seconds predicted = cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
+                                               : std::max(busy + waits + cost.rounds * crowd_ * kSchedulerTurn, leaves);
+    options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
+                       .recipe = recipe,
+                       .transports = &set,
+                       .whole = cost.whole,
+                       .scratch = scratch,
+                       .messages = found.handled});
+  }
+}
+
+void Selector::find_levels(const std::vector<int>& numa_nodes) {
+  std::vector<int> hosts;
+  for (const int r : world_ranks_) hosts.push_back(facts_.ranks[static_cast<std::size_t>(r)].host);
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < numa_nodes.size(); ++i) nodes.push_back(hosts[i] << 16 | (numa_nodes[i] + 1));
+  if (!nodes.empty()) levels_.part_of.push_back(nodes);
+  levels_.part_of.push_back(hosts);
+  const std::set<int> distinct(hosts.begin(), hosts.end());
+  hosts_ = static_cast<int>(distinct.size());
+  for (const int host : distinct) {
+    std::vector<int> places;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (hosts[i] == host) places.push_back(static_cast<int>(i));
+    }
+    if (places.size() > largest_host_.size()) largest_host_ = std::move(places);
+  }
+  std::map<int, int> users;
+  for (const int place : largest_host_) ++users[nic_of_[static_cast<std::size_t>(place)]];
+  const int most = std::ranges::max(std::views::values(users));
+  busiest_nic_ = static_cast<double>(most) / static_cast<double>(largest_host_.size());
+  order_ = near_order(levels_, static_cast<int>(hosts.size()));
+  if (std::ranges::is_sorted(order_)) order_.clear();
+}
+
+/// Who runs at which place of a composition, and on how much.
+template <class Add>
+void Selector::for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const {
+  const int here = static_cast<int>(largest_host_.size());
+  if (desc.collective == Collective::AllReduce) {
+    add(Collective::ReduceScatter, how.inside, here, Links::InsideHosts);
+    add(Collective::AllGather, how.inside, here, Links::InsideHosts);
+  } else {
+    add(desc.collective, how.inside, here, Links::InsideHosts);
+  }
+  add(desc.collective, how.across, hosts_, Links::AcrossHosts);
+}
+
+/// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
+/// of it overlaps, but each goes through all of it, and so many at a time.
+Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
+                          const Cut& cut) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  Seconds all = 0, longest = 0, in_turns = 0;
+  double rounds = 0;
+  for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
+    CollectiveDesc stage = desc;
+    stage.collective = collective;
+    if (links == Links::InsideHosts) stage.codec = Codec::None;
+    const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
+    const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
+    const Times times = on_links(stage, cost, on_one, set, links, cut);
+    all += times.busy;
+    longest = std::max(longest, times.busy);
+    in_turns += times.in_turns;
+    rounds += cost.rounds;
+  });
+  return std::max(longest + (all - longest) / cut.segments, in_turns) + rounds * crowd_ * kSchedulerTurn;
+}
+
+/// Of its stages together, before its programs are built.
+std::uint64_t Selector::scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  double scratch = 0;
+  for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
+    CollectiveDesc stage = desc;
+    stage.collective = collective;
+    const double part = links == Links::AcrossHosts ? part_of_nic(desc, set) : 1;
+    scratch += find_algorithm(collective, name)->cost(stage, ranks).scratch * bytes * part;
+  });
+  return static_cast<std::uint64_t>(scratch);
+}
+
+Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {
+  const int ranks = static_cast<int>(world_ranks_.size());
+  Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, ""}, .transports = &set};
+  std::string reason = "there is no composition of this collective";
+  best.whole = moves_runs(desc.collective);
+  const std::uint64_t part = size_to_select_by(desc) / static_cast<std::uint64_t>(ranks);
+  std::optional<Composition> taken;
+  for (const Algorithm& inside : all_algorithms()) {
+    if (inside.collective != first_inside(desc.collective)) continue;
+    for (const Algorithm& across : all_algorithms()) {
+      if (across.collective != desc.collective) continue;
+      const Composition how{levels_, inside.name, across.name};
+      if (const Availability can = how.supports(desc, ranks); !can.ok) {
+        if (!taken) reason = can.reason;
+        continue;
+      }
+      const Cut likely = best.whole ? Cut{} : cut_of(cutting_on(set, scratch_of(desc, how, set)), part, desc.codec);
+      const Seconds time = predict(desc, how, set, likely);
+      if (taken && time >= best.candidate.predicted) continue;
+      taken = how;
+      best.candidate.predicted = time;
+    }
+  }
+  if (!taken) {
+    best.candidate.rejected = reason;
+    return best;
+  }
+  best.recipe = *taken;
+  const Footprint held = footprint_of(*best.recipe, desc, largest_host_, nic_of_);
+  best.scratch = held.scratch;
+  const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, held.scratch), held.largest, desc.codec);
+  const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
+  const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
+  best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));
+  best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, hosts_,
+                                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
+  return best;
+}
+
+}  // namespace sinew

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/hierarchy/ordered.hpp>
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/core/base/export.hpp>
+
+namespace sinew {
+
+/// What programs are built by: one algorithm for all ranks alike, in their order or another, or a composition.
+class SINEW_API Recipe {
+ public:
+  Recipe(const Algorithm& algorithm) noexcept : how_(&algorithm) {}  // an algorithm is a recipe
+  Recipe(Ordered ordered) noexcept : how_(std::move(ordered)) {}
+  Recipe(Composition composition) noexcept : how_(std::move(composition)) {}
+
+  std::string_view name() const noexcept;
+  /// nullptr: one algorithm.
+  const Composition* composition() const noexcept { return std::get_if<Composition>(&how_); }
+  /// What a rank runs; of a v-form chunk by chunk; contributions are scaled first where the operator is PreMulSum; with
+  /// a codec the messages are coded, of a composition those between the outermost parts.
+  Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
+  /// Every rank's program. in_place: one per rank; its length is the number of ranks.
+  Schedule build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const;
+
+ private:
+  std::variant<const Algorithm*, Ordered, Composition> how_;
+};
+
+}  // namespace sinew

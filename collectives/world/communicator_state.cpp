@@ -1,0 +1,335 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/call/arguments.hpp>
+#include <sinew/collectives/call/call_shape.hpp>
+#include <sinew/collectives/staging/alone.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/offload_rounds.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/operation.hpp>
+
+namespace sinew {
+namespace {
+
+void add_parts(const CallPartsRef& parts, Call& call) {
+  if (!parts || !has_local_counts(call.desc.collective)) return;
+  call.in_parts = parts->chunks.in;
+  call.out_parts = parts->chunks.out;
+}
+
+}  // namespace
+
+CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
+    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
+  selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
+  endpoints_.resize(group.world_ranks.size());
+  world->locked([this] {
+    world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
+    if (world->timer) {
+      logged = world->timer->define(group);
+      times = std::make_unique<CallHistory>(group.size());
+    }
+    world->control->add(*this);
+  });
+}
+
+CommunicatorState::~CommunicatorState() = default;
+
+std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<WorldState> world, Group group) {
+  return {new CommunicatorState(std::move(world), std::move(group)), Close()};
+}
+
+void CommunicatorState::Close::operator()(CommunicatorState* state) const {
+  if (state->world->is_forked()) return;  // as ~World
+  const std::shared_ptr<WorldState> keeps = std::move(state->keeps_world);
+  std::unique_ptr<CommunicatorState> owned(state);
+  keeps->locked([&] {
+    if (!owned->close()) keeps->left_behind.push_back(std::move(owned));
+  });
+}
+
+std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
+  return mix(mix(group.identity + 1, last_sequence()), static_cast<std::uint64_t>(color) + 1);
+}
+
+std::vector<int> CommunicatorState::numa_nodes_of(const Group& ranks) const {
+  std::vector<int> nodes;
+  if (!world->no_cluster.empty()) return nodes;
+  for (const int r : ranks.world_ranks) nodes.push_back(world->cluster->ranks[static_cast<std::size_t>(r)].numa_node);
+  return nodes;
+}
+
+std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) {
+  const auto held = world->hold();
+  const Exchange rounds = world->with_lock_free(all);
+  std::vector<NamedOffload> made;
+  for (const std::string& name : world->facts.with_offload()) {
+    auto offload = in_rounds(rounds, kOffloadRounds, [&](const Exchange& counted) {
+      if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
+      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group)});
+    });
+    if (offload) made.push_back({name, std::move(offload)});
+  }
+  return made;
+}
+
+std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, int color, std::vector<int> places,
+                                                            const CallOptions& options) {
+  const Exchange own = exchange(options);
+  const auto held = world->hold();
+  const Exchange family = world->with_lock_free(own);
+  const std::function<void(const std::function<void(Completion&)>&)> as_call = [&](const auto& start) {
+    const SharedProgress::Release free(world->calls->shared());
+    static_cast<void>(start_on_offload(0, start, options));  // it ends in its time, as the offload that comes of it
+  };
+  std::vector<NamedOffload> made;
+  for (const std::string& name : world->facts.with_offload()) {
+    const auto mine = std::ranges::find(offloads, name, &NamedOffload::transport);
+    CollectiveOffload* parent = mine == offloads.end() ? nullptr : mine->offload.get();
+    auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
+      const Exchange among = exchange_among(counted, places);
+      const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part)};
+      return world->fabric(name).split_offload({context, color, parent, counted, as_call});
+    });
+    if (offload) made.push_back({name, std::move(offload)});
+  }
+  return made;
+}
+
+void CommunicatorState::adopt(std::vector<NamedOffload> made) {
+  world->locked([&] {
+    plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
+    offloads = std::move(made);
+    if (group.size() == 1 && world->device_runtime != nullptr) {
+      offloads.push_back(
+          {AloneOnDevice::kTransport, std::make_unique<AloneOnDevice>(*world->device_runtime, world->device)});
+    }
+    for (NamedOffload& o : offloads) world->engine->add(*o.offload);
+    selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
+  });
+}
+
+bool CommunicatorState::close() {
+  const auto drained = [this] { return world->calls->pending_of(this) == 0; };
+  bool over = world->calls->wait_until(drained, {});
+  if (!over) {
+    world->control->end(
+        *this, Status(Code::Aborted,
+                      fmt::format("{} destroyed {} with calls pending", group.rank_text(group.rank), group.text()),
+                      group.rank));
+    over = world->calls->wait_until(drained, Deadline::after(std::chrono::seconds(1)));
+  }
+  world->control->remove(*this);
+  if (over) release();
+  // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
+  if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+  return over;
+}
+
+void CommunicatorState::release() noexcept {
+  for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
+  for (NamedOffload& o : offloads) o.offload.reset();  // under the lock: it may share things with others
+  if (staged_calls_) world->engine->remove(*staged_calls_);
+  if (staged_messages_) world->engine->remove(*staged_messages_);
+  if (any_receives_) world->engine->remove(*any_receives_);
+  staged_calls_.reset();
+  staged_messages_.reset();
+  any_receives_.reset();
+  plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
+}
+
+PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::uint64_t extent,
+                                      const CallOptions& options) {
+  return world->calls->open([&](PendingCall& op) {
+    op.owner = this;
+    op.sequence = last_sequence();
+    op.peer = peer;
+    op.fingerprint = fingerprint;
+    op.deadline = options.deadline;
+    op.where = options.where;
+    op.label = options.label;
+    if (is_message(op))
+      op.make<Operation>().stage = Stage::Finished;  // until a transport has it there is nothing to cancel
+    op.record = world->control->enter({.communicator = group.identity,
+                                       .fingerprint = fingerprint,
+                                       .history = history,
+                                       .sequence = op.sequence,
+                                       .peer = peer < 0 ? -1 : group.world_rank(peer),
+                                       .id = group.communicator,
+                                       .label = options.label},
+                                      options.where);
+    if (world->timer) [[unlikely]]
+      world->timer->entered(op, logged, times_wanted ? times.get() : nullptr, extent);
+  });
+}
+
+PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options) {
+  ++sequence;
+  history = mix(history, fingerprint);
+  if (extent >> 31 != 0) [[unlikely]]
+    history = mix(history, extent);  // of which the fingerprint shows not all
+  return begin(fingerprint, -1, extent, options);
+}
+
+Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                                   const CallOptions& options, const CallExtras& extras) {
+  arguments::require_codec(desc);
+  const std::uint64_t extent = extent_of(desc);
+  const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
+  PendingCall& op = begin_next(fingerprint, extent, options);
+  try {
+    launch(op, desc, in, out, in_place, options, extras);
+  } catch (...) {
+    give_up(op);
+    throw;
+  }
+  world->posted(options.waits_at_once);
+  return Work(op);
+}
+
+Work CommunicatorState::start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options) {
+  const Placing placing = require_shape(name_of(desc.collective), call_shape(desc, group.rank, group.size()), in, out);
+  desc.place = placing.place;
+  return start(desc, in, out, placing.in_place, options);
+}
+
+Work CommunicatorState::start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
+                                         const CallOptions& options) {
+  // In the records it is what it does to the ranks.
+  const CollectiveDesc desc{
+      .collective = Collective::Barrier, .place = {MemoryKind::Device, world->device}, .count = bytes};
+  const auto held = world->hold();
+  PendingCall& op = begin_next(fingerprint_of(desc), bytes, options);
+  try {
+    ended.ok() ? start_it(op) : op.finish(ended);
+  } catch (...) {
+    give_up(op);
+    throw;
+  }
+  world->posted(options.waits_at_once);
+  return Work(op);
+}
+
+void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                               const CallOptions& options, const CallExtras& extras) {
+  if (!ended.ok()) {
+    op.finish(ended);
+    return;
+  }
+  ReadyPlan& plan =
+      extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
+  op.notes.plan = &plan;
+  op.notes.in_place = in_place;
+  if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
+    Call call{desc,           in,      out,          nullptr,   nullptr,     options.after,
+              op.fingerprint, history, plan.reducer, plan.many, plan.scaler, &op.mark};
+    add_parts(extras.parts, call);
+    plan.selection.offload->offload->launch(call, op);
+  } else if (plan.selection.staged) {
+    staged_calls().start(desc, extras.parts, in, out, options.after, history, op);
+  } else if (staged_calls_ && staged_calls_->busy()) {
+    staged_calls_->queue([this, &plan, in, out, in_place, parts = extras.parts, &op, of_call = history] {
+      try {
+        ended.ok() ? launch_on_host(plan, in, out, in_place, parts, op, of_call, op) : op.finish(ended);
+      } catch (const std::exception& e) {  // its caller has a Work already
+        op.finish(status_of(e));
+      }
+    });
+  } else {
+    launch_on_host(plan, in, out, in_place, extras.parts, op, history, op);
+  }
+}
+
+void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place,
+                                       const CallPartsRef& parts, PendingCall& origin, std::uint64_t history_of_call,
+                                       Completion& done) {
+  if (plan.selection.offload != nullptr) {
+    Call call{plan.desc,       in,           out,       nullptr,    nullptr, {}, origin.fingerprint,
+              history_of_call, plan.reducer, plan.many, plan.scaler};
+    add_parts(parts, call);
+    plan.selection.offload->offload->launch(call, done);
+  } else {
+    world->executor.start({&executable(plan, in_place), in, out, history_of_call, group.generation, group.communicator,
+                           static_cast<std::uint16_t>(origin.sequence), parts},
+                          done);
+  }
+}
+
+StagedCalls& CommunicatorState::staged_calls() {
+  if (!staged_calls_) {
+    staged_calls_ = std::make_unique<StagedCalls>(
+        *world->device_runtime, world->device, group.rank, group.size(),
+        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, const StagedCalls::PieceOf& of,
+               Completion& done) {
+          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          staged_plan_ = &plan;
+          launch_on_host(plan, in, out, of.in_place, of.parts, static_cast<PendingCall&>(of.origin), of.history, done);
+        });
+    world->engine->add(*staged_calls_);
+  }
+  return *staged_calls_;
+}
+
+/// Of a call that could not be launched: the caller gets the exception instead of a Work.
+void CommunicatorState::give_up(PendingCall& op) noexcept {
+  op.record.complete(Code::InvalidArgument);
+  op.status = Status(Code::InvalidArgument, "it could not be launched");
+  world->calls->tell_end(op);
+  world->calls->release(op);
+}
+
+void CommunicatorState::end(const Status& reason) noexcept {
+  if (!ended.ok()) return;
+  ended = reason;
+  for (NamedOffload& o : offloads) o.offload->abort(reason);
+  world->executor.abort(group.communicator, reason);
+  if (staged_calls_) staged_calls_->abort(reason);
+  if (any_receives_) any_receives_->end(reason);
+  world->calls->for_each_pending([&](PendingCall& op) {
+    if (op.owner != this || !is_message(op) || op.peer < 0) return;
+    const auto cancel = [this](int peer, Completion& part) { cancel_message(peer, part); };
+    if (!groups_.cancel(op, cancel)) cancel_message(op.peer, op);
+  });
+}
+
+Exchange CommunicatorState::exchange(const CallOptions& options) {
+  const auto gather = [this, options](const std::vector<std::uint64_t>& words, std::vector<std::uint64_t>& all) {
+    all.resize(words.size() * static_cast<std::size_t>(group.size()));
+    const auto* in = reinterpret_cast<const std::byte*>(words.data());
+    auto* out = reinterpret_cast<std::byte*>(all.data());
+    const CollectiveDesc desc{.collective = Collective::AllGather, .dtype = DType::U64, .count = words.size()};
+    start(desc, {in, words.size() * 8}, {out, all.size() * 8}, false, options).get();
+  };
+  return {group.rank, group.size(), [gather](const Bytes& mine) {
+            std::vector<std::uint64_t> lengths;
+            gather({mine.size()}, lengths);
+            const std::size_t words = (*std::ranges::max_element(lengths) + 7) / 8;
+            std::vector<std::uint64_t> padded(words);
+            std::vector<std::uint64_t> all;
+            std::ranges::copy(mine, reinterpret_cast<std::byte*>(padded.data()));
+            gather(padded, all);
+            std::vector<Bytes> everybody;
+            for (std::size_t r = 0; r < lengths.size(); ++r) {
+              const auto* first = reinterpret_cast<const std::byte*>(all.data() + r * words);
+              everybody.emplace_back(first, first + lengths[r]);
+            }
+            return everybody;
+          }};
+}
+
+std::size_t CommunicatorState::memory_bytes() const {
+  std::size_t bytes = 0;
+  const auto held = world->hold();
+  for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
+  plans_.for_each([&](const ReadyPlan& plan) {
+    for (const auto& e : plan.executable) {
+      if (e) bytes += world->executor.memory_bytes(*e);
+    }
+  });
+  if (group.size() > 1) bytes += world->executor.kept_bytes();
+  return bytes;
+}
+
+}  // namespace sinew

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/control_plane.hpp>
+#include <sinew/collectives/execution/executor.hpp>
+#include <sinew/collectives/messages/self_link.hpp>
+#include <sinew/collectives/selection/facts.hpp>
+#include <sinew/collectives/trace/call_timer.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/core/fabric.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/runtime/call_slab.hpp>
+#include <sinew/core/runtime/engine.hpp>
+#include <sinew/core/runtime/shared_progress.hpp>
+#include <sinew/core/system/fork_count.hpp>
+
+namespace sinew {
+
+/// A module at work in this World.
+struct OpenFabric {
+  std::string name;
+  std::unique_ptr<Fabric> fabric;
+};
+
+struct CommunicatorState;
+
+/// What World and its communicators share. Members end in reverse order: endpoints before fabrics, all before `host`,
+/// and what transports write into last.
+struct WorldState {
+  WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
+  ~WorldState();
+
+  int rank;
+  int size;
+  WorldOptions options;
+  std::uint8_t generation;
+  std::string host_id;
+  std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed, but with calls that did not come back
+  Executor executor;
+  std::unique_ptr<HostPeers> host;
+  std::unique_ptr<DeviceRuntime> own_device_runtime;
+  DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator here, `no_device` says why
+  std::string no_device;
+  int device = -1;  ///< this rank's
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<CallSlab, CallSlab::Retire> calls;
+  std::vector<std::uint64_t> sent_bytes;  ///< to each rank; empty: nobody asked
+  std::vector<OpenFabric> fabrics;
+  std::vector<TransportStatus> statuses;
+  Facts facts;
+  std::shared_ptr<const Cluster> cluster;
+  std::string no_cluster;                       ///< why there is none; empty: there is
+  std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
+  std::unique_ptr<ControlPlane> control;
+  std::unique_ptr<CallTimer> timer;     ///< null: nobody wants calls timed
+  std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
+  /// The id of the communicator of all ranks in which the members of subgroups meet. No other communicator gets it.
+  static constexpr std::uint16_t kBootstrapId = 65534;
+
+  /// A fork's child shares its parent's connections and must use none of them.
+  /// Errors: InvalidArgument in a process that forked off the one that made this World.
+  void require_own_process() const {
+    if (is_forked()) [[unlikely]]
+      reject_fork();
+  }
+  bool is_forked() const noexcept { return fork_.in_child(); }
+  /// The connection to a rank over a transport, made on first use.
+  Endpoint& endpoint(int world_rank, const std::string& transport);
+  /// This rank's connection to itself, made on first use.
+  SelfLink& self_link();
+  /// A lost rank takes and gives nothing any more: what is posted to it comes back, at the latest when it has finished
+  /// reading.
+  void close_endpoints(int world_rank);
+  /// The same at the next progress, whatever the rank does. The connections cannot be used or made again.
+  void end_endpoints(int world_rank);
+  /// How long, in milliseconds, an announced end waits for a more precise one: a call may fail because of a dead rank
+  /// shortly before the control plane learns which rank has died.
+  static constexpr int kAboutToBeKnownMs = 50;
+  /// The status that calls end with when this rank aborts: "`beginning`: `reason`", where `beginning` names this rank.
+  /// If `reason` is the text of an earlier abort, the status is that abort's, with the rank that first aborted.
+  /// Thread: under the lock.
+  Status abort_status(const std::string& beginning, const std::string& reason) const;
+  /// Ends the World on all ranks with abort_status(). Does nothing if the World has already ended.
+  void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
+  /// Holds the lock that Threads::Multiple needs around all that progress touches.
+  SharedProgress::Hold hold() noexcept { return SharedProgress::Hold(calls->shared()); }
+  /// Wraps an exchange for a caller that holds the lock: each round releases the lock. Lifetime: that of `exchange`.
+  Exchange with_lock_free(const Exchange& exchange) {
+    return {exchange.rank, exchange.size, [this, &exchange](const Bytes& mine) {
+              const SharedProgress::Release free(calls->shared());
+              return exchange.all_gather(mine);
+            }};
+  }
+  /// Calls `change` under the lock, and then wakes the thread that makes progress, to look at the change.
+  template <class F>
+  void locked(F&& change) {
+    const auto held = hold();
+    change();
+    posted(false);
+  }
+  /// Under the lock: a call has been started.
+  void posted(bool waits_at_once) noexcept {
+    if (SharedProgress* shared = calls->shared()) [[unlikely]]
+      shared->posted(waits_at_once);
+  }
+  /// A communicator id that choose_communicator_id() has taken is free again. Takes the lock.
+  void give_id_back(std::uint16_t id) noexcept;
+  /// Of a transport that was opened here.
+  Fabric& fabric(const std::string& transport);
+  Transport* rail(const std::string& transport) noexcept;
+
+ private:
+  [[noreturn]] void reject_fork() const;
+  void choose_device();
+  void warn_of_shared_device() const;
+  void open_fabrics();
+  void open_fabric(Module& module, const NicName& nic, TransportStatus& status);
+  void find_cluster(const Exchange& exchange);
+  std::string bus_id_of_device() const;
+  NicName nearest_nic() const;
+  bool asks_for(const std::string& transport) const;
+  void leave_out(TransportStatus& status, std::string reason) const;
+  void open_control(const Exchange& exchange);
+  void open_timer(const Exchange& exchange);
+  std::unique_ptr<CallLog> open_log(const ClockPlace& clock) const;
+
+  ForkMark fork_;
+  std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
+  std::vector<std::unique_ptr<Completion>> closing_;
+  std::unique_ptr<SelfLink> self_link_;
+};
+
+/// Where a process is one of several that run threads as ranks: equal for all of them.
+std::string process_identity();
+
+}  // namespace sinew

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include <sinew/core/numeric/codec.hpp>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sinew/core/numeric/codec_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <sinew/core/numeric/reduce_sweep-inl.hpp>
+
+HWY_BEFORE_NAMESPACE();
+namespace sinew {
+namespace HWY_NAMESPACE {
+
+// Inputs of sweep(): what Codec::store takes for the elements from i on.
+
+struct Elements {
+  const float* from;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    return hn::LoadU(d, from + i);
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return load_bits<float>(from + i); }
+};
+
+/// Rounded to the upper halves, as they are stored.
+struct Bf16Store : NarrowScalar<BFloat16> {
+  template <class D>
+  static HWY_INLINE void store(D d, hn::Vec<D> v, Raw* p) {
+    const hn::Rebind<Raw, D> narrow;
+    hn::StoreU(hn::TruncateTo(narrow, hn::ShiftRight<16>(BFloat16Codec::rounded(d, v))), narrow, p);
+  }
+};
+
+template <class Store>
+struct HalfEncoded : Elements {
+  using Codec = Store;
+
+  template <class From, class D>
+  HWY_INLINE hn::Vec<D> lanes(D d, std::size_t i) const {
+    return load(d, i);
+  }
+  HWY_INLINE float one(std::size_t i) const { return load_one(i); }
+};
+
+struct F16Values {
+  const std::uint16_t* from;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    return HalfCodec::load(d, from + i);
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return HalfCodec::load_one(from + i); }
+};
+
+struct Bf16Values {
+  const std::uint16_t* from;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    const hn::RebindToUnsigned<D> wide;
+    const auto halves = hn::LoadU(hn::Rebind<std::uint16_t, D>(), from + i);
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, halves)));
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return decode_one(BFloat16{load_bits<std::uint16_t>(from + i)}); }
+};
+
+/// Whole numbers, rounded to nearest even.
+struct Int8Store {
+  using Raw = std::int8_t;
+  using Acc = float;
+  using Lane = float;
+
+  template <class D>
+  static HWY_INLINE void store(D, hn::Vec<D> v, Raw* p) {
+    const hn::Rebind<Raw, D> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(v)), narrow, p);
+  }
+  static HWY_INLINE void store_one(Acc value, Raw* p) { *p = static_cast<Raw>(std::lrint(value)); }
+};
+
+struct Int8Encoded : Elements {
+  using Codec = Int8Store;
+  float inverse;  ///< of the scale
+
+  template <class From, class D>
+  HWY_INLINE hn::Vec<D> lanes(D d, std::size_t i) const {
+    return hn::Mul(load(d, i), hn::Set(d, inverse));
+  }
+  HWY_INLINE float one(std::size_t i) const { return load_one(i) * inverse; }
+};
+
+struct Int8Values {
+  const std::int8_t* from;
+  float scale;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    const hn::RebindToSigned<D> wide;
+    const auto numbers = hn::PromoteTo(wide, hn::LoadU(hn::Rebind<std::int8_t, D>(), from + i));
+    return hn::Mul(hn::ConvertTo(d, numbers), hn::Set(d, scale));
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return static_cast<float>(from[i]) * scale; }
+};
+
+template <class Values>
+struct Decoded : Values {
+  using Codec = Plain<float>;
+
+  template <class From, class D>
+  HWY_INLINE hn::Vec<D> lanes(D d, std::size_t i) const {
+    return Values::load(d, i);
+  }
+  HWY_INLINE float one(std::size_t i) const { return Values::load_one(i); }
+};
+
+template <class Values>
+struct Added : Values {
+  using Codec = Plain<float>;
+  const float* a;
+
+  template <class From, class D>
+  HWY_INLINE hn::Vec<D> lanes(D d, std::size_t i) const {
+    return hn::Add(hn::LoadU(d, a + i), Values::load(d, i));
+  }
+  HWY_INLINE float one(std::size_t i) const { return load_bits<float>(a + i) + Values::load_one(i); }
+};
+
+/// The bits of the largest magnitude; a NaN's are above an infinity's, and those above any number's.
+HWY_NOINLINE std::int32_t largest_magnitude(const float* from, std::size_t count) {
+  const hn::ScalableTag<std::int32_t> d;
+  const hn::Rebind<float, decltype(d)> floats;
+  constexpr std::int32_t kMagnitude = 0x7fffffff;
+  const std::size_t step = hn::Lanes(d);
+  auto largest = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + step <= count; i += step) {
+    const auto bits = hn::BitCast(d, hn::LoadU(floats, from + i));
+    largest = hn::Max(largest, hn::And(bits, hn::Set(d, kMagnitude)));
+  }
+  std::int32_t most = hn::GetLane(hn::MaxOfLanes(d, largest));
+  for (; i < count; ++i) most = std::max(most, load_bits<std::int32_t>(from + i) & kMagnitude);
+  return most;
+}
+
+constexpr std::int32_t kInfinityBits = 0x7f800000;
+/// A little less than 1/127, so that 127 scales are never more than the largest magnitude: they might be infinite.
+constexpr float kScaleOfLargest = static_cast<float>((1.0 - 0x1p-22) / 127);
+/// Scales are never denormal: those have too few digits.
+constexpr float kLeastScale = std::numeric_limits<float>::min();
+
+void encode_block(std::byte* to, const float* from, std::size_t count) {
+  auto* numbers = reinterpret_cast<std::int8_t*>(to + sizeof(float));
+  const std::int32_t largest = largest_magnitude(from, count);
+  float scale = std::numeric_limits<float>::quiet_NaN();
+  if (largest < kInfinityBits) {
+    scale = std::max(std::bit_cast<float>(largest) * kScaleOfLargest, kLeastScale);
+    sweep(numbers, Int8Encoded{{from}, 1.0f / scale}, count);
+  } else {
+    std::memset(numbers, 0, count);
+  }
+  std::memcpy(to, &scale, sizeof(scale));
+}
+
+/// Calls visit(first element, elements, the block's bytes) for all blocks of a coded chunk.
+template <class Byte, class Visit>
+HWY_INLINE void for_each_block(Byte* coded, std::size_t count, Visit visit) {
+  for (std::size_t first = 0; first < count; first += kInt8Block, coded += sizeof(float) + kInt8Block) {
+    visit(first, std::min<std::size_t>(kInt8Block, count - first), coded);
+  }
+}
+
+HWY_INLINE Int8Values values_of(const std::byte* block) {
+  return {reinterpret_cast<const std::int8_t*>(block + sizeof(float)), load_bits<float>(block)};
+}
+
+void clear_padding(Codec codec, void* coded, std::size_t used, std::size_t count) {
+  std::memset(static_cast<std::byte*>(coded) + used, 0, wire_bytes(codec, count) - used);
+}
+
+template <class Store>
+void encode_halves(void* coded, const void* elements, std::size_t count) noexcept {
+  sweep(static_cast<std::uint16_t*>(coded), HalfEncoded<Store>{{static_cast<const float*>(elements)}}, count);
+  clear_padding(Codec::Bf16, coded, 2 * count, count);  // as long as F16's
+}
+
+template <class Values>
+void decode_halves(void* elements, const void* coded, std::size_t count) noexcept {
+  sweep(static_cast<float*>(elements), Decoded<Values>{{static_cast<const std::uint16_t*>(coded)}}, count);
+}
+
+template <class Values>
+void decode_add_halves(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
+  const Values values{static_cast<const std::uint16_t*>(coded)};
+  sweep(static_cast<float*>(sum), Added<Values>{values, static_cast<const float*>(a)}, count);
+}
+
+void encode_int8(void* coded, const void* elements, std::size_t count) noexcept {
+  const auto* from = static_cast<const float*>(elements);
+  for_each_block(static_cast<std::byte*>(coded), count, [&](std::size_t first, std::size_t some, std::byte* block) {
+    encode_block(block, from + first, some);
+  });
+  clear_padding(Codec::Int8, coded, (count + kInt8Block - 1) / kInt8Block * sizeof(float) + count, count);
+}
+
+void decode_int8(void* elements, const void* coded, std::size_t count) noexcept {
+  auto* to = static_cast<float*>(elements);
+  for_each_block(static_cast<const std::byte*>(coded), count,
+                 [&](std::size_t first, std::size_t some, const std::byte* block) {
+                   sweep(to + first, Decoded<Int8Values>{values_of(block)}, some);
+                 });
+}
+
+void decode_add_int8(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
+  auto* to = static_cast<float*>(sum);
+  const auto* other = static_cast<const float*>(a);
+  for_each_block(static_cast<const std::byte*>(coded), count,
+                 [&](std::size_t first, std::size_t some, const std::byte* block) {
+                   sweep(to + first, Added<Int8Values>{values_of(block), other + first}, some);
+                 });
+}
+
+CodecKernels codec_kernels_here(Codec codec) {
+  switch (codec) {
+    case Codec::None: break;
+    case Codec::Bf16: return {&encode_halves<Bf16Store>, &decode_halves<Bf16Values>, &decode_add_halves<Bf16Values>};
+    case Codec::F16: return {&encode_halves<HalfCodec>, &decode_halves<F16Values>, &decode_add_halves<F16Values>};
+    case Codec::Int8: return {&encode_int8, &decode_int8, &decode_add_int8};
+  }
+  return {};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinew
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinew {
+
+HWY_EXPORT(codec_kernels_here);
+
+CodecKernels codec_kernels(Codec codec) { return HWY_DYNAMIC_DISPATCH(codec_kernels_here)(codec); }
+
+}  // namespace sinew
+#endif

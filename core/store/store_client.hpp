@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/store.hpp>
+#include <sinew/core/store/store_protocol.hpp>
+
+namespace sinew {
+
+/// A StoreServer's store, seen through one connection.
+class SINEW_API StoreClient final : public Store {
+ public:
+  struct Options {
+    std::vector<SocketAddress> addresses;     ///< of the server, tried in turn until one answers
+    Bytes secret;                             ///< for TCP; a UNIX server hands it out
+    std::shared_ptr<const TlsContext> tls{};  ///< for TCP; null: plain
+    std::string group;                        ///< the world whose rank this is
+    int rank = -1;                            ///< -1: of no world; takes no part in all_gather
+    int ranks = 0;
+    Duration timeout = std::chrono::minutes(5);  ///< of calls without a deadline
+    std::function<bool()> may_come{};            ///< false: its server is gone, and nobody will answer
+  };
+
+  /// Tries until the server answers. Errors: Timeout saying where nobody listened; Mismatch if it refuses the secret,
+  /// the number of ranks, or a second process with this rank; PeerLost if `may_come` says so.
+  StoreClient(Options options, Deadline deadline);
+
+  /// Who serves at a UNIX address; nullopt where nobody listens. Errors: Mismatch if it is another user or no store;
+  /// Timeout where somebody listens but does not say who it is.
+  static std::optional<StoreWelcome> who_serves(const SocketAddress& address, Deadline deadline);
+
+  /// Who serves it; for TCP servers a rank is assumed.
+  const StoreWelcome& server() const noexcept { return server_; }
+  /// The job's secret: as given, or as the server of a UNIX socket said.
+  const Bytes& secret() const noexcept { return options_.secret; }
+
+  void set(std::string_view key, std::span<const std::byte> value, Deadline deadline = {}) override;
+  Bytes get(std::string_view key, Deadline deadline = {}) override;
+  void wait(std::span<const std::string> keys, Deadline deadline = {}) override;
+  std::int64_t add(std::string_view key, std::int64_t amount, Deadline deadline = {}) override;
+  bool compare_and_set(std::string_view key, std::optional<std::span<const std::byte>> expected,
+                       std::span<const std::byte> desired, Deadline deadline = {}) override;
+  bool erase(std::string_view key, Deadline deadline = {}) override;
+  std::vector<Bytes> all_gather(std::string_view name, int rank, int ranks, std::span<const std::byte> mine,
+                                Deadline deadline = {}) override;
+  /// For who waits for ranks of its group by other means. Errors: PeerLost naming one of them that has ended or left.
+  void roll_call(Deadline deadline = {});
+
+ private:
+  StoreClient() = default;
+  void connect(Deadline deadline);
+  /// Why there is no conversation, so far; empty: there is one.
+  std::string greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline);
+  void prove(const SocketAddress& address, Deadline deadline);
+  /// One round trip; the fields of the answer.
+  Bytes ask(StoreOp op, const Bytes& fields, Deadline deadline);
+  Bytes ask_locked(StoreOp op, const Bytes& fields, Deadline deadline);
+  void send_all(std::span<const std::byte> data, Deadline deadline);
+  void receive_all(std::span<std::byte> data, Deadline deadline);
+  Bytes receive_frame(std::size_t limit, Deadline deadline);
+  [[noreturn]] void lost(const std::string& how);
+
+  Options options_;
+  StoreWelcome server_;
+  std::mutex mutex_;
+  Socket socket_;
+  SocketAddress peer_;
+  std::string broken_;  ///< why this connection cannot be used any more
+};
+
+/// The address list that StoreWelcome and launchers write: comma-separated.
+SINEW_API std::vector<SocketAddress> parse_addresses(std::string_view list);
+SINEW_API std::string format_addresses(std::span<const SocketAddress> addresses);
+
+}  // namespace sinew

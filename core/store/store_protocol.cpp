@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/store/store_protocol.hpp>
+
+namespace sinew {
+namespace {
+
+constexpr std::uint64_t kWelcomeMagic = 0x31755f77656e6973;  // "sinew_u1"
+
+}  // namespace
+
+Bytes StoreIdentity::encode() const {
+  return WireWriter().value(kStoreProtocolVersion).text(group).value(rank).value(ranks).value(pid).text(host).take();
+}
+
+StoreIdentity StoreIdentity::decode(std::span<const std::byte> fields) {
+  WireReader reader(fields);
+  if (const auto version = reader.value<std::uint32_t>(); version != kStoreProtocolVersion) {
+    throw Error(Code::Mismatch, fmt::format("store: a client speaks version {} of its protocol, the server version {}",
+                                            version, kStoreProtocolVersion));
+  }
+  StoreIdentity id;
+  id.group = reader.text();
+  id.rank = reader.value<int>();
+  id.ranks = reader.value<int>();
+  id.pid = reader.value<int>();
+  id.host = reader.text();
+  return id;
+}
+
+Bytes StoreWelcome::encode() const {
+  return WireWriter().value(kWelcomeMagic).value(host).value(pid).bytes(secret).text(elsewhere).take();
+}
+
+StoreWelcome StoreWelcome::decode(std::span<const std::byte> fields) {
+  WireReader reader(fields);
+  if (reader.value<std::uint64_t>() != kWelcomeMagic) {
+    throw Error(Code::Mismatch, "the process that listens there is no sinew job, or of another version");
+  }
+  StoreWelcome w;
+  w.host = reader.value<StoreHost>();
+  w.pid = reader.value<int>();
+  w.secret = reader.owned_bytes();
+  w.elsewhere = reader.text();
+  return w;
+}
+
+std::shared_ptr<const Bytes> framed(const Bytes& message) {
+  return std::make_shared<const Bytes>(WireWriter().bytes(message).take());
+}
+
+std::shared_ptr<const Bytes> framed_reply(const Status& status) {
+  return framed(WireWriter().value(status.code()).value(status.rank()).text(status.message()).take());
+}
+
+std::shared_ptr<const Bytes> framed_reply(const Bytes& fields) {
+  return framed(WireWriter().value(Code::Ok).value(-1).rest(fields).take());
+}
+
+}  // namespace sinew

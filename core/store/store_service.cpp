@@ -1,0 +1,272 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/store/store_service.hpp>
+
+namespace sinew {
+namespace {
+
+std::string seconds(Duration d) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(std::chrono::round<std::chrono::milliseconds>(d)).count());
+}
+
+}  // namespace
+
+void StoreService::handle(StoreConnection& from, const Bytes& request) {
+  try {
+    dispatch(from, request);
+  } catch (const Error& e) {
+    from.send(framed_reply(status_of(e)));
+    if (!from.identity) from.close_after_flush();
+  }
+}
+
+void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
+  WireReader reader(request);
+  const auto op = reader.value<StoreOp>();
+  const auto milliseconds = reader.value<std::uint32_t>();
+  if (op == StoreOp::Hello) return hello(from, StoreIdentity::decode(reader.bytes()));
+  if (!from.identity) throw Error(Code::Mismatch, "store: a request came before the client said who it is");
+  WireWriter fields;
+  ParkedRequest waiting;
+  switch (op) {
+    case StoreOp::Hello: break;
+    case StoreOp::Set: {
+      const std::string key = reader.text();
+      table_.set(key, reader.bytes());
+      break;
+    }
+    case StoreOp::Get:
+    case StoreOp::Wait:
+      waiting.wants_value = op == StoreOp::Get;
+      while (reader.left() != 0) waiting.keys.push_back(reader.text());
+      return park(from, std::move(waiting), milliseconds);
+    case StoreOp::Add: {
+      const std::string key = reader.text();
+      fields.value(table_.add(key, reader.value<std::int64_t>()));
+      break;
+    }
+    case StoreOp::CompareAndSet: {
+      const std::string key = reader.text();
+      std::optional<std::span<const std::byte>> expected;
+      if (reader.value<std::uint8_t>() != 0) expected = reader.bytes();
+      fields.value(static_cast<std::uint8_t>(table_.compare_and_set(key, expected, reader.bytes())));
+      break;
+    }
+    case StoreOp::Erase: fields.value(static_cast<std::uint8_t>(table_.erase(reader.text()))); break;
+    case StoreOp::AllGather: {
+      waiting.gathering = reader.text();
+      return gather(from, std::move(waiting), milliseconds, reader.bytes());
+    }
+    case StoreOp::RollCall: roll_call(*from.identity).require(); break;
+    default: throw Error(Code::Mismatch, fmt::format("store: no operation has number {}", static_cast<int>(op)));
+  }
+  from.send(framed_reply(fields.take()));
+  wake();
+}
+
+void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
+  if (from.identity) throw Error(Code::Mismatch, "store: a client said twice who it is");
+  if (id.ranks < 0 || id.ranks > kMostRanks) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("store: a job of {} ranks, expected {} at most", id.ranks, kMostRanks), id.rank);
+  }
+  if (id.rank >= 0) {
+    if (ranks_ != 0 && id.ranks != ranks_) {
+      const Status why(Code::Mismatch,
+                       fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}", id.rank,
+                                   id.pid, id.host, id.ranks, ranks_),
+                       id.rank);
+      if (id.rank < ranks_ && !present_.contains({id.group, id.rank})) turn_away(id, why);
+      why.require();
+    }
+    if (id.rank >= id.ranks) {
+      throw Error(Code::InvalidArgument, fmt::format("store: rank {} of a job of {} ranks", id.rank, id.ranks),
+                  id.rank);
+    }
+    const auto [at, fresh] = present_.emplace(std::pair(id.group, id.rank), id);
+    if (!fresh) {
+      throw Error(Code::Mismatch,
+                  fmt::format("two processes say that they are rank {}: pid {} on {} and pid {} on {}", id.rank,
+                              at->second.pid, at->second.host, id.pid, id.host),
+                  id.rank);
+    }
+  }
+  left_.erase({id.group, id.rank});
+  from.identity = id;
+  from.send(framed_reply(Bytes()));
+}
+
+Status StoreService::roll_call(const StoreIdentity& of) const {
+  for (const auto& [rank, why] : lost_) {
+    if (rank < of.ranks) return {Code::PeerLost, why, rank};
+  }
+  return first_departure(of.group, [&](int rank) { return rank != of.rank; }).value_or(Status());
+}
+
+std::optional<Status> StoreService::first_departure(const std::string& group,
+                                                    const std::function<bool(int)>& counts) const {
+  const Departure* first = nullptr;
+  for (auto at = left_.lower_bound({group, 0}); at != left_.end() && at->first.first == group; ++at) {
+    if (counts(at->first.second) && (first == nullptr || at->second.number < first->number)) first = &at->second;
+  }
+  return first == nullptr ? std::nullopt : std::optional(first->why);
+}
+
+void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {
+  request.allowed = std::chrono::milliseconds(milliseconds);
+  request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
+  from.parked = std::move(request);
+  parked_.insert(&from);
+  if (!from.parked->round) answer_if_there(from);
+}
+
+void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
+                          std::span<const std::byte> mine) {
+  const StoreIdentity& id = *from.identity;
+  if (id.rank < 0) throw Error(Code::InvalidArgument, "store: only a client with a rank takes part in an all-gather");
+  request.round = table_.join(request.gathering, id.rank, id.ranks, mine);
+  const std::shared_ptr<Gathering> round = request.round;
+  park(from, std::move(request), milliseconds);
+  if (round->complete()) return deliver(*round);
+  // The others were judged when who does not come was lost or left.
+  const std::optional<Status> end = end_of(*round, id.group);
+  if (end)
+    fail_rounds([&](const StoreConnection&, const Gathering& r) { return &r == round.get() ? end : std::nullopt; });
+}
+
+std::optional<Status> StoreService::end_of(const Gathering& round, const std::string& group) const {
+  for (const auto& [rank, why] : lost_) {
+    if (rank < round.ranks() && !round.has(rank)) return Status(Code::PeerLost, why, rank);
+  }
+  return first_departure(group, [&](int rank) { return !round.has(rank); });
+}
+
+void StoreService::deliver(const Gathering& round) {
+  WireWriter fields;
+  fields.value(static_cast<std::uint32_t>(round.ranks()));
+  for (int r = 0; r < round.ranks(); ++r) fields.bytes(round.part(r));
+  const auto reply = framed_reply(fields.take());
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (c->parked->round.get() == &round) answer(*c, reply);
+  }
+}
+
+void StoreService::wake() {
+  for (auto at = parked_.begin(); at != parked_.end();) {
+    StoreConnection& waiter = **at++;  // which leaves the set if it is answered
+    if (!waiter.parked->round) answer_if_there(waiter);
+  }
+}
+
+void StoreService::answer_if_there(StoreConnection& waiter) {
+  const std::vector<std::string>& keys = waiter.parked->keys;
+  if (!std::ranges::all_of(keys, [this](const std::string& k) { return table_.find(k) != nullptr; })) return;
+  WireWriter fields;
+  if (waiter.parked->wants_value && !keys.empty()) fields.bytes(*table_.find(keys.front()));
+  answer(waiter, framed_reply(fields.take()));
+}
+
+void StoreService::answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply) {
+  parked_.erase(&to);
+  to.parked.reset();
+  to.send(reply);
+}
+
+void StoreService::fail_rounds(
+    const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict) {
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (!c->parked->round) continue;
+    if (const auto status = verdict(*c, *c->parked->round)) {
+      table_.abandon(c->parked->gathering, c->parked->round.get());
+      answer(*c, framed_reply(*status));
+    }
+  }
+}
+
+void StoreService::forget(StoreConnection& gone) {
+  parked_.erase(&gone);
+  if (!gone.identity || gone.identity->rank < 0) return;
+  const StoreIdentity& id = *gone.identity;
+  present_.erase({id.group, id.rank});
+  turn_away(id, {Code::PeerLost,
+                 fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host),
+                 id.rank});
+  forget_group_without_ranks(id);
+}
+
+void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
+  const auto first = left_.lower_bound({id.group, 0});
+  auto last = first;
+  int gone = 0;
+  for (; last != left_.end() && last->first.first == id.group; ++last) ++gone;
+  if (gone == id.ranks) left_.erase(first, last);
+}
+
+/// Nobody waits for it any more, unless it comes again.
+void StoreService::turn_away(const StoreIdentity& id, const Status& why) {
+  left_.emplace(std::pair(id.group, id.rank), Departure{departures_++, why});
+  fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
+    if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
+    return why;
+  });
+}
+
+void StoreService::lose(int rank, const std::string& why) {
+  lost_.emplace(rank, why);
+  fail_rounds([&](const StoreConnection&, const Gathering& round) -> std::optional<Status> {
+    if (rank >= round.ranks() || round.has(rank)) return std::nullopt;
+    return Status(Code::PeerLost, why, rank);
+  });
+}
+
+std::string StoreService::strangers(const StoreConnection& waiter) const {
+  const StoreIdentity& id = *waiter.identity;
+  std::vector<int> missing;
+  for (int r = 0; r < id.ranks; ++r) {
+    if (!present_.contains({id.group, r})) missing.push_back(r);
+  }
+  return missing.empty() ? "" : fmt::format("; {} of {} never came", name_ranks(missing), id.ranks);
+}
+
+Status StoreService::late(const StoreConnection& waiter) const {
+  const ParkedRequest& request = *waiter.parked;
+  if (request.round) {
+    return {Code::Timeout, fmt::format("all-gather '{}': {} of {} did not come within {}", request.gathering,
+                                       request.round->absent(), request.round->ranks(), seconds(request.allowed))};
+  }
+  std::string key;
+  for (const std::string& k : request.keys) {
+    if (key.empty() && table_.find(k) == nullptr) key = k;
+  }
+  return {Code::Timeout,
+          fmt::format("store: key '{}' was not set within {}{}", key, seconds(request.allowed), strangers(waiter))};
+}
+
+Deadline StoreService::expire() {
+  Deadline next = Deadline::never();
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (!c->parked) continue;  // answered with another of its round
+    if (!c->parked->deadline.passed()) {
+      next = Deadline(std::min(next.at(), c->parked->deadline.at()));
+      continue;
+    }
+    const Status status = late(*c);
+    const std::shared_ptr<Gathering> round = c->parked->round;
+    if (!round) {
+      answer(*c, framed_reply(status));
+      continue;
+    }
+    fail_rounds([&](const StoreConnection&, const Gathering& r) {
+      return &r == round.get() ? std::optional(status) : std::nullopt;
+    });
+  }
+  return next;
+}
+
+}  // namespace sinew

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/store/store_connection.hpp>
+#include <sinew/core/store/store_table.hpp>
+
+namespace sinew {
+
+/// What a StoreServer does with requests: answers them, or parks them until what they wait for is there, can no longer
+/// come, or is too late. No descriptors of its own.
+class StoreService {
+ public:
+  /// `ranks`: how many the job has, 0 if that is not known before they come.
+  explicit StoreService(int ranks) : ranks_(ranks) {}
+
+  void handle(StoreConnection& from, const Bytes& request);
+  /// Whoever waits for the rank of this connection is told that it left.
+  void forget(StoreConnection& gone);
+  /// Answers Timeout where a deadline has passed; returns the next one.
+  Deadline expire();
+  /// For all rounds, now and later: `rank` will not come, because `why`.
+  void lose(int rank, const std::string& why);
+
+ private:
+  void dispatch(StoreConnection& from, const Bytes& request);
+  void hello(StoreConnection& from, const StoreIdentity& identity);
+  void park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds);
+  void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
+              std::span<const std::byte> mine);
+  void turn_away(const StoreIdentity& id, const Status& why);
+  /// A group that all have left needs no memory of who did: a store outlives many Worlds.
+  void forget_group_without_ranks(const StoreIdentity& id);
+  void deliver(const Gathering& round);
+  /// Answers those who wait for keys that are all there now.
+  void wake();
+  void answer_if_there(StoreConnection& waiter);
+  void fail_rounds(const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict);
+  /// Why a round of a group will not be complete; nullopt: it may be.
+  std::optional<Status> end_of(const Gathering& round, const std::string& group) const;
+  /// Who of a group is known not to come any more.
+  Status roll_call(const StoreIdentity& of) const;
+  Status late(const StoreConnection& waiter) const;
+  std::string strangers(const StoreConnection& waiter) const;
+  void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);
+
+  struct Departure {
+    std::uint64_t number;  // the first to leave is why others do
+    Status why;
+  };
+
+  /// Of who has left a group and is counted by `counts(rank)`: the first one's reason.
+  std::optional<Status> first_departure(const std::string& group, const std::function<bool(int)>& counts) const;
+
+  const int ranks_;
+  StoreTable table_;
+  std::set<StoreConnection*> parked_;
+  std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
+  std::map<std::pair<std::string, int>, Departure> left_;
+  std::uint64_t departures_ = 0;
+  std::map<int, std::string> lost_;
+};
+
+}  // namespace sinew

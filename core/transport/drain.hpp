@@ -1,0 +1,17 @@
+#pragma once
+
+#include <thread>
+
+#include <sinew/core/transport/device.hpp>
+
+namespace sinew {
+
+/// Returns when all that the stream holds now has run; the thread yields until then.
+/// Errors: Error{System} with the runtime's text.
+inline void drain(DeviceRuntime& runtime, StreamRef stream) {
+  const DeviceRuntime::Event event = runtime.record(stream);
+  while (!runtime.query(event)) std::this_thread::yield();
+  runtime.release(event);
+}
+
+}  // namespace sinew

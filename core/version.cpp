@@ -1,7 +1,0 @@
-#include <sinew/core/version.hpp>
-
-namespace sinew {
-
-std::string_view version() noexcept { return SINEW_VERSION_STRING; }
-
-}  // namespace sinew
