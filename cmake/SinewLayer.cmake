@@ -1,6 +1,17 @@
-# One call per folder. Each layer gets an include root of its own that holds nothing but a link to its sources, so
-# that an include against the layer order has no path to be found on.
+# One call per folder. Each layer has an include root of its own, cmake/roots/NAME, that holds nothing but a link to its
+# sources, so that an include against the layer order has no path to be found on.
 include(GNUInstallDirs)
+
+# sinew_include_root(OUT NAME FOLDER): the include root of a layer, in which sinew/FOLDER leads to this folder
+function(sinew_include_root out name folder)
+  set(inc ${PROJECT_SOURCE_DIR}/cmake/roots/${name})
+  file(REAL_PATH ${inc}/sinew/${folder} found)
+  file(REAL_PATH ${CMAKE_CURRENT_SOURCE_DIR} expected)
+  if(NOT found STREQUAL expected)
+    message(FATAL_ERROR "${inc}/sinew/${folder} leads to ${found}, expected a link to ${expected}")
+  endif()
+  set(${out} ${inc} PARENT_SCOPE)
+endfunction()
 
 # sinew_layer(NAME [FOLDER dir] SOURCES .. HEADERS .. PUBLIC targets.. PRIVATE targets..)
 #   NAME    target is sinew_NAME, alias sinew::NAME
@@ -10,10 +21,7 @@ function(sinew_layer name)
   if(NOT L_FOLDER)
     set(L_FOLDER ${name})
   endif()
-  set(inc ${PROJECT_BINARY_DIR}/layers/${name})
-  get_filename_component(parent sinew/${L_FOLDER} DIRECTORY)
-  file(MAKE_DIRECTORY ${inc}/${parent})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${inc}/sinew/${L_FOLDER} SYMBOLIC)
+  sinew_include_root(inc ${name} ${L_FOLDER})
   add_library(sinew_${name} SHARED ${L_SOURCES})
   add_library(sinew::${name} ALIAS sinew_${name})
   set_property(GLOBAL APPEND PROPERTY SINEW_LAYERS ${name})

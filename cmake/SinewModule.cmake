@@ -18,9 +18,7 @@ endfunction()
 # sinew_module(NAME SOURCES .. PRIVATE targets..): sinew_NAME.so in the folder of modules beside the libraries
 function(sinew_module name)
   cmake_parse_arguments(M "" "" "SOURCES;PRIVATE" ${ARGN})
-  set(inc ${PROJECT_BINARY_DIR}/layers/${name})
-  file(MAKE_DIRECTORY ${inc}/sinew/transports)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${inc}/sinew/transports/${name} SYMBOLIC)
+  sinew_include_root(inc ${name} transports/${name})
   # An object library, so that tests can hold it without the loader.
   add_library(sinew_${name}_objects OBJECT ${M_SOURCES})
   target_include_directories(sinew_${name}_objects PUBLIC ${inc})

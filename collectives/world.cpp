@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/control/survivors.hpp>
+#include <sinew/collectives/control/survival/survivors.hpp>
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/virtual_cluster/imagined_facts.hpp>
 #include <sinew/collectives/world.hpp>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Which folders of a layer may include which others: checks sources against cmake/lint/rooms.txt, and draws that table.
 
-    rooms.py check        prints each include that the table does not allow, and what is wrong with the table
+    rooms.py check        prints each include that the table does not allow or that an editor would not find, and what is
+                          wrong with the table
     rooms.py draw         writes the pictures into docs/design.md, between the lines that name them
 """
 
@@ -14,6 +15,8 @@ import sys
 
 TABLE = pathlib.Path("cmake/lint/rooms.txt")
 DESIGN = pathlib.Path("docs/design.md")
+EDITORS = pathlib.Path("compile_flags.txt")  # what clangd and others read
+GENERATED = {"core/contract_hash.hpp"}
 MOST_CONCEPTS = 16
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*<sinew/([^>]+)>', re.MULTILINE)
 
@@ -48,19 +51,36 @@ class Table:
         return rest.rpartition("/")[0]
 
 
-def units_of(layer):
-    """{header or source without its ending: its files}"""
+def sources(folder):
     # Files that git does not know yet count, too; outside of a clone, all do.
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", layer], capture_output=True, text=True, check=False
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", folder],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    names = listed.stdout.split() if listed.returncode == 0 else map(str, pathlib.Path(layer).rglob("*"))
+    names = listed.stdout.split() if listed.returncode == 0 else map(str, pathlib.Path(folder).rglob("*"))
+    paths = [pathlib.Path(name) for name in names if "build/" not in name]
+    return [path for path in paths if path.suffix in (".hpp", ".cpp") and path.exists() and not path.is_symlink()]
+
+
+def units_of(layer):
+    """{header or source without its ending: its files}"""
     units = collections.defaultdict(list)
-    for name in names:
-        path = pathlib.Path(name)
-        if path.suffix in (".hpp", ".cpp") and path.exists():
-            units[str(path.with_suffix(""))].append(path)
+    for path in sources(layer):
+        units[str(path.with_suffix(""))].append(path)
     return units
+
+
+def unresolved():
+    """Includes that an editor does not find in a fresh clone."""
+    if not EDITORS.exists():
+        return
+    roots = [pathlib.Path(line[2:]) for line in EDITORS.read_text(encoding="utf-8").split() if line.startswith("-I")]
+    for path in sources("."):
+        for match in INCLUDE.finditer(path.read_text(encoding="utf-8")):
+            if match[1] not in GENERATED and not any((root / "sinew" / match[1]).exists() for root in roots):
+                yield f"{path}: no include root of {EDITORS} has sinew/{match[1]}"
 
 
 def faults_of_layer(table, layer):
@@ -148,6 +168,7 @@ def main():
     if sys.argv[1:] != ["check"]:
         raise SystemExit(__doc__)
     faults = [fault for layer in table.may for fault in (*faults_of_layer(table, layer), *faults_of_folders(table, layer))]
+    faults += unresolved()
     if not faults and DESIGN.exists():
         text = DESIGN.read_text(encoding="utf-8")
         if drawn(table, text) != text:

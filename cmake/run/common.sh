@@ -23,10 +23,10 @@ jobs_that_fit() {
 source_files() {
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
-      if [ -e "$file" ]; then echo "$file"; fi
+      if [ -e "$file" ] && ! [ -L "$file" ]; then echo "$file"; fi
     done
   else
     local pattern
-    for pattern in "$@"; do find . -path ./build -prune -o -name "$pattern" -printf '%P\n'; done
+    for pattern in "$@"; do find . -path ./build -prune -o -type f -name "$pattern" -printf '%P\n'; done
   fi | sort -u
 }

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/control_service.hpp>
-#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 

@@ -12,7 +12,7 @@
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/controlled.hpp>
 #include <sinew/collectives/control/notice.hpp>
-#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/collectives/control/verdict/verdict.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/runtime/call_slab.hpp>
 #include <sinew/core/runtime/record_ring.hpp>

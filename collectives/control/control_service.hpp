@@ -18,7 +18,7 @@
 #include <sinew/collectives/control/doorbell.hpp>
 #include <sinew/collectives/control/failures.hpp>
 #include <sinew/collectives/control/host_links.hpp>
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/control/ballot.hpp>
+#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/control/notice.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/store/store_client.hpp>

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/control_service.hpp>
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/auth.hpp>
 #include <sinew/core/net/socket_address.hpp>

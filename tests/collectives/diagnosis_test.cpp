@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/control/diagnosis.hpp>
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/diagnosis.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 
 namespace sinew {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/verdict/process_end.hpp>
 
 namespace sinew {
 namespace {

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/control_service.hpp>
-#include <sinew/collectives/control/survivors.hpp>
+#include <sinew/collectives/control/survival/survivors.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>

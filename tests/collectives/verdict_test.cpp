@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/collectives/control/verdict/verdict.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 
 namespace sinew {

@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/control/host_link.hpp>
 #include <sinew/collectives/control/notice.hpp>
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/error.hpp>
 
 namespace {

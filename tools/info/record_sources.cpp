@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>

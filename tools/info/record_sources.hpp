@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/control/diagnosis.hpp>
+#include <sinew/collectives/control/verdict/diagnosis.hpp>
 
 namespace sinew::tools {
 

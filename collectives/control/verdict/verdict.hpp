@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/collectives/messages/open_messages.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/group.hpp>

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/control/process_end.hpp>
+#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/system/file_text.hpp>
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/control/diagnosis.hpp>
-#include <sinew/collectives/control/report.hpp>
-#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/collectives/control/verdict/diagnosis.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
+#include <sinew/collectives/control/verdict/verdict.hpp>
 #include <sinew/core/store/store_table.hpp>
 
 namespace sinew {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/control/ballot.hpp>
+#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/base/exchange.hpp>

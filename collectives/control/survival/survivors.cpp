@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/control/survivors.hpp>
+#include <sinew/collectives/control/survival/survivors.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/control/verdict.hpp>
+#include <sinew/collectives/control/verdict/verdict.hpp>
 
 namespace sinew {
 namespace {

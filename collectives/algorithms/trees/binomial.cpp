@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/collectives/algorithms/binomial_tree.hpp>
+#include <sinew/collectives/algorithms/trees/binomial_tree.hpp>
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/schedule/builder.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/control/process_end.hpp>
-#include <sinew/collectives/control/report.hpp>
+#include <sinew/collectives/control/verdict/process_end.hpp>
+#include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/format/json/cbor.hpp>
 

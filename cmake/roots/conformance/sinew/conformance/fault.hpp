@@ -1,0 +1,1 @@
+../../../../../tests/transports/faults/fault.hpp

@@ -1,0 +1,1 @@
+../../../../../tests/transports/conformance/rank.hpp
