@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/hierarchy/all_to_all_composer.hpp>
 #include <sinew/collectives/hierarchy/composer.hpp>
 #include <sinew/collectives/hierarchy/composition.hpp>
 #include <sinew/collectives/schedule/premultiply.hpp>
@@ -83,7 +84,7 @@ Program Composition::build(const CollectiveDesc& desc, int rank, int ranks, bool
     case Collective::AllReduce: composer.all_reduce(all, 0, each(chunks, in), each(chunks, out)); break;
     case Collective::AllGather: composer.all_gather(all, 0, b.in(), each(ranks, out)); break;
     case Collective::ReduceScatter: composer.reduce_scatter(all, 0, each(ranks, in), b.out()); break;
-    case Collective::AllToAll: composer.all_to_all(all); break;
+    case Collective::AllToAll: AllToAllComposer(rank, b).compose(levels, all); break;
     case Collective::Broadcast: composer.broadcast(all, 0, desc.root, root ? b.in() : Slice{}, b.out()); break;
     case Collective::Reduce: composer.reduce(all, 0, desc.root, b.in(), root ? b.out() : Slice{}); break;
     default: assert(!"supports() says no");

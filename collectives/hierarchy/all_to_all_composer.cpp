@@ -1,21 +1,8 @@
-// all_to_all, for many short blocks: a message to another part has what all of this part have for one rank there.
-#include <algorithm>
-#include <cassert>
-
-#include <sinew/collectives/hierarchy/composer.hpp>
+#include <sinew/collectives/hierarchy/all_to_all_composer.hpp>
 
 namespace sinew {
 
-Composer::Parts Composer::coarsest_parts(const Ranks& ranks) const {
-  for (std::size_t level = how_.levels.part_of.size(); level-- > 0;) {
-    std::size_t found = level;
-    if (auto parts = parts_of(ranks, found); parts && found == level) return *std::move(parts);
-  }
-  assert(!"supports() says no");
-  return {};
-}
-
-Ranks Composer::takers(const Parts& parts, int place) {
+Ranks AllToAllComposer::takers(const Parts& parts, int place) {
   Ranks ranks;
   for (const Ranks& part : parts.all) {
     if (&part == &parts.own()) continue;
@@ -25,7 +12,7 @@ Ranks Composer::takers(const Parts& parts, int place) {
 }
 
 /// Whoever carries a stripe gets what is for it and what it carries, of each of its part in one message.
-std::vector<Slice> Composer::collect(const Parts& parts, int ranks) {
+std::vector<Slice> AllToAllComposer::collect(const Parts& parts, int ranks) {
   const Ranks& own = parts.own();
   const Ranks carried = takers(parts, parts.place);
   const auto scratch_for = [&](int giver, int taker) { return to_.scratch(block_class(giver, taker, ranks)); };
@@ -33,7 +20,7 @@ std::vector<Slice> Composer::collect(const Parts& parts, int ranks) {
   std::vector<Slice> arrived(own.size());
   for (int turn = 1; turn < count(own); ++turn) {
     const int right = (parts.place + turn) % count(own);
-    Slices blocks{to_.in(at(own, right))};
+    std::vector<Slice> blocks{to_.in(at(own, right))};
     for (const int taker : takers(parts, right)) blocks.push_back(to_.in(taker));
     to_.send(at(own, right), to_.packed(blocks));
     const int left = (parts.place - turn + count(own)) % count(own);
@@ -49,12 +36,12 @@ std::vector<Slice> Composer::collect(const Parts& parts, int ranks) {
   return arrived;
 }
 
-void Composer::all_to_all(const Ranks& ranks) {
-  const Parts parts = coarsest_parts(ranks);
+void AllToAllComposer::compose(const Levels& levels, const Ranks& ranks) {
+  const Parts parts = coarsest_parts(levels, ranks, rank_);
   const std::vector<Slice> arrived = collect(parts, count(ranks));
   const Ranks carried = takers(parts, parts.place);
   for (int k = 0; k < count(carried); ++k) {
-    Slices blocks;
+    std::vector<Slice> blocks;
     for (int p = 0; p < count(parts.own()); ++p) {
       blocks.push_back(p == parts.place ? to_.in(at(carried, k)) : arrived[static_cast<std::size_t>(p)].part(1 + k));
     }
@@ -73,7 +60,7 @@ void Composer::all_to_all(const Ranks& ranks) {
 }
 
 /// Scratch for what these ranks give.
-Slice Composer::aside(const Ranks& givers) {
+Slice AllToAllComposer::aside(const Ranks& givers) {
   Slice run = to_.scratch_like(to_.out(givers.front()));
   for (std::size_t g = 1; g < givers.size(); ++g) run.count += to_.scratch_like(to_.out(givers[g])).count;
   return run;
