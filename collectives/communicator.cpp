@@ -1,11 +1,17 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/call/arguments.hpp>
+#include <sinew/collectives/call/buffer_list.hpp>
 #include <sinew/collectives/call/call_shape.hpp>
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/device_allocation.hpp>
+#include <sinew/collectives/world/gathered_stats.hpp>
+#include <sinew/collectives/world/part_calls.hpp>
+#include <sinew/collectives/world/split.hpp>
 #include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
@@ -80,6 +86,173 @@ Work Communicator::broadcast(Buffer data, DType dtype, int root, const CallOptio
   return s.start(desc, data, data, true, options);
 }
 
+Work Communicator::reduce(ConstBuffer in, Buffer out, DType dtype, int root, ReduceOp op, const CallOptions& options) {
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("reduce", "in", in, dtype);
+  require_defined("reduce", op, dtype, options);
+  CollectiveDesc desc = describe(Collective::Reduce, dtype, {}, count, op, options);
+  desc.root = root;
+  return s.start_shaped(desc, in, out, options);
+}
+
+Work Communicator::gather(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& options) {
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("gather", "in", in, dtype);
+  CollectiveDesc desc = describe(Collective::Gather, dtype, {}, count, options);
+  desc.root = root;
+  return s.start_shaped(desc, in, out, options);
+}
+
+Work Communicator::scatter(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& options) {
+  CommunicatorState& s = state();
+  const std::uint64_t count = elements("scatter", "out", out, dtype);
+  CollectiveDesc desc = describe(Collective::Scatter, dtype, {}, count, options);
+  desc.root = root;
+  return s.start_shaped(desc, in, out, options);
+}
+
+// The forms that take a separate buffer for each rank.
+
+Work Communicator::all_gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, const CallOptions& options) {
+  CommunicatorState& s = state();
+  const BufferList list = list_of("all_gather", "outs", outs, dtype, size());
+  require_own("all_gather", "in", in, "outs", list, dtype, rank());
+  const bool in_place = is_in_place(in, outs, rank());
+  const std::array given{readable(in)};
+  require_apart("all_gather", in_place ? std::span<const Buffer>() : given, outs);
+  return start_list(s, describe(Collective::AllGatherV, dtype, {}, 0, options), nullptr, &list, in, {}, in_place,
+                    options);
+}
+
+Work Communicator::reduce_scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, ReduceOp op,
+                                  const CallOptions& options) {
+  CommunicatorState& s = state();
+  const std::vector<Buffer> given = readable(ins);
+  const BufferList list = list_of("reduce_scatter", "ins", given, dtype, size());
+  require_own("reduce_scatter", "out", out, "ins", list, dtype, rank());
+  require_defined("reduce_scatter", op, dtype, options);
+  const bool in_place = is_in_place(out, given, rank());
+  // Parts must be apart in place, as they are combined where they lie.
+  const std::array taken{out};
+  if (in_place) {
+    require_apart("reduce_scatter", {}, given);
+  } else {
+    require_apart("reduce_scatter", given, taken);
+  }
+  return start_list(s, describe(Collective::ReduceScatterV, dtype, {}, 0, op, options), &list, nullptr, {}, out,
+                    in_place, options);
+}
+
+Work Communicator::all_to_all(std::span<const ConstBuffer> ins, std::span<const Buffer> outs, DType dtype,
+                              const CallOptions& options) {
+  CommunicatorState& s = state();
+  const std::vector<Buffer> given = readable(ins);
+  const BufferList in = list_of("all_to_all", "ins", given, dtype, size());
+  const BufferList out = list_of("all_to_all", "outs", outs, dtype, size());
+  const auto me = static_cast<std::size_t>(rank());
+  if (in.counts[me] != out.counts[me]) reject_own_part("all_to_all", "ins", in.counts[me], "outs", out.counts[me]);
+  const auto same = [](const Buffer& a, const Buffer& b) { return a.bytes == b.bytes && a.data == b.data; };
+  const bool in_place = in.whole.bytes > 0 && std::ranges::equal(given, outs, same);
+  require_apart("all_to_all", in_place ? std::span<const Buffer>() : std::span<const Buffer>(given), outs);
+  return start_list(s, describe(Collective::AllToAllV, dtype, {}, 0, options), &in, &out, {}, {}, in_place, options);
+}
+
+Work Communicator::gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, int root,
+                          const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_rank("gather", "root", root, size());
+  static_cast<void>(elements("gather", "in", in, dtype));
+  CollectiveDesc desc = describe(Collective::GatherV, dtype, {}, 0, options);
+  desc.root = root;
+  if (rank() != root) return start_list(s, desc, nullptr, nullptr, in, {}, false, options);
+  const BufferList list = list_of("gather", "outs", outs, dtype, size());
+  require_own("gather", "in", in, "outs", list, dtype, root);
+  const bool in_place = is_in_place(in, outs, root);
+  const std::array given{readable(in)};
+  require_apart("gather", in_place ? std::span<const Buffer>() : given, outs);
+  return start_list(s, desc, nullptr, &list, in, {}, in_place, options);
+}
+
+Work Communicator::scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, int root,
+                           const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_rank("scatter", "root", root, size());
+  static_cast<void>(elements("scatter", "out", out, dtype));
+  CollectiveDesc desc = describe(Collective::ScatterV, dtype, {}, 0, options);
+  desc.root = root;
+  if (rank() != root) return start_list(s, desc, nullptr, nullptr, {}, out, true, options);
+  const std::vector<Buffer> given = readable(ins);
+  const BufferList list = list_of("scatter", "ins", given, dtype, size());
+  require_own("scatter", "out", out, "ins", list, dtype, root);
+  const bool in_place = is_in_place(out, given, root);
+  const std::array taken{out};
+  require_apart("scatter", given, in_place ? std::span<const Buffer>() : taken);
+  return start_list(s, desc, &list, nullptr, {}, out, in_place, options);
+}
+
+// The v-forms.
+
+Work Communicator::all_gather_v(ConstBuffer in, Buffer out, DType dtype, const Parts& out_parts,
+                                const CallOptions& options) {
+  return start_shared(state(), describe(Collective::AllGatherV, dtype, {}, 0, options), out_parts, in, out, options);
+}
+
+Work Communicator::reduce_scatter_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, ReduceOp op,
+                                    const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_defined("reduce_scatter_v", op, dtype, options);
+  return start_shared(s, describe(Collective::ReduceScatterV, dtype, {}, 0, op, options), in_parts, in, out, options);
+}
+
+Work Communicator::all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
+                                const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_one_per_rank("all_to_all_v", "in", in_parts, size());
+  require_one_per_rank("all_to_all_v", "out", out_parts, size());
+  const auto me = static_cast<std::size_t>(rank());
+  if (in_parts.counts[me] != out_parts.counts[me])
+    reject_own_part("all_to_all_v", "in", in_parts.counts[me], "out", out_parts.counts[me]);
+  if (in.data == out.data && in.bytes > 0 && out.bytes > 0) require_equal_parts("all_to_all_v", in_parts, out_parts);
+  return start_local(s, describe(Collective::AllToAllV, dtype, {}, 0, options), {in_parts, out_parts}, in, out,
+                     options);
+}
+
+Work Communicator::gather_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& out_parts,
+                            const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_rank("gather_v", "root", root, size());
+  const std::uint64_t count = elements("gather_v", "in", in, dtype);
+  LocalCall local{.in = Parts{{&count, 1}}};
+  if (root == rank()) {
+    require_one_per_rank("gather_v", "out", out_parts, size());
+    const std::uint64_t own = out_parts.counts[static_cast<std::size_t>(root)];
+    if (own != count) reject_own_part("gather_v", "in", count, "out", own);
+    local.out = out_parts;
+    local.in_at = own_place(out_parts, root);
+  }
+  CollectiveDesc desc = describe(Collective::GatherV, dtype, {}, 0, options);
+  desc.root = root;
+  return start_local(s, desc, local, in, out, options);
+}
+
+Work Communicator::scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts,
+                             const CallOptions& options) {
+  CommunicatorState& s = state();
+  require_rank("scatter_v", "root", root, size());
+  const std::uint64_t count = elements("scatter_v", "out", out, dtype);
+  LocalCall local{.out = Parts{{&count, 1}}};
+  if (root == rank()) {
+    require_one_per_rank("scatter_v", "in", in_parts, size());
+    const std::uint64_t own = in_parts.counts[static_cast<std::size_t>(root)];
+    if (own != count) reject_own_part("scatter_v", "out", count, "in", own);
+    local.in = in_parts;
+    local.out_at = own_place(in_parts, root);
+  }
+  CollectiveDesc desc = describe(Collective::ScatterV, dtype, {}, 0, options);
+  desc.root = root;
+  return start_local(s, desc, local, in, out, options);
+}
+
 Work Communicator::barrier(const CallOptions& options) {
   return state().start(describe(Collective::Barrier, DType::U8, Place{}, 0, options), {}, {}, true, options);
 }
@@ -113,6 +286,16 @@ Work Communicator::group(std::span<const Message> messages, const CallOptions& o
   for (const Message& m : messages) require_message("group", m, state().group);
   return messages.empty() ? Work() : state().start_group(messages, options);
 }
+
+Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {
+  return Communicator(sinew::split(*this, state(), color, key, options, name));
+}
+
+Memory Communicator::allocate(std::size_t bytes, const CallOptions& options) {
+  return allocate_on_device(state(), bytes, options);
+}
+
+CommunicatorStats Communicator::stats(const CallOptions& options) { return gather_stats(state(), options); }
 
 Plan Communicator::plan(const CollectiveDesc& desc) const {
   CommunicatorState& s = state();

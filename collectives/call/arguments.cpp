@@ -127,4 +127,32 @@ void reject_division(std::string_view call, std::uint64_t total, std::uint64_t r
   reject(call, fmt::format("{} elements do not divide by {} ranks", total, ranks));
 }
 
+void require_one_per_rank(std::string_view call, std::string_view name, const Parts& parts, int ranks) {
+  const auto expected = static_cast<std::size_t>(ranks);
+  if (parts.counts.size() != expected) reject_entries(call, name, "counts", parts.counts.size(), ranks);
+  if (!parts.displacements.empty() && parts.displacements.size() != expected)
+    reject_entries(call, name, "displacements", parts.displacements.size(), ranks);
+}
+
+std::uint64_t own_place(const Parts& parts, int rank) {
+  const auto me = static_cast<std::size_t>(rank);
+  if (!parts.displacements.empty()) return me < parts.displacements.size() ? parts.displacements[me] : 0;
+  std::uint64_t before = 0;
+  for (const std::uint64_t c : parts.counts.first(me)) before += c;
+  return before;
+}
+
+void require_equal_parts(std::string_view call, const Parts& in, const Parts& out) {
+  std::uint64_t in_next = 0;
+  std::uint64_t out_next = 0;
+  for (std::size_t i = 0; i < in.counts.size(); ++i) {
+    if (in.counts[i] != out.counts[i]) reject_unequal_parts(call, i, in.counts[i], out.counts[i], "count");
+    const std::uint64_t in_first = in.displacements.empty() ? in_next : in.displacements[i];
+    const std::uint64_t out_first = out.displacements.empty() ? out_next : out.displacements[i];
+    if (in_first != out_first && in.counts[i] > 0) reject_unequal_parts(call, i, in_first, out_first, "displacement");
+    in_next = in_first + in.counts[i];
+    out_next = out_first + out.counts[i];
+  }
+}
+
 }  // namespace sinew::arguments

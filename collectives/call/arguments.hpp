@@ -47,6 +47,13 @@ namespace sinew::arguments {
 SINEW_API void check_codec(const CollectiveDesc& desc);
 [[noreturn]] SINEW_API void reject_division(std::string_view call, std::uint64_t total, std::uint64_t ranks);
 
+/// Parts have an entry for each rank.
+void require_one_per_rank(std::string_view call, std::string_view name, const Parts& parts, int ranks);
+/// Where this rank's own part begins.
+std::uint64_t own_place(const Parts& parts, int rank);
+/// Of a call in place: both sides have the same parts.
+void require_equal_parts(std::string_view call, const Parts& in, const Parts& out);
+
 /// Memory that can be there.
 inline void require_memory(std::string_view call, std::string_view name, ConstBuffer b) {
   const bool fine = (b.data != nullptr || b.bytes == 0) && b.bytes <= PTRDIFF_MAX;

@@ -75,4 +75,26 @@ void require_apart(std::string_view call, std::span<const Buffer> read, std::spa
   }
 }
 
+Buffer readable(ConstBuffer b) noexcept { return {const_cast<std::byte*>(b.data), b.bytes, b.place}; }
+
+std::vector<Buffer> readable(std::span<const ConstBuffer> buffers) {
+  std::vector<Buffer> all;
+  all.reserve(buffers.size());
+  for (const ConstBuffer& b : buffers) all.push_back(readable(b));
+  return all;
+}
+
+bool is_in_place(ConstBuffer single, std::span<const Buffer> list, int rank) noexcept {
+  const Buffer own = list[static_cast<std::size_t>(rank)];
+  return single.data == own.data && own.bytes > 0;
+}
+
+void require_own(std::string_view call, std::string_view name, ConstBuffer single, std::string_view list_name,
+                 const BufferList& list, DType dtype, int rank) {
+  const std::uint64_t own = list.counts[static_cast<std::size_t>(rank)];
+  const std::uint64_t count = arguments::elements(call, name, single, dtype);
+  if (count != own) arguments::reject_own_part(call, name, count, list_name, own);
+  if (single.place.kind != MemoryKind::Host) arguments::reject_places(call, single.place, list.whole.place);
+}
+
 }  // namespace sinew

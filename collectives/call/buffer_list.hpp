@@ -30,4 +30,16 @@ BufferList list_of(std::string_view call, std::string_view name, std::span<const
 /// Cost:   sorts the buffers.
 void require_apart(std::string_view call, std::span<const Buffer> read, std::span<const Buffer> written);
 
+/// A buffer that is only read, as one of a list.
+Buffer readable(ConstBuffer b) noexcept;
+std::vector<Buffer> readable(std::span<const ConstBuffer> buffers);
+
+/// This rank's own part is the single buffer.
+bool is_in_place(ConstBuffer single, std::span<const Buffer> list, int rank) noexcept;
+
+/// Errors: InvalidArgument where the single buffer has another length than this rank's part of the list, or is no
+///         memory of the host.
+void require_own(std::string_view call, std::string_view name, ConstBuffer single, std::string_view list_name,
+                 const BufferList& list, DType dtype, int rank);
+
 }  // namespace sinew

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/communicator.hpp>
-#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/gathered_stats.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -54,8 +53,7 @@ class Uncounted {
 
 }  // namespace
 
-CommunicatorStats Communicator::stats(const CallOptions& options) {
-  CommunicatorState& s = state();
+CommunicatorStats gather_stats(CommunicatorState& s, const CallOptions& options) {
   std::vector<TimedCall> own;
   const bool kept = s.times != nullptr;
   if (kept) s.world->locked([&] { own = s.times->latest(s.world->timer->clock().ahead_ns); });

@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/communicator.hpp>
-#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/device_allocation.hpp>
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 
@@ -61,8 +60,7 @@ void require_on_all(const Exchange& exchange, const Group& group, std::size_t by
 
 }  // namespace
 
-Memory Communicator::allocate(std::size_t bytes, const CallOptions& options) {
-  CommunicatorState& s = state();
+Memory allocate_on_device(CommunicatorState& s, std::size_t bytes, const CallOptions& options) {
   const Maker maker = maker_for(s);
   Region region;
   std::string obstacle;

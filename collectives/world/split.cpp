@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/communicator.hpp>
-#include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/id_ballot.hpp>
+#include <sinew/collectives/world/split.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -26,38 +26,38 @@ std::string name_of_split(std::string_view given, int color, const CallOptions& 
 
 }  // namespace
 
-Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {
-  state();
+std::shared_ptr<CommunicatorState> split(Communicator& whole, CommunicatorState& state, int color, int key,
+                                         const CallOptions& options, std::string_view name) {
   std::string shown = name_of_split(name, color, options);  // before anything is exchanged, as it may throw
   const std::uint16_t id = choose_communicator_id(
-      *state_->world, state_->identity_of_child(0),
-      [&](std::span<std::uint64_t> words) { all_reduce(words, ReduceOp::BitAnd, options).get(); });
+      *state.world, state.identity_of_child(0),
+      [&](std::span<std::uint64_t> words) { whole.all_reduce(words, ReduceOp::BitAnd, options).get(); });
   const std::vector<std::int64_t> mine{color, key};
-  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(size()));
-  all_gather(std::span(mine), std::span(all), options).get();
+  std::vector<std::int64_t> all(2 * static_cast<std::size_t>(whole.size()));
+  whole.all_gather(std::span(mine), std::span(all), options).get();
 
   std::vector<std::pair<std::int64_t, int>> members;
-  for (int r = 0; r < size(); ++r) {
+  for (int r = 0; r < whole.size(); ++r) {
     if (all[2 * static_cast<std::size_t>(r)] == color)
       members.emplace_back(all[2 * static_cast<std::size_t>(r) + 1], r);
   }
   std::ranges::sort(members);
-  Group group{0, {}, state_->group.generation, id, state_->identity_of_child(color), std::move(shown)};
+  Group group{0, {}, state.group.generation, id, state.identity_of_child(color), std::move(shown)};
   std::vector<int> places;  // of the members
   for (const auto& [k, r] : members) {
-    if (r == rank()) group.rank = group.size();
-    group.world_ranks.push_back(state_->group.world_ranks[static_cast<std::size_t>(r)]);
+    if (r == whole.rank()) group.rank = group.size();
+    group.world_ranks.push_back(state.group.world_ranks[static_cast<std::size_t>(r)]);
     places.push_back(r);
   }
   if (color < 0) {
-    state_->world->give_id_back(id);
+    state.world->give_id_back(id);
     group.world_ranks.clear();
-    state_->split_offloads(group, color, {rank()}, options);
+    state.split_offloads(group, color, {whole.rank()}, options);
     return {};
   }
-  auto made = CommunicatorState::make(state_->keeps_world, group);
-  made->adopt(state_->split_offloads(group, color, std::move(places), options));
-  return Communicator(std::move(made));
+  auto made = CommunicatorState::make(state.keeps_world, group);
+  made->adopt(state.split_offloads(group, color, std::move(places), options));
+  return made;
 }
 
 }  // namespace sinew

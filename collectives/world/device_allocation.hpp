@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+
+#include <sinew/collectives/memory.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+
+namespace sinew {
+
+/// As Communicator::allocate.
+Memory allocate_on_device(CommunicatorState& s, std::size_t bytes, const CallOptions& options);
+
+}  // namespace sinew

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <sinew/collectives/call_stats.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+
+namespace sinew {
+
+/// As Communicator::stats.
+CommunicatorStats gather_stats(CommunicatorState& s, const CallOptions& options);
+
+}  // namespace sinew
