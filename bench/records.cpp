@@ -88,7 +88,14 @@ class Bare {
             calls_.places[i % 4]);
       }
       done_.fired = false;
-      offload_->launch({desc, in, out, nullptr, nullptr, {}, fingerprint, history_, reducer, many, {}}, done_);
+      offload_->launch({.desc = desc,
+                        .in = in,
+                        .out = out,
+                        .fingerprint = fingerprint,
+                        .history = history_,
+                        .reducer = reducer,
+                        .many = many},
+                       done_);
       while (!done_.fired) {
         if (offload_->progress() == 0) cpu_relax();
       }

@@ -217,9 +217,9 @@ class Rank {
   void transfer(Transport& rail, bool send, std::byte* data, std::uint64_t bytes) {
     Fired done;
     if (send) {
-      endpoint_->send({data, bytes}, nullptr, Tag::user(0, 1, 0), 0, done);
+      endpoint_->send({data, bytes}, Tag::user(0, 1, 0), 0, done);
     } else {
-      endpoint_->recv({{data, bytes}}, nullptr, Tag::user(0, 1, 0), done);
+      endpoint_->recv({{data, bytes}}, Tag::user(0, 1, 0), done);
     }
     while (!done.fired) {
       if (rail.progress() == 0 && board_.yields) sched_yield();

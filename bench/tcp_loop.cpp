@@ -82,12 +82,12 @@ class Ours {
   }
   void send(const std::byte* at, std::size_t bytes) {
     Operation done;
-    peer_->send({at, bytes}, nullptr, Tag::user(0, 3, 1), 0, done);
+    peer_->send({at, bytes}, Tag::user(0, 3, 1), 0, done);
     wait(done);
   }
   void recv(std::byte* at, std::size_t bytes) {
     Operation done;
-    peer_->recv({{at, bytes}}, nullptr, Tag::user(0, 3, 1), done);
+    peer_->recv({{at, bytes}}, Tag::user(0, 3, 1), done);
     wait(done);
   }
 

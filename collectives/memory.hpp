@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <sinew/core/transport.hpp>
+#include <sinew/core/buffer.hpp>
 
 namespace sinew {
 

@@ -168,7 +168,7 @@ Memory World::allocate(std::size_t bytes, bool huge_pages) {
   if (ordinary == nullptr) throw Error(Code::System, fmt::format("allocate: no memory for {} bytes", bytes));
   std::memset(ordinary, 0, bytes);
   const auto release = [](const void* p) { ::operator delete(const_cast<void*>(p), std::align_val_t{kFalseSharing}); };
-  return {Region{{ordinary, bytes}, {}, std::shared_ptr<const void>(ordinary, release)},
+  return {Region{{ordinary, bytes}, std::shared_ptr<const void>(ordinary, release)},
           "ordinary memory: no open transport has memory that peers read without copies; shm would"};
 }
 

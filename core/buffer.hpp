@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace sinew {
@@ -38,6 +39,12 @@ struct ConstBuffer {
       : data(first), bytes(length), place(where) {}
   ConstBuffer(const Buffer& b) noexcept : data(b.data), bytes(b.bytes), place(b.place) {}
   ConstBuffer part(std::size_t offset, std::size_t length) const noexcept { return {data + offset, length, place}; }
+};
+
+/// Memory and its owner. The end of the last copy frees the memory and withdraws the memory's registration, if any.
+struct Region {
+  Buffer memory;
+  std::shared_ptr<const void> hold;  ///< the owner; null: somebody else owns the memory
 };
 
 }  // namespace sinew

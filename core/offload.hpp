@@ -13,21 +13,19 @@
 #include <sinew/core/call/extent.hpp>
 #include <sinew/core/call/group.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/transport.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/core/transport/device.hpp>
 #include <sinew/core/transport/offload_memory.hpp>
 #include <sinew/core/transport/progress_source.hpp>
 
 namespace sinew {
 
-/// One collective call on its way to an offload. Buffers and regions live until the completion fires; `desc` and the
-/// parts only until launch returns.
+/// One collective call on its way to an offload. Buffers live until the completion fires; `desc` and the parts only
+/// until launch returns.
 struct Call {
   const CollectiveDesc& desc;
   ConstBuffer in;
   Buffer out;
-  const Region* in_region = nullptr;
-  const Region* out_region = nullptr;
   StreamRef after{};
   Fingerprint fingerprint = 0;
   std::uint64_t history = 0;   ///< hash of this and all earlier calls of the communicator: equal where all were

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <string_view>
-#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
@@ -19,26 +18,13 @@ namespace sinew {
 
 /// Opaque to everybody but the transport that made it; reaches the peers through the exchange of World::create.
 using Address = Bytes;
-/// Says to peers where registered memory is. Means nothing once its Region has ended: nobody may use it after that.
-struct RemoteKey {
-  Bytes bytes;
-};
 
 struct Capabilities {
   bool device_memory = false;  ///< messages with user tags may lie on this rank's device; no sink there reduces
-  bool one_sided = false;
   bool cancels_sends = false;
   bool ordered = true;  ///< messages of a pair arrive in the order of the sends
   std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();  ///< a longer send ends InvalidArgument
   std::size_t eager_bytes = 0;  ///< longest message that may be buffered at the receiver
-};
-
-/// Memory a transport knows; ends its registration when the last copy goes. `key` may be sent to peers; it is empty
-/// where the transport is not OneSided. Lifetime: within that of the memory and of the transport.
-struct Region {
-  Buffer memory;
-  RemoteKey key;
-  std::shared_ptr<const void> hold;
 };
 
 /// Where a message lands. With `reduce`: into = with (op) message, and `with` may be `into`; `with.data` null means
@@ -50,18 +36,17 @@ struct Sink {
 };
 
 /// The connection to one peer. Nothing completes inside send, recv, cancel or close, only in Transport::progress().
-/// `region`: null, or one of this transport that holds the whole buffer, which nobody checks; it may be ignored.
 /// Lifetime: what is pending when it ends fires at the transport's next progress; close() first, and wait, where
 /// buffers must be at rest.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
   /// `from` stays untouched by its owner until `done` fires, which says that it may be reused, not that it arrived.
-  virtual void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) = 0;
+  virtual void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) = 0;
   /// Matches one message of this peer with exactly this tag; same tags match in the order of the sends.
   /// Ends Truncated if it is longer than the sink, Mismatch if done.note is set and differs from the message's:
   /// in both cases before a byte is taken.
-  virtual void recv(Sink to, const Region* region, Tag tag, Completion& done) = 0;
+  virtual void recv(Sink to, Tag tag, Completion& done) = 0;
   /// Has a message with this tag come that no receive has taken? Then recv() takes it. For receives from any rank.
   virtual bool holds(Tag tag) const noexcept = 0;
   /// true: `done` will fire Cancelled at the next progress; false: too late, it completes as it would have, but a
@@ -72,23 +57,8 @@ class Endpoint {
   virtual void close(Completion& quiet) = 0;
 };
 
-/// An optional ability: remote memory read and written without the peer's help.
-/// Lifetime: ends with its transport. The peer's Region and the memory here live until `done` fires.
-/// Errors:   throws InvalidArgument where offset and length leave the region that the key names, and an Error where the
-///           key is seen to be none. Nobody checks that `peer` leads to its owner. What fails later ends `done`.
-class OneSided {
- public:
-  virtual ~OneSided() = default;
-  virtual void get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) = 0;
-  /// Done: the bytes are in the peer's memory.
-  virtual void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) = 0;
-  /// The peer's memory in this process's address space, all of its region, to be read only; or nullptr where that
-  /// cannot be, or not before there is a connection. Lifetime: until the peer's Region or this transport ends.
-  virtual const std::byte* map(const RemoteKey& key) = 0;
-};
-
 /// Framed delivery between two processes; one object per rail ("tcp/eth0"). All the author of a transport writes.
-/// Thread: one thread at a time. Lifetime: endpoints and regions end before it.
+/// Thread: one thread at a time. Lifetime: endpoints end before it.
 class Transport : public ProgressSource {
  public:
   virtual std::string_view name() const noexcept = 0;
@@ -102,10 +72,6 @@ class Transport : public ProgressSource {
   /// peer that is not there shows as the end of operations.
   /// Errors: Unavailable with probe's reason; InvalidArgument where a second one is asked for and noticed.
   virtual std::unique_ptr<Endpoint> connect(const Address& peer) = 0;
-  /// Any memory, of any length, overlapping what is registered or not. A transport without use for it gives back the
-  /// memory alone. Errors: Unavailable with the reason of whoever refuses.
-  virtual Region register_memory(Buffer memory) = 0;
-  virtual OneSided* one_sided() noexcept { return nullptr; }
 };
 
 }  // namespace sinew

@@ -229,7 +229,7 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
   ++instance.posted;
   const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, instance.segment);
   if (s.op == Op::Send) {
-    e.endpoint_of_step[step]->send(instance.memory(s.a), nullptr, tag, args.history, message);
+    e.endpoint_of_step[step]->send(instance.memory(s.a), tag, args.history, message);
   } else {
     message.note = args.history;
     Sink sink{instance.memory(s.dst), nullptr, {}};
@@ -237,7 +237,7 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
       sink.reduce = &e.reducer;
       sink.with = instance.memory(s.a);
     }
-    e.endpoint_of_step[step]->recv(sink, nullptr, tag, message);
+    e.endpoint_of_step[step]->recv(sink, tag, message);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/collectives/launch/variables.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/tls_context.hpp>
 

@@ -15,13 +15,11 @@ class CountingEndpoint final : public Endpoint {
   CountingEndpoint(std::unique_ptr<Endpoint> carrier, std::uint64_t& sent) noexcept
       : carrier_(std::move(carrier)), sent_(sent) {}
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override {
     sent_ += from.bytes;
-    carrier_->send(from, region, tag, note, done);
+    carrier_->send(from, tag, note, done);
   }
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
-    carrier_->recv(to, region, tag, done);
-  }
+  void recv(Sink to, Tag tag, Completion& done) override { carrier_->recv(to, tag, done); }
   bool holds(Tag tag) const noexcept override { return carrier_->holds(tag); }
   bool cancel(Completion& done) override { return carrier_->cancel(done); }
   void close(Completion& quiet) override { carrier_->close(quiet); }

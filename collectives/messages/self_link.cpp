@@ -12,7 +12,7 @@ constexpr std::size_t kKeptBytes = 64 << 10;
 
 }  // namespace
 
-void SelfLink::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
+void SelfLink::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   done.bytes = from.bytes;
   const Envelope envelope{tag, note, from.bytes};
   if (from.bytes <= kKeptBytes) {

@@ -17,8 +17,8 @@ class SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
  public:
   explicit SelfLink(std::uint8_t generation) noexcept : matcher_(*this, pool_, finished_, generation) {}
 
-  void send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) override;
-  void recv(Sink to, const Region*, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;

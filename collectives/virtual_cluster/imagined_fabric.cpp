@@ -42,7 +42,6 @@ class ImaginedRail final : public Transport {
     return reach;
   }
   std::unique_ptr<Endpoint> connect(const Address& peer) override { return carrier_.connect(without_rank(peer)); }
-  Region register_memory(Buffer memory) override { return carrier_.register_memory(memory); }
 
   int progress() noexcept override { return carrier_.progress(); }
   bool active() const noexcept override { return carrier_.active(); }

@@ -158,10 +158,10 @@ void CommunicatorState::post_message(const Message& message, Completion& done) {
   const Tag full = tag_of(message.tag);
   // A message of an earlier communicator that had the same id is refused, not taken.
   if (message.sends) {
-    endpoint_to(message.peer)->send(message.memory, nullptr, full, group.identity, done);
+    endpoint_to(message.peer)->send(message.memory, full, group.identity, done);
   } else {
     done.note = group.identity;
-    endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, nullptr, full, done);
+    endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, full, done);
   }
 }
 

@@ -223,8 +223,16 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
   op.notes.plan = &plan;
   op.notes.in_place = in_place;
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
-    Call call{desc,           in,      out,          nullptr,   nullptr,     options.after,
-              op.fingerprint, history, plan.reducer, plan.many, plan.scaler, &op.mark};
+    Call call{.desc = desc,
+              .in = in,
+              .out = out,
+              .after = options.after,
+              .fingerprint = op.fingerprint,
+              .history = history,
+              .reducer = plan.reducer,
+              .many = plan.many,
+              .scaler = plan.scaler,
+              .mark = &op.mark};
     add_parts(extras.parts, call);
     plan.selection.offload->offload->launch(call, op);
   } else if (plan.selection.staged) {
@@ -246,8 +254,14 @@ void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer o
                                        const CallPartsRef& parts, PendingCall& origin, std::uint64_t history_of_call,
                                        Completion& done) {
   if (plan.selection.offload != nullptr) {
-    Call call{plan.desc,       in,           out,       nullptr,    nullptr, {}, origin.fingerprint,
-              history_of_call, plan.reducer, plan.many, plan.scaler};
+    Call call{.desc = plan.desc,
+              .in = in,
+              .out = out,
+              .fingerprint = origin.fingerprint,
+              .history = history_of_call,
+              .reducer = plan.reducer,
+              .many = plan.many,
+              .scaler = plan.scaler};
     add_parts(parts, call);
     plan.selection.offload->offload->launch(call, done);
   } else {

@@ -36,7 +36,7 @@ Region plain_memory(const std::shared_ptr<WorldState>& world, std::size_t bytes)
     if (world->is_forked()) return;  // as ~World
     world->locked([&] { world->device_runtime->release(memory); });
   };
-  return {memory, {}, std::shared_ptr<const void>(memory.data, release)};
+  return {memory, std::shared_ptr<const void>(memory.data, release)};
 }
 
 /// `obstacle`: why this rank has none; empty: it has.

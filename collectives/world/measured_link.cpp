@@ -71,12 +71,12 @@ class PeerLink {
 
   void send(ConstBuffer from) {
     Posted posted;
-    endpoint_.send(from, nullptr, tag(), 0, posted);
+    endpoint_.send(from, tag(), 0, posted);
     wait_for(posted, world_, peer_);
   }
   void recv(Buffer to) {
     Posted posted;
-    endpoint_.recv({to, nullptr, {}}, nullptr, tag(), posted);
+    endpoint_.recv({to, nullptr, {}}, tag(), posted);
     wait_for(posted, world_, peer_);
   }
 

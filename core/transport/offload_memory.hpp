@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 
+#include <sinew/core/buffer.hpp>
 #include <sinew/core/call/cost.hpp>
 #include <sinew/core/completion.hpp>
-#include <sinew/core/transport.hpp>
 
 namespace sinew {
 

@@ -49,8 +49,7 @@ void PeerEndpoint::attach(sinew::FileDescriptor from_peer) {
   box_.watch(from_peer_.get(), *this);
 }
 
-void PeerEndpoint::send(sinew::ConstBuffer from, const sinew::Region*, sinew::Tag tag, std::uint64_t note,
-                        Completion& done) {
+void PeerEndpoint::send(sinew::ConstBuffer from, sinew::Tag tag, std::uint64_t note, Completion& done) {
   auto& send = done.make<Send>();
   done.bytes = from.bytes;
   if (!end_.ok()) return box_.finished.add(done, end_);
@@ -60,9 +59,7 @@ void PeerEndpoint::send(sinew::ConstBuffer from, const sinew::Region*, sinew::Ta
   write({Kind::Announce, send.handle, tag.bits, note, from.bytes});
 }
 
-void PeerEndpoint::recv(sinew::Sink to, const sinew::Region*, sinew::Tag tag, Completion& done) {
-  matcher_.recv(to, tag, done);
-}
+void PeerEndpoint::recv(sinew::Sink to, sinew::Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
 
 bool PeerEndpoint::cancel(Completion& done) {
   const std::uint32_t message = sinew::operation_of(done).handle;

@@ -17,9 +17,8 @@ class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
   PeerEndpoint(Box& box, Where peer);
   ~PeerEndpoint() override;
 
-  void send(sinew::ConstBuffer from, const sinew::Region* region, sinew::Tag tag, std::uint64_t note,
-            sinew::Completion& done) override;
-  void recv(sinew::Sink to, const sinew::Region* region, sinew::Tag tag, sinew::Completion& done) override;
+  void send(sinew::ConstBuffer from, sinew::Tag tag, std::uint64_t note, sinew::Completion& done) override;
+  void recv(sinew::Sink to, sinew::Tag tag, sinew::Completion& done) override;
   bool holds(sinew::Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(sinew::Completion& done) override;
   void close(sinew::Completion& quiet) override;

@@ -48,7 +48,6 @@ class MailboxTransport final : public sinew::Transport {
     if (const sinew::Reach r = probe(peer); !r.ok) throw sinew::Error(sinew::Code::Unavailable, "mailbox: " + r.reason);
     return std::make_unique<PeerEndpoint>(box_, Where::decode(peer));
   }
-  sinew::Region register_memory(sinew::Buffer memory) override { return {memory, {}, nullptr}; }
 
   int progress() noexcept override {
     const int events = box_.poll();

@@ -16,7 +16,7 @@ Memory Copies::allocate(std::size_t bytes) {
   DeviceRuntime* runtime = device_.runtime;
   const Buffer memory = runtime->allocate(bytes, {MemoryKind::Device, device_.stream.device});
   const auto release = [runtime, memory](const void*) { runtime->release(memory); };
-  return {Region{memory, {}, std::shared_ptr<const void>(memory.data, release)}, "device memory"};
+  return {Region{memory, std::shared_ptr<const void>(memory.data, release)}, "device memory"};
 }
 
 void Copies::zero(Buffer memory) {

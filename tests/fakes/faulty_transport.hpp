@@ -19,7 +19,6 @@ enum class Fault {
   FiresTwice,
   SwapsSends,
   TakesAnyLength,
-  RegistersElsewhere,
   ArmsAlways,
 };
 
@@ -37,9 +36,6 @@ class FaultyTransport final : public Transport {
   Reach probe(const Address& peer) override { return inner_->probe(peer); }
   std::unique_ptr<Endpoint> connect(const Address& peer) override {
     return std::make_unique<FaultyEndpoint>(*this, inner_->connect(peer));
-  }
-  Region register_memory(Buffer memory) override {
-    return fault_ == Fault::RegistersElsewhere ? Region{} : inner_->register_memory(memory);
   }
   int progress() noexcept override { return inner_->progress() + refused_.fire(); }
   bool active() const noexcept override { return inner_->active() || !refused_.empty(); }
@@ -64,7 +60,6 @@ class FaultyTransport final : public Transport {
   };
   struct Held {
     ConstBuffer from;
-    const Region* region;
     Tag tag;
     std::uint64_t note;
     Completion* done;
@@ -75,7 +70,7 @@ class FaultyTransport final : public Transport {
     FaultyEndpoint(FaultyTransport& transport, std::unique_ptr<Endpoint> inner)
         : transport_(transport), inner_(std::move(inner)) {}
 
-    void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
+    void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override {
       const std::size_t most = transport_.capabilities_.max_message_bytes;
       if (from.bytes > most && transport_.fault_ != Fault::TakesAnyLength) {
         const std::string found = std::to_string(from.bytes);
@@ -85,15 +80,12 @@ class FaultyTransport final : public Transport {
       }
       switch (transport_.fault_) {
         case Fault::CompletesInSend: return complete_at_once(from, tag, note, done);
-        case Fault::FiresTwice:
-          return inner_->send(from, region, tag, note, proxies_.emplace_back(done, Fault::FiresTwice));
-        case Fault::SwapsSends: return swap({from, region, tag, note, &done});
-        default: return inner_->send(from, region, tag, note, done);
+        case Fault::FiresTwice: return inner_->send(from, tag, note, proxies_.emplace_back(done, Fault::FiresTwice));
+        case Fault::SwapsSends: return swap({from, tag, note, &done});
+        default: return inner_->send(from, tag, note, done);
       }
     }
-    void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
-      inner_->recv(to, region, tag, done);
-    }
+    void recv(Sink to, Tag tag, Completion& done) override { inner_->recv(to, tag, done); }
     bool holds(Tag tag) const noexcept override { return inner_->holds(tag); }
     bool cancel(Completion& done) override { return inner_->cancel(done); }
     void close(Completion& quiet) override { inner_->close(quiet); }
@@ -102,7 +94,7 @@ class FaultyTransport final : public Transport {
     void complete_at_once(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
       Proxy& proxy = proxies_.emplace_back(done, Fault::CompletesInSend);
       proxy.copy.assign(from.data, from.data + from.bytes);
-      inner_->send({proxy.copy.data(), proxy.copy.size()}, nullptr, tag, note, proxy);
+      inner_->send({proxy.copy.data(), proxy.copy.size()}, tag, note, proxy);
       done.finish({});
     }
     void swap(const Held& now) {
@@ -111,7 +103,7 @@ class FaultyTransport final : public Transport {
         return;
       }
       const Held before = *std::exchange(held_, std::nullopt);
-      for (const Held& h : {now, before}) inner_->send(h.from, h.region, h.tag, h.note, *h.done);
+      for (const Held& h : {now, before}) inner_->send(h.from, h.tag, h.note, *h.done);
     }
 
     FaultyTransport& transport_;

@@ -20,7 +20,6 @@ Fault fault_asked_for() {
       {"fires_twice", Fault::FiresTwice},
       {"swaps_sends", Fault::SwapsSends},
       {"takes_any_length", Fault::TakesAnyLength},
-      {"registers_elsewhere", Fault::RegistersElsewhere},
       {"arms_always", Fault::ArmsAlways},
   };
   const char* name = std::getenv("FAULT");

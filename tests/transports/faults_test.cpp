@@ -64,10 +64,10 @@ class Faults : public testing::Test {
   /// Sends 8 bytes that say `value`.
   void send(std::uint64_t value, Watched& done, Tag tag = user(1)) {
     values.push_back(std::make_unique<std::uint64_t>(value));
-    to_b->send({reinterpret_cast<const std::byte*>(values.back().get()), 8}, nullptr, tag, 0, done);
+    to_b->send({reinterpret_cast<const std::byte*>(values.back().get()), 8}, tag, 0, done);
   }
   void receive(std::uint64_t& into, Watched& done, Tag tag = user(1)) {
-    to_a->recv({{reinterpret_cast<std::byte*>(&into), 8}}, nullptr, tag, done);
+    to_a->recv({{reinterpret_cast<std::byte*>(&into), 8}}, tag, done);
   }
 
   std::unique_ptr<Injected> a, b;

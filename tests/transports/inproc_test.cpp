@@ -38,7 +38,7 @@ TEST(Inproc, RankThatHasLeft_IsLost) {
   there.reset();
   Watched w;
   std::byte b{};
-  peer->send({&b, 1}, nullptr, step(1), 0, w);
+  peer->send({&b, 1}, step(1), 0, w);
   here->progress();
   EXPECT_EQ(w.status.code(), Code::PeerLost);
   EXPECT_EQ(w.status.rank(), 1);

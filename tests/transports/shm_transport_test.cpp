@@ -42,10 +42,10 @@ void registered(const Exchange& world) {
   for (const bool reduces : {false, true}) {
     Watched w;
     if (me.rank() == 0) {
-      me.peer(1).send(region.memory, &region, user(1), 0, w);
+      me.peer(1).send(region.memory, user(1), 0, w);
       me.wait(w);
     } else {
-      me.peer(0).recv({into, reduces ? &add : nullptr}, nullptr, user(1), w);
+      me.peer(0).recv({into, reduces ? &add : nullptr}, user(1), w);
       me.wait(w);
       for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(own[i], reduces ? 2 * i : i);
     }
@@ -53,15 +53,15 @@ void registered(const Exchange& world) {
   Watched gone;
   Watched kept;
   if (me.rank() == 0) {
-    me.peer(1).send(region.memory, &region, user(2), 0, gone);
+    me.peer(1).send(region.memory, user(2), 0, gone);
     EXPECT_TRUE(me.peer(1).cancel(gone));
     me.barrier();
-    me.peer(1).send({region.memory.data, 40}, &region, user(2), 0, kept);
+    me.peer(1).send({region.memory.data, 40}, user(2), 0, kept);
     me.wait(gone);
     me.wait(kept);
   } else {
     me.barrier();  // a receive posted earlier may have read all of it before it is taken back
-    me.peer(0).recv({into}, nullptr, user(2), kept);
+    me.peer(0).recv({into}, user(2), kept);
     me.wait(kept);
     EXPECT_EQ(kept.bytes, 40u);
   }
@@ -79,8 +79,8 @@ void pass_on(const Exchange& world) {
   const auto out = pattern(kBytes, static_cast<unsigned>(me.rank()));
   std::vector<std::byte> in(kBytes);
   std::vector<Watched> both(2);
-  me.peer(previous).recv({view(in)}, nullptr, user(1), both[0]);
-  me.peer(next).send(view(out), nullptr, user(1), 0, both[1]);
+  me.peer(previous).recv({view(in)}, user(1), both[0]);
+  me.peer(next).send(view(out), user(1), 0, both[1]);
   if (!me.wait(both)) return;
   EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
 }
@@ -100,21 +100,21 @@ void lend_ticket_again(const Exchange& world) {
   std::vector<std::byte> late(kShort);
   std::vector<Watched> w(4);
   if (me.rank() == 0) {
-    me.peer(2).send(view(other), nullptr, user(1), 0, w[2]);
-    me.peer(1).send(view(first), nullptr, user(1), 0, w[0]);
-    me.peer(1).send(view(second), nullptr, user(2), 0, w[1]);
+    me.peer(2).send(view(other), user(1), 0, w[2]);
+    me.peer(1).send(view(first), user(1), 0, w[0]);
+    me.peer(1).send(view(second), user(2), 0, w[1]);
   }
   me.barrier();
   if (me.rank() == 1) {
-    me.peer(0).recv({view(in)}, nullptr, user(1), w[0]);
-    me.peer(0).recv({view(late)}, nullptr, user(2), w[1]);
+    me.peer(0).recv({view(in)}, user(1), w[0]);
+    me.peer(0).recv({view(late)}, user(2), w[1]);
     me.progress();
     ASSERT_FALSE(w[0].fired);
   }
   me.barrier();
   if (me.rank() == 0) {
     EXPECT_TRUE(me.peer(1).cancel(w[1]));
-    me.peer(2).send(view(other), nullptr, user(2), 0, w[3]);
+    me.peer(2).send(view(other), user(2), 0, w[3]);
     second.assign(kShort, std::byte{0});  // its owner's again
   }
   me.barrier();
@@ -128,15 +128,15 @@ void lend_ticket_again(const Exchange& world) {
   Watched again;
   if (me.rank() == 0) {
     me.wait(w);
-    me.peer(1).send(view(other), nullptr, user(2), 0, again);
+    me.peer(1).send(view(other), user(2), 0, again);
     me.wait(again);
   } else if (me.rank() == 1) {
     me.wait(w[1]);
     EXPECT_TRUE(late == other);
   } else {
-    me.peer(0).recv({view(late)}, nullptr, user(1), w[0]);
+    me.peer(0).recv({view(late)}, user(1), w[0]);
     me.wait(w[0]);
-    me.peer(0).recv({view(late)}, nullptr, user(2), w[1]);
+    me.peer(0).recv({view(late)}, user(2), w[1]);
     me.wait(w[1]);
     EXPECT_TRUE(late == other);
   }
@@ -180,7 +180,7 @@ TEST(ShmTransport, Sleeps_WhenFramesAreLeftInAClosedEndpoint) {
     const auto message = pattern(100, 1);
     Watched w;
     if (me.rank() == 1) {
-      peer.send(view(message), nullptr, user(1), 0, w);
+      peer.send(view(message), user(1), 0, w);
       me.wait(w);
     }
     me.barrier();

@@ -31,8 +31,8 @@ TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
   const auto to_b = a->connect(gone);
   Watched s, r;
   const auto data = pattern(1 << 20, 1);
-  to_b->send(view(data), nullptr, user(1), 0, s);
-  to_b->recv({}, nullptr, user(1), r);
+  to_b->send(view(data), user(1), 0, s);
+  to_b->recv({}, user(1), r);
   ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return s.done() && r.done(); }));
   EXPECT_EQ(s.status.code(), Code::PeerLost);
   EXPECT_EQ(r.status.rank(), 1);
@@ -56,12 +56,12 @@ TEST_P(TcpHalfClosed, IsLostWithinSecondsWithItsAddress) {
   pair.greet();
   Watched r;
   std::byte byte{};
-  pair.to_b->recv({{&byte, 1}}, nullptr, user(9), r);
+  pair.to_b->recv({{&byte, 1}}, user(9), r);
   const std::vector<int> fds = sockets_of_this_process();
   ASSERT_EQ(fds.size(), 4u) << "two connections, both ends here";
   ::shutdown(fds[GetParam()], SHUT_WR);
   Watched other;
-  pair.to_a->recv({{&byte, 1}}, nullptr, user(9), other);
+  pair.to_a->recv({{&byte, 1}}, user(9), other);
   ASSERT_TRUE(pair.drive(seconds(20), [&] { return r.done() && other.done(); }));
   for (const Watched* w : {&r, &other}) {
     EXPECT_EQ(w->status.code(), Code::PeerLost);
@@ -84,8 +84,8 @@ TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
     const auto to_a = b->connect(to_parent);
     std::vector<std::byte> large(64 << 20);
     Watched s, r;
-    to_a->send(view(large), nullptr, user(1), 0, s);
-    to_a->recv({view(large)}, nullptr, user(2), r);
+    to_a->send(view(large), user(1), 0, s);
+    to_a->recv({view(large)}, user(2), r);
     for (;;) b->progress();
   }
   Address child_address(4096);
@@ -95,16 +95,16 @@ TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
   const auto to_b = a->connect(child_address);
   std::vector<std::byte> in(64 << 20), out(64 << 20);
   Watched first, second, idle, late_send, late_receive;
-  to_b->recv({view(in)}, nullptr, user(1), first);
-  to_b->send(view(out), nullptr, user(2), 0, second);
-  to_b->recv({}, nullptr, user(3), idle);
+  to_b->recv({view(in)}, user(1), first);
+  to_b->send(view(out), user(2), 0, second);
+  to_b->recv({}, user(3), idle);
   // The first bytes show that the message is under way.
   in[0] = std::byte{0x5a};
   ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
   ::kill(child, SIGKILL);
   ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return first.done() && second.done() && idle.done(); }));
-  to_b->send({}, nullptr, user(4), 0, late_send);
-  to_b->recv({}, nullptr, user(4), late_receive);
+  to_b->send({}, user(4), 0, late_send);
+  to_b->recv({}, user(4), late_receive);
   ASSERT_TRUE(drive({a.get()}, seconds(5), [&] { return late_send.done() && late_receive.done(); }));
   for (const Watched* w : {&idle, &late_send, &late_receive}) {
     EXPECT_EQ(w->status.code(), Code::PeerLost);
@@ -124,8 +124,8 @@ TEST(TcpCancel, OfASendUnderWayToAStoppedPeer_LetsGoOfTheBuffer) {
   auto large = std::make_unique<std::vector<std::byte>>(64 << 20);
   std::vector<std::byte> in(64 << 20);
   Watched s, r;
-  pair.to_a->recv({view(in)}, nullptr, user(2), r);
-  pair.to_b->send(view(*large), nullptr, user(2), 0, s);
+  pair.to_a->recv({view(in)}, user(2), r);
+  pair.to_b->send(view(*large), user(2), 0, s);
   in[0] = std::byte{0x5a};
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
   EXPECT_TRUE(pair.to_b->cancel(s)) << "64 MiB do not fit the sockets";
@@ -145,8 +145,8 @@ TEST(TcpCancel, OfAReceiveUnderWay_LetsGoOfTheBuffer) {
   std::vector<std::byte> out(64 << 20);
   auto in = std::make_unique<std::vector<std::byte>>(64 << 20);
   Watched s, r;
-  pair.to_a->recv({view(*in)}, nullptr, user(2), r);
-  pair.to_b->send(view(out), nullptr, user(2), 0, s);
+  pair.to_a->recv({view(*in)}, user(2), r);
+  pair.to_b->send(view(out), user(2), 0, s);
   (*in)[0] = std::byte{0x5a};
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return (*in)[0] != std::byte{0x5a}; }));
   EXPECT_TRUE(pair.to_a->cancel(r));
@@ -228,12 +228,12 @@ TEST(TcpSetUp, WaitsForRoom_WhereNoDescriptorIsLeft) {
   {
     const NoDescriptorLeft now;
     to_b = a->connect(b->address());
-    to_b->send(view(data), nullptr, user(1), 0, s);
+    to_b->send(view(data), user(1), 0, s);
     EXPECT_FALSE(drive({a.get(), b.get()}, seconds(1), [&] { return s.done(); }));
   }
   const auto to_a = b->connect(a->address());
   Watched r;
-  to_a->recv({view(in)}, nullptr, user(1), r);
+  to_a->recv({view(in)}, user(1), r);
   ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return s.done() && r.done(); }));
   EXPECT_TRUE(s.status.ok()) << s.status.message();
   EXPECT_EQ(in, data);
@@ -245,7 +245,7 @@ TEST(TcpSetUp, SaysThatItIsShortItself_WhereNoDescriptorComes) {
   Watched r;
   const NoDescriptorLeft now;
   const auto to_b = a->connect(b->address());
-  to_b->recv({}, nullptr, user(1), r);
+  to_b->recv({}, user(1), r);
   ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return r.done(); }));
   EXPECT_EQ(r.status.code(), Code::System);
   EXPECT_EQ(r.status.rank(), -1) << "it is not the peer's fault";
@@ -312,10 +312,10 @@ TEST(TcpFairness, LargeMessagesTakeTurns) {
   constexpr std::size_t kBytes = 48 << 20;
   std::vector<std::byte> out(kBytes), first(kBytes), second(4 << 20);
   Watched s1, s2, r1, r2;
-  pair.to_a->recv({view(first)}, nullptr, user(2), r1);
-  pair.to_a->recv({view(second)}, nullptr, user(3), r2);
-  pair.to_b->send(view(out), nullptr, user(2), 0, s1);
-  pair.to_b->send({out.data(), second.size()}, nullptr, user(3), 0, s2);
+  pair.to_a->recv({view(first)}, user(2), r1);
+  pair.to_a->recv({view(second)}, user(3), r2);
+  pair.to_b->send(view(out), user(2), 0, s1);
+  pair.to_b->send({out.data(), second.size()}, user(3), 0, s2);
   ASSERT_TRUE(pair.drive(seconds(60), [&] { return r2.done(); }));
   EXPECT_FALSE(r1.done()) << "the short one came last";
   ASSERT_TRUE(pair.drive(seconds(60), [&] { return r1.done() && s1.done() && s2.done(); }));

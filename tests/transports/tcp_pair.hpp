@@ -66,10 +66,10 @@ struct Pair {
   void greet() {
     Watched s[2], r[2];
     std::uint64_t out = 3, in[2]{};
-    to_b->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[0]);
-    to_a->send({reinterpret_cast<const std::byte*>(&out), 8}, nullptr, user(1), 0, s[1]);
-    to_b->recv({{reinterpret_cast<std::byte*>(&in[0]), 8}}, nullptr, user(1), r[0]);
-    to_a->recv({{reinterpret_cast<std::byte*>(&in[1]), 8}}, nullptr, user(1), r[1]);
+    to_b->send({reinterpret_cast<const std::byte*>(&out), 8}, user(1), 0, s[0]);
+    to_a->send({reinterpret_cast<const std::byte*>(&out), 8}, user(1), 0, s[1]);
+    to_b->recv({{reinterpret_cast<std::byte*>(&in[0]), 8}}, user(1), r[0]);
+    to_a->recv({{reinterpret_cast<std::byte*>(&in[1]), 8}}, user(1), r[1]);
     ASSERT_TRUE(
         drive(std::chrono::seconds(30), [&] { return s[0].done() && s[1].done() && r[0].done() && r[1].done(); }));
     EXPECT_TRUE(r[0].status.ok() && r[1].status.ok() && in[0] == 3 && in[1] == 3);

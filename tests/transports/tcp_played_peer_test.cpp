@@ -75,7 +75,7 @@ TEST(TcpLostConsent, ControlGoesOnWhereThePeerIs_OverASecondFirstConnection) {
   PlayedPeer a(rail_options(0, 2), *b);
   const auto to_a = b->connect(a.address());
   const auto data = pattern(8, 1);
-  to_a->send(view(data), nullptr, user(1), 0, s);
+  to_a->send(view(data), user(1), 0, s);
   const auto takes = [&](Socket& control) {
     EXPECT_EQ(a.hear(control).kind, FrameKind::Eager);
     std::vector<std::byte> in(8);
@@ -111,7 +111,7 @@ TEST(TcpLostConsent, RailThatHasWritten_TakesNoSecondConnection) {
   const auto to_a = b->connect(a.address());
   Socket control = a.dial_control(0);
   const auto data = pattern(32 << 10, 1);
-  to_a->send(view(data), nullptr, user(1), 0, s);
+  to_a->send(view(data), user(1), 0, s);
   const std::uint32_t number = a.hear(control).id;
   {
     auto rail = a.dial({1, 0});
@@ -137,7 +137,7 @@ tcp::Options without_credit(tcp::Options o) {
 
 /// The number of an empty message that the other side has been allowed to send.
 std::uint32_t clear_empty(PlayedPeer& peer, Socket& control, Endpoint& from, Watched& send) {
-  from.send({}, nullptr, user(1), 0, send);
+  from.send({}, user(1), 0, send);
   const tcp::FrameHeader request = peer.hear(control);
   EXPECT_EQ(request.kind, FrameKind::Request);
   constexpr std::uint32_t kReceiver = 7;
@@ -152,7 +152,7 @@ TEST(TcpCancelledEmpty, BeforeItsFrame_EndsTheReceive) {
   const auto to_a = b->connect(a.address());
   auto [consent, control] = a.dial({kControl, 0});
   EXPECT_EQ(consent, Consent::Accepted);
-  to_a->recv({}, nullptr, user(9), r);
+  to_a->recv({}, user(9), r);
   const std::uint32_t receiver = clear_empty(a, control, *to_a, s);
   a.say(control, {.kind = FrameKind::Request, .id = 1, .tag = user(9).bits});
   EXPECT_EQ(a.hear(control).kind, FrameKind::Clear) << "what came before has been read";

@@ -95,10 +95,10 @@ void exchange(RailsPair& pair, std::size_t bytes, unsigned seed, Cut cut) {
   const std::byte untouched = ab[0] ^ std::byte{0xff};
   at_b[0] = untouched;
   Watched s[2], r[2];
-  pair.to_b->recv({view(at_a)}, nullptr, user(1), r[0]);
-  pair.to_a->recv({view(at_b)}, nullptr, user(1), r[1]);
-  pair.to_b->send(view(ab), nullptr, user(1), 0, s[0]);
-  pair.to_a->send(view(ba), nullptr, user(1), 0, s[1]);
+  pair.to_b->recv({view(at_a)}, user(1), r[0]);
+  pair.to_a->recv({view(at_b)}, user(1), r[1]);
+  pair.to_b->send(view(ab), user(1), 0, s[0]);
+  pair.to_a->send(view(ba), user(1), 0, s[1]);
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return at_b[0] != untouched; }));
   cut();
   ASSERT_TRUE(pair.drive(seconds(60), [&] { return s[0].done() && s[1].done() && r[0].done() && r[1].done(); }));
@@ -150,9 +150,9 @@ TEST(TcpRails, ControlConnectionCut_LosesNoSmallMessageAndNoOrder) {
     std::vector<std::vector<std::byte>> out, in(kMessages, std::vector<std::byte>(12000));
     for (unsigned i = 0; i < kMessages; ++i) out.push_back(pattern(12000, i));
     std::vector<Watched> s(kMessages), r(kMessages);
-    for (std::size_t i = 0; i < kMessages; ++i) pair.to_a->recv({view(in[i])}, nullptr, user(4), r[i]);
+    for (std::size_t i = 0; i < kMessages; ++i) pair.to_a->recv({view(in[i])}, user(4), r[i]);
     for (std::size_t i = 0; i < kMessages; ++i) {
-      pair.to_b->send(view(out[i]), nullptr, user(4), 0, s[i]);
+      pair.to_b->send(view(out[i]), user(4), 0, s[i]);
       if (i != kMessages / 2) continue;
       for (const int fd : control_sockets()) ::shutdown(fd, SHUT_RDWR);
     }
@@ -168,7 +168,7 @@ TEST(TcpRails, AllRailsCut_IsPeerLost) {
   RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   Watched r;
-  pair.to_b->recv({}, nullptr, user(9), r);
+  pair.to_b->recv({}, user(9), r);
   for (const int rail : {1, 2}) {
     for (const int fd : sockets_of_rail(rail)) {
       if (!is_control(fd)) ::shutdown(fd, SHUT_RDWR);
@@ -183,7 +183,7 @@ TEST(TcpRails, PeerThatCloses_IsNoRailLost) {
   RailsPair pair(2);
   exchange(pair, 1 << 20, 1, [] {});
   Watched r, quiet;
-  pair.to_b->recv({}, nullptr, user(9), r);
+  pair.to_b->recv({}, user(9), r);
   pair.to_a->close(quiet);
   ASSERT_TRUE(pair.drive(seconds(20), [&] { return r.done() && quiet.done(); }));
   EXPECT_EQ(r.status.code(), Code::PeerLost);
@@ -197,8 +197,8 @@ TEST(TcpRails, CancelledSend_EndsTheReceive_AlsoWhereARailIsLost) {
   auto large = std::make_unique<std::vector<std::byte>>(64 << 20);
   std::vector<std::byte> in(64 << 20);
   Watched s, r;
-  pair.to_a->recv({view(in)}, nullptr, user(2), r);
-  pair.to_b->send(view(*large), nullptr, user(2), 0, s);
+  pair.to_a->recv({view(in)}, user(2), r);
+  pair.to_b->send(view(*large), user(2), 0, s);
   in[0] = std::byte{0x5a};
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
   EXPECT_TRUE(pair.to_b->cancel(s));
@@ -224,8 +224,8 @@ TEST(TcpRails, ReducingReceive_TakesEachElementOnce_WhereARailIsLost) {
   };
   Sink sink{bytes_of(sum)};
   sink.reduce = &add;
-  pair.to_a->recv(sink, nullptr, user(2), r);
-  pair.to_b->send({bytes_of(out).data, kCount * 4}, nullptr, user(2), 0, s);
+  pair.to_a->recv(sink, user(2), r);
+  pair.to_b->send({bytes_of(out).data, kCount * 4}, user(2), 0, s);
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return sum[1] != 5; }));
   for (const int fd : sockets_of_rail(2)) ::shutdown(fd, SHUT_RDWR);
   ASSERT_TRUE(pair.drive(seconds(30), [&] { return r.done() && s.done(); }));

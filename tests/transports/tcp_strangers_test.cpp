@@ -25,7 +25,7 @@ TEST(TcpStrangers, WrongSecret_EndsOperationsAndSaysWhy) {
   auto b = tcp::make_transport(options_of(1, std::byte{2}));
   const auto to_b = a->connect(b->address());
   Watched w;
-  to_b->send({}, nullptr, user(1), 0, w);
+  to_b->send({}, user(1), 0, w);
   ASSERT_TRUE(drive({a.get(), b.get()}, seconds(30), [&] { return w.done(); }));
   EXPECT_EQ(w.status.code(), Code::PeerLost);
   EXPECT_NE(w.status.message().find("does not know the job's secret"), std::string_view::npos) << w.status.message();
@@ -79,8 +79,8 @@ TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
   const auto to_a = b->connect(a->address());
   const auto to_b = a->connect(b->address());
   Watched s, r;
-  to_a->send({}, nullptr, user(1), 0, s);
-  to_b->recv({}, nullptr, user(1), r);
+  to_a->send({}, user(1), 0, s);
+  to_b->recv({}, user(1), r);
   EXPECT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return s.done() && r.done(); }));
   EXPECT_TRUE(r.status.ok());
 }
@@ -91,7 +91,7 @@ TEST(TcpStrangers, ClosingsOnASlowSide_AreNotCounted) {
   const auto a = tcp::make_transport(options_of(0));
   const Listener closes = listen_on(SocketAddress::parse("127.0.0.1:0"));
   const auto to_b = a->connect(tcp::PeerAddress{1, 99, {}, {{closes.address, 8, "lo"}}}.encode());
-  to_b->recv({}, nullptr, user(1), w);
+  to_b->recv({}, user(1), w);
   int closed = 0;
   const auto close_all = [&] {
     while (FileDescriptor(::accept(closes.socket.get(), nullptr, nullptr))) ++closed;
@@ -155,7 +155,7 @@ TEST(TcpStrangers, HelloForAnotherInstance_IsRefused) {
   stale.instance ^= 1;
   const auto to_a = b->connect(stale.encode());
   Watched w;
-  to_a->recv({}, nullptr, user(1), w);
+  to_a->recv({}, user(1), w);
   ASSERT_TRUE(drive({a.get(), b.get()}, seconds(60), [&] { return w.done(); }));
   EXPECT_EQ(w.status.code(), Code::PeerLost);
 }

@@ -3,7 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world.hpp>
 
 #include "link_load.hpp"
 #include "ranks.hpp"

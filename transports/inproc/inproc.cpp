@@ -58,7 +58,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     shared_.left.insert(peer_.mailbox);
   }
 
-  void send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) override {
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override {
     done.make<Operation>().handle = ++last_number_;
     done.bytes = from.bytes;
     if (!end_.ok()) return shared_.finished.add(done, end_);
@@ -70,7 +70,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     sent_.emplace(offer->number, offer);
     if (!tell(Kind::Offered, offer)) lose_peer();
   }
-  void recv(Sink to, const Region*, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
+  void recv(Sink to, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override {
     if (operation_of(done).stage != Stage::Sending) return matcher_.cancel(done);
@@ -201,7 +201,6 @@ class InprocTransport final : public Transport {
     early_.erase(w.mailbox);
     return endpoint;
   }
-  Region register_memory(Buffer memory) override { return {memory, {}, nullptr}; }
 
   int progress() noexcept override {
     for (const Parcel& p : shared_.mailbox->take_all()) {

@@ -44,7 +44,7 @@ Region KnownMemory::allocate(std::size_t bytes) {
     count->fetch_add(1, std::memory_order_relaxed);
   };
   const Buffer memory{static_cast<std::byte*>(made), bytes, {MemoryKind::Device, device_}};
-  return {memory, {}, std::shared_ptr<const void>(made, drop)};
+  return {memory, std::shared_ptr<const void>(made, drop)};
 }
 
 std::shared_ptr<Errand> KnownMemory::attaching(const Region& region, bool as_window) {

@@ -15,7 +15,6 @@ struct Send : Operation {
   Phase phase = Phase::Eager;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
-  void* descriptor = nullptr;
 };
 
 }  // namespace
@@ -31,7 +30,7 @@ OfiEndpoint::OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint
   control({.kind = FrameKind::Hello});
 }
 
-void OfiEndpoint::send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) {
+void OfiEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;
   done.bytes = from.bytes;
   Send& s = done.make<Send>();
@@ -45,7 +44,6 @@ void OfiEndpoint::send(ConstBuffer from, const Region* region, Tag tag, std::uin
   s.phase = Send::Phase::Announced;
   s.from = from.data;
   s.bytes = from.bytes;
-  s.descriptor = shared_.rail.descriptor(region);
   s.handle = announced_.insert(done);
   FrameHeader request = header;
   request.kind = FrameKind::Request;
@@ -53,7 +51,7 @@ void OfiEndpoint::send(ConstBuffer from, const Region* region, Tag tag, std::uin
   control(request);
 }
 
-void OfiEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
+void OfiEndpoint::recv(Sink to, Tag tag, Completion& done) {
   ++shared_.pending;
   matcher_.recv(to, tag, done);
 }
@@ -80,21 +78,6 @@ bool OfiEndpoint::cancel(Completion& done) {
   }
   finish(done, {Code::Cancelled, "the send was cancelled"});
   return true;
-}
-
-void OfiEndpoint::access(Way way, Buffer local, std::uint64_t remote, std::uint64_t key, Completion& done) {
-  ++shared_.pending;
-  done.bytes = local.bytes;
-  done.make<Send>().phase = Send::Phase::Flowing;
-  if (!end_.ok()) return finish(done, end_);
-  if (local.bytes == 0) return finish(done, {});
-  Flow& f = flow_of(way, done);
-  f.base = local.data;
-  f.total = local.bytes;
-  f.piece_bytes = shared_.largest_piece();
-  f.remote = remote;
-  f.key = key;
-  shared_.flows.start(f);
 }
 
 void OfiEndpoint::control(const FrameHeader& header, ConstBuffer payload, Completion* done) {
@@ -210,7 +193,6 @@ void OfiEndpoint::cleared(const FrameHeader& h) {
   Flow& f = flow_of(Way::Send, *done);
   s.handle = f.number;
   f.base = const_cast<std::byte*>(s.from);  // only read
-  f.descriptor = s.descriptor;
   f.total = s.bytes;
   f.piece_bytes = h.bytes;
   f.theirs = static_cast<std::uint32_t>(h.note);
@@ -258,7 +240,7 @@ void OfiEndpoint::flow_ended(Flow& f, const Status& why) {
 void OfiEndpoint::end_operation(Flow& f, const Status& why) {
   if (f.operation == nullptr) return;
   Completion& operation = *std::exchange(f.operation, nullptr);
-  if (f.way != Way::Receive) return finish(operation, why);
+  if (f.way == Way::Send) return finish(operation, why);
   if (f.withdrawn && why.ok()) {
     matcher_.repost(operation);
   } else if (!why.ok()) {

@@ -23,14 +23,11 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key);
   ~OfiEndpoint() override;
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, Tag tag, Completion& done) override;
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
-
-  /// Reads from or writes to the peer's memory.
-  void access(Way way, Buffer local, std::uint64_t remote, std::uint64_t key, Completion& done);
 
   std::uint64_t their_key() const noexcept { return their_key_; }
   /// A frame of the peer, in whatever order the provider completed it.

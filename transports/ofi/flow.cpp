@@ -1,5 +1,4 @@
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include <algorithm>
@@ -13,16 +12,6 @@
 
 namespace sinew::ofi {
 namespace {
-
-std::uint64_t access_of(Way way) {
-  switch (way) {
-    case Way::Send: return FI_SEND;
-    case Way::Receive: return FI_RECV;
-    case Way::Get: return FI_READ;
-    case Way::Put: return FI_WRITE;
-  }
-  return 0;
-}
 
 /// A connection that ended shows in the operations that it ends.
 bool is_connection(int error) {
@@ -58,10 +47,9 @@ Flow& Flows::take() {
 }
 
 void Flows::start(Flow& f) {
-  if (rail_.registers_local() && f.descriptor == nullptr && !f.through_scratch && f.total != 0) {
+  if (rail_.registers_local() && !f.through_scratch && f.total != 0) {
     try {
-      f.region = rail_.register_memory(f.base, f.total, access_of(f.way));
-      f.descriptor = fi_mr_desc(f.region.get());
+      f.registration = rail_.register_memory(f.base, f.total, f.way == Way::Send ? FI_SEND : FI_RECV);
     } catch (const Error& e) {
       f.broken = true;
       halt(f, {Code::System, e.what()});
@@ -112,25 +100,18 @@ void Flows::post(Flow& f) {
 
 ssize_t Flows::post(Flow& f, Piece& p) {
   if (f.way == Way::Receive && receives_ >= most_receives_) return -FI_EAGAIN;
-  if (f.way != Way::Receive && has_ended(f.life)) return -FI_ESHUTDOWN;
+  if (f.way == Way::Send && has_ended(f.life)) return -FI_ESHUTDOWN;
   const std::size_t offset = f.posted * f.piece_bytes;
   p.bytes = std::min(f.piece_bytes, f.total - offset);
   if (f.through_scratch && p.scratch == nullptr) p.scratch = &scratch_.take();
   std::byte* at = p.scratch != nullptr ? p.scratch->data : f.base + offset;
-  void* descriptor = p.scratch != nullptr ? p.scratch->descriptor : f.descriptor;
+  void* descriptor = p.scratch != nullptr ? p.scratch->descriptor
+                     : f.registration     ? fi_mr_desc(f.registration.get())
+                                          : nullptr;
   Request& request = p;
   fid_ep* ep = rail_.endpoint();
-  switch (f.way) {
-    case Way::Send: return fi_tsend(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.theirs, f.posted), &request);
-    case Way::Receive: return fi_trecv(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.number, f.posted), 0, &request);
-    case Way::Get: return fi_read(ep, at, p.bytes, descriptor, f.peer, f.remote + offset, f.key, &request);
-    case Way::Put: break;
-  }
-  // A put is done when the memory over there has it.
-  const iovec from{at, p.bytes};
-  const fi_rma_iov to{f.remote + offset, p.bytes, f.key};
-  const fi_msg_rma message{&from, &descriptor, 1, f.peer, &to, 1, &request, 0};
-  return fi_writemsg(ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  if (f.way == Way::Send) return fi_tsend(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.theirs, f.posted), &request);
+  return fi_trecv(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.number, f.posted), 0, &request);
 }
 
 void Flows::piece_ended(Request& request, const Outcome& outcome) {
@@ -185,13 +166,12 @@ void Flows::settle(Flow& f) {
     p.scratch = nullptr;
     p.done = false;
   }
-  f.region.reset();
+  f.registration.reset();
   if (f.owner != nullptr) f.owner->flow_ended(f, f.why);
   f.owner = nullptr;
   f.operation = nullptr;
   f.through_scratch = f.withdrawn = f.stopping = f.broken = f.stalled = false;
   f.base = nullptr;
-  f.descriptor = nullptr;
   f.posted = f.granted = f.retired = 0;
   f.why = {};
   free_.push_back(&f);

@@ -14,7 +14,7 @@
 
 namespace sinew::ofi {
 
-enum class Way : std::uint8_t { Send, Receive, Get, Put };
+enum class Way : std::uint8_t { Send, Receive };
 
 struct Flow;
 
@@ -41,7 +41,7 @@ class FlowOwner {
   ~FlowOwner() = default;
 };
 
-/// One message or remote access, cut into pieces of which a few at a time are with the provider.
+/// One message, cut into pieces of which a few at a time are with the provider.
 struct Flow {
   static constexpr std::size_t kWindow = 4;
   static constexpr std::size_t kSendWindow = 2;
@@ -55,15 +55,12 @@ struct Flow {
   bool through_scratch = false;  ///< pieces of a receive come through memory of ours
   bool withdrawn = false;        ///< the owner's
   std::byte* base = nullptr;
-  void* descriptor = nullptr;  ///< of `base`; null: registered here, where the provider wants that
   std::size_t total = 0;
   std::size_t piece_bytes = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
   int life = -1;             ///< of the peer, see has_ended
   std::uint32_t number = 0;  ///< in the owner's table
   std::uint32_t theirs = 0;  ///< in the peer's: of a send, the receiver's; of a receive, the sender's
-  std::uint64_t remote = 0;  ///< Get, Put: where, and the key
-  std::uint64_t key = 0;
 
   // For Flows.
   bool stopping = false;
@@ -74,7 +71,7 @@ struct Flow {
   std::uint64_t retired = 0;
   std::uint32_t in_flight = 0;
   Status why{};
-  Handle<fid_mr> region;
+  Handle<fid_mr> registration;  ///< of all of `base`; null: the provider wants none, or the flow goes through scratch
   class Flows* flows = nullptr;
   std::array<Piece, kWindow> window;
 

@@ -17,8 +17,8 @@ void FramePool::grow() {
   slab.memory.reset(new std::byte[count * frame_bytes_]);
   void* descriptor = nullptr;
   if (rail_.registers_local()) {
-    slab.region = rail_.register_memory(slab.memory.get(), count * frame_bytes_, FI_SEND | FI_RECV);
-    descriptor = fi_mr_desc(slab.region.get());
+    slab.registration = rail_.register_memory(slab.memory.get(), count * frame_bytes_, FI_SEND | FI_RECV);
+    descriptor = fi_mr_desc(slab.registration.get());
   }
   for (std::size_t i = 0; i < count; ++i) {
     free_.push_back(&frames_.emplace_back(completed_, slab.memory.get() + i * frame_bytes_, descriptor, owner_));

@@ -40,7 +40,7 @@ class FramePool {
   static constexpr std::size_t kSlabBytes = 512 * 1024;
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
-    Handle<fid_mr> region;
+    Handle<fid_mr> registration;
   };
 
   void grow();

@@ -26,13 +26,14 @@ constexpr std::string_view kShm = "shm";
 
 Info needs(std::string_view provider) {
   Info hints(fi_allocinfo());
-  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
+  hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->tx_attr->msg_order = FI_ORDER_SAS;
   hints->rx_attr->msg_order = FI_ORDER_SAS;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  // What we accept of a provider. Virtual addresses concern remote access, which we do not use.
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   if (!provider.empty()) hints->fabric_attr->prov_name = ::strndup(provider.data(), provider.size());
   return hints;
@@ -84,7 +85,7 @@ Choice choose_provider(const std::string& wanted, const std::string& interfaces,
   if (!wanted.empty()) {
     const Info list = offers(wanted);
     if (!list) {
-      not_there(fmt::format("SINEW_OFI_PROVIDER={}: no such provider for messages with tags and remote memory", wanted),
+      not_there(fmt::format("SINEW_OFI_PROVIDER={}: no such provider for messages with tags", wanted),
                 names_of(offers({})));
     }
     // shm has one domain, and it is no interface.

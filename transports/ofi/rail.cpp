@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -144,21 +145,16 @@ void Rail::disarm() noexcept {
   armed_ = false;
 }
 
-void* Rail::descriptor(const Region* region) const noexcept {
-  if (!registers_local() || region == nullptr || !region->hold) return nullptr;
-  return fi_mr_desc(std::static_pointer_cast<const Registered>(region->hold)->region.get());
-}
-
 Handle<fid_mr> Rail::register_memory(std::byte* data, std::size_t bytes, std::uint64_t access) {
   const std::uint64_t key = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0 ? 0 : next_key_++;
-  auto region = opened<fid_mr>("registering memory", [&](fid_mr** m) {
+  auto registration = opened<fid_mr>("registering memory", [&](fid_mr** m) {
     return fi_mr_reg(domain_.get(), data, bytes, access, 0, key, 0, m, nullptr);
   });
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
-    require(fi_mr_bind(region.get(), &endpoint_->fid, 0), "binding registered memory");
-    require(fi_mr_enable(region.get()), "enabling registered memory");
+    require(fi_mr_bind(registration.get(), &endpoint_->fid, 0), "binding registered memory");
+    require(fi_mr_enable(registration.get()), "enabling registered memory");
   }
-  return region;
+  return registration;
 }
 
 }  // namespace sinew::ofi

@@ -6,20 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
+#include <sinew/core/buffer.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
-#include <sinew/core/transport.hpp>
 #include <sinew/transports/ofi/handles.hpp>
 #include <sinew/transports/ofi/request.hpp>
 
 namespace sinew::ofi {
-
-/// What Region::hold holds.
-struct Registered {
-  explicit Registered(Handle<fid_mr> r) noexcept : region(std::move(r)) {}
-  Handle<fid_mr> region;
-};
 
 /// An endpoint of a provider, and what it is made of. Requests still with the provider when the endpoint closes are
 /// forgotten by it.
@@ -54,11 +47,7 @@ class Rail {
 
   /// The provider wants its users' buffers registered.
   bool registers_local() const noexcept { return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
-  /// Remote addresses of a registration begin at its memory's address, not at 0.
-  bool uses_addresses() const noexcept { return (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0; }
-  /// What the provider wants beside a buffer of this region; null: nothing, or it is registered for each use.
-  void* descriptor(const Region* region) const noexcept;
-  /// Registers memory for `access` (FI_SEND, ...). Errors: Error{Unavailable}.
+  /// Registers memory for `access` (FI_SEND, FI_RECV). Errors: Error{Unavailable}.
   Handle<fid_mr> register_memory(std::byte* data, std::size_t bytes, std::uint64_t access);
 
  private:

@@ -45,9 +45,7 @@ OfiTransport::OfiTransport(const Options& options, Choice choice)
     : shared_(options, std::move(choice.info)),
       outlet_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
                                   choice.reason),
-              .is_nearest = choice.is_nearest},
-      one_sided_(shared_) {
-  capabilities_.one_sided = true;
+              .is_nearest = choice.is_nearest} {
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
   shared_.outgoing.serve(&OfiTransport::frame_left, this);

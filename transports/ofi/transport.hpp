@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <sinew/transports/ofi/endpoint.hpp>
-#include <sinew/transports/ofi/one_sided.hpp>
 #include <sinew/transports/ofi/provider.hpp>
 #include <sinew/transports/ofi/shared.hpp>
 
@@ -24,8 +23,6 @@ class OfiTransport final : public Transport {
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
   /// Provider and domain, and why these.
   const Outlet& outlet() const noexcept { return outlet_; }
-  Region register_memory(Buffer memory) override { return one_sided_.register_memory(memory); }
-  OneSided* one_sided() noexcept override { return &one_sided_; }
 
   int progress() noexcept override;
   bool active() const noexcept override { return shared_.pending != 0; }
@@ -48,7 +45,6 @@ class OfiTransport final : public Transport {
   Shared shared_;
   Outlet outlet_;
   Capabilities capabilities_;
-  RemoteMemory one_sided_;
   std::vector<Frame*> unposted_;
   std::map<int, std::vector<Bytes>> parked_;  // frames of ranks that this rank has not connected to yet
 };

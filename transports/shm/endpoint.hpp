@@ -43,8 +43,8 @@ class ShmEndpoint final : public Endpoint, MatcherWire {
   ShmEndpoint(Hub& hub, const PortAddress& peer);
   ~ShmEndpoint() override;
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, Tag tag, Completion& done) override;
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;

@@ -16,7 +16,7 @@ constexpr std::size_t kSkippedPieceBytes = 64 << 10;
 
 }  // namespace
 
-void ShmEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
+void ShmEndpoint::recv(Sink to, Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
 
 int ShmEndpoint::handle_frames() {
   if (!end_.ok()) return 0;

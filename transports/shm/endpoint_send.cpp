@@ -23,7 +23,7 @@ Send& send_of(Completion& c) noexcept { return c.as<Send>(); }
 
 }  // namespace
 
-void ShmEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
+void ShmEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   auto& s = done.make<Send>();
   s.tag = tag;
   s.note = note;

@@ -61,9 +61,6 @@ std::unique_ptr<Endpoint> ShmTransport::connect(const Address& peer) {
   return std::make_unique<ShmEndpoint>(hub_, PortAddress::decode(peer));
 }
 
-/// Only memory of World::allocate lies where peers can read it; whatever else is given stays ordinary.
-Region ShmTransport::register_memory(Buffer memory) { return {memory, {}, nullptr}; }
-
 int ShmTransport::progress() noexcept {
   int moved = 0;
   for (ShmEndpoint* e : hub_.endpoints) moved += e->progress();

@@ -22,7 +22,6 @@ class ShmTransport final : public Transport {
   Address address() const override;
   Reach probe(const Address& peer) override;
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
-  Region register_memory(Buffer memory) override;
 
   int progress() noexcept override;
   bool active() const noexcept override;

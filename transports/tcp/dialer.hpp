@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/error.hpp>
 #include <sinew/core/net/auth.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/socket_address.hpp>

@@ -35,7 +35,7 @@ TcpEndpoint::~TcpEndpoint() {
   shared_.left.insert(peer_.rank);
 }
 
-void TcpEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
+void TcpEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;
   done.bytes = from.bytes;
   Send& s = done.make<Send>();
@@ -56,7 +56,7 @@ void TcpEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t n
   control(request);
 }
 
-void TcpEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
+void TcpEndpoint::recv(Sink to, Tag tag, Completion& done) {
   ++shared_.pending;
   matcher_.recv(to, tag, done);
 }

@@ -46,8 +46,8 @@ class TcpEndpoint final : public Endpoint, MatcherWire, ControlEvents, DataEvent
   TcpEndpoint(Shared& shared, PeerAddress peer);
   ~TcpEndpoint() override;
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, Tag tag, Completion& done) override;
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;

@@ -53,7 +53,6 @@ class TcpTransport final : public Transport {
   Address address() const override { return shared_.self.encode(); }
   Reach probe(const Address& peer) override;
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
-  Region register_memory(Buffer memory) override { return {memory, {}, nullptr}; }
 
   int progress() noexcept override {
     const int events = shared_.poller.poll();

@@ -39,7 +39,7 @@ ucp_context_h open_context(int ranks) {
   const Configuration configuration = configure();
   ucp_params_t p{};
   p.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-  p.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  p.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   p.estimated_num_eps = static_cast<std::size_t>(ranks);
   ucp_context_h context = nullptr;
   const ucs_status_t status = ucp_init(&p, configuration.get(), &context);

@@ -27,7 +27,6 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  ucp_context_h context() const noexcept { return context_.get(); }
   ucp_worker_h worker() const noexcept { return worker_.get(); }
   int wake_descriptor() const noexcept { return wake_; }
   Bytes address() const;

@@ -17,7 +17,7 @@ UcxEndpoint::UcxEndpoint(Shared& shared, PeerAddress peer, Link& link)
       credit_(shared.options.eager_credit_bytes),
       owed_credit_(shared.options.eager_credit_bytes) {}
 
-void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t note, Completion& done) {
+void UcxEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;
   done.bytes = from.bytes;
   Send& s = done.make<Send>();
@@ -34,7 +34,7 @@ void UcxEndpoint::send(ConstBuffer from, const Region*, Tag tag, std::uint64_t n
   link_.post({.tag = tag.bits, .note = note, .kind = FrameKind::Request, .bytes = from.bytes, .id = s.handle});
 }
 
-void UcxEndpoint::recv(Sink to, const Region*, Tag tag, Completion& done) {
+void UcxEndpoint::recv(Sink to, Tag tag, Completion& done) {
   ++shared_.pending;
   matcher_.recv(to, tag, done);
 }
@@ -89,8 +89,7 @@ void UcxEndpoint::completed(Request& r, ucs_status_t status) {
   if (status != UCS_OK && end_.ok())
     lose(link_.failed() ? link_.why() : fmt::format("cannot be reached: {}", ucs_status_string(status)));
   switch (r.what) {
-    case Request::What::Frame:
-    case Request::What::Access: return finish(*r.completion, status == UCS_OK ? Status() : end_);
+    case Request::What::Frame: return finish(*r.completion, status == UCS_OK ? Status() : end_);
     case Request::What::Data: return data_sent(r);
     case Request::What::Fetch: return fetch_ended(r, status);
   }

@@ -18,17 +18,11 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   UcxEndpoint(Shared& shared, PeerAddress peer, Link& link);
   ~UcxEndpoint() override;
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override;
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override;
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
+  void recv(Sink to, Tag tag, Completion& done) override;
   bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
-
-  int rank() const noexcept { return peer_.rank; }
-  /// Begins an operation on the peer's memory: `start(ep, request, parameters)` calls UCX and returns what that did.
-  /// A key that it leaves in the request is destroyed after the end.
-  template <class Start>
-  void access(Completion& done, Start start);
 
   /// The next frame of the pair; `payload` is UCX's and free again on return.
   void take(const Frame& frame, const std::byte* payload, std::size_t bytes);
@@ -100,20 +94,5 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   Clock::time_point ended_at_{};
   int idle_turns_ = 0;
 };
-
-template <class Start>
-void UcxEndpoint::access(Completion& done, Start start) {
-  ++shared_.pending;
-  done.make<Operation>();
-  if (!end_.ok()) return finish(done, end_);
-  Request& r = shared_.requests.take(Request::What::Access, this, &done);
-  link_.run(r, [this, &r, start] {
-    ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    p.cb.send = &Requests::sent;
-    p.user_data = &r;
-    return start(link_.ep(), r, p);
-  });
-}
 
 }  // namespace sinew::ucx

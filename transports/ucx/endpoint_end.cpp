@@ -113,8 +113,6 @@ void UcxEndpoint::let_go() {
       Send& s = r->completion->as<Send>();
       if (--s.outstanding != 0) continue;
       announced_.erase(s.handle);
-    }
-    if (r->what != Request::What::Fetch) {
       finish(*r->completion, end_);
       continue;
     }

@@ -47,8 +47,7 @@ void Link::begin() {
   connected_ = true;
   for (Waiting& w : std::exchange(waiting_, {})) {
     Requests::take_back(*w.request);
-    const bool wanted = w.request->owner != nullptr || w.request->what == Request::What::Frame;
-    Requests::returned(*w.request, wanted ? w.start() : UCS_STATUS_PTR(UCS_ERR_CANCELED));
+    Requests::returned(*w.request, send(*w.request, w.header_bytes));
   }
 }
 
@@ -76,15 +75,20 @@ void Link::post(Request& r, const Frame& frame, std::size_t header_bytes, ConstB
   r.frame.sequence = next_out_++;
   r.frame.rank = static_cast<std::uint32_t>(rank_);
   requests_.keep(r, payload);
-  run(r, [this, &r, header_bytes] {
-    const Embedded embedded;
-    ucp_request_param_t p{};
-    p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    p.flags = UCP_AM_SEND_FLAG_EAGER;  // not UCX's rendezvous: it would wait
-    p.cb.send = &Requests::sent;
-    p.user_data = &r;
-    return ucp_am_send_nbx(ep_, kFrameId, &r.frame, header_bytes, r.kept(), r.bytes, &p);
-  });
+  if (failed()) return Requests::returned(r, UCS_STATUS_PTR(failure_));
+  if (connected_) return Requests::returned(r, send(r, header_bytes));
+  Requests::begin(r);
+  waiting_.push_back({&r, header_bytes});
+}
+
+ucs_status_ptr_t Link::send(Request& r, std::size_t header_bytes) {
+  const Embedded embedded;
+  ucp_request_param_t p{};
+  p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  p.flags = UCP_AM_SEND_FLAG_EAGER;  // not UCX's rendezvous: it would wait
+  p.cb.send = &Requests::sent;
+  p.user_data = &r;
+  return ucp_am_send_nbx(ep_, kFrameId, &r.frame, header_bytes, r.kept(), r.bytes, &p);
 }
 
 void Link::accept(const Frame& f, const std::byte* payload, std::size_t bytes) {

@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sinew/core/deadline.hpp>
@@ -46,12 +44,9 @@ class Link final : RequestOwner {
   ucp_ep_h ep() const noexcept { return ep_; }
   std::uint32_t token() const noexcept { return token_; }
 
-  /// Never waits for the receiver. The payload is copied.
+  /// Gives the frame to UCX, now or when the connection is there. Never waits for the receiver. The payload is copied.
   void post(const Frame& frame) { post(requests_.take(Request::What::Frame), frame, sizeof frame, {}); }
   void post(Request& r, const Frame& frame, std::size_t header_bytes, ConstBuffer payload);
-  /// Calls `start()`, which gives `r` to UCX and returns what UCX does: now, or when the connection is there.
-  template <class Start>
-  void run(Request& r, Start start);
   /// A frame that came: it, and what waited for it, go to the endpoint, or are kept for the one that will be.
   void accept(const Frame& frame, const std::byte* payload, std::size_t bytes);
   void attach(UcxEndpoint& endpoint);
@@ -74,12 +69,13 @@ class Link final : RequestOwner {
  private:
   struct Waiting {
     Request* request;
-    std::function<ucs_status_ptr_t()> start;
+    std::size_t header_bytes;
   };
 
   static void on_failure(void* self, ucp_ep_h ep, ucs_status_t status);
   void fail(ucs_status_t status, const std::string& details);
   void completed(Request& connecting, ucs_status_t status) override;
+  ucs_status_ptr_t send(Request& r, std::size_t header_bytes);
   void dispatch(const Frame& frame, const std::byte* payload, std::size_t bytes);
 
   Requests& requests_;
@@ -104,13 +100,5 @@ class Link final : RequestOwner {
   std::map<std::uint32_t, Kept> ahead_;  // by sequence
   std::deque<Kept> early_;               // in order, from before the endpoint
 };
-
-template <class Start>
-void Link::run(Request& r, Start start) {
-  if (failed()) return Requests::returned(r, UCS_STATUS_PTR(failure_));
-  if (connected_) return Requests::returned(r, start());
-  Requests::begin(r);
-  waiting_.push_back({&r, std::move(start)});
-}
 
 }  // namespace sinew::ucx

@@ -18,7 +18,7 @@ Address PeerAddress::encode() const {
   WireWriter w;
   const auto able =
       static_cast<std::uint8_t>((leads_elsewhere ? kLeadsElsewhere : 0) | (device_memory ? kDeviceMemory : 0));
-  w.value(kAddressMagic).value(rank).value(instance).value(process).text(host_id).value(able).bytes(worker);
+  w.value(kAddressMagic).value(rank).value(instance).text(host_id).value(able).bytes(worker);
   return w.take();
 }
 
@@ -30,7 +30,6 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   PeerAddress p;
   p.rank = r.value<std::int32_t>();
   p.instance = r.value<std::uint64_t>();
-  p.process = r.value<std::uint64_t>();
   p.host_id = r.text();
   const auto able = r.value<std::uint8_t>();
   p.leads_elsewhere = (able & kLeadsElsewhere) != 0;

@@ -11,7 +11,6 @@ namespace sinew::ucx {
 struct PeerAddress {
   std::int32_t rank = -1;
   std::uint64_t instance = 0;  ///< random, of the transport; its low half is the token of frames to it
-  std::uint64_t process = 0;   ///< random, of the process
   std::string host_id;
   bool leads_elsewhere = false;  ///< has a network transport
   bool device_memory = false;    ///< may receive into its device's memory

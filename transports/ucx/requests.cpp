@@ -71,7 +71,6 @@ void Requests::end(Request& r, ucs_status_t status) {
   RequestOwner* owner = r.owner;
   forget(r);
   if (owner != nullptr) owner->completed(r, status);
-  if (r.key != nullptr) ucp_rkey_destroy(std::exchange(r.key, nullptr));
   if (r.block != nullptr) r.pool->blocks_.give(std::exchange(r.block, nullptr), r.bytes);
   r.after = std::exchange(r.pool->free_, &r);
 }

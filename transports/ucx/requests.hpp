@@ -36,14 +36,13 @@ class RequestOwner {
 /// One operation of UCX. It outlives the operation's memory and its endpoint, so that UCX may end it whenever it likes,
 /// or never.
 struct Request {
-  enum class What : std::uint8_t { Frame, Data, Fetch, Access };
+  enum class What : std::uint8_t { Frame, Data, Fetch };
   /// Shorter payloads need no block: about what UCX itself sends in one line.
   static constexpr std::size_t kInline = 64;
 
   RequestOwner* owner = nullptr;  ///< null: nobody, or nobody any more
   Completion* completion = nullptr;
   std::size_t bytes = 0;     ///< of the payload, or of the data
-  ucp_rkey_h key = nullptr;  ///< of Access
   std::uint32_t stream = 0;  ///< of Fetch
   std::uint32_t piece = 0;   ///< of Fetch
   What what = What::Frame;

@@ -70,7 +70,6 @@ struct Shared {
   std::vector<UcxEndpoint*> ending;          ///< wait for UCX to let go of their memory
   std::vector<Link*> connected;              ///< by UCX, and have not begun
   std::vector<Link*> broken;                 ///< have failed, and their endpoints do not know yet
-  std::vector<ucp_rkey_h> mapped;            ///< of memory that this rank looks at directly
   Context ucx{options.size};
 
   Link& link_to(int rank) {

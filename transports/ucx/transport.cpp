@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -19,12 +17,6 @@ constexpr auto kFlushPatience = std::chrono::seconds(1);
 /// A peer that leaves breaks its connections, maybe before its last words have been read from others of them.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
-/// The random number tells equal pids of two machines apart, the pid parent and child of a fork.
-std::uint64_t process_id() {
-  static const std::uint64_t id = random_id();
-  return id ^ static_cast<std::uint64_t>(::getpid());
-}
-
 }  // namespace
 
 UcxTransport::UcxTransport(const Options& options) : shared_(options) {
@@ -33,14 +25,12 @@ UcxTransport::UcxTransport(const Options& options) : shared_(options) {
     takes_device_memory_ = Availability::no("this rank has no device");
   shared_.self = {.rank = options.rank,
                   .instance = random_id(),
-                  .process = process_id(),
                   .host_id = options.host_id,
                   .leads_elsewhere = shared_.ucx.leads_elsewhere(),
                   .device_memory = takes_device_memory_.ok,
                   .worker = shared_.ucx.address()};
   shared_.links.resize(static_cast<std::size_t>(options.size));
   capabilities_.device_memory = takes_device_memory_.ok;
-  capabilities_.one_sided = true;
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
   handle(kFrameId, &on_frame);
@@ -58,7 +48,6 @@ void UcxTransport::handle(unsigned id, ucp_am_recv_callback_t callback) {
 
 UcxTransport::~UcxTransport() {
   const Embedded embedded;
-  for (const ucp_rkey_h key : shared_.mapped) ucp_rkey_destroy(key);
   const auto give_up = Deadline::after(kFlushPatience);
   for (const auto& link : shared_.links) {
     if (!link || !link->is_open()) continue;

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include <sinew/transports/ucx/endpoint.hpp>
-#include <sinew/transports/ucx/one_sided.hpp>
 #include <sinew/transports/ucx/shared.hpp>
 
 namespace sinew::ucx {
@@ -19,8 +18,6 @@ class UcxTransport final : public Transport {
   Address address() const override { return shared_.self.encode(); }
   Reach probe(const Address& peer) override;
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
-  Region register_memory(Buffer memory) override { return one_sided_.register_memory(memory); }
-  OneSided* one_sided() noexcept override { return &one_sided_; }
 
   int progress() noexcept override;
   /// yes, or why messages of device memory go through the host.
@@ -43,7 +40,6 @@ class UcxTransport final : public Transport {
   Shared shared_;
   Capabilities capabilities_;
   Availability takes_device_memory_;
-  UcxOneSided one_sided_{shared_};
 };
 
 }  // namespace sinew::ucx

@@ -34,8 +34,8 @@ std::string cannot_cross(const MakeRail& make) {
 /// Both have connected when it returns.
 void greet(Rank& me) {
   Watched send, receive;
-  me.peer(1 - me.rank()).recv({}, nullptr, user(1), receive);
-  me.peer(1 - me.rank()).send({}, nullptr, user(1), 0, send);
+  me.peer(1 - me.rank()).recv({}, user(1), receive);
+  me.peer(1 - me.rank()).send({}, user(1), 0, send);
   me.wait(receive, "the greeting");
   me.wait(send, "the greeting to go");
 }
@@ -46,8 +46,8 @@ void die(Rank& me) {
   std::vector<std::byte> in(kLarge);
   Watched send, receive;
   greet(me);
-  me.peer(0).send(view(out), nullptr, user(2), 0, send);
-  me.peer(0).recv({view(in)}, nullptr, user(3), receive);
+  me.peer(0).send(view(out), user(2), 0, send);
+  me.peer(0).recv({view(in)}, user(3), receive);
   for (int i = 0; i < 50; ++i) me.progress();
   ::raise(SIGKILL);
 }
@@ -56,9 +56,9 @@ void die(Rank& me) {
 struct Pending {
   explicit Pending(Rank& me) : in(kLarge), out(kLarge) {
     greet(me);
-    me.peer(1).recv({view(in)}, nullptr, user(2), receive);
-    me.peer(1).send(view(std::as_const(out)), nullptr, user(3), 0, send);
-    me.peer(1).recv({}, nullptr, user(4), idle);
+    me.peer(1).recv({view(in)}, user(2), receive);
+    me.peer(1).send(view(std::as_const(out)), user(3), 0, send);
+    me.peer(1).recv({}, user(4), idle);
   }
 
   std::vector<std::byte> in, out;
@@ -89,8 +89,8 @@ TEST_P(Conformance, KilledPeer_EndsPendingAndLaterOperationsWithPeerLost) {
       EXPECT_TRUE(w->status.ok() || w->status.code() == Code::PeerLost) << w->status.message();
     }
     Watched send, receive;
-    me.peer(1).send({}, nullptr, user(5), 0, send);
-    me.peer(1).recv({}, nullptr, user(5), receive);
+    me.peer(1).send({}, user(5), 0, send);
+    me.peer(1).recv({}, user(5), receive);
     if (!me.wait(send, "the late send") || !me.wait(receive, "the late receive")) return;
     for (const Watched* w : {&p.idle, &send, &receive}) {
       EXPECT_EQ(w->status.code(), Code::PeerLost) << w->status.message();

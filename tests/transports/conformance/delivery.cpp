@@ -15,8 +15,8 @@ TEST_P(Conformance, EverySize_ArrivesInBothDirectionsAtOnce) {
       const auto out = pattern(bytes, static_cast<unsigned>(me.rank()) + 1);
       std::vector<std::byte> in(bytes + 1, std::byte{0x77});
       Watched s, r;
-      me.peer(other).recv({{in.data(), bytes}}, nullptr, step(1), r);
-      me.peer(other).send(view(out), nullptr, step(1), 42, s);
+      me.peer(other).recv({{in.data(), bytes}}, step(1), r);
+      me.peer(other).send(view(out), step(1), 42, s);
       if (!me.wait(r, "a receive") || !me.wait(s, "a send")) return;
       EXPECT_TRUE(r.status.ok() && s.status.ok()) << bytes << ": " << r.status.message() << s.status.message();
       EXPECT_EQ(r.bytes, bytes);
@@ -38,13 +38,13 @@ TEST_P(Conformance, SeveralSenders_ToOneReceiver_AreNotMistaken) {
       std::vector<Watched> w(4);
       if (me.rank() != 0) {
         const auto out = pattern(bytes, mark(round, me.rank()));
-        me.peer(0).send(view(out), nullptr, step(1), 0, w[0]);
+        me.peer(0).send(view(out), step(1), 0, w[0]);
         if (!me.wait(w[0], "a send")) return;
         continue;
       }
       std::vector<std::vector<std::byte>> in(4, std::vector<std::byte>(bytes));
       for (int r = 1; r < 4; ++r)
-        me.peer(r).recv({view(in[static_cast<std::size_t>(r)])}, nullptr, step(1), w[static_cast<std::size_t>(r)]);
+        me.peer(r).recv({view(in[static_cast<std::size_t>(r)])}, step(1), w[static_cast<std::size_t>(r)]);
       std::vector<bool> seen(4);
       const auto look = [&] {
         for (std::size_t r = 1; r < 4; ++r) {
@@ -66,9 +66,9 @@ TEST_P(Conformance, ShortMessage_FillsPartOfALongerReceive) {
       Watched w;
       std::vector<std::byte> buffer = me.rank() == 0 ? pattern(bytes, 3) : std::vector<std::byte>(bytes + 100);
       if (me.rank() == 0) {
-        me.peer(1).send(view(buffer), nullptr, step(1), 0, w);
+        me.peer(1).send(view(buffer), step(1), 0, w);
       } else {
-        me.peer(0).recv({view(buffer)}, nullptr, step(1), w);
+        me.peer(0).recv({view(buffer)}, step(1), w);
       }
       ASSERT_TRUE(me.wait(w));
       EXPECT_EQ(w.bytes, bytes);
@@ -90,10 +90,10 @@ TEST_P(Conformance, SameTag_ArrivesInTheOrderOfTheSends) {
       for (std::size_t i = 0; i < kCount; ++i) {
         if (me.rank() == 0) {
           data[i] = pattern(bytes_of(i), static_cast<unsigned>(i));
-          me.peer(1).send(view(data[i]), nullptr, user(9), i, all[i]);
+          me.peer(1).send(view(data[i]), user(9), i, all[i]);
         } else {
           data[i].resize(250000);
-          me.peer(0).recv({view(data[i])}, nullptr, user(9), all[i]);
+          me.peer(0).recv({view(data[i])}, user(9), all[i]);
         }
       }
       if (!me.wait(all)) return;
@@ -114,11 +114,11 @@ TEST_P(Conformance, Tags_MatchExactlyWhateverTheOrderOfPosting) {
     std::vector<std::vector<std::byte>> out(kCount), in(kCount);
     for (std::uint32_t i = 0; i < kCount; ++i) {
       out[i] = pattern(i % 50 == 0 ? 100000 : 24, i);
-      me.peer(other).send(view(out[i]), nullptr, i % 2 ? user(i) : step(i), i, sends[i]);
+      me.peer(other).send(view(out[i]), i % 2 ? user(i) : step(i), i, sends[i]);
     }
     for (std::uint32_t i = kCount; i-- > 0;) {
       in[i].resize(out[i].size());
-      me.peer(other).recv({view(in[i])}, nullptr, i % 2 ? user(i) : step(i), receives[i]);
+      me.peer(other).recv({view(in[i])}, i % 2 ? user(i) : step(i), receives[i]);
     }
     if (!me.wait(sends, "sends") || !me.wait(receives, "receives")) return;
     for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_TRUE(in[i] == out[i] && receives[i].note == i) << "tag " << i;
@@ -136,10 +136,10 @@ TEST_P(Conformance, Unexpected_MessagesWaitForTheirReceive) {
       const std::uint32_t i = me.rank() == 0 ? k : kCount - 1 - k;
       if (me.rank() == 0) {
         data[i] = pattern(bytes_of(i), i);
-        me.peer(1).send(view(data[i]), nullptr, step(i), 0, all[i]);
+        me.peer(1).send(view(data[i]), step(i), 0, all[i]);
       } else {
         data[i].resize(bytes_of(i));
-        me.peer(0).recv({view(data[i])}, nullptr, step(i), all[i]);
+        me.peer(0).recv({view(data[i])}, step(i), all[i]);
       }
     }
     if (!me.wait(all)) return;
@@ -155,7 +155,7 @@ TEST_P(Conformance, Holds_AMessageUntilItIsReceived) {
       std::vector<std::byte> data = pattern(bytes, 1);
       Watched done;
       if (me.rank() == 0) {
-        me.peer(1).send(view(data), nullptr, tag, 0, done);
+        me.peer(1).send(view(data), tag, 0, done);
         if (!me.wait(done)) return;
         continue;
       }
@@ -163,7 +163,7 @@ TEST_P(Conformance, Holds_AMessageUntilItIsReceived) {
       EXPECT_TRUE(me.peer(0).holds(tag));
       EXPECT_FALSE(me.peer(0).holds(step(3)));
       std::vector<std::byte> got(bytes);
-      me.peer(0).recv({view(got)}, nullptr, tag, done);
+      me.peer(0).recv({view(got)}, tag, done);
       EXPECT_FALSE(me.peer(0).holds(tag));
       if (!me.wait(done)) return;
       EXPECT_TRUE(got == data) << bytes;
@@ -184,8 +184,8 @@ TEST_P(Conformance, PeersConnectAtDifferentTimes_AndNothingIsLost) {
         out[k / 2] = pattern(bytes, static_cast<unsigned>(10 * me.rank() + p));
         in[k / 2].resize(bytes);
         const Tag t = user(static_cast<std::uint32_t>(bytes));
-        me.peer(p).send(view(out[k / 2]), nullptr, t, 0, all[k]);
-        me.peer(p).recv({view(in[k / 2])}, nullptr, t, all[k + 1]);
+        me.peer(p).send(view(out[k / 2]), t, 0, all[k]);
+        me.peer(p).recv({view(in[k / 2])}, t, all[k + 1]);
         k += 2;
       }
     }
@@ -197,25 +197,6 @@ TEST_P(Conformance, PeersConnectAtDifferentTimes_AndNothingIsLost) {
         EXPECT_TRUE(in[k] == pattern(in[k].size(), static_cast<unsigned>(10 * p + me.rank()))) << "from " << p;
       }
     }
-  });
-}
-
-TEST_P(Conformance, Regions_OfTheUsersMemoryAreTaken) {
-  ranks(2, [](Rank& me) {
-    auto data = me.rank() == 0 ? pattern(300000, 5) : std::vector<std::byte>(300000);
-    const Region region = me.transport().register_memory(view(data));
-    EXPECT_EQ(region.memory.data, data.data());
-    for (const std::size_t bytes : {std::size_t{16}, data.size()}) {
-      Watched w;
-      const Buffer part{data.data(), bytes};
-      if (me.rank() == 0) {
-        me.peer(1).send(part, &region, step(1), 0, w);
-      } else {
-        me.peer(0).recv({part}, &region, step(1), w);
-      }
-      ASSERT_TRUE(me.wait(w));
-    }
-    EXPECT_TRUE(data == pattern(300000, 5));
   });
 }
 

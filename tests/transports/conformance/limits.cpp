@@ -1,4 +1,4 @@
-// At the limits that a transport states: eager and longest messages, credit, registered memory.
+// At the limits that a transport states: eager and longest messages, credit.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ TEST_P(Conformance, SizesAroundTheEagerLimit_ArriveExpectedAndUnexpected) {
         const auto tag = user(static_cast<std::uint32_t>(i));
         data[i] = me.rank() == 0 ? pattern(sizes[i], static_cast<unsigned>(i)) : std::vector<std::byte>(sizes[i]);
         if (me.rank() == 0) {
-          me.peer(1).send(view(data[i]), nullptr, tag, 0, all[i]);
+          me.peer(1).send(view(data[i]), tag, 0, all[i]);
         } else {
-          me.peer(0).recv({view(data[i])}, nullptr, tag, all[i]);
+          me.peer(0).recv({view(data[i])}, tag, all[i]);
         }
       }
       if (!me.wait(all)) return;
@@ -65,16 +65,16 @@ TEST_P(Conformance, MessageLongerThanTheMaximum_IsRefusedAndTheNextArrives) {
     Watched refused, next;
     if (me.rank() == 0) {
       const Reserved memory(most + 1);
-      me.peer(1).send(memory.view(), nullptr, user(1), 0, refused);
-      me.peer(1).send(view(data), nullptr, user(2), 0, next);
+      me.peer(1).send(memory.view(), user(1), 0, refused);
+      me.peer(1).send(view(data), user(2), 0, next);
       if (!me.wait(refused, "the send of more than the maximum") || !me.wait(next, "the next send")) return;
       EXPECT_EQ(refused.status.code(), Code::InvalidArgument);
       EXPECT_NE(refused.status.message().find(std::to_string(most)), std::string_view::npos)
           << "the limit is not named: " << refused.status.message();
       EXPECT_TRUE(next.status.ok()) << next.status.message();
     } else {
-      me.peer(0).recv({view(nothing)}, nullptr, user(1), refused);
-      me.peer(0).recv({view(in)}, nullptr, user(2), next);
+      me.peer(0).recv({view(nothing)}, user(1), refused);
+      me.peer(0).recv({view(in)}, user(2), next);
       if (!me.wait(next, "the next message")) return;
       EXPECT_TRUE(in == data);
       EXPECT_TRUE(me.peer(0).cancel(refused)) << "something of the refused message came";
@@ -93,13 +93,13 @@ TEST_P(Conformance, Credit_ComesBackHoweverOftenItIsExhausted) {
       std::vector<std::vector<std::byte>> out(kCount), in(kCount);
       for (std::uint32_t i = 0; i < kCount; ++i) {
         out[i] = pattern(bytes_of(i), i + round);
-        me.peer(other).send(view(out[i]), nullptr, user(i % 7), 0, sends[i]);
+        me.peer(other).send(view(out[i]), user(i % 7), 0, sends[i]);
       }
       me.linger(std::chrono::milliseconds(5));
       for (std::uint32_t tag = 7; tag-- > 0;) {
         for (std::uint32_t i = tag; i < kCount; i += 7) {
           in[i].resize(bytes_of(i));
-          me.peer(other).recv({view(in[i])}, nullptr, user(tag), receives[i]);
+          me.peer(other).recv({view(in[i])}, user(tag), receives[i]);
         }
       }
       if (!me.wait(receives, "receives of the flood") || !me.wait(sends, "sends of the flood")) return;
@@ -117,9 +117,9 @@ TEST_P(Conformance, Completions_FireExactlyOnce) {
     for (std::uint32_t i = 0; i < kCount; ++i) {
       out[i] = pattern(i % 4 == 3 ? 200000 : 50 * i, i);
       in[i].resize(out[i].size());
-      me.peer(other).recv({view(in[i])}, nullptr, user(i), receives[i]);
-      me.peer(other).recv({}, nullptr, user(1000 + i), cancelled[i]);
-      me.peer(other).send(view(out[i]), nullptr, user(i), 0, sends[i]);
+      me.peer(other).recv({view(in[i])}, user(i), receives[i]);
+      me.peer(other).recv({}, user(1000 + i), cancelled[i]);
+      me.peer(other).send(view(out[i]), user(i), 0, sends[i]);
       EXPECT_TRUE(me.peer(other).cancel(cancelled[i]));
     }
     if (!me.wait(sends) || !me.wait(receives) || !me.wait(cancelled)) return;
@@ -129,40 +129,6 @@ TEST_P(Conformance, Completions_FireExactlyOnce) {
     for (const auto* all : {&sends, &receives, &cancelled}) {
       for (const Watched& w : *all) EXPECT_EQ(w.fired, 1);
     }
-  });
-}
-
-/// The same memory twice, a part of it, and copies: each holds its own registration until its last copy goes.
-TEST_P(Conformance, Regions_MayOverlapAndEndInAnyOrder) {
-  ranks(2, [](Rank& me) {
-    constexpr std::size_t kBytes = 400000;
-    const bool sends = me.rank() == 0;
-    std::vector<std::byte> data = sends ? pattern(kBytes, 3) : std::vector<std::byte>(kBytes);
-    auto whole = std::make_unique<Region>(me.transport().register_memory(view(data)));
-    const Region again = me.transport().register_memory(view(data));
-    const Region part = me.transport().register_memory(view(data).part(1000, 250000));
-    EXPECT_EQ(part.memory.data, data.data() + 1000);
-    EXPECT_EQ(part.memory.bytes, 250000U);
-    const Region copy = *whole;
-    whole.reset();
-    struct Piece {
-      std::size_t offset, bytes;
-      const Region* region;
-    };
-    const std::vector<Piece> pieces = {
-        {0, 1000, &copy}, {1000, 200000, &part}, {201000, 50000, &part}, {251000, 149000, &again}};
-    std::vector<Watched> all(pieces.size());
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const auto& [offset, bytes, region] = pieces[i];
-      const auto tag = user(static_cast<std::uint32_t>(i));
-      if (sends) {
-        me.peer(1).send(view(data).part(offset, bytes), region, tag, 0, all[i]);
-      } else {
-        me.peer(0).recv({view(data).part(offset, bytes)}, region, tag, all[i]);
-      }
-    }
-    if (!me.wait(all)) return;
-    EXPECT_TRUE(data == pattern(kBytes, 3));
   });
 }
 

@@ -34,10 +34,10 @@ TEST_P(Conformance, ReducingSink_CombinesOperandAndMessage) {
         Watched w;
         std::vector<std::byte> into(4 * count, std::byte{0x11});
         if (me.rank() == 0) {
-          me.peer(1).send(view(message), nullptr, step(1), 0, w);
+          me.peer(1).send(view(message), step(1), 0, w);
         } else {
           if (late) me.linger(std::chrono::milliseconds(5));
-          me.peer(0).recv({view(into), &kTwicePlus, view(with)}, nullptr, step(1), w);
+          me.peer(0).recv({view(into), &kTwicePlus, view(with)}, step(1), w);
         }
         if (!me.wait(w)) return;
         ASSERT_TRUE(w.status.ok()) << w.status.message();
@@ -58,10 +58,9 @@ TEST_P(Conformance, ReducingSink_CombinesIntoItself) {
         auto into = pattern(4 * count, 2);
         Watched w;
         if (me.rank() == 0) {
-          me.peer(1).send(view(message), nullptr, step(1), 0, w);
+          me.peer(1).send(view(message), step(1), 0, w);
         } else {
-          me.peer(0).recv({view(into), &kTwicePlus, named ? ConstBuffer(view(into)) : ConstBuffer{}}, nullptr, step(1),
-                          w);
+          me.peer(0).recv({view(into), &kTwicePlus, named ? ConstBuffer(view(into)) : ConstBuffer{}}, step(1), w);
         }
         if (!me.wait(w)) return;
         if (me.rank() == 1) {
@@ -82,9 +81,9 @@ TEST_P(Conformance, ReducingSink_KeepsMessagesApart) {
       data[i] = pattern(kBytes, static_cast<unsigned>(i) + (me.rank() == 1 ? 100 : 0));
       const auto t = static_cast<std::uint32_t>(i);
       if (me.rank() == 0) {
-        me.peer(1).send(view(data[i]), nullptr, step(t), 0, all[i]);
+        me.peer(1).send(view(data[i]), step(t), 0, all[i]);
       } else {
-        me.peer(0).recv({view(data[i]), &kTwicePlus}, nullptr, step(t), all[i]);
+        me.peer(0).recv({view(data[i]), &kTwicePlus}, step(t), all[i]);
       }
     }
     if (!me.wait(all)) return;

@@ -33,13 +33,13 @@ TEST_P(Conformance, Sleeper_IsWokenByEveryMessage) {
       const Buffer b = big ? view(large) : Buffer{reinterpret_cast<std::byte*>(&value), 8};
       if (me.rank() == i % 2) {
         if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
-        me.peer(other).send(b, nullptr, step(1), 0, s);
+        me.peer(other).send(b, step(1), 0, s);
         if (!sleep_until(me, s)) {
           ADD_FAILURE() << "round " << i << ": nothing woke the sender";
           return;
         }
       } else {
-        me.peer(other).recv({b}, nullptr, step(1), r);
+        me.peer(other).recv({b}, step(1), r);
         if (!sleep_until(me, r)) {
           ADD_FAILURE() << "round " << i << ": nothing woke the receiver";
           return;
@@ -54,7 +54,7 @@ TEST_P(Conformance, Arm_RefusesWhileSomethingWaitsForProgress) {
     Watched r;
     std::byte b{};
     Endpoint& other = me.peer(1 - me.rank());
-    other.recv({{&b, 1}}, nullptr, step(1), r);
+    other.recv({{&b, 1}}, step(1), r);
     EXPECT_TRUE(other.cancel(r));
     EXPECT_FALSE(me.transport().arm()) << "a decided completion waits to be fired";
     me.transport().disarm();

@@ -36,12 +36,12 @@ class FaultInjector::FaultyEndpoint final : public Endpoint {
   FaultyEndpoint(FaultInjector& owner, std::unique_ptr<Endpoint> carrier) : inner(std::move(carrier)), owner_(owner) {}
   ~FaultyEndpoint() override { owner_.forget(*this); }
 
-  void send(ConstBuffer from, const Region* region, Tag tag, std::uint64_t note, Completion& done) override {
-    owner_.send({this, from, region, tag, note, &done, {}, false});
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override {
+    owner_.send({this, from, tag, note, &done, {}, false});
   }
-  void recv(Sink to, const Region* region, Tag tag, Completion& done) override {
+  void recv(Sink to, Tag tag, Completion& done) override {
     owner_.count_operation();
-    owner_.begin(*this, done, [=, this, &done] { inner->recv(to, region, tag, done); });
+    owner_.begin(*this, done, [=, this, &done] { inner->recv(to, tag, done); });
   }
   bool holds(Tag tag) const noexcept override { return inner->holds(tag); }
   bool cancel(Completion& done) override {
@@ -141,12 +141,12 @@ void FaultInjector::pass(Held message) {
 }
 
 void FaultInjector::hand_on(const Held& message) {
-  message.to->inner->send(message.from, message.region, message.tag, message.note, *message.done);
+  message.to->inner->send(message.from, message.tag, message.note, *message.done);
 }
 
 void FaultInjector::send_copy(const Held& message) {
   Copy& copy = copies_.emplace_back(message.from);
-  message.to->inner->send({copy.bytes.data(), copy.bytes.size()}, nullptr, message.tag, message.note, copy);
+  message.to->inner->send({copy.bytes.data(), copy.bytes.size()}, message.tag, message.note, copy);
 }
 
 void FaultInjector::release_due() {
@@ -211,18 +211,6 @@ void FaultInjector::forget(const FaultyEndpoint& endpoint) {
   const auto end = [this](Completion& done) { decide(done, {Code::Cancelled, "the endpoint was closed"}); };
   held_.remove_if([&](const Held& h) { return h.to == &endpoint && (end(*h.done), true); });
   stopped_.remove_if([&](const Stopped& s) { return s.at == &endpoint && (end(*s.done), true); });
-}
-
-void FaultInjector::get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) {
-  count_operation();
-  auto& at = static_cast<FaultyEndpoint&>(peer);
-  begin(at, done, [=, this, &at, &done] { inner_.one_sided()->get(*at.inner, from, offset, to, done); });
-}
-
-void FaultInjector::put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) {
-  count_operation();
-  auto& at = static_cast<FaultyEndpoint&>(peer);
-  begin(at, done, [=, this, &at, &done] { inner_.one_sided()->put(*at.inner, from, to, offset, done); });
 }
 
 }  // namespace sinew::test

@@ -17,7 +17,7 @@ namespace sinew::test {
 /// Another transport, whose messages meet faults; what no fault hits goes through as it is. A World over one must end
 /// each call with the right numbers, or with an Error that names a rank. Whoever waits polls: nothing wakes a thread
 /// when a delay is over. Cost: one comparison per rule and operation.
-class FaultInjector final : public Transport, private OneSided {
+class FaultInjector final : public Transport {
  public:
   /// `inner` outlives it; `rank` is this process's.
   FaultInjector(Transport& inner, const std::vector<Fault>& faults, int rank);
@@ -28,8 +28,6 @@ class FaultInjector final : public Transport, private OneSided {
   Address address() const override { return inner_.address(); }
   Reach probe(const Address& peer) override { return inner_.probe(peer); }
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
-  Region register_memory(Buffer memory) override { return inner_.register_memory(memory); }
-  OneSided* one_sided() noexcept override { return inner_.one_sided() == nullptr ? nullptr : this; }
 
   int progress() noexcept override;
   bool active() const noexcept override { return inner_.active() || waits(); }
@@ -52,7 +50,6 @@ class FaultInjector final : public Transport, private OneSided {
   struct Held {
     FaultyEndpoint* to;
     ConstBuffer from;
-    const Region* region;
     Tag tag;
     std::uint64_t note;
     Completion* done;
@@ -60,10 +57,6 @@ class FaultInjector final : public Transport, private OneSided {
     bool overtakable;  ///< by the next send to that peer
   };
   struct Copy;
-
-  void get(Endpoint& peer, const RemoteKey& from, std::size_t offset, Buffer to, Completion& done) override;
-  void put(Endpoint& peer, ConstBuffer from, const RemoteKey& to, std::size_t offset, Completion& done) override;
-  const std::byte* map(const RemoteKey& key) override { return inner_.one_sided()->map(key); }
 
   bool waits() const noexcept { return stalled_ || !stopped_.empty() || !held_.empty() || !decided_.empty(); }
   void count_operation();

@@ -30,8 +30,8 @@ constexpr std::size_t kBytes = 64 << 20;
 void talk(Transport& transport, Endpoint& parent) {
   std::vector<std::byte> out(kBytes), in(kBytes);
   Watched s, r;
-  parent.send(view(out), nullptr, user(1), 0, s);
-  parent.recv({view(in)}, nullptr, user(2), r);
+  parent.send(view(out), user(1), 0, s);
+  parent.recv({view(in)}, user(2), r);
   for (;;) transport.progress();
 }
 
@@ -42,9 +42,9 @@ struct Talk {
 
   explicit Talk(ChildPair& pair) {
     in[0] = std::byte{0x5a};
-    pair.child().recv({view(in)}, nullptr, user(1), receive);
-    pair.child().send(view(out), nullptr, user(2), 0, send);
-    pair.child().recv({}, nullptr, user(3), idle);
+    pair.child().recv({view(in)}, user(1), receive);
+    pair.child().send(view(out), user(2), 0, send);
+    pair.child().recv({}, user(3), idle);
   }
   bool has_begun() const { return in[0] != std::byte{0x5a}; }
   bool ended() const { return receive.done() && send.done() && idle.done(); }
@@ -74,7 +74,7 @@ TEST_P(OfiEnd, KilledPeer_LetsGoOfEverythingAfterClose) {
   pair.child().close(quiet);
   ASSERT_TRUE(drive(pair.transport(), seconds(30), [&] { return quiet.done() && talk_here.ended(); }));
   EXPECT_EQ(segments_of(pair.pid()), 0) << "a survivor removes what the dead one left in /dev/shm";
-  pair.child().send({}, nullptr, user(4), 0, late);
+  pair.child().send({}, user(4), 0, late);
   ASSERT_TRUE(drive(pair.transport(), seconds(5), [&] { return late.done(); }));
   for (const Watched* w : {&talk_here.receive, &talk_here.send, &talk_here.idle, &late}) {
     EXPECT_EQ(w->fired, 1);
@@ -179,8 +179,8 @@ TEST(OfiStrangers, WrongSecret_IsNotHeard) {
   const auto from_stranger = stranger->connect(here->address());
   Watched s, r;
   std::byte byte{};
-  to_stranger->recv({{&byte, 1}}, nullptr, user(1), r);
-  from_stranger->send({&byte, 1}, nullptr, user(1), 0, s);
+  to_stranger->recv({{&byte, 1}}, user(1), r);
+  from_stranger->send({&byte, 1}, user(1), 0, s);
   const auto both = [&] {
     stranger->progress();
     return s.done();

@@ -40,8 +40,8 @@ class OfiPieces : public testing::TestWithParam<PiecesCase> {
         const auto tag = static_cast<std::uint32_t>(i);
         out.push_back(pattern(lengths[i], tag + static_cast<unsigned>(me.rank())));
         in.emplace_back(lengths[i]);
-        peer.recv({view(in[i])}, nullptr, user(tag), receives[i]);
-        peer.send(view(out[i]), nullptr, user(tag), 0, sends[i]);
+        peer.recv({view(in[i])}, user(tag), receives[i]);
+        peer.send(view(out[i]), user(tag), 0, sends[i]);
       }
       const auto all_done = [](const std::deque<Watched>& all) { return std::ranges::all_of(all, &Watched::done); };
       if (!me.until([&] { return all_done(sends) && all_done(receives); }, "all messages")) return;

@@ -65,7 +65,7 @@ class UcxDevicePeer : public testing::Test {
   }
   void receive(Tag tag, std::array<std::byte, 8>& into) {
     Watched received;
-    from_peer_->recv({{into.data(), into.size()}}, nullptr, tag, received);
+    from_peer_->recv({{into.data(), into.size()}}, tag, received);
     const auto give_up = Deadline::after(std::chrono::seconds(30));
     while (!received.done() && !give_up.passed()) turn(1);
     EXPECT_EQ(received.status.code(), Code::Ok);
@@ -80,7 +80,7 @@ class UcxDevicePeer : public testing::Test {
 TEST_F(UcxDevicePeer, IsSentNothingThatItHasNotAskedFor) {
   const Tag user = Tag::user(0, 1, 7);
   Watched sent;
-  to_peer_->send({out_.data(), out_.size()}, nullptr, user, 0, sent);
+  to_peer_->send({out_.data(), out_.size()}, user, 0, sent);
   turn(1000);
   EXPECT_FALSE(sent.done()) << "a host copy of the message was made, which cannot be handed to a device";
   receive(user, in_);
@@ -93,7 +93,7 @@ TEST_F(UcxDevicePeer, IsSentNothingThatItHasNotAskedFor) {
 TEST_F(UcxDevicePeer, IsSentStepsOfCollectivesAtOnce) {
   const Tag step = Tag::collective(0, 2, 1, 0, 0);
   Watched sent;
-  to_peer_->send({out_.data(), out_.size()}, nullptr, step, 0, sent);
+  to_peer_->send({out_.data(), out_.size()}, step, 0, sent);
   const auto give_up = Deadline::after(std::chrono::seconds(30));
   while (!sent.done() && !give_up.passed()) turn(1);
   EXPECT_TRUE(sent.done());

@@ -97,8 +97,8 @@ TEST(UcxConnect, ToAPeerThatCannotBeReached_EndsOperationsAndNamesIt) {
   const auto peer = here->connect(neighbour->address());
   std::byte b{};
   Watched sent, received;
-  peer->send({&b, 1}, nullptr, step(1), 0, sent);
-  peer->recv({{&b, 1}, nullptr, {}}, nullptr, step(2), received);
+  peer->send({&b, 1}, step(1), 0, sent);
+  peer->recv({{&b, 1}, nullptr, {}}, step(2), received);
   while (here->progress() != 0) {
   }
   for (const Watched* w : {&sent, &received}) {

@@ -41,8 +41,8 @@ bool drive(Transport& t, const std::function<bool()>& holds) {
 void work_until_killed(Transport& t, Endpoint& peer) {
   std::vector<std::byte> in(kLarge), out(kLarge, std::byte{1});
   Watched sent, received;
-  peer.send({out.data(), out.size()}, nullptr, user(1), 0, sent);
-  peer.recv({{in.data(), in.size()}}, nullptr, user(2), received);
+  peer.send({out.data(), out.size()}, user(1), 0, sent);
+  peer.recv({{in.data(), in.size()}}, user(2), received);
   for (;;) t.progress();
 }
 
@@ -58,12 +58,12 @@ TEST(UcxKilledPeer, EndpointBecomesQuietAndNothingIsPendingAfterwards) {
     std::vector<std::byte> in(kLarge), out(kLarge, std::byte{1});
     std::byte small{};
     Watched received, sent, posted, short_send, quiet;
-    peer->recv({{in.data(), in.size()}}, nullptr, user(1), received);
-    peer->send({out.data(), out.size()}, nullptr, user(2), 0, sent);
-    peer->recv({{&small, 1}}, nullptr, user(3), posted);
+    peer->recv({{in.data(), in.size()}}, user(1), received);
+    peer->send({out.data(), out.size()}, user(2), 0, sent);
+    peer->recv({{&small, 1}}, user(3), posted);
     EXPECT_TRUE(drive(t, [&] { return in[0] == std::byte{1}; })) << "the message never began to arrive";
     ::kill(victim, SIGKILL);
-    peer->send({&small, 1}, nullptr, user(4), 0, short_send);
+    peer->send({&small, 1}, user(4), 0, short_send);
     peer->close(quiet);
     EXPECT_TRUE(drive(t, [&] { return quiet.done(); })) << "the endpoint of a dead peer is not quiet after 30 s";
     for (const Watched* w : {&received, &sent, &posted, &short_send}) EXPECT_EQ(w->fired, 1);

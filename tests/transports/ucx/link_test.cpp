@@ -30,7 +30,7 @@ class UcxLink : public testing::Test {
     shared_.finished.fire();
   }
   void receive(ucx::UcxEndpoint& endpoint, Received& into) {
-    endpoint.recv({{reinterpret_cast<std::byte*>(&into.value), sizeof into.value}}, nullptr, kTag, into);
+    endpoint.recv({{reinterpret_cast<std::byte*>(&into.value), sizeof into.value}}, kTag, into);
     shared_.finished.fire();
   }
   ucx::Link& link() { return shared_.link_to(1); }
