@@ -60,6 +60,8 @@ def tensor_difference(expected, found, tolerance, where):
         return ""
     if tolerance == 0 or not expected.is_floating_point():
         return f"{where}: not the same bits, {numbers(expected, found)}"
+    if torch.equal(expected, found):  # zeros of either sign are equal
+        return ""
     wide, other = expected.double(), found.double()
     off = ((wide - other).abs().max() / wide.abs().max()).item()
     return "" if off <= tolerance else f"{where}: relative difference {off:.2g}, allowed {tolerance:.2g}"
