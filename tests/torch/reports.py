@@ -20,7 +20,7 @@ import ranks
 import report
 import torch.distributed as dist
 
-KINDS = ["tensors", "dtypes", "calls", "faults", "waits", "processes"]
+KINDS = ["tensors", "dtypes", "calls", "groups", "faults", "waits", "processes"]
 
 
 def in_rank(case):

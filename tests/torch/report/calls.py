@@ -185,35 +185,6 @@ def threads_on_their_own_groups(place):
         raise troubles[0]
 
 
-@in_ranks(limit_s=60, least_ranks=3)
-def groups_made_in_opposite_order_by_threads(place):
-    """Two threads make overlapping groups by their members alone. Ranks 0 and 1 begin with different groups."""
-    place.start()
-    members = [[0, 1], [0, 1, 2]]
-    troubles = []
-
-    def work(which):
-        try:
-            time.sleep(0.05 * (which ^ (place.rank % 2)))
-            group = dist.new_group(members[which], use_local_synchronization=True)
-            value = torch.full((3,), float(place.rank))
-            dist.all_reduce(value, group=group)
-            check(place, f"group {which}", value, torch.full((3,), float(sum(members[which]))))
-        except BaseException as error:
-            troubles.append(error)
-
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(2) if place.rank in members[which]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    dist.barrier()
-    if troubles:
-        raise troubles[0]
-    if place.control and place.rank > 2:
-        raise AssertionError("only the members check")
-
-
 @in_ranks()
 def groups_that_overlap(place):
     place.start()
