@@ -44,7 +44,7 @@ def timeout_of_a_group(place):
 def timeout_set_later(place):
     place.start()
     dist.barrier()
-    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=1), dist.group.WORLD)
+    dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
     late(place, "a timeout that was set later", lambda: dist.all_reduce(torch.ones(3)))
 
 
