@@ -8,6 +8,7 @@
 #include <sinew/collectives/control/diagnosis.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/collectives/control/verdict.hpp>
+#include <sinew/core/process_state.hpp>
 #include <sinew/core/store_table.hpp>
 
 namespace sinew {
@@ -26,7 +27,7 @@ void for_each_call(const RankRecords& of, const F& f) {
   }
 }
 
-bool is_stopped(const RankRecords& of) noexcept { return of.state == 'T' || of.state == 't'; }
+bool is_stopped(const RankRecords& of) noexcept { return sinew::is_stopped(of.state); }
 
 bool is_closing(const CallSeen& call) noexcept { return call.fingerprint == kClosedFingerprint; }
 

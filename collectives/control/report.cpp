@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/cbor.hpp>
-#include <sinew/collectives/control/process_end.hpp>
 #include <sinew/collectives/control/report.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/process_state.hpp>
 
 namespace sinew {
 namespace {

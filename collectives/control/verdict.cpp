@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/control/verdict.hpp>
+#include <sinew/core/process_state.hpp>
 
 namespace sinew {
 namespace {
@@ -21,7 +22,7 @@ bool is_message(const CallReport& call) noexcept {
   return call.fingerprint != kClosedFingerprint && is_message(static_cast<Collective>(call.fingerprint & 31));
 }
 
-bool stopped(const RankReport& report) noexcept { return report.state == 'T' || report.state == 't'; }
+bool stopped(const RankReport& report) noexcept { return is_stopped(report.state); }
 
 std::string described(const Waiting& waiting, const CallReport& call) {
   return describe_call(call, call.communicator == waiting.call.communicator ? &waiting.group : nullptr);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/process_end.hpp>
+#include <sinew/core/process_state.hpp>
 
 namespace sinew {
 namespace {

@@ -18,11 +18,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/control/process_end.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/file_descriptor.hpp>
 #include <sinew/core/parse_number.hpp>
+#include <sinew/core/process_state.hpp>
 
 namespace sinew::tools {
 namespace {
