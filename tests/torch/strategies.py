@@ -191,6 +191,12 @@ def run_torchrun(given):
     return failed
 
 
+def import_kinds():
+    """Fills strategy.CASES."""
+    for kind in KINDS:
+        importlib.import_module(f"strategy.{kind}")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--backend", default="sinew")
@@ -207,8 +213,7 @@ def main():
     if given.torchrun:
         given.only = given.only or SMOKE
         return 1 if run_torchrun(given) else 0
-    for kind in KINDS:
-        importlib.import_module(f"strategy.{kind}")
+    import_kinds()
     cases = [case for case in strategy.CASES if re.search(given.only, case.name)]
     if given.list:
         for case in cases:

@@ -160,30 +160,52 @@ def works_waited_for_in_any_order(place):
         check(place, f"call {i}", value, torch.full((1 + 97 * i,), float(ranks + i * place.size)))
 
 
-@in_ranks(limit_s=60)
-def threads_on_their_own_groups(place):
+def burst(place, group, which):
+    """200 calls of a thread on its group."""
+    for step in range(200):
+        count = 1 + (step * 37) % 1000
+        value = torch.full((count,), float(place.rank + which + step))
+        dist.all_reduce(value, group=group)
+        expected = place.size * (place.size - 1) // 2 + place.size * (which + step)
+        check(place, f"thread {which}, step {step}", value, torch.full((count,), float(expected)))
+
+
+def four_threads(place, seconds):
+    """Each thread makes calls on a group of its own until all ranks have done so for this time."""
     place.start()
     groups = [dist.new_group() for _ in range(4)]
-    troubles = []
+    end = time.monotonic() + seconds
+    troubles, bursts = [], [0] * len(groups)
 
     def work(which):
         try:
-            for step in range(200):
-                count = 1 + (step * 37) % 1000
-                value = torch.full((count,), float(place.rank + which + step))
-                dist.all_reduce(value, group=groups[which])
-                expected = place.size * (place.size - 1) // 2 + place.size * (which + step)
-                check(place, f"thread {which}, step {step}", value, torch.full((count,), float(expected)))
+            goes_on = torch.ones(1)
+            while goes_on.item():
+                burst(place, groups[which], which)
+                bursts[which] += 1
+                goes_on.fill_(time.monotonic() < end)
+                dist.all_reduce(goes_on, op=dist.ReduceOp.MAX, group=groups[which])
         except BaseException as error:
             troubles.append(error)
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(len(groups))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     if troubles:
         raise troubles[0]
+    print(f"rank {place.rank}: bursts of 200 calls by thread: {bursts}")
+
+
+@in_ranks(limit_s=60)
+def threads_on_their_own_groups(place):
+    four_threads(place, 0)
+
+
+@in_ranks(limit_s=150, needs_flag="long")
+def threads_on_their_own_groups_for_a_minute(place):
+    four_threads(place, 60)
 
 
 @in_ranks()
