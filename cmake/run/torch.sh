@@ -1,6 +1,6 @@
 # ./run torch: the Python package in an environment with PyTorch. Runs PyTorch's own suite of distributed tests, PyTorch's
-# strategies beside Gloo, the faults that users report against CPU backends, and the examples. ./run exhaustive adds more
-# ranks, and packages that people use on top of PyTorch.
+# strategies beside Gloo, the faults that users report against CPU backends, the examples, and ranks that are killed.
+# ./run exhaustive adds more ranks, and packages that people use on top of PyTorch.
 
 python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
 
@@ -75,7 +75,8 @@ torch_steps() {
   torch_suite_step "$1"
   torch_step "strategies of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1"
   torch_step "torchrun of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1" --torchrun
-  torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1"
+  torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1" \
+    --info "$PWD/build/release/bin/sinew-info"
   for example in examples/torch/*.py; do
     say "torch: $example"
     if CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 timeout 120 build/torch/bin/torchrun --nproc-per-node "$1" \
@@ -88,10 +89,14 @@ torch_steps() {
   done
 }
 
+# kills_step TRIALS: ranks that are killed, stopped or make another call at random moments
+kills_step() { torch_step kills "$PWD/build/torch/bin/python" tests/torch/kills.py --backend sinew --trials "$1"; }
+
 # What takes too long for every change: more ranks, and packages on top of PyTorch.
 torch_exhaustive_steps() {
   local ranks
   for ranks in 3 4; do torch_steps "$ranks"; done
+  kills_step 100
   torch_suite_step 8 --only 'group|object|monitored|barrier' # the rest shows nothing that 4 ranks do not show
   make_ecosystem_environment
   export TORCH_EXTENSIONS_DIR=$PWD/build/torch_ecosystem/extensions # where DeepSpeed compiles one of its own
@@ -118,6 +123,9 @@ run_torch() {
   make_torch_environment
   install_package
   if $install; then return; fi
+  configure release
+  compile release sinew-info
   torch_steps "$ranks"
+  kills_step 6
   report
 }

@@ -5,6 +5,8 @@ Ends with exit code 0 only if the job says so. MEETING is the init_method (env:/
 
 import copy
 import os
+import random
+import signal
 import sys
 import threading
 import time
@@ -102,6 +104,26 @@ def restart_once(backend):
         return 1
     dist.destroy_process_group()
     print(f"rank {rank} is right in round {os.environ['TORCHELASTIC_RESTART_COUNT']}", flush=True)
+    return 0
+
+
+def killed_in_each_round(backend):
+    """In each of KILLS_ROUNDS rounds one rank is killed at a random moment. The round that torchrun starts then must be
+    right."""
+    rank, size = start(backend)
+    this_round = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    lost = this_round < int(os.environ["KILLS_ROUNDS"])
+    chance = random.Random(f"{os.environ['KILLS_SEED']} {this_round}")
+    victim, after_s = chance.randrange(size), chance.uniform(0.0, 0.3)
+    if lost and rank == victim:
+        threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    end = time.monotonic() + 60
+    while lost and time.monotonic() < end:
+        sum_is_right(rank, size)  # ends with an error, or by torchrun's signal
+    if not sum_is_right(rank, size):
+        return 1
+    dist.destroy_process_group()
+    print(f"rank {rank} is right in round {this_round}", flush=True)
     return 0
 
 
