@@ -95,15 +95,25 @@ report() {
 }
 
 # What takes too long for every change: every file compiled alone, then all tests of that build, with whole products where
-# run_test takes a part.
+# run_test takes a part, and PyTorch on more ranks.
 run_exhaustive() {
-  need_packages bench build test sanitize
+  local status=0
+  need_packages bench build test sanitize package
   mapfile -t files < <(source_files '*.cpp' '*.hpp')
   say "compiling ${#files[@]} files alone"
   compile_alone "${files[@]}"
   configure unmerged
   compile unmerged all exhaustive_tests
-  ctest --test-dir build/unmerged -C exhaustive --output-on-failure --no-tests=error "$@"
+  ctest --test-dir build/unmerged -C exhaustive --output-on-failure --no-tests=error "$@" || status=1
+  test_rows=$PWD/build/exhaustive_rows.tsv
+  : >"$test_rows"
+  if make_torch_environment && install_package; then
+    torch_exhaustive_steps
+  else
+    step_row failed "the package in an environment with torch" "see above"
+  fi
+  report || status=1
+  return $status
 }
 
 # Compiles public headers and changed files alone. ./run exhaustive does so for all files.
@@ -143,6 +153,7 @@ run_test() {
   done
   if timed "install torch" make_torch_environment && timed "install package" install_package; then
     timed "test torch" torch_steps 2
+    timed "test torch kills" kills_step 6
   else
     step_row failed "the package in an environment with torch" "see above"
   fi

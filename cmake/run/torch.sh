@@ -1,5 +1,6 @@
 # ./run torch: the Python package in an environment with PyTorch. Runs PyTorch's own suite of distributed tests, PyTorch's
-# strategies beside Gloo, the faults that users report against CPU backends, and the examples.
+# strategies beside Gloo, the faults that users report against CPU backends, the examples, and ranks that are killed.
+# ./run exhaustive adds more ranks, and packages that people use on top of PyTorch.
 
 python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
 
@@ -27,6 +28,18 @@ install_package() {
     CMAKE_BUILD_PARALLEL_LEVEL=$(jobs_that_fit) build/torch/bin/python -m pip install --quiet --no-deps . >&2
 }
 
+# The environment build/torch_ecosystem: packages on top of PyTorch, beside all that build/torch has. One that cannot be
+# installed is missing, so that its tests are skipped with this reason.
+make_ecosystem_environment() {
+  local python=build/torch_ecosystem/bin/python purelib='import sysconfig; print(sysconfig.get_path("purelib"))' package
+  say "installing packages that use PyTorch into build/torch_ecosystem"
+  python3 -m venv build/torch_ecosystem
+  build/torch/bin/python -c "$purelib" >"$("$python" -c "$purelib")/torch.pth"
+  while read -r package; do
+    DS_BUILD_OPS=0 "$python" -m pip install --quiet --no-deps "$package" >&2 || say "$package cannot be installed"
+  done < <(python_packages ecosystem)
+}
+
 # torch_step NAME COMMAND..: a program whose lines begin with passed, failed, hung or skipped, each for one test.
 torch_step() {
   local name=$1 log=build/torch/$1.log status=0
@@ -48,14 +61,22 @@ torch_step() {
   fi
 }
 
+# torch_suite_step RANKS [options of suite.py]
+torch_suite_step() {
+  # It compares the backend's name with the text of an enum, which is "custom" for every backend outside of PyTorch.
+  local impossible=test_ddp_logging_data_cpu
+  torch_step "suite of $1" "$PWD/build/torch/bin/python" tests/torch/suite.py --backend sinew --without $impossible \
+    --world-size "$@"
+}
+
 # torch_steps RANKS
 torch_steps() {
   local python=$PWD/build/torch/bin/python example
-  # It compares the backend's name with the text of an enum, which is "custom" for every backend outside of PyTorch.
-  torch_step "suite of $1" "$python" tests/torch/suite.py --backend sinew --world-size "$1" --without test_ddp_logging_data_cpu
+  torch_suite_step "$1"
   torch_step "strategies of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1"
   torch_step "torchrun of $1" "$python" tests/torch/strategies.py --backend sinew --world-size "$1" --torchrun
-  torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1"
+  torch_step "reports of $1" "$python" tests/torch/reports.py --backend sinew --world-size "$1" \
+    --info "$PWD/build/release/bin/sinew-info"
   for example in examples/torch/*.py; do
     say "torch: $example"
     if CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 timeout 120 build/torch/bin/torchrun --nproc-per-node "$1" \
@@ -65,6 +86,23 @@ torch_steps() {
       cat build/torch/example.log >&2
       step_row failed "torch $example of $1" "see above"
     fi
+  done
+}
+
+# kills_step TRIALS: ranks that are killed, stopped or make another call at random moments
+kills_step() { torch_step kills "$PWD/build/torch/bin/python" tests/torch/kills.py --backend sinew --trials "$1"; }
+
+# What takes too long for every change: more ranks, and packages on top of PyTorch.
+torch_exhaustive_steps() {
+  local ranks
+  for ranks in 3 4; do torch_steps "$ranks"; done
+  kills_step 100
+  torch_suite_step 8 --only 'group|object|monitored|barrier' # the rest shows nothing that 4 ranks do not show
+  make_ecosystem_environment
+  export TORCH_EXTENSIONS_DIR=$PWD/build/torch_ecosystem/extensions # where DeepSpeed compiles one of its own
+  for ranks in 2 4; do
+    torch_step "ecosystem of $ranks" "$PWD/build/torch_ecosystem/bin/python" tests/torch/ecosystem.py \
+      --backend sinew --world-size "$ranks"
   done
 }
 
@@ -85,6 +123,9 @@ run_torch() {
   make_torch_environment
   install_package
   if $install; then return; fi
+  configure release
+  compile release sinew-info
   torch_steps "$ranks"
+  kills_step 6
   report
 }

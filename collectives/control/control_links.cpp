@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/control/control_service.hpp>
-#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 // What a control service says to other hosts, and hears from them.
 namespace sinew {

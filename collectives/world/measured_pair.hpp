@@ -12,7 +12,7 @@ namespace sinew {
 
 /// What a rank of the pair tells all others: what both have measured, or why this one could not. Both ranks of the pair
 /// call it at the same time; where that fails, the endpoints between the two have ended.
-/// Cost: of a host, at most 80 ms for each transport between the two, 120 ms for each offload, and ten passes over
+/// Cost: of a host, at most 80 ms for each transport between the two, 250 ms for each offload, and ten passes over
 ///       8 MiB; between hosts 160 ms for each transport.
 Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair);
 Bytes outcome_between_hosts(WorldState& world, const PairToMeasure& pair);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/control/verdict/process_end.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew {
 namespace {

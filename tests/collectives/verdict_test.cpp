@@ -208,6 +208,62 @@ TEST(Verdict, LooksAtThePeerOnly_WhenAMessageWaits) {
               AllOf(HasSubstr("recv from rank 2 at x:1"), HasSubstr("process is stopped"), Not(HasSubstr("rank 1"))));
 }
 
+/// Rank 0 waits for rank 1, which waits for rank 2, which is stopped.
+TEST(Verdict, BlamesTheStoppedRank_WhenThePeerOfAMessageWaitsForIt) {
+  Ranks ranks(4);
+  const Fingerprint receive = fingerprint_of({.collective = Collective::Recv});
+  const Waiting waiting{
+      {.fingerprint = receive, .communicator = kCommunicator, .peer = 1, .site = "x:1"}, 300, ranks.group(0)};
+  const auto judged = [&](char state) {
+    std::vector<std::optional<RankReport>> reports;
+    for (int r = 0; r < 4; ++r) {
+      const RecordPage* page = ranks.all[static_cast<std::size_t>(r)]->ring.page();
+      const Question question{.communicator = kCommunicator};
+      const std::vector<RankReport> told{report_on(page, r, ::getpid(), false, question)};
+      Question about;
+      reports.emplace_back(RankReport::decode(RankReport::encode(question, told), about).front());
+    }
+    reports[0].reset();
+    reports[2]->state = state;
+    return judge(waiting, reports, [](std::uint32_t) { return std::nullopt; });
+  };
+  const auto message = [&](std::size_t rank, int peer) {
+    return ranks.all[rank]->ring.enter({kCommunicator, receive, 0, 0, peer, 6}, std::source_location::current());
+  };
+  message(1, 2);
+  EXPECT_EQ(judged('S').blamed, 1);
+  EXPECT_THAT(judged('S').text, AllOf(HasSubstr("rank 1 is late: it has been in recv from rank 2 at "),
+                                      Not(HasSubstr("rank 2 is late"))));
+  EXPECT_EQ(judged('T').blamed, 2);
+  EXPECT_THAT(judged('T').text,
+              HasSubstr("on tp of 4: rank 2 is late: it has made no call yet; its process is stopped; "
+                        "rank 1 is late: it has been in recv from rank 2 at "));
+  // The latest of several messages has come. Rank 0 is the one that asks, and so leads nowhere.
+  message(1, 0);
+  message(1, 3).complete(Code::Ok);
+  EXPECT_EQ(judged('T').blamed, 2);
+  EXPECT_THAT(judged('T').text, HasSubstr("rank 1 is late: it has open messages with ranks 0, 2; its latest call, recv "
+                                          "from rank 3 at "));
+}
+
+/// The deadlines of ranks 0 and 1 pass together, and rank 1 has seen it first.
+TEST(Verdict, BlamesTheStoppedRank_WhenThePeersMessageHasJustTimedOut) {
+  Ranks ranks(3);
+  const Fingerprint receive = fingerprint_of({.collective = Collective::Recv});
+  ranks.all[1]
+      ->ring.enter({kCommunicator, receive, 0, 0, 2, 6}, std::source_location::current())
+      .complete(Code::Timeout);
+  std::vector<std::optional<RankReport>> reports(3);
+  for (std::size_t r = 1; r < 3; ++r) {
+    reports[r] =
+        report_on(ranks.all[r]->ring.page(), static_cast<int>(r), ::getpid(), false, {.communicator = kCommunicator});
+  }
+  reports[2]->state = 'T';
+  const Waiting waiting{
+      {.fingerprint = receive, .communicator = kCommunicator, .peer = 1, .site = "x:1"}, 300, ranks.group(0)};
+  EXPECT_EQ(judge(waiting, reports, [](std::uint32_t) { return std::nullopt; }).blamed, 2);
+}
+
 TEST(Verdict, SaysThatAHostHasNotAnswered) {
   Ranks ranks(1);
   ranks.call(0, 1, reduce_of(4));

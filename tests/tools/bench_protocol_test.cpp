@@ -307,9 +307,9 @@ TEST(BenchNoise, LeavesRunQueuesAlone_WhereRanksOutnumberCores) {
 }
 
 TEST(BenchNoise, BlamesNobodyForWakingUp) {
-  EXPECT_TRUE(displaced({0, 3}, {0.03, 4}, 1));
-  EXPECT_FALSE(displaced({0, 3}, {0.01, 4}, 1));
-  EXPECT_FALSE(displaced({0, 3}, {0.03, 3}, 1));
+  EXPECT_TRUE(displaced({0, 3}, {0.03, 4}, 1, kNoiseShare));
+  EXPECT_FALSE(displaced({0, 3}, {0.01, 4}, 1, kNoiseShare));
+  EXPECT_FALSE(displaced({0, 3}, {0.03, 3}, 1, kNoiseShare));
 }
 
 TEST(BenchNoise, CountsThisThreadsPreemptions) {

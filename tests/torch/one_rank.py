@@ -3,13 +3,18 @@
 Ends with exit code 0 only if the job says so. MEETING is the init_method (env:// if it is not set).
 """
 
+import copy
 import os
+import random
+import signal
 import sys
 import threading
 import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.fsdp
+from torch.distributed.device_mesh import init_device_mesh
 
 
 def start(backend):
@@ -102,6 +107,26 @@ def restart_once(backend):
     return 0
 
 
+def killed_in_each_round(backend):
+    """In each of KILLS_ROUNDS rounds one rank is killed at a random moment. The round that torchrun starts then must be
+    right."""
+    rank, size = start(backend)
+    this_round = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    lost = this_round < int(os.environ["KILLS_ROUNDS"])
+    chance = random.Random(f"{os.environ['KILLS_SEED']} {this_round}")
+    victim, after_s = chance.randrange(size), chance.uniform(0.0, 0.3)
+    if lost and rank == victim:
+        threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    end = time.monotonic() + 60
+    while lost and time.monotonic() < end:
+        sum_is_right(rank, size)  # ends with an error, or by torchrun's signal
+    if not sum_is_right(rank, size):
+        return 1
+    dist.destroy_process_group()
+    print(f"rank {rank} is right in round {this_round}", flush=True)
+    return 0
+
+
 def between_hosts(backend):
     """DDP-like traffic between hosts, with nothing set by hand but where to meet."""
     rank, size = start(backend)
@@ -110,6 +135,45 @@ def between_hosts(backend):
     value = torch.full((1 << 18,), float(rank))
     dist.all_reduce(value, group=group)
     right = right and bool((value == size * (size - 1) / 2).all())
+    dist.destroy_process_group()
+    print(f"rank {rank} is {'right' if right else 'wrong'}", flush=True)
+    return 0 if right else 1
+
+
+LARGE_LAYER = 1024  # inputs and outputs; its weights are 4 MiB
+
+
+def large_layers_are_right(rank, size):
+    """Whether a large layer has the mean gradient under DDP and under FSDP2."""
+    torch.manual_seed(1)
+    layer = torch.nn.Linear(LARGE_LAYER, LARGE_LAYER, bias=False)
+    batches = torch.randn(size, 4, LARGE_LAYER)
+    copies = [copy.deepcopy(layer) for _ in range(2)]
+    for batch in batches:
+        (layer(batch).square().sum() / size).backward()
+    spread = torch.nn.parallel.DistributedDataParallel(copies[0])
+    sharded = torch.distributed.fsdp.fully_shard(copies[1], mesh=init_device_mesh("cpu", (size,)))
+    for model in (spread, sharded):
+        model(batches[rank]).square().sum().backward()
+    gradients = [spread.module.weight.grad, sharded.weight.grad.full_tensor()]
+    return all(torch.allclose(gradient, layer.weight.grad, rtol=1e-4, atol=1e-4) for gradient in gradients)
+
+
+STRATEGIES = ["ddp_plain", "ddp_small_buckets", "fsdp2_f32", "fsdp2_hybrid"]
+
+
+def strategies_between_hosts(backend):
+    """Runs these cases of strategies.py and writes their results into the folder RESULTS."""
+    import ranks
+    import strategies
+    import strategy
+
+    rank, size = start(backend)
+    strategies.import_kinds()
+    place = ranks.Place(backend, rank, size, os.environ["RESULTS"])
+    results = {case.name: case.body(place) for case in strategy.CASES if case.name in STRATEGIES}
+    torch.save(results, place.shared(f"{rank}.results"))
+    right = large_layers_are_right(rank, size)
     dist.destroy_process_group()
     print(f"rank {rank} is {'right' if right else 'wrong'}", flush=True)
     return 0 if right else 1

@@ -20,7 +20,7 @@ import ranks
 import report
 import torch.distributed as dist
 
-KINDS = ["tensors", "dtypes", "calls", "faults", "waits", "processes"]
+KINDS = ["tensors", "dtypes", "calls", "groups", "faults", "waits", "sites", "processes"]
 
 
 def in_rank(case):
@@ -77,6 +77,7 @@ def main():
     arguments.add_argument(
         "--large", action="store_true", help="also buffers beyond 2^31 bytes (6 GiB of memory per rank)"
     )
+    arguments.add_argument("--info", default="", metavar="FILE", help="the program sinew-info, for cases that ask it")
     arguments.add_argument("--long", action="store_true", help="also the cases that take minutes")
     arguments.add_argument("--control", action="store_true", help="negative controls: every case must fail")
     arguments.add_argument("--verbose", action="store_true", help="print what the ranks said")

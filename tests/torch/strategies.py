@@ -60,6 +60,8 @@ def tensor_difference(expected, found, tolerance, where):
         return ""
     if tolerance == 0 or not expected.is_floating_point():
         return f"{where}: not the same bits, {numbers(expected, found)}"
+    if torch.equal(expected, found):  # zeros of either sign are equal
+        return ""
     wide, other = expected.double(), found.double()
     off = ((wide - other).abs().max() / wide.abs().max()).item()
     return "" if off <= tolerance else f"{where}: relative difference {off:.2g}, allowed {tolerance:.2g}"
@@ -189,6 +191,12 @@ def run_torchrun(given):
     return failed
 
 
+def import_kinds():
+    """Fills strategy.CASES."""
+    for kind in KINDS:
+        importlib.import_module(f"strategy.{kind}")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--backend", default="sinew")
@@ -205,8 +213,7 @@ def main():
     if given.torchrun:
         given.only = given.only or SMOKE
         return 1 if run_torchrun(given) else 0
-    for kind in KINDS:
-        importlib.import_module(f"strategy.{kind}")
+    import_kinds()
     cases = [case for case in strategy.CASES if re.search(given.only, case.name)]
     if given.list:
         for case in cases:

@@ -17,7 +17,8 @@ asks for the name itself in its body (_test_accumulate_gradients_no_sync: `BACKE
 and sees the like's while it runs. No test is changed.
 
 No backend but those in PyTorch can pass test_ddp_logging_data_cpu: it compares the name with the text of an enum,
-which is "custom" for all others.
+which is "custom" for all others. torch 2.11 also refuses monitored_barrier by the backend's name, so that with it the
+two tests named test_monitored_barrier_gloo cannot pass either.
 
 Beyond upstream's driver: ranks are forked, not spawned (--spawn: as upstream, each test pays for importing torch);
 every rank's exit code counts, not that of rank 0 alone; a time limit of each test; a rank that outlives it is killed.

@@ -1,14 +1,18 @@
 #include <sched.h>
+#include <signal.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/numeric/reduce.hpp>
+#include <sinew/core/system/process_state.hpp>
 #include <sinew/transports/shm/shm.hpp>
 
 #include "transports/conformance/conformance.hpp"
@@ -85,6 +89,65 @@ void pass_on(const Exchange& world) {
   EXPECT_TRUE(in == pattern(kBytes, static_cast<unsigned>(previous)));
 }
 
+/// Where one core is all that there is, long messages are read through the kernel, if it lets processes do so.
+void share_one_core() {
+  cpu_set_t cores;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &cores)) ++first;
+  CPU_ZERO(&cores);
+  CPU_SET(first, &cores);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof cores, &cores), 0);
+}
+
+bool can_read(pid_t process, std::uint64_t address) {
+  std::byte to{};
+  const iovec local{&to, 1};
+  const iovec remote{reinterpret_cast<void*>(address), 1};
+  return ::process_vm_readv(process, &local, 1, &remote, 1, 0) == 1;
+}
+
+/// Rank 1 is stopped while it reads a message of rank 0's, which takes the message back.
+void take_back_from_a_stopped_rank(const Exchange& world) {
+  constexpr std::size_t kLong = 12 << 20;  // more than is read in one turn
+  share_one_core();
+  Rank me(world, make_shm);
+  struct Place {
+    std::int64_t process;
+    std::uint64_t memory;
+  };
+  auto data = pattern(kLong, 1);
+  const Place own{::getpid(), reinterpret_cast<std::uint64_t>(data.data())};
+  const auto* first = reinterpret_cast<const std::byte*>(&own);
+  const std::vector<Bytes> all = me.gather({first, first + sizeof own});
+  Place other{};
+  std::memcpy(&other, all[static_cast<std::size_t>(1 - me.rank())].data(), sizeof other);
+  const auto process = static_cast<pid_t>(other.process);
+  const std::vector<Bytes> readable = me.gather({std::byte{can_read(process, other.memory)}});
+  if (readable[1][0] == std::byte{0}) return;
+  Watched w;
+  static_cast<void>(me.peer(1 - me.rank()));
+  if (me.rank() == 0) me.peer(1).send(view(data), user(1), 0, w);
+  me.barrier();
+  if (me.rank() == 0) {
+    while (!is_stopped(state_of_process(process))) me.progress();
+    EXPECT_TRUE(me.peer(1).cancel(w));
+    me.wait(w);
+    EXPECT_EQ(w.status.code(), Code::Cancelled);
+    data.assign(kLong, std::byte{0});  // its owner's again
+    ::kill(process, SIGCONT);
+  } else {
+    std::vector<std::byte> in(kLong);
+    me.peer(0).recv({view(in)}, user(1), w);
+    me.progress();
+    ASSERT_FALSE(w.fired);
+    ::raise(SIGSTOP);
+    me.wait(w);
+    EXPECT_FALSE(w.status.ok()) << "a message was received that its sender had taken back";
+  }
+  me.barrier();
+}
+
 /// Rank 1 waits to read a message of rank 0's that is taken back; its ticket goes to one for rank 2, of the same id.
 void lend_ticket_again(const Exchange& world) {
   constexpr std::size_t kLong = 12 << 20;  // more than is read in one turn
@@ -145,6 +208,7 @@ void lend_ticket_again(const Exchange& world) {
 TEST(ShmTransport, ReadsNothingThatWasTakenBack_WhenItsTicketHasAnotherMessage) {
   run_as_threads(3, lend_ticket_again);
 }
+TEST(ShmTransport, TakesBackWhatAStoppedRankReads) { run_as_processes(2, take_back_from_a_stopped_rank); }
 
 /// More ranks than cores: long messages are read through the kernel.
 TEST(ShmTransport, CarriesLongMessages_WhenRanksShareCores) { run_as_processes(5, pass_on); }

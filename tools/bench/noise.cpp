@@ -1,12 +1,8 @@
 #include "noise.hpp"
 
-#include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
 
@@ -51,30 +47,11 @@ double outside_share(const CpuCounts& before, const CpuCounts& after, double job
   return std::max(0.0, outside / all);
 }
 
-RunQueueDelay::RunQueueDelay() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
-
-Displacement RunQueueDelay::read() const noexcept {
-  Displacement now;
-  std::array<char, 96> text{};
-  if (file_ && pread(file_.get(), text.data(), text.size() - 1, 0) > 0) {
-    char* second = nullptr;
-    (void)std::strtod(text.data(), &second);  // "running waiting slices", in nanoseconds
-    now.delay_s = std::strtod(second, nullptr) * 1e-9;
-  }
-  rusage usage{};
-  if (getrusage(RUSAGE_THREAD, &usage) == 0) now.preemptions = usage.ru_nivcsw;
-  return now;
-}
-
-bool displaced(const Displacement& before, const Displacement& after, double elapsed_s) noexcept {
-  return after.preemptions > before.preemptions && after.delay_s - before.delay_s > kNoiseShare * elapsed_s;
-}
-
 NoiseGauge::NoiseGauge(Ranks& ranks, std::vector<int> accounted, bool ranks_fit, std::function<CpuCounts()> read_counts)
     : ranks_(ranks), accounted_(std::move(accounted)), fits_(ranks_fit), read_counts_(std::move(read_counts)) {}
 
 bool NoiseGauge::batch_was_delayed(double elapsed_s) const noexcept {
-  return fits_ && displaced(batch_before_, delay_.read(), elapsed_s);
+  return fits_ && displaced(batch_before_, delay_.read(), elapsed_s, kNoiseShare);
 }
 
 bool NoiseGauge::span_was_noisy() {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/core/host/run_queue_delay.hpp>
 
 #include "ranks.hpp"
 
@@ -27,25 +27,6 @@ CpuCounts read_cpu_counts();
 /// Cores' seconds that processes outside the job took between two readings on one host; `job_s` is what all ranks of
 /// the host took. The kernel counts idle time in ticks of 10 ms, which are given the benefit of the doubt.
 double outside_share(const CpuCounts& before, const CpuCounts& after, double job_s) noexcept;
-
-/// What kept the calling thread from its core so far.
-struct Displacement {
-  double delay_s = 0;            ///< it could have run and waited for a core; 0 where the kernel does not count it
-  std::int64_t preemptions = 0;  ///< times it lost the core without giving it up
-};
-
-class RunQueueDelay {
- public:
-  RunQueueDelay();
-  Displacement read() const noexcept;
-
- private:
-  FileDescriptor file_;
-};
-
-/// Was the thread kept from its core for more than kNoiseShare of the time by somebody who took the core away? Waking
-/// from sleep counts as waiting too, without anybody's fault.
-bool displaced(const Displacement& before, const Displacement& after, double elapsed_s) noexcept;
 
 /// Judges what others took while a measurement ran: all ranks of a job use it together and hear the same verdict.
 class NoiseGauge {

@@ -18,11 +18,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -117,8 +117,8 @@ void ShmEndpoint::lose_peer() noexcept {
 void ShmEndpoint::fire_quiet() noexcept {
   const bool gone = theirs_.ended.value.load(std::memory_order_acquire) != 0 ||
                     (announced_.count() != 0 && !same_process_ && hub_.host.has_ended(peer_));
-  announced_.for_each([&](Completion&, std::uint32_t id) {
-    if (gone || !being_read(id)) end_send(id, end_);
+  announced_.for_each([&](Completion& send, std::uint32_t id) {
+    if (gone || !being_read(send, id)) end_send(id, end_);
   });
   if (announced_.count() == 0) hub_.finished.add(*std::exchange(quiet_, nullptr), {});
 }

@@ -116,7 +116,7 @@ class ShmEndpoint final : public Endpoint, MatcherWire {
   void lose_peer() noexcept;
   void fire_quiet() noexcept;
   void take_all_back(const Status& reason) noexcept;
-  bool being_read(std::uint32_t id) const noexcept;
+  bool being_read(Completion& send, std::uint32_t id) const noexcept;
 
   Hub& hub_;
   const int peer_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/system/process_state.hpp>
 #include <sinew/transports/shm/endpoint.hpp>
 
 namespace sinew::shm {
@@ -17,6 +18,7 @@ struct Send : Operation {
   std::uint32_t receive = 0;  // the peer's number, once granted
   std::uint32_t ticket = kNoTicket;
   bool granted = false;
+  bool through_kernel = false;  // how the peer reads it in place, if it does
 };
 
 Send& send_of(Completion& c) noexcept { return c.as<Send>(); }
@@ -91,6 +93,7 @@ void ShmEndpoint::announce(Completion& send, Frame& frame) {
     hub_.free_tickets.pop_back();
     hub_.port->tickets[s.ticket].store(ticket_word(peer_, s.handle, Standing::Offered), std::memory_order_relaxed);
     frame.access = registered ? Access::Heap : Access::Address;
+    s.through_kernel = !registered && !same_process_;
     frame.more.place = registered ? heap.offset_of(s.data) : reinterpret_cast<std::uint64_t>(s.data);
   }
   publish(frame, 1);
@@ -134,8 +137,11 @@ void ShmEndpoint::end_send(std::uint32_t id, Status status) noexcept {
   hub_.finished.add(*send, std::move(status));
 }
 
-bool ShmEndpoint::being_read(std::uint32_t id) const noexcept {
-  return theirs_.claimed.value.load(std::memory_order_acquire) == claim_word(id);
+/// A stopped peer may have claimed a message. It reads nothing while it is stopped. When it goes on, it looks whether
+/// the message is still offered before it uses what the kernel has read for it.
+bool ShmEndpoint::being_read(Completion& send, std::uint32_t id) const noexcept {
+  if (theirs_.claimed.value.load(std::memory_order_acquire) != claim_word(id)) return false;
+  return !send_of(send).through_kernel || !is_stopped(state_of_process(hub_.host.pid_of(peer_)));
 }
 
 bool ShmEndpoint::cancel(Completion& done) {
@@ -157,7 +163,7 @@ bool ShmEndpoint::take_back(Completion& done) {
     Word& standing = hub_.port->tickets[s.ticket];
     standing.store(ticket_word(peer_, id, Standing::Trying), std::memory_order_relaxed);
     full_fence();
-    if (being_read(id)) {
+    if (being_read(done, id)) {
       standing.store(ticket_word(peer_, id, Standing::Offered), std::memory_order_release);
       return false;
     }
@@ -182,7 +188,7 @@ void ShmEndpoint::take_all_back(const Status& reason) noexcept {
   announced_.for_each([&](Completion& send, std::uint32_t id) { stand(send, id, Standing::Trying); });
   full_fence();
   announced_.for_each([&](Completion& send, std::uint32_t id) {
-    being_read(id) ? stand(send, id, Standing::Offered) : end_send(id, reason);
+    being_read(send, id) ? stand(send, id, Standing::Offered) : end_send(id, reason);
   });
 }
 

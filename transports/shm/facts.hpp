@@ -22,7 +22,7 @@ enum class Way : std::uint8_t {
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.
 /// Units: bytes, seconds. Plain data: travels as it is among ranks of one architecture.
 struct Facts {
-  std::uint32_t version = 4;
+  std::uint32_t version = 5;
   std::uint32_t cores = 1;                    ///< usable by the ranks of this host; known when the group is made
   std::uint64_t slot_bytes = 64 << 10;        ///< Way::Slot up to here on 2 ranks; less on more, as all read all
   std::uint64_t stream_from_bytes = 1 << 10;  ///< copies for others go past the caches from here on

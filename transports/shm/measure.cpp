@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/host/cpu.hpp>
+#include <sinew/core/host/run_queue_delay.hpp>
 #include <sinew/transports/shm/measure.hpp>
 #include <sinew/transports/shm/offload.hpp>
 
@@ -22,6 +23,15 @@ constexpr std::uint64_t kMostCalls = 64;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 /// Another way must be that much faster to be preferred to the default.
 constexpr double kClearly = 0.95;
+/// Stores that leave lines in the writer's cache must be that much faster than those past the caches. Virtual machines
+/// move between cores: once the two ranks are further apart than while they were measured, each such line takes four to
+/// six times as long to read.
+constexpr double kFarFaster = 0.4;
+/// Two ways are timed in so many turns, each with its share of the batches.
+constexpr int kTurns = 3;
+/// A measurement says nothing if other processes had the cores for more than this share of its time. The ways differ in
+/// how much they suffer from that: those in which ranks wait less for each other look better than they are.
+constexpr double kDisturbedShare = 0.1;
 
 struct Fired : Completion {
   bool fired = false;
@@ -35,12 +45,13 @@ class Measurement {
         peer_(pair.group.world_ranks[static_cast<std::size_t>(1 - pair.group.rank)]),
         offload_(host, areas, pair),
         yields_(host.usable_cores() < 2),
-        stop_at_(Clock::now() + budget),
+        started_at_(Clock::now()),
+        stop_at_(started_at_ + budget),
         patience_(patience),
         in_(kMostBytes / sizeof(float)),
         out_(kMostBytes / sizeof(float)) {}
 
-  /// nullopt: the time was up before everything was tried, so something else had these cores.
+  /// nullopt: something else had these cores, or the time was up before everything was tried.
   std::optional<Facts> choose() {
     choose_streaming();
     choose_slots();
@@ -50,15 +61,19 @@ class Measurement {
       choose_exchanges();
     }
     time_knots();
-    return in_time_ ? std::optional(best_) : std::nullopt;
+    const double elapsed_s = std::chrono::duration<double>(Clock::now() - started_at_).count();
+    const bool disturbed = !yields_ && displaced(before_, delay_.read(), elapsed_s, kDisturbedShare);
+    return in_time_ && agree(disturbed ? 1 : 0) == 0 ? std::optional(best_) : std::nullopt;
   }
 
  private:
+  static int batches_of(std::uint64_t bytes, Collective collective) noexcept {
+    const int few = collective == Collective::AllReduce ? 2 : 4;
+    return bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : few;
+  }
   /// Seconds per call of the fastest of several batches that both ranks start together, of the slower rank. A batch
   /// goes through memory that its owner has just written, none of it twice. 0: the time is up, for both.
-  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective = Collective::AllReduce) {
-    const int few = collective == Collective::AllReduce ? 2 : 4;
-    const int batches = bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : few;
+  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective, int batches) {
     const std::uint64_t stride = (bytes + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
     const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, 1, kMostCalls);
     offload_.use(facts);
@@ -76,17 +91,25 @@ class Measurement {
     }
     return agree(best);
   }
-  /// Is `other` clearly faster than the best so far? Unknown: no.
-  bool faster(const Facts& other, std::uint64_t bytes, Collective collective = Collective::AllReduce) {
-    const Seconds now = time(best_, bytes, collective);
-    const Seconds then = time(other, bytes, collective);
-    return now > 0 && then > 0 && then < now * kClearly;
+  /// Is `other` clearly faster than the best so far? Both are timed in turns, so that a disturbance meets both.
+  /// Unknown: no.
+  bool faster(const Facts& other, std::uint64_t bytes, Collective collective = Collective::AllReduce,
+              double clearly = kClearly) {
+    const int batches = std::max(1, batches_of(bytes, collective) / kTurns);
+    Seconds now = std::numeric_limits<Seconds>::max();
+    Seconds then = now;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      now = std::min(now, time(best_, bytes, collective, batches));
+      then = std::min(then, time(other, bytes, collective, batches));
+    }
+    return in_time_ && then < now * clearly;
   }
 
   void time_knots() {
     for (std::size_t k = 0; k < Facts::kKnots; ++k) {
       const auto bytes = static_cast<std::uint64_t>(Facts::kKnotBytes[k]);
-      const Seconds s = time(best_, std::min(bytes, kMostBytes));
+      const std::uint64_t timed = std::min(bytes, kMostBytes);
+      const Seconds s = time(best_, timed, Collective::AllReduce, batches_of(timed, Collective::AllReduce));
       if (s > 0)
         best_.knot_seconds[k] = s * static_cast<double>(bytes) / static_cast<double>(std::min(bytes, kMostBytes));
     }
@@ -96,7 +119,8 @@ class Measurement {
   void choose_streaming() {
     Facts never = best_;
     never.stream_from_bytes = kNever;
-    if (faster(never, 64 << 10)) {
+    time(best_, 1 << 20, Collective::AllReduce, 1);  // the first call pays for the pages of all areas
+    if (faster(never, 64 << 10, Collective::AllReduce, kFarFaster)) {
       best_ = never;
       return;
     }
@@ -127,7 +151,8 @@ class Measurement {
     for (const std::uint64_t from : {kMostBytes, std::uint64_t{1} << 20}) {
       Facts other = best_;
       other.direct_from_bytes = from;
-      if (faster(other, from)) best_ = other;
+      if (!faster(other, from)) return;  // longer calls would be read in place, too
+      best_ = other;
     }
   }
 
@@ -137,7 +162,11 @@ class Measurement {
       Facts other = best_;
       other.exchange_direct_from_bytes = std::min(best_.exchange_direct_from_bytes, block);
       other.exchange_direct_to_bytes = 2 * block;
-      if (faster(other, block, Collective::AllGather)) best_ = other;
+      if (faster(other, block, Collective::AllGather)) {
+        best_ = other;
+      } else if (best_.exchange_direct_from_bytes != kNever) {
+        return;  // the range has no holes
+      }
     }
   }
 
@@ -178,11 +207,14 @@ class Measurement {
   ShmOffload offload_;
   bool yields_;
   bool in_time_ = true;
+  Clock::time_point started_at_;
   Clock::time_point stop_at_;
   Duration patience_;
   std::vector<float> in_;
   std::vector<float> out_;
   Facts best_;
+  RunQueueDelay delay_;
+  Displacement before_ = delay_.read();
 };
 
 }  // namespace

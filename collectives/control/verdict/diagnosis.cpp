@@ -9,6 +9,7 @@
 #include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/collectives/control/verdict/verdict.hpp>
 #include <sinew/core/store/store_table.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew {
 namespace {
@@ -26,7 +27,7 @@ void for_each_call(const RankRecords& of, const F& f) {
   }
 }
 
-bool is_stopped(const RankRecords& of) noexcept { return of.state == 'T' || of.state == 't'; }
+bool is_stopped(const RankRecords& of) noexcept { return sinew::is_stopped(of.state); }
 
 bool is_closing(const CallSeen& call) noexcept { return call.fingerprint == kClosedFingerprint; }
 

@@ -13,7 +13,7 @@
 
 #include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/system/file_text.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew {
 namespace {
@@ -29,17 +29,10 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr std::uint64_t kInfoExit = 1 << 3;
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-/// /proc/PID/stat from the state letter on: the name before it may hold anything. Empty if the process is gone.
-std::string stat_of(pid_t process) {
-  const std::string text = file_text(fmt::format("/proc/{}/stat", process)).value_or("");
-  const std::size_t name_end = text.rfind(')');
-  return name_end == std::string::npos ? std::string() : text.substr(name_end + 1);
-}
-
 /// The wait status of a process that nobody has waited for yet.
 std::optional<int> status_of_zombie(pid_t process) {
   constexpr int kFieldsToExitCode = 50;  // field 52; the text begins with field 3
-  std::istringstream fields(stat_of(process));
+  std::istringstream fields(stat_of_process(process));
   std::string field;
   for (int i = 0; i < kFieldsToExitCode && fields >> field; ++i) {
     if (i == 0 && field != "Z" && field != "X") return std::nullopt;
@@ -53,7 +46,7 @@ constexpr auto kBecomesZombieWithin = std::chrono::milliseconds(100);
 std::optional<int> status_soon(pid_t process) {
   const Deadline until = Deadline::after(kBecomesZombieWithin);
   std::optional<int> status = status_of_zombie(process);
-  while (!status && !stat_of(process).empty() && !until.passed()) {
+  while (!status && !stat_of_process(process).empty() && !until.passed()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     status = status_of_zombie(process);
   }
@@ -73,12 +66,6 @@ std::string how_it_ended(int pidfd, pid_t process) {
   if (WIFSIGNALED(*status))
     return fmt::format("killed by signal {} ({})", WTERMSIG(*status), ::strsignal(WTERMSIG(*status)));
   return fmt::format("exited with code {}", WEXITSTATUS(*status));
-}
-
-char state_of_process(pid_t process) {
-  const std::string stat = stat_of(process);
-  const std::size_t first = stat.find_first_not_of(' ');
-  return first == std::string::npos ? '\0' : stat[first];
 }
 
 }  // namespace sinew

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/control/verdict/process_end.hpp>
 #include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/process_state.hpp>
 #include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {
@@ -24,6 +25,19 @@ std::map<std::uint32_t, CallSeen> collectives_of(const RecordReader& reader, std
     if (seen && seen->communicator == communicator && !seen->message()) calls[seen->sequence] = *seen;
   }
   return calls;
+}
+
+std::vector<std::int32_t> peers_of_open_messages(const RecordReader& reader, std::uint64_t communicator) {
+  std::set<std::int32_t> peers;
+  for (std::size_t i = 0; i < RecordPage::kRecords; ++i) {
+    const auto seen = reader.at(i);
+    if (!seen || !seen->message() || seen->peer < 0) continue;
+    // Deadlines of several ranks pass at the same time. A message that has just ended by its own was open until then.
+    const bool just_ended =
+        seen->completed != 0 && seen->communicator == communicator && static_cast<Code>(seen->outcome) == Code::Timeout;
+    if (seen->completed == 0 || just_ended) peers.insert(seen->peer);
+  }
+  return {peers.begin(), peers.end()};
 }
 
 Json to_json(const std::optional<CallReport>& c) {
@@ -94,7 +108,7 @@ Bytes RankReport::encode(const Question& about, std::span<const RankReport> repo
   Json rows = Json::array();
   for (const RankReport& r : reports) {
     rows.push_back({r.rank, r.left, static_cast<int>(r.state), to_json(r.call), to_json(r.differing), to_json(r.latest),
-                    to_json(r.latest_anywhere)});
+                    to_json(r.latest_anywhere), r.open_peers});
   }
   return to_cbor({about.communicator, about.sequence, rows});
 }
@@ -107,6 +121,7 @@ std::vector<RankReport> RankReport::decode(std::span<const std::byte> bytes, Que
   for (const Json& r : answer.at(2)) {
     reports.push_back({whole<std::int32_t>(r.at(0)), r.at(1), static_cast<char>(whole<std::int8_t>(r.at(2))),
                        call_from(r.at(3)), call_from(r.at(4)), call_from(r.at(5)), call_from(r.at(6))});
+    for (const Json& peer : r.at(7)) reports.back().open_peers.push_back(whole<std::int32_t>(peer));
   }
   return reports;
 } catch (const Json::exception& e) {
@@ -150,6 +165,7 @@ RankReport report_on(const RecordPage* page, int rank, pid_t process, bool left,
   }
   if (const auto seen = reader.latest(question.communicator)) report.latest = tell(reader, *seen, now);
   if (const auto seen = reader.latest()) report.latest_anywhere = tell(reader, *seen, now);
+  report.open_peers = peers_of_open_messages(reader, question.communicator);
   return report;
 }
 

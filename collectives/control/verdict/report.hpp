@@ -55,6 +55,8 @@ struct SINEW_API RankReport {
   std::optional<CallReport> differing;        ///< the first call that is not the asker's
   std::optional<CallReport> latest;           ///< on this communicator
   std::optional<CallReport> latest_anywhere;  ///< of all
+  /// World ranks of the peers of its messages that are open, or have timed out; ascending.
+  std::vector<std::int32_t> open_peers;
 
   /// With the communicator and sequence of the question.
   static Bytes encode(const Question& about, std::span<const RankReport> reports);

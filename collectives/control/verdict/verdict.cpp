@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/control/verdict/verdict.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew {
 namespace {
@@ -21,7 +22,7 @@ bool is_message(const CallReport& call) noexcept {
   return call.fingerprint != kClosedFingerprint && is_message(static_cast<Collective>(call.fingerprint & 31));
 }
 
-bool stopped(const RankReport& report) noexcept { return report.state == 'T' || report.state == 't'; }
+bool stopped(const RankReport& report) noexcept { return is_stopped(report.state); }
 
 std::string described(const Waiting& waiting, const CallReport& call) {
   return describe_call(call, call.communicator == waiting.call.communicator ? &waiting.group : nullptr);
@@ -35,6 +36,10 @@ std::string whereabouts(const Waiting& waiting, const RankReport& report) {
     text = "has made no call yet";
   } else if (last->fingerprint == kClosedFingerprint) {
     text = fmt::format("destroyed {} {} ago", last->on, duration(last->age_ms));
+  } else if (last->completed && !report.open_peers.empty()) {
+    text = fmt::format("has open messages with {} {}; its latest call, {} on {}, ended {} ago",
+                       report.open_peers.size() == 1 ? "rank" : "ranks", fmt::join(report.open_peers, ", "),
+                       described(waiting, *last), last->on, duration(last->age_ms));
   } else if (last->completed) {
     text = fmt::format("has been in no call for {}, since {} on {}", duration(last->age_ms), described(waiting, *last),
                        last->on);
@@ -125,6 +130,23 @@ std::string lateness(const Waiting& waiting, int rank, const std::optional<RankR
   return beyond ? std::string() : fmt::format("{} is late: it {}", name, whereabouts(waiting, *report));
 }
 
+/// The stopped rank that keeps a message waiting: its peer, or a rank that the peer waits for by open messages, perhaps
+/// through other ranks. -1: there is none.
+int stopped_behind(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, int peer) {
+  std::vector<int> to_visit{peer};
+  std::set<int> seen{waiting.group.rank, peer};
+  for (std::size_t i = 0; i < to_visit.size(); ++i) {
+    const auto& report = reports[static_cast<std::size_t>(to_visit[i])];
+    if (!report) continue;
+    if (stopped(*report)) return to_visit[i];
+    for (const std::int32_t world_rank : report->open_peers) {
+      const int rank = waiting.group.place_of(world_rank);
+      if (rank >= 0 && seen.insert(rank).second) to_visit.push_back(rank);
+    }
+  }
+  return -1;
+}
+
 std::string ranks(const Waiting& waiting, const std::set<int>& of_group) {
   return waiting.group.ranks_text(std::vector(of_group.begin(), of_group.end()));
 }
@@ -206,6 +228,12 @@ Verdict judge(const Waiting& waiting, std::span<const std::optional<RankReport>>
     }
     if (first_late < 0) first_late = rank;
     late.push_back(std::move(why));
+  }
+  if (message && first_late == peer) {
+    if (const int cause = stopped_behind(waiting, reports, peer); cause >= 0 && cause != peer) {
+      late.insert(late.begin(), lateness(waiting, cause, reports[static_cast<std::size_t>(cause)]));
+      first_late = cause;
+    }
   }
   if (late.empty()) return {Finding::OnItsWay, head + ": all ranks have come" + under_way(waiting), -1};
   return {Finding::Late, fmt::format("{}: {}", head, list(late)), first_late};

@@ -2,11 +2,15 @@
 
 import datetime
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
+import one_rank
 import ranks
+import strategies
+import strategy
 import torch
 import torch.distributed as dist
 
@@ -158,15 +162,20 @@ def restart_by_torchrun_elastic(given):
     )
 
 
-def two_hosts(given, family):
-    job = "exit_after_a_call" if given.control else "between_hosts"
-    command = [os.path.join(HERE, "hosts.sh"), family, sys.executable, RANK, job, given.backend]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+def on_two_hosts(given, family, ranks_each, job, **variables):
+    command = [os.path.join(HERE, "hosts.sh"), family, str(ranks_each), sys.executable, RANK, job, given.backend]
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=180, check=False
+    )
     if done.returncode == 77:
         raise ranks.Skip(done.stdout.strip())
-    if done.returncode or done.stdout.count("is right") != 2:
+    if done.returncode or done.stdout.count("is right") != 2 * ranks_each:
         errors = [line for line in done.stderr.splitlines() if "Error" in line]
         raise AssertionError(f"the job ended with {done.returncode}; {errors[-1:]}")
+
+
+def two_hosts(given, family):
+    on_two_hosts(given, family, 1, "exit_after_a_call" if given.control else "between_hosts")
 
 
 @apart()
@@ -177,3 +186,28 @@ def hosts_without_an_interface_variable(given):
 @apart()
 def hosts_that_have_only_ipv6(given):
     two_hosts(given, "v6")
+
+
+@apart(needs_flag="info", limit_s=120)
+def strategies_on_two_hosts(given):
+    """DDP and FSDP2 on two hosts of two ranks have the results that Gloo has within one host. The calls for a large
+    layer are hierarchical: sinew-info shows the ways that calls took."""
+    strategies.import_kinds()
+    cases = [case for case in strategy.CASES if case.name in one_rank.STRATEGIES]
+    with tempfile.TemporaryDirectory() as folder:
+        on_two_hosts(given, "v4", 2, "strategies_between_hosts", RESULTS=folder, SINEW_TRACE=folder)
+        found = [torch.load(os.path.join(folder, f"{rank}.results")) for rank in range(4)]
+        calls = subprocess.run([given.info, "trace", folder], capture_output=True, text=True, timeout=60, check=False)
+    for case in cases:
+        endings = ranks.run(strategies.in_rank(case), "gloo", 4)
+        trouble = ranks.first_trouble(endings)
+        if trouble:
+            raise AssertionError(f"{case.name} with gloo: {trouble}")
+        expected = [ending.result for ending in endings]
+        _, unlike = strategies.compare(expected, [results[case.name] for results in found], case.tolerance(4))
+        if unlike:
+            raise AssertionError(f"{case.name}: {unlike}")
+    way = "another" if given.control else "hierarchical"
+    for operation in ("all_reduce", "all_gather", "reduce_scatter"):
+        if not re.search(rf"^{operation} +f32 +{4 * one_rank.LARGE_LAYER**2} .* {way} on ", calls.stdout, re.MULTILINE):
+            raise AssertionError(f"no {operation} of the large layer was {way}: {calls.stdout}{calls.stderr}")

@@ -1,5 +1,6 @@
 """What ends or interrupts a wait: timeouts of three kinds, aborts and signals."""
 
+import ctypes
 import datetime
 import os
 import signal
@@ -44,7 +45,7 @@ def timeout_of_a_group(place):
 def timeout_set_later(place):
     place.start()
     dist.barrier()
-    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=1), dist.group.WORLD)
+    dist.group.WORLD.set_timeout(datetime.timedelta(seconds=1))
     late(place, "a timeout that was set later", lambda: dist.all_reduce(torch.ones(3)))
 
 
@@ -217,3 +218,57 @@ def exception_of_a_signal_handler_ends_a_wait(place):
     if place.control and place.rank:
         raise AssertionError("only rank 0 checks")
     os._exit(0)
+
+
+def shared_tensor(place, name, count=1000):
+    """A tensor in a file, so that other ranks see when it is written."""
+    return torch.from_file(place.shared(name), shared=True, size=count, dtype=torch.float32)
+
+
+@in_ranks(limit_s=60)
+def calls_end_while_a_thread_holds_pythons_lock(place):
+    """Rank 0 has a call in flight of each kind when one of its threads sleeps in C for 5 s with Python's lock. The
+    others come 1.5 s later. All calls end on all ranks while rank 0 can run no Python."""
+    kinds = ["synchronous", "waited for", "left alone"]
+    if place.rank == 0:
+        for kind in kinds:
+            shared_tensor(place, kind).zero_()
+    place.start()
+    groups = [dist.new_group() for _ in kinds]
+    values = [shared_tensor(place, kind) for kind in kinds]
+    expected = torch.full((1000,), float(sum_of_ranks(place) + place.size))
+    dist.barrier()
+    if place.rank == 0:
+        for value in values:
+            value.fill_(1.0)
+        left_alone = dist.all_reduce(values[2], group=groups[2], async_op=True)
+        work = dist.all_reduce(values[1], group=groups[1], async_op=True)
+        waiter = threading.Thread(target=work.wait)
+        waiter.start()
+        released = []
+
+        def hold():
+            time.sleep(0.5)
+            ctypes.PyDLL(None).usleep(5_000_000)  # unlike CDLL, PyDLL keeps Python's lock
+            released.append(time.monotonic())
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        dist.all_reduce(values[0], group=groups[0])
+        holder.join()
+        waiter.join()
+        left_alone.wait()
+        for kind, value in zip(kinds, values):
+            check(place, kind, value, expected)
+        dist.broadcast_object_list(released)
+        return
+    time.sleep(1.5)
+    for group in reversed(groups):
+        dist.all_reduce(torch.full((1000,), float(place.rank + 1)), group=group)
+    while not all(torch.equal(value, expected) for value in values):  # as rank 0 has them
+        time.sleep(0.01)
+    ended = time.monotonic()
+    released = [None]
+    dist.broadcast_object_list(released)
+    if (ended < released[0] - 2) is place.control:
+        raise AssertionError(f"the calls ended {released[0] - ended:.1f} s before rank 0 gave Python's lock back")

@@ -2,6 +2,7 @@
 
 import threading
 
+import ranks
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
@@ -203,16 +204,22 @@ def functional_average(place):
 
 @case(sums="f32")
 def autograd_collectives(place):
+    """In f64, because sin() of large numbers magnifies the rounding of f32 beyond the tolerance."""
     size = place.size
-    x = torch.randn(size, 3, generator=torch.Generator().manual_seed(place.rank)).requires_grad_()
+    x = torch.randn(size, 3, generator=torch.Generator().manual_seed(place.rank)).double().requires_grad_()
+
+    def empty(*shape):
+        return torch.empty(*shape, dtype=x.dtype)
+
+    reduced = autograd.reduce(x * 8, 0)
     results = [
         autograd.all_reduce(x * 2),
         torch.stack(autograd.all_gather(x * 3)),
-        autograd.reduce_scatter(torch.empty(3), [row.contiguous() for row in x * 4]),
-        torch.stack(autograd.all_to_all([torch.empty(3) for _ in range(size)], [row.contiguous() for row in x * 5])),
-        autograd.all_to_all_single(torch.empty(size, 3), x * 6),
+        autograd.reduce_scatter(empty(3), [row.contiguous() for row in x * 4]),
+        torch.stack(autograd.all_to_all([empty(3) for _ in range(size)], [row.contiguous() for row in x * 5])),
+        autograd.all_to_all_single(empty(size, 3), x * 6),
         autograd.broadcast(x * 7, 1),
-        autograd.reduce(x * 8, 0) if place.rank == 0 else autograd.reduce(x * 8, 0) * 0,
+        reduced if place.rank == 0 else reduced * 0 + 0,  # a backend may leave anything in the buffers of other ranks
     ]
     total = sum(((i + 1 + place.rank) * result.sin()).sum() for i, result in enumerate(results))
     total.backward()
@@ -243,7 +250,7 @@ def coalescing_manager(place):
 
 @case(sums="none")
 def new_groups(place):
-    size, rank = place.size, place.rank
+    size = place.size
     groups = {
         "all": dist.new_group(),
         "reversed": dist.new_group(list(reversed(range(size)))),
@@ -257,11 +264,6 @@ def new_groups(place):
             value = numbers(place, torch.float32)
             dist.all_reduce(value, group=group)
             found[name] = [value, dist.get_rank(group), dist.get_process_group_ranks(group)]
-    if rank < 2:
-        alone = dist.new_group([0, 1], use_local_synchronization=True)
-        value = numbers(place, torch.float32)
-        dist.all_reduce(value, group=alone)
-        found["by its members"] = value
     own, _ = dist.new_subgroups(1)
     assert dist.get_world_size(own) == 1
     for group in groups.values():
@@ -271,12 +273,22 @@ def new_groups(place):
 
 
 @case(sums="none")
+def new_group_by_its_members(place):
+    """The only group of the case, because torch names groups by numbers that count those which a rank has made or is in."""
+    value = numbers(place, torch.float32)
+    if place.rank < 2:
+        dist.all_reduce(value, group=dist.new_group([0, 1], use_local_synchronization=True))
+    return value
+
+
+@case(sums="none")
 def barriers(place):
     import datetime
 
     dist.barrier()
     dist.barrier(async_op=True).wait()
-    dist.monitored_barrier(timeout=datetime.timedelta(seconds=20))
+    if ranks.has_monitored_barrier(place.backend):
+        dist.monitored_barrier(timeout=datetime.timedelta(seconds=20))
     return place.rank
 
 
