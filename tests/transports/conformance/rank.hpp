@@ -52,6 +52,8 @@ class Rank {
   /// Connects on first use.
   Endpoint& peer(int rank);
   const Address& address_of(int rank) const { return addresses_[static_cast<std::size_t>(rank)]; }
+  /// What each rank has given, by rank; without progress in the meantime.
+  std::vector<Bytes> gather(const Bytes& mine) { return world_.all_gather(mine); }
   /// Returns without progress having been made in the meantime.
   void barrier() { static_cast<void>(world_.all_gather({})); }
 
