@@ -260,18 +260,18 @@ Work Communicator::barrier(const CallOptions& options) {
 Work Communicator::send(ConstBuffer from, int to_rank, std::uint32_t tag, const CallOptions& options) {
   const Message message = Message::send(from, to_rank, tag);
   require_message("send", message, state().group);
-  return state_->start_message(message, options);
+  return state_->messages.start(message, options);
 }
 
 Work Communicator::recv(Buffer to, int from_rank, std::uint32_t tag, const CallOptions& options) {
   const Message message = Message::recv(to, from_rank, tag);
   require_message("recv", message, state().group);
-  return state_->start_message(message, options);
+  return state_->messages.start(message, options);
 }
 
 Work Communicator::recv_any(Buffer to, std::uint32_t tag, const CallOptions& options) {
   require_memory("recv_any", "to", to);
-  return state().start_any(Message::recv(to, -1, tag), options);
+  return state().messages.start_any(Message::recv(to, -1, tag), options);
 }
 
 Work Communicator::sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag,
@@ -279,12 +279,12 @@ Work Communicator::sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_r
   const std::array both{Message::recv(to, from_rank, recv_tag), Message::send(from, to_rank, send_tag)};
   for (const Message& m : both) require_message("sendrecv", m, state().group);
   require_disjoint("sendrecv", from, to, "from and to overlap");
-  return state_->start_group(both, options);
+  return state_->messages.start_group(both, options);
 }
 
 Work Communicator::group(std::span<const Message> messages, const CallOptions& options) {
   for (const Message& m : messages) require_message("group", m, state().group);
-  return messages.empty() ? Work() : state().start_group(messages, options);
+  return messages.empty() ? Work() : state().messages.start_group(messages, options);
 }
 
 Communicator Communicator::split(int color, int key, const CallOptions& options, std::string_view name) {

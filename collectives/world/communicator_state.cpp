@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/call/arguments.hpp>
 #include <sinew/collectives/call/call_shape.hpp>
+#include <sinew/collectives/selection/prove.hpp>
 #include <sinew/collectives/staging/alone.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/offload_rounds.hpp>
@@ -12,6 +13,9 @@
 
 namespace sinew {
 namespace {
+
+/// Plans of a communicator that nobody keeps, before they are dropped: programs whose sizes never repeat must not grow.
+constexpr std::size_t kMostPlans = 512;
 
 void add_parts(const CallPartsRef& parts, Call& call) {
   if (!parts || !has_local_counts(call.desc.collective)) return;
@@ -22,9 +26,8 @@ void add_parts(const CallPartsRef& parts, Call& call) {
 }  // namespace
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
-    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)) {
+    : world(of.get()), keeps_world(std::move(of)), group(std::move(members)), messages(*this) {
   selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
-  endpoints_.resize(group.world_ranks.size());
   world->locked([this] {
     world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
     if (world->timer) {
@@ -132,11 +135,8 @@ void CommunicatorState::release() noexcept {
   for (NamedOffload& o : offloads) world->engine->remove(*o.offload);
   for (NamedOffload& o : offloads) o.offload.reset();  // under the lock: it may share things with others
   if (staged_calls_) world->engine->remove(*staged_calls_);
-  if (staged_messages_) world->engine->remove(*staged_messages_);
-  if (any_receives_) world->engine->remove(*any_receives_);
   staged_calls_.reset();
-  staged_messages_.reset();
-  any_receives_.reset();
+  messages.release();
   plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
 }
 
@@ -271,6 +271,69 @@ void CommunicatorState::launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer o
   }
 }
 
+std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& desc) {
+  if (plans_.idle() >= kMostPlans) drop_idle_plans();
+  auto plan = std::make_unique<ReadyPlan>();
+  plan->owner = this;
+  plan->desc = desc;
+  plan->counts.assign(desc.counts.begin(), desc.counts.end());
+  plan->displacements.assign(desc.displacements.begin(), desc.displacements.end());
+  plan->desc.counts = plan->counts;
+  plan->desc.displacements = plan->displacements;
+  plan->selection = selector->select(desc);
+  if (world->options.config.verify_plans && plan->selection.recipe && group.rank == 0) {
+    if (Status proof = prove(*plan->selection.recipe, desc, group.size()); !proof.ok()) {
+      world->control->end(*this, proof);
+      throw Error(proof.code(), std::string(proof.message()));
+    }
+  }
+  if (reduces(desc.collective)) {
+    plan->reducer = desc.op == ReduceOp::User ? *desc.user : reducer_for(desc.op, desc.dtype);
+    if (desc.op == ReduceOp::User) {
+      plan->desc.user = &plan->reducer;
+    } else {
+      plan->many = many_reducer_for(desc.op, desc.dtype);
+    }
+    if (desc.op == ReduceOp::Average) plan->scaler = scaler_for(desc.dtype, 1.0 / group.size());
+    if (desc.op == ReduceOp::PreMulSum) plan->scaler = scaler_for(desc.dtype, desc.pre_multiply);
+  }
+  return plan;
+}
+
+Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
+  auto& made = plan.executable[in_place ? 1 : 0];
+  if (!made) {
+    Program program = plan.selection.recipe->build(plan.desc, group.rank, group.size(), in_place);
+    made = Executable::make(plan.desc, std::move(program), plan.selection.cutting, [&](int peer) {
+      const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
+      return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
+    });
+    made->group = &group;
+  }
+  return *made;
+}
+
+std::shared_ptr<ReadyPlan> CommunicatorState::ready_plan(const CollectiveDesc& desc) {
+  const auto held = world->hold();
+  return plans_.share(desc, fingerprint_of(desc), [&] { return make_plan(desc); });
+}
+
+void CommunicatorState::retire(ReadyPlan& plan) noexcept {
+  plan.owner = nullptr;
+  for (auto& e : plan.executable) {
+    if (e) world->executor.forget(*e);
+    e.reset();
+  }
+}
+
+void CommunicatorState::drop_idle_plans() {
+  std::vector<const ReadyPlan*> in_use{staged_plan_};
+  world->calls->for_each_pending([&](const PendingCall& op) {
+    if (op.owner == this && !is_message(op)) in_use.push_back(op.notes.plan);
+  });
+  plans_.drop_idle(in_use, [this](ReadyPlan& plan) { retire(plan); });
+}
+
 StagedCalls& CommunicatorState::staged_calls() {
   if (!staged_calls_) {
     staged_calls_ = std::make_unique<StagedCalls>(
@@ -286,7 +349,6 @@ StagedCalls& CommunicatorState::staged_calls() {
   return *staged_calls_;
 }
 
-/// Of a call that could not be launched: the caller gets the exception instead of a Work.
 void CommunicatorState::give_up(PendingCall& op) noexcept {
   op.record.complete(Code::InvalidArgument);
   op.status = Status(Code::InvalidArgument, "it could not be launched");
@@ -300,12 +362,7 @@ void CommunicatorState::end(const Status& reason) noexcept {
   for (NamedOffload& o : offloads) o.offload->abort(reason);
   world->executor.abort(group.communicator, reason);
   if (staged_calls_) staged_calls_->abort(reason);
-  if (any_receives_) any_receives_->end(reason);
-  world->calls->for_each_pending([&](PendingCall& op) {
-    if (op.owner != this || !is_message(op) || op.peer < 0) return;
-    const auto cancel = [this](int peer, Completion& part) { cancel_message(peer, part); };
-    if (!groups_.cancel(op, cancel)) cancel_message(op.peer, op);
-  });
+  messages.end(reason);
 }
 
 Exchange CommunicatorState::exchange(const CallOptions& options) {

@@ -9,12 +9,9 @@
 #include <vector>
 
 #include <sinew/collectives/control/controlled.hpp>
-#include <sinew/collectives/message.hpp>
-#include <sinew/collectives/messages/any_receives.hpp>
-#include <sinew/collectives/messages/message_group.hpp>
 #include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/collectives/staging/calls.hpp>
-#include <sinew/collectives/staging/messages.hpp>
+#include <sinew/collectives/world/user_messages.hpp>
 #include <sinew/collectives/world/world_state.hpp>
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/work.hpp>
@@ -47,6 +44,7 @@ struct CommunicatorState : Controlled {
   std::uint32_t logged = 0;            ///< its number in the log of calls
   std::unique_ptr<CallHistory> times;  ///< null: nobody wants calls timed
   bool times_wanted = true;            ///< of the calls that begin now
+  UserMessages messages;
 
   Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options) {
     const auto held = world->hold();
@@ -57,13 +55,10 @@ struct CommunicatorState : Controlled {
                   const CallExtras& extras = {});
   /// start() after the checks of call_shape(), for a description that says all but where the buffers are.
   Work start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options);
-  Work start_message(const Message& message, const CallOptions& options);
-  Work start_group(std::span<const Message> messages, const CallOptions& options);
-  /// A receive from any rank.
-  Work start_any(const Message& message, const CallOptions& options);
-  /// Sends or receives a message and waits for its end. When the deadline passes first, the message is taken back, and
-  /// the communicator goes on. Returns what the message ended with, Cancelled if it was taken back.
-  Status pass_message(const Message& message, CallOptions options, Deadline deadline);
+  /// Opens a call under the World's lock. `extent`: what the call's fingerprint folds.
+  PendingCall& begin(Fingerprint fingerprint, int peer, std::uint64_t extent, const CallOptions& options);
+  /// A call that was opened cannot be launched: its caller gets an exception instead of a Work.
+  void give_up(PendingCall& op) noexcept;
   CallPartsRef take_parts() { return parts_.take(); }
   /// The plan of a call, made where there is none yet.
   std::shared_ptr<ReadyPlan> ready_plan(const CollectiveDesc& desc);
@@ -110,19 +105,6 @@ struct CommunicatorState : Controlled {
   void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, const CallPartsRef& parts,
                       PendingCall& origin, std::uint64_t history_of_call, Completion& done);
   StagedCalls& staged_calls();
-  StagedMessages& staged_messages();
-  AnyReceives& any_receives();
-  void give_up(PendingCall& op) noexcept;
-  void launch_message(const Message& message, StreamRef after, Completion& done);
-  /// Starts a message, under the World's lock.
-  PendingCall& open_message(const Message& message, const CallOptions& options);
-  void post_message(const Message& message, Completion& done);
-  Tag tag_of(std::uint32_t users) const noexcept;
-  void cancel_message(int peer, Completion& done);
-  /// nullptr: no transport leads there.
-  Endpoint* endpoint_to(int peer);
-  /// The transport that leads there does.
-  bool takes_device_memory(int peer) const;
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
   /// false: calls are still in flight.
@@ -130,18 +112,12 @@ struct CommunicatorState : Controlled {
   /// Before a plan goes.
   void retire(ReadyPlan& plan) noexcept;
   void drop_idle_plans();
-  /// `extent`: what the call's fingerprint folds.
-  PendingCall& begin(Fingerprint fingerprint, int peer, std::uint64_t extent, const CallOptions& options);
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
   const ReadyPlan* staged_plan_ = nullptr;  // of the last piece on device memory: it may be under way
   CallPartsPool parts_;
-  MessageGroups groups_;
-  std::vector<Endpoint*> endpoints_;                 // by rank; null: not asked for yet
-  std::unique_ptr<StagedCalls> staged_calls_;        // from the first call on device memory on
-  std::unique_ptr<StagedMessages> staged_messages_;  // from the first such message on
-  std::unique_ptr<AnyReceives> any_receives_;        // from the first one on
+  std::unique_ptr<StagedCalls> staged_calls_;  // from the first call on device memory on
 };
 
 }  // namespace sinew

@@ -72,7 +72,7 @@ class Members {
   void finish(const Message& message) {
     CallOptions options{};
     options.label = what_.c_str();
-    const Status status = bootstrap_.pass_message(message, options, deadline_);
+    const Status status = bootstrap_.messages.pass(message, options, deadline_);
     if (status.code() != Code::Cancelled) return status.require();
     throw Error(Code::Timeout, fmt::format("{}: {} has not come", what_, bootstrap_.group.rank_text(message.peer)),
                 message.peer);

@@ -1,0 +1,194 @@
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/call/arguments.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+#include <sinew/collectives/world/user_messages.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// How long a message that was taken back may take to end.
+constexpr auto kEndsWithin = std::chrono::seconds(30);
+
+}  // namespace
+
+UserMessages::UserMessages(CommunicatorState& of) : of_(of), endpoints_(of.group.world_ranks.size()) {}
+
+StagedMessages& UserMessages::staged() {
+  if (of_.world->device_runtime == nullptr) throw Error(Code::Unavailable, "device memory: " + of_.world->no_device);
+  if (!staged_) {
+    staged_ = std::make_unique<StagedMessages>(*of_.world->device_runtime, of_.world->device);
+    of_.world->engine->add(*staged_);
+  }
+  return *staged_;
+}
+
+Work UserMessages::start(const Message& message, const CallOptions& options) {
+  const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  arguments::require_codec({.collective = kind, .codec = options.codec});
+  const auto held = of_.world->hold();
+  return Work(open(message, options));
+}
+
+PendingCall& UserMessages::open(const Message& message, const CallOptions& options) {
+  const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  const std::uint64_t bytes = message.memory.bytes;
+  PendingCall& op = of_.begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
+  try {
+    launch(message, options.after, op);
+  } catch (...) {
+    of_.give_up(op);
+    throw;
+  }
+  of_.world->posted(options.waits_at_once);
+  return op;
+}
+
+Status UserMessages::pass(const Message& message, CallOptions options, Deadline deadline) {
+  options.waits_at_once = true;
+  PendingCall* call = nullptr;
+  {
+    const auto held = of_.world->hold();
+    call = &open(message, options);
+  }
+  Work work(*call);
+  if (Status status = work.wait(deadline); status.code() != Code::Pending) return status;
+  {
+    const auto held = of_.world->hold();
+    if (!work.done()) cancel(message.peer, *call);
+  }
+  return work.wait(Deadline::after(kEndsWithin));
+}
+
+Work UserMessages::start_group(std::span<const Message> messages, const CallOptions& options) {
+  arguments::require_codec({.collective = Collective::SendRecv, .codec = options.codec});
+  std::uint64_t bytes = 0;
+  for (const Message& m : messages) bytes += m.memory.bytes;
+  const auto held = of_.world->hold();
+  PendingCall& op = of_.begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}),
+                              messages.front().peer, bytes, options);
+  try {
+    groups_.start(op, messages, [&](const Message& m, Completion& done) { launch(m, options.after, done); });
+  } catch (...) {
+    of_.give_up(op);
+    throw;
+  }
+  of_.world->posted(options.waits_at_once);
+  return Work(op);
+}
+
+AnyReceives& UserMessages::any_receives() {
+  if (!any_receives_) {
+    const auto holds = [this](int rank, std::uint32_t tag) {
+      Endpoint* endpoint = endpoint_to(rank);
+      return endpoint != nullptr && endpoint->holds(tag_of(tag));
+    };
+    const auto begin = [this](const Message& message, StreamRef after, PendingCall& call) {
+      launch(message, after, call);
+    };
+    const auto& rails = of_.world->fabrics.empty() ? std::span<const std::unique_ptr<Transport>>()
+                                                   : of_.world->fabrics.front().fabric->transports();
+    const int descriptor = rails.empty() ? -1 : rails.front()->wake_descriptor();
+    any_receives_ = std::make_unique<AnyReceives>(of_.group.size(), descriptor, holds, begin);
+    of_.world->engine->add(*any_receives_);
+  }
+  return *any_receives_;
+}
+
+Work UserMessages::start_any(const Message& message, const CallOptions& options) {
+  const std::uint64_t bytes = message.memory.bytes;
+  const auto held = of_.world->hold();
+  PendingCall& op = of_.begin(fingerprint_of({.collective = Collective::Recv, .count = bytes}), -1, bytes, options);
+  try {
+    of_.ended.ok() ? any_receives().add(message, options.after, op) : op.finish(of_.ended);
+  } catch (...) {
+    of_.give_up(op);
+    throw;
+  }
+  of_.world->posted(options.waits_at_once);
+  return Work(op);
+}
+
+Endpoint* UserMessages::endpoint_to(int peer) {
+  Endpoint*& known = endpoints_[static_cast<std::size_t>(peer)];
+  if (known == nullptr && peer == of_.group.rank) {
+    known = &of_.world->self_link();
+  } else if (known == nullptr) [[unlikely]] {
+    const std::string& name = of_.selector->transport_between(of_.selector->cheapest(), of_.group.rank, peer);
+    if (!name.empty()) known = &of_.world->endpoint(of_.group.world_ranks[static_cast<std::size_t>(peer)], name);
+  }
+  return known;
+}
+
+bool UserMessages::takes_device_memory(int peer) const {
+  if (peer == of_.group.rank) return false;
+  const std::string& name = of_.selector->transport_between(of_.selector->cheapest(), of_.group.rank, peer);
+  return of_.world->rail(name)->capabilities().device_memory;
+}
+
+void UserMessages::launch(const Message& message, StreamRef after, Completion& done) {
+  if (!of_.ended.ok()) return done.finish(of_.ended);
+  if (endpoint_to(message.peer) == nullptr) {
+    return done.finish(
+        Status(Code::Unavailable, fmt::format("no transport leads from {} to {}", of_.group.rank_text(of_.group.rank),
+                                              of_.group.rank_text(message.peer))));
+  }
+  const bool device = message.memory.place.kind == MemoryKind::Device;
+  const bool direct = device && takes_device_memory(message.peer);
+  if (device && !direct) {
+    const auto through = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
+      post({message.sends, pinned, message.peer, message.tag}, copied);
+      return *endpoint_to(message.peer);
+    };
+    StagedMessages& through_host = staged();
+    message.sends ? through_host.send(message.memory, after, through, done)
+                  : through_host.recv(message.memory, after, through, done);
+  } else if ((direct && after.device >= 0) || (staged_ && staged_->must_queue(message.sends))) {
+    const auto launch = [this, &done, message] { of_.ended.ok() ? post(message, done) : done.finish(of_.ended); };
+    staged().queue(message.sends, direct ? after : StreamRef{}, launch, done);
+  } else {
+    post(message, done);
+  }
+}
+
+Tag UserMessages::tag_of(std::uint32_t users) const noexcept {
+  return Tag::user(of_.group.generation, static_cast<std::uint16_t>(of_.group.communicator + 1), users);
+}
+
+void UserMessages::post(const Message& message, Completion& done) {
+  const Tag full = tag_of(message.tag);
+  // A message of an earlier communicator that had the same id is refused, not taken.
+  if (message.sends) {
+    endpoint_to(message.peer)->send(message.memory, full, of_.group.identity, done);
+  } else {
+    done.note = of_.group.identity;
+    endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, full, done);
+  }
+}
+
+void UserMessages::cancel(int peer, Completion& done) {
+  if (staged_ && staged_->cancel(done)) return;
+  // Without an endpoint no transport has it, and none is made for that: who launches it finds the communicator ended.
+  if (Endpoint* known = endpoints_[static_cast<std::size_t>(peer)]) known->cancel(done);
+}
+
+void UserMessages::end(const Status& reason) noexcept {
+  if (any_receives_) any_receives_->end(reason);
+  of_.world->calls->for_each_pending([&](PendingCall& op) {
+    if (op.owner != &of_ || !is_message(op) || op.peer < 0) return;
+    const auto take_back = [this](int peer, Completion& part) { cancel(peer, part); };
+    if (!groups_.cancel(op, take_back)) cancel(op.peer, op);
+  });
+}
+
+void UserMessages::release() noexcept {
+  if (staged_) of_.world->engine->remove(*staged_);
+  if (any_receives_) of_.world->engine->remove(*any_receives_);
+  staged_.reset();
+  any_receives_.reset();
+}
+
+}  // namespace sinew
