@@ -17,9 +17,13 @@ using std::chrono::milliseconds;
 constexpr long kNapNs = 50'000;
 /// A nap during which calls came is followed by one of twice the length, up to this one.
 constexpr long kLongestNapNs = 16 * kNapNs;
+/// Beside a thread that drives, naps grow to this length: when that thread leaves, its pending calls wait as long for
+/// the next turn.
+constexpr long kLongestNapBesideADriverNs = 4 * kNapNs;
 /// The thread naps for so long after the last call or event. Waking it from deep sleep costs the next caller a system
 /// call, so a loop of calls must find it napping.
 constexpr auto kLinger = milliseconds(2);
+constexpr long kLingerNs = std::chrono::nanoseconds(kLinger).count();
 /// So many turns without an event come before a nap. A peer that runs answers within that time.
 constexpr int kTurnsBeforeNap = 16;
 /// How often a sleeping waiter looks if it waits for something that no call's end tells.
@@ -47,7 +51,7 @@ void SharedProgress::stop_thread() noexcept {
 }
 
 void SharedProgress::posted(bool waits_at_once) noexcept {
-  if (driven_) {
+  if (is_driven()) {
     if (engine_.asleep()) engine_.ring();
     return;
   }
@@ -68,7 +72,7 @@ void SharedProgress::ended(const void* call) noexcept {
   for (Sleeper* s = sleepers_; s != nullptr; s = s->next) {
     if (s->call == call) return wake(*s);
   }
-  if (driven_ && engine_.asleep()) engine_.ring();
+  if (is_driven() && engine_.asleep()) engine_.ring();
 }
 
 void SharedProgress::wake(Sleeper& sleeper) noexcept {
@@ -99,13 +103,17 @@ void SharedProgress::nap() noexcept {
   rest_ = Rest::Nap;
   lock_.unlock();
   long length_ns = kNapNs;
-  bool more_calls = true;
-  while (more_calls && length_ns <= kLongestNapNs) {
+  long slept_ns = 0;
+  bool goes_on = true;
+  while (goes_on) {
     const std::uint64_t before = posts_.load(std::memory_order_relaxed);
     const timespec length{0, length_ns};
     ::nanosleep(&length, nullptr);
-    more_calls = posts_.load(std::memory_order_relaxed) != before;
-    length_ns *= 2;
+    slept_ns += length_ns;
+    // A thread that drives would have to pass the lock here and back.
+    const bool more_calls = posts_.load(std::memory_order_relaxed) != before && length_ns < kLongestNapNs;
+    goes_on = more_calls || (is_driven() && slept_ns < kLingerNs);
+    length_ns = std::min(2 * length_ns, more_calls ? kLongestNapNs : kLongestNapBesideADriverNs);
   }
   lock_.lock();
   rest_ = Rest::None;
@@ -137,7 +145,7 @@ void SharedProgress::loop() noexcept {
       seen = posts;
       busy_until = now + kLinger;
     }
-    if (driven_) {
+    if (is_driven()) {
       now < busy_until ? nap() : park();
       idle_turns = 0;
       continue;

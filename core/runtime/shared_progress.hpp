@@ -19,7 +19,7 @@ namespace sinew {
 /// leaves and it has to take over. A driver unlocks between two turns if another thread wants the lock, and while it
 /// sleeps itself. A thread of this object's own makes progress while nobody waits: it naps between its turns for a
 /// while after the last call, so that the next call need not wake it, and sleeps on the sources' descriptors later.
-/// While calls keep coming the naps grow. Each call makes a turn itself, and a thread that wakes up would take the core
+/// While calls keep coming, or another thread drives, the naps grow. Each call makes a turn itself, and a thread that wakes up would take the core
 /// and the lock from a caller that is about to wait.
 ///
 /// No code of the user runs under the lock, except a reduction operator of the user's own.
@@ -75,7 +75,7 @@ class SINEW_API SharedProgress {
   void posted(bool waits_at_once) noexcept;
   /// One turn of progress, unless another thread drives.
   void turn() noexcept {
-    if (!driven_) engine_.progress_all();
+    if (!is_driven()) engine_.progress_all();
   }
   /// A call has ended: wakes the thread that sleeps for it.
   void ended(const void* call) noexcept;
@@ -87,19 +87,19 @@ class SINEW_API SharedProgress {
     if (done()) return true;
     bool over = false;
     bool in_time = true;
-    while (!over && in_time && driven_) {
+    while (!over && in_time && is_driven()) {
       deadline = deadline.or_after(default_timeout);
       in_time = sleep(call, deadline);
       over = done();
     }
     if (!over && in_time) {
-      driven_ = true;
+      driven_.store(true, std::memory_order_relaxed);
       engine_.disarm();
       over = engine_.wait<true>(done, deadline, default_timeout);
-      driven_ = false;
+      driven_.store(false, std::memory_order_relaxed);
     }
     // Also after a sleep: the driver may have left and chosen this thread, whose own call has ended meanwhile.
-    if (!driven_) hand_on();
+    if (!is_driven()) hand_on();
     return over;
   }
 
@@ -112,6 +112,7 @@ class SINEW_API SharedProgress {
   };
   enum class Rest : std::uint8_t { None, Nap, Park, Sleep };
 
+  bool is_driven() const noexcept { return driven_.load(std::memory_order_relaxed); }
   /// false: the deadline has passed.
   bool sleep(const void* call, Deadline deadline) noexcept;
   static void wake(Sleeper& sleeper) noexcept;
@@ -125,7 +126,7 @@ class SINEW_API SharedProgress {
 
   Engine& engine_;
   EngineLock lock_;
-  bool driven_ = false;  ///< by a thread that waits
+  std::atomic<bool> driven_{false};  ///< by a thread that waits; written under the lock
   bool stop_ = false;
   Rest rest_ = Rest::None;               ///< the thread's
   std::size_t pending_ = 0;              ///< calls

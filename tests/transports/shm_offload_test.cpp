@@ -349,33 +349,6 @@ TEST(ShmOffload, SaysWhatItDoesNotDo) {
   });
 }
 
-TEST(ShmOffload, MeasuresThePair_AndBothRanksFindTheSame) {
-  test::run_as_processes(2, [](const Exchange& world) {
-    ShmRank rank(world);
-    const auto measured = rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}}, std::chrono::minutes(1));
-    ASSERT_TRUE(measured.has_value());
-    const Bytes& facts = *measured;
-    const auto all = world.all_gather(facts);
-    EXPECT_EQ(all[0], all[1]);
-    const shm::Facts found = shm::decode_facts(facts);
-    for (std::size_t k = 0; k < shm::Facts::kKnots; ++k) {
-      EXPECT_GT(found.knot_seconds[k], k == 0 ? 0 : found.knot_seconds[k - 1] * 0.999) << k;
-      EXPECT_LT(found.knot_seconds[k], 10.0) << k;
-    }
-    ShmCase c;
-    c.count = 100'003;
-    ShmRank again(world, facts);
-    run_shm_case(again, c);
-  });
-}
-
-TEST(ShmOffload, FindsNothing_WhenThereIsNoTimeToMeasure) {
-  test::run_as_threads(2, [](const Exchange& world) {
-    ShmRank rank(world);
-    EXPECT_EQ(rank.fabric().measure({{world.rank, {0, 1}, 0, 0}, world, {}}, {}), std::nullopt);
-  });
-}
-
 TEST(ShmOffload, PredictsMoreTimeForMoreBytesAndMoreRanks) {
   std::vector<double> by_ranks;
   for (const int ranks : {2, 3, 4}) {
