@@ -2,7 +2,7 @@
 
 namespace sinew {
 
-Ranks AllToAllComposer::takers(const Parts& parts, int place) {
+Ranks AllToAllComposer::takers(const Parting& parts, int place) {
   Ranks ranks;
   for (const Ranks& part : parts.all) {
     if (&part == &parts.own()) continue;
@@ -12,7 +12,7 @@ Ranks AllToAllComposer::takers(const Parts& parts, int place) {
 }
 
 /// Whoever carries a stripe gets what is for it and what it carries, of each of its part in one message.
-std::vector<Slice> AllToAllComposer::collect(const Parts& parts, int ranks) {
+std::vector<Slice> AllToAllComposer::collect(const Parting& parts, int ranks) {
   const Ranks& own = parts.own();
   const Ranks carried = takers(parts, parts.place);
   const auto scratch_for = [&](int giver, int taker) { return to_.scratch(block_class(giver, taker, ranks)); };
@@ -37,7 +37,7 @@ std::vector<Slice> AllToAllComposer::collect(const Parts& parts, int ranks) {
 }
 
 void AllToAllComposer::compose(const Levels& levels, const Ranks& ranks) {
-  const Parts parts = coarsest_parts(levels, ranks, rank_);
+  const Parting parts = coarsest_parts(levels, ranks, rank_);
   const std::vector<Slice> arrived = collect(parts, count(ranks));
   const Ranks carried = takers(parts, parts.place);
   for (int k = 0; k < count(carried); ++k) {

@@ -17,9 +17,9 @@ class AllToAllComposer {
 
  private:
   /// The ranks of other parts whose stripes somebody of this part carries.
-  static Ranks takers(const Parts& parts, int place);
+  static Ranks takers(const Parting& parts, int place);
   /// By place in this part: a run of what is for this rank, which is copied there, and of what is for its takers().
-  std::vector<Slice> collect(const Parts& parts, int ranks);
+  std::vector<Slice> collect(const Parting& parts, int ranks);
   Slice aside(const Ranks& givers);
 
   int rank_;

@@ -29,7 +29,7 @@ class Composer {
   void reduce(const Ranks& ranks, std::size_t level, int root, Slice in, Slice out);
 
  private:
-  std::optional<Parts> parts_of(const Ranks& ranks, std::size_t& level) const {
+  std::optional<Parting> parts_of(const Ranks& ranks, std::size_t& level) const {
     return sinew::parts_of(how_.levels, ranks, level, rank_);
   }
   /// One algorithm among some ranks. `complete`: its sums are those of all ranks.

@@ -15,10 +15,10 @@ std::optional<std::vector<Ranks>> parted(const Levels& levels, const Ranks& rank
   return std::nullopt;
 }
 
-std::optional<Parts> parts_of(const Levels& levels, const Ranks& ranks, std::size_t& level, int rank) {
+std::optional<Parting> parts_of(const Levels& levels, const Ranks& ranks, std::size_t& level, int rank) {
   auto all = parted(levels, ranks, level);
   if (!all) return std::nullopt;
-  Parts parts{std::move(*all)};
+  Parting parts{std::move(*all)};
   for (int p = 0; p < count(parts.all); ++p) {
     const Ranks& part = parts.all[static_cast<std::size_t>(p)];
     parts.stripes = std::max(parts.stripes, count(part));
@@ -28,7 +28,7 @@ std::optional<Parts> parts_of(const Levels& levels, const Ranks& ranks, std::siz
   return parts;
 }
 
-Parts coarsest_parts(const Levels& levels, const Ranks& ranks, int rank) {
+Parting coarsest_parts(const Levels& levels, const Ranks& ranks, int rank) {
   for (std::size_t level = levels.part_of.size(); level-- > 0;) {
     std::size_t found = level;
     if (auto parts = parts_of(levels, ranks, found, rank); parts && found == level) return *std::move(parts);

@@ -21,7 +21,7 @@ inline int place_in(const Ranks& ranks, int rank) {
 
 /// How a level parts some ranks, as one of them sees it. A stripe is a share of the data; of each part the rank at the
 /// stripe's number, modulo the part's ranks, carries it.
-struct Parts {
+struct Parting {
   std::vector<Ranks> all;
   int mine = 0;     ///< this rank's part
   int place = 0;    ///< this rank's, in it
@@ -43,8 +43,8 @@ struct Parts {
 /// nullopt: these ranks are not parted any more.
 std::optional<std::vector<Ranks>> parted(const Levels& levels, const Ranks& ranks, std::size_t& level);
 /// The same, as `rank` sees it.
-std::optional<Parts> parts_of(const Levels& levels, const Ranks& ranks, std::size_t& level, int rank);
+std::optional<Parting> parts_of(const Levels& levels, const Ranks& ranks, std::size_t& level, int rank);
 /// At the coarsest level that parts these ranks; there must be one.
-Parts coarsest_parts(const Levels& levels, const Ranks& ranks, int rank);
+Parting coarsest_parts(const Levels& levels, const Ranks& ranks, int rank);
 
 }  // namespace sinew
