@@ -5,10 +5,10 @@
     training.py --backends gloo,sinew --only fsdp2 --steps 41 --json out.json
 
 ddp: DistributedDataParallel with 33.6 MB of gradients. fsdp2: fully_shard of a small transformer.
-Communication is a step over the backend less the same step without: for ddp with a hook that divides the gradients
-and calls nobody, for fsdp2 over PyTorch's "fake" backend, which does everything but communicate. Steps of all backends
-alternate; each figure is the median over steps of the slowest rank's time. Ratios are the first backend's time over the
-other's.
+The time of communication is that of a step minus that of the same step without communication. For ddp, the step without
+has a communication hook that only divides the gradients. For fsdp2, it uses PyTorch's backend "fake", which does
+everything but communicate. Steps of all backends alternate. Each figure is the median over steps of the slowest rank's
+time. Ratios are the first backend's time over the other's.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def seconds_of(step):
 
 
 def ddp_steps(backends):
-    """What is timed is the forward and the backward pass."""
+    """{backend: (step with communication, step without)}; a step is a forward and a backward pass."""
     without = ddp_step(backends[0], divide_alone)
     return {backend: (ddp_step(backend), without) for backend in backends}
 
@@ -79,7 +79,7 @@ def ddp_step(backend, hook=None):
 
 
 def divide_alone(state, bucket):
-    """What DistributedDataParallel does to a bucket beside the call."""
+    """A hook that does what DistributedDataParallel does to a bucket, without the all_reduce."""
     future = torch.futures.Future()
     future.set_result(bucket.buffer().div_(dist.get_world_size()))
     return future

@@ -31,8 +31,7 @@ bool ControlService::speaks() const {
   for (const ControlPeer& p : peers_) {
     if (p.rank >= rank_ || p.host_id != host || !living(p.rank)) continue;
     if (p.page && p.page->left.load(std::memory_order_seq_cst) != 0) continue;
-    const char state = state_of_process(p.process);
-    if (state != 'T' && state != 't') return false;
+    if (!is_stopped(state_of_process(p.process))) return false;
   }
   return true;
 }
@@ -106,9 +105,8 @@ void ControlService::route(std::span<const std::byte> bytes) {
   if (all || speaks() || question.asker != rank_) return;
   const std::string& own_host = peers_[static_cast<std::size_t>(rank_)].host_id;
   for (const ControlPeer& p : peers_) {
-    const bool may = p.rank < rank_ && p.host_id == own_host && living(p.rank);
-    const char state = may ? state_of_process(p.process) : 'T';
-    if (state == 'T' || state == 't') continue;
+    if (p.rank >= rank_ || p.host_id != own_host || !living(p.rank)) continue;
+    if (is_stopped(state_of_process(p.process))) continue;
     doorbell_.ring(p.doorbell, with_type(LinkFrame::Question, bytes));
     return;
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kRanksAtFullPace = 128;
 /// did before it went.
 constexpr auto kHoldFor = milliseconds(1000);
 constexpr auto kLookAgain = milliseconds(5);
-/// When this rank has ended its own calls, the calls of other ranks have so long to end without this rank.
+/// After this rank has ended its own calls, it waits so long before it ends the calls of other ranks that need it.
 constexpr auto kEndsElsewhere = milliseconds(1000);
 
 /// Describes a call for an error: "all_reduce(f32, sum, count 4) at train.cpp:12" or "send to rank 5 (1 in tp) at ...".

@@ -50,7 +50,7 @@ struct CommunicatorState : Controlled {
     const auto held = world->hold();
     return start_held(desc, in, out, in_place, options);
   }
-  /// As start(), for a caller that holds the World's lock.
+  /// Does the same as start(). The caller holds the World's lock.
   Work start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
                   const CallExtras& extras = {});
   /// start() after the checks of call_shape(), for a description that says all but where the buffers are.

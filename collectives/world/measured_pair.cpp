@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kLinkBudget = std::chrono::milliseconds(80);           // of one transport on a host
 constexpr auto kBetweenHostsBudget = std::chrono::milliseconds(160);  // of one transport
-constexpr auto kOffloadBudget = std::chrono::milliseconds(250);       // of one offload; half of it on a quiet machine
+constexpr auto kOffloadBudget = std::chrono::milliseconds(250);       // of one offload; a quiet machine needs half
 
 /// Bytes per second of the fastest of a few passes over memory that is larger than any private cache.
 template <class Pass>

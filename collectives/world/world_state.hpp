@@ -58,7 +58,8 @@ struct WorldState {
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<CallTimer> timer;     ///< null: nobody wants calls timed
   std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
-  /// The id of the communicator of all ranks in which the members of subgroups meet. No other communicator gets it.
+  /// The id of the communicator in which the members of a subgroup meet. It contains all ranks. No other communicator
+  /// gets this id.
   static constexpr std::uint16_t kBootstrapId = 65534;
 
   /// A fork's child shares its parent's connections and must use none of them.
@@ -95,7 +96,7 @@ struct WorldState {
               return exchange.all_gather(mine);
             }};
   }
-  /// Calls `change` under the lock, and then wakes the thread that makes progress, to look at the change.
+  /// Calls `change` under the lock. Then wakes the thread that makes progress, so that it notices the change.
   template <class F>
   void locked(F&& change) {
     const auto held = hold();

@@ -33,7 +33,7 @@ struct CallOptions {
   const char* label = nullptr;
   /// The source line that errors and verdicts show: the line of the braces in `CallOptions{...}`. `CallOptions o;`,
   /// without braces, records no line of the program, so write `CallOptions o{};`.
-  /// `where = {}` records no line at all: then the label stands alone.
+  /// With `where = {}` no line is recorded, and errors show the label alone.
   std::source_location where = std::source_location::current();
 };
 

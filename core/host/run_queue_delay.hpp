@@ -7,13 +7,13 @@
 
 namespace sinew {
 
-/// What has kept a thread from its core so far.
+/// How much a thread has been kept from its core since it began.
 struct Displacement {
-  double delay_s = 0;            ///< it could have run and waited for a core; 0 where the kernel does not count it
-  std::int64_t preemptions = 0;  ///< times it lost the core without giving it up
+  double delay_s = 0;            ///< time that it was ready to run and had no core; 0 if the kernel does not count it
+  std::int64_t preemptions = 0;  ///< how often the kernel took the core away from it
 };
 
-/// Reads the displacement of the thread that makes this object. Only that thread may read it.
+/// Reads the Displacement of the thread that made this object. Only that thread may call read().
 /// Source: /proc/thread-self/schedstat and getrusage(2).
 class SINEW_API RunQueueDelay {
  public:
@@ -24,8 +24,8 @@ class SINEW_API RunQueueDelay {
   FileDescriptor file_;
 };
 
-/// Did others keep the thread from its core for more than this share of the time? Waking from sleep counts as waiting
-/// for a core, too, so this is only true if somebody also took the core away.
+/// Did other threads keep this thread from its core for more than `share` of `elapsed_s`? A thread that wakes up also
+/// waits for a core, which is nobody's fault. So the answer is yes only if the thread was preempted, too.
 SINEW_API bool displaced(const Displacement& before, const Displacement& after, double elapsed_s,
                          double share) noexcept;
 

@@ -41,7 +41,7 @@ struct CallNotes {
   bool in_place = false;
 };
 
-/// A function of Work::then, and the one that was given after it.
+/// A function that was given to Work::then, and a link to the next one of the same call.
 struct AfterCall {
   std::function<void(const Status&)> run;
   std::unique_ptr<AfterCall> next;
@@ -77,8 +77,8 @@ inline std::string site_of(const PendingCall& call) {
 inline bool is_message(const PendingCall& call) noexcept { return is_message(collective_of(call.fingerprint)); }
 
 /// All operations of one World, at addresses that never change.
-/// Thread: one at a time. If `threaded`, any: then the caller holds the lock of shared(), except for the functions that
-///         take the lock themselves, which are listed under that heading.
+/// Thread: one thread at a time. If `threaded`, any thread that holds the lock of shared(). The last group of functions
+///         takes this lock itself.
 class SINEW_API CallSlab {
  public:
   CallSlab(Engine& engine, Duration default_timeout, bool threaded);
@@ -132,11 +132,12 @@ class SINEW_API CallSlab {
   /// Gives back the place of a call that could not be launched.
   void release(PendingCall& op) noexcept;
 
-  // The functions that take the lock themselves:
+  // These functions take the lock themselves.
 
   /// Waits for the end; false when the deadline came first. Errors: InvalidArgument in a fork's child.
   bool wait(PendingCall& op, Deadline deadline);
-  /// Waits for the end, at most for the configured timeout. true: the call succeeded, and its place is free again.
+  /// Waits until the call has ended, at most for the configured timeout. Returns true if the call succeeded; its place
+  /// is free again then.
   bool wait_and_free(PendingCall& op);
   /// One turn of progress, unless another thread makes it; did the call end?
   bool test(PendingCall& op);
@@ -195,7 +196,7 @@ class SINEW_API CallSlab {
     --in_use_;
   }
   void grow();
-  /// The call has ended: gives its functions of Work::then to the threads that run them.
+  /// Called when a call has ended: passes its Work::then functions to the threads that run them.
   void start_after(PendingCall& op) noexcept;
 
   void require_own_process() const;

@@ -91,7 +91,8 @@ class SINEW_API Engine {
 
   /// Does a thread sleep with the sources armed?
   bool asleep() const noexcept { return asleep_; }
-  /// Disarms the sources that a sleeping thread has armed. That thread sleeps on, and leaves the sources alone later.
+  /// Disarms the sources that a sleeping thread has armed. That thread continues to sleep. It does not disarm them
+  /// again.
   void disarm() noexcept {
     if (!asleep_) return;
     asleep_ = false;

@@ -7,7 +7,7 @@
 namespace sinew {
 namespace {
 
-/// So many looks at the lock take about a microsecond, as long as a turn of progress.
+/// This many looks at the lock take about a microsecond, as long as a turn of progress.
 constexpr int kLooks = 40;
 /// The driver may share this core: then it needs the core to come to the end of its turn.
 constexpr int kYields = 8;

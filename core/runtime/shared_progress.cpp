@@ -13,20 +13,20 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// The length of a nap. An engine leaves idle sources unpolled for as long.
+/// The length of the thread's first nap. The engine polls idle sources as seldom as that.
 constexpr long kNapNs = 50'000;
-/// A nap during which calls came is followed by one of twice the length, up to this one.
+/// If calls were posted during a nap, the next nap is twice as long, but no longer than this.
 constexpr long kLongestNapNs = 16 * kNapNs;
-/// Beside a thread that drives, naps grow to this length: when that thread leaves, its pending calls wait as long for
-/// the next turn.
+/// While another thread drives, naps grow up to this length. When that thread leaves, calls that are still pending may
+/// wait this long for the next turn.
 constexpr long kLongestNapBesideADriverNs = 4 * kNapNs;
 /// The thread naps for so long after the last call or event. Waking it from deep sleep costs the next caller a system
 /// call, so a loop of calls must find it napping.
 constexpr auto kLinger = milliseconds(2);
 constexpr long kLingerNs = std::chrono::nanoseconds(kLinger).count();
-/// So many turns without an event come before a nap. A peer that runs answers within that time.
+/// The thread naps after this many turns without an event. A peer that is running answers within that time.
 constexpr int kTurnsBeforeNap = 16;
-/// How often a sleeping waiter looks if it waits for something that no call's end tells.
+/// A sleeping thread that waits for something other than the end of a call checks this often whether it has happened.
 constexpr auto kLookAgain = milliseconds(1);
 constexpr auto kDeepSleep = milliseconds(10);
 
@@ -104,16 +104,17 @@ void SharedProgress::nap() noexcept {
   lock_.unlock();
   long length_ns = kNapNs;
   long slept_ns = 0;
-  bool goes_on = true;
-  while (goes_on) {
+  while (true) {
     const std::uint64_t before = posts_.load(std::memory_order_relaxed);
     const timespec length{0, length_ns};
     ::nanosleep(&length, nullptr);
     slept_ns += length_ns;
-    // A thread that drives would have to pass the lock here and back.
-    const bool more_calls = posts_.load(std::memory_order_relaxed) != before && length_ns < kLongestNapNs;
-    goes_on = more_calls || (is_driven() && slept_ns < kLingerNs);
-    length_ns = std::min(2 * length_ns, more_calls ? kLongestNapNs : kLongestNapBesideADriverNs);
+    const bool more_calls = posts_.load(std::memory_order_relaxed) != before;
+    // To take the lock now would interrupt the thread that drives.
+    const bool driven = is_driven() && slept_ns < kLingerNs;
+    const long longest_ns = more_calls ? kLongestNapNs : driven ? kLongestNapBesideADriverNs : 0;
+    if (!driven && length_ns >= longest_ns) break;
+    length_ns = std::min(2 * length_ns, longest_ns);
   }
   lock_.lock();
   rest_ = Rest::None;

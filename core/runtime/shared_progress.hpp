@@ -19,8 +19,8 @@ namespace sinew {
 /// leaves and it has to take over. A driver unlocks between two turns if another thread wants the lock, and while it
 /// sleeps itself. A thread of this object's own makes progress while nobody waits: it naps between its turns for a
 /// while after the last call, so that the next call need not wake it, and sleeps on the sources' descriptors later.
-/// While calls keep coming, or another thread drives, the naps grow. Each call makes a turn itself, and a thread that wakes up would take the core
-/// and the lock from a caller that is about to wait.
+/// While calls keep coming, or another thread drives, the naps grow. Each call makes a turn itself, and a thread that
+/// wakes up would take the core and the lock from a caller that is about to wait.
 ///
 /// No code of the user runs under the lock, except a reduction operator of the user's own.
 class SINEW_API SharedProgress {

@@ -8,15 +8,15 @@
 
 namespace sinew {
 
-/// /proc/PID/stat from the letter of the state on. The name before the letter is left out, as it may hold anything.
-/// Empty if there is no such process, or if it is not ours to see.
+/// The content of /proc/PID/stat from the state letter on. The process's name, which stands before this letter, is left
+/// out because it may contain any character. Empty if the process does not exist or may not be read.
 SINEW_API std::string stat_of_process(pid_t process);
 
-/// The letter of its state in /proc: R, S, D, T (stopped), t (traced), Z (ended); 0: no such process, or not ours to
-/// see.
+/// The state letter in /proc/PID/stat: R, S, D, T (stopped), t (traced) or Z (zombie). 0 if the process does not exist
+/// or may not be read.
 SINEW_API char state_of_process(pid_t process);
 
-/// All threads of a stopped process stand still until it is continued.
+/// Is this the state letter of a stopped process? None of its threads runs until the process is continued.
 inline bool is_stopped(char state_of_process) noexcept { return state_of_process == 'T' || state_of_process == 't'; }
 
 }  // namespace sinew

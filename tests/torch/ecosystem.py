@@ -10,7 +10,6 @@ ranks, with more ranks relative to the largest element, because the order of sum
 is not installed or cannot run without a GPU, the case is skipped with the reason. Exit: 0 if nothing failed, else 1.
 """
 
-import argparse
 import contextlib
 import importlib
 import os
@@ -316,16 +315,7 @@ def run_case(body, given):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--backend", default="sinew")
-    arguments.add_argument("--reference", default="gloo")
-    arguments.add_argument("--world-size", type=int, default=2)
-    arguments.add_argument("--only", default="", metavar="REGEX")
-    arguments.add_argument(
-        "--limit", type=float, default=300, metavar="S", help="seconds for one case under one backend"
-    )
-    arguments.add_argument("--verbose", action="store_true", help="print what the ranks of a failed case said")
-    arguments.add_argument("--list", action="store_true")
+    arguments = ranks.against_reference(__doc__, 300)
     given = arguments.parse_args()
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for body, package in CASES:

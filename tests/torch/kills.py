@@ -5,11 +5,11 @@
     kills.py --trials 20 --only stop --verbose
     kills.py --trials 6 --control       nothing is done to any rank: every trial must fail
 
-A trial starts 2 to 4 ranks, each a process of its own, which do work of one kind over and over. At a random moment one
-rank is killed, or stopped, or makes a call that does not match the others'. Each other rank must raise
-DistBackendError within 2 s that names this rank; where the rank was stopped, within 2 s after the timeout of the group,
-and as late. A rank that has raised ends at once, as a script does. At the end torchrun runs a job that loses a rank at
-a random moment in each round, and must start it again until it finishes.
+A trial starts 2 to 4 ranks as processes. They repeat one kind of work. At a random moment one rank is killed or stopped,
+or it makes a call that does not match those of the others. Each other rank must raise a DistBackendError that names this
+rank within 2 s. If the rank was stopped, the error must come within 2 s after the group's timeout and say that the rank
+is late. A rank that has raised ends at once, as a script does. At the end torchrun runs a job that loses a rank at a
+random moment of each round. It must start the job again until the job finishes.
 A trial that failed is repeated by the seed that its line names: --trials 1 --seed N. Exit: 0 if nothing failed, else 1.
 """
 

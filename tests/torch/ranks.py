@@ -1,5 +1,6 @@
 """Starts ranks as forks of this process, which has imported torch already, and says how each of them ended."""
 
+import argparse
 import contextlib
 import dataclasses
 import datetime
@@ -21,6 +22,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch  # noqa: E402  (the two variables above must be set before torch is imported)
 import torch._dynamo  # noqa: E402, F401  (here once, not in every rank: the first optimizer would import it)
 import torch.distributed as dist  # noqa: E402
+
+
+def against_reference(description, limit_s):
+    """Arguments of a program whose cases run under a backend and under the one that it is compared with."""
+    arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--backend", default="sinew")
+    arguments.add_argument("--reference", default="gloo")
+    arguments.add_argument("--world-size", type=int, default=2)
+    arguments.add_argument("--only", default="", metavar="REGEX")
+    arguments.add_argument(
+        "--limit", type=float, default=limit_s, metavar="S", help="seconds for one case under one backend"
+    )
+    arguments.add_argument("--verbose", action="store_true", help="print what the ranks of a failed case said")
+    arguments.add_argument("--list", action="store_true")
+    return arguments
 
 
 class Skip(Exception):

@@ -12,7 +12,6 @@ element (strategy/__init__.py has the tolerances, --list shows which case has wh
 by torchrun instead, static and elastic. Exit: 0 if nothing failed, else 1.
 """
 
-import argparse
 import importlib
 import os
 import re
@@ -198,17 +197,8 @@ def import_kinds():
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--backend", default="sinew")
-    arguments.add_argument("--reference", default="gloo")
-    arguments.add_argument("--world-size", type=int, default=2)
-    arguments.add_argument("--only", default="", metavar="REGEX")
-    arguments.add_argument(
-        "--limit", type=float, default=60, metavar="S", help="seconds for one case under one backend"
-    )
+    arguments = ranks.against_reference(__doc__, 60)
     arguments.add_argument("--torchrun", action="store_true", help="start a few cases by torchrun, static and elastic")
-    arguments.add_argument("--verbose", action="store_true", help="print what the ranks of a failed case said")
-    arguments.add_argument("--list", action="store_true")
     given = arguments.parse_args()
     if given.torchrun:
         given.only = given.only or SMOKE

@@ -18,7 +18,7 @@ struct Send : Operation {
   std::uint32_t receive = 0;  // the peer's number, once granted
   std::uint32_t ticket = kNoTicket;
   bool granted = false;
-  bool through_kernel = false;  // how the peer reads it in place, if it does
+  bool through_kernel = false;  // if the peer reads it in place: by process_vm_readv
 };
 
 Send& send_of(Completion& c) noexcept { return c.as<Send>(); }
@@ -137,8 +137,8 @@ void ShmEndpoint::end_send(std::uint32_t id, Status status) noexcept {
   hub_.finished.add(*send, std::move(status));
 }
 
-/// A stopped peer may have claimed a message. It reads nothing while it is stopped. When it goes on, it looks whether
-/// the message is still offered before it uses what the kernel has read for it.
+/// A peer may be stopped after it has claimed a message. A stopped peer reads nothing. When it continues, it checks
+/// whether the message is still offered before it uses what the kernel has read for it.
 bool ShmEndpoint::being_read(Completion& send, std::uint32_t id) const noexcept {
   if (theirs_.claimed.value.load(std::memory_order_acquire) != claim_word(id)) return false;
   return !send_of(send).through_kernel || !is_stopped(state_of_process(hub_.host.pid_of(peer_)));

@@ -23,14 +23,14 @@ constexpr std::uint64_t kMostCalls = 64;
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 /// Another way must be that much faster to be preferred to the default.
 constexpr double kClearly = 0.95;
-/// Stores that leave lines in the writer's cache must be that much faster than those past the caches. Virtual machines
-/// move between cores: once the two ranks are further apart than while they were measured, each such line takes four to
-/// six times as long to read.
+/// Ordinary stores leave the written lines in the writer's cache, streaming stores do not. Ordinary stores are chosen
+/// only if a call takes less than this share of the time with them. A hypervisor may later move the cores of the two
+/// ranks further apart. Then a line in the other core's cache takes four to six times as long to read.
 constexpr double kFarFaster = 0.4;
-/// Two ways are timed in so many turns, each with its share of the batches.
+/// Two ways of running a call are compared in this many rounds. Each round times batches of the one, then of the other.
 constexpr int kTurns = 3;
-/// A measurement says nothing if other processes had the cores for more than this share of its time. The ways differ in
-/// how much they suffer from that: those in which ranks wait less for each other look better than they are.
+/// A measurement is discarded if other processes kept a rank from its core for more than this share of the time. Ways
+/// in which the ranks wait less for each other lose less by that, so they would look faster than they are.
 constexpr double kDisturbedShare = 0.1;
 
 struct Fired : Completion {
@@ -50,21 +50,21 @@ class Measurement {
         in_(kMostBytes / sizeof(float)),
         out_(kMostBytes / sizeof(float)) {}
 
-  /// Tries again while other processes have the cores. nullopt: the time was up before an undisturbed try was over.
+  /// Measures until other processes have not disturbed a measurement. Returns nullopt if the budget ends first.
   std::optional<Facts> choose() {
-    for (;;) {
+    while (true) {
       best_ = {};
       const Clock::time_point began = Clock::now();
       const Displacement before = delay_.read();
       try_all();
+      if (!in_time_) return std::nullopt;
       const Duration took = Clock::now() - began;
       const double took_s = std::chrono::duration<double>(took).count();
       const bool disturbed = !yields_ && displaced(before, delay_.read(), took_s, kDisturbedShare);
-      if (!in_time_ || agree(disturbed ? 1 : 0) == 0) break;
-      in_time_ = agree(Clock::now() + took > stop_at_ ? 1 : 0) == 0;
-      if (!in_time_) break;
+      if (agree(disturbed ? 1 : 0) == 0) return best_;
+      const bool time_for_another = Clock::now() + took <= stop_at_;
+      if (agree(time_for_another ? 0 : 1) != 0) return std::nullopt;
     }
-    return in_time_ ? std::optional(best_) : std::nullopt;
   }
 
  private:
@@ -102,8 +102,8 @@ class Measurement {
     }
     return agree(best);
   }
-  /// Is `other` clearly faster than the best so far? Both are timed in turns, so that a disturbance meets both.
-  /// Unknown: no.
+  /// Is `other` clearly faster than the best way so far? Both are timed in turns, so that a disturbance affects both.
+  /// Returns false if the time is up.
   bool faster(const Facts& other, std::uint64_t bytes, Collective collective = Collective::AllReduce,
               double clearly = kClearly) {
     const int batches = std::max(1, batches_of(bytes, collective) / kTurns);
@@ -130,7 +130,7 @@ class Measurement {
   void choose_streaming() {
     Facts never = best_;
     never.stream_from_bytes = kNever;
-    time(best_, 1 << 20, Collective::AllReduce, 1);  // the first call pays for the pages of all areas
+    time(best_, 1 << 20, Collective::AllReduce, 1);  // not measured: the kernel maps the shared pages in it
     if (faster(never, 64 << 10, Collective::AllReduce, kFarFaster)) {
       best_ = never;
       return;
@@ -162,7 +162,7 @@ class Measurement {
     for (const std::uint64_t from : {kMostBytes, std::uint64_t{1} << 20}) {
       Facts other = best_;
       other.direct_from_bytes = from;
-      if (!faster(other, from)) return;  // longer calls would be read in place, too
+      if (!faster(other, from)) return;  // a threshold here would hold for longer calls, too
       best_ = other;
     }
   }
@@ -176,7 +176,7 @@ class Measurement {
       if (faster(other, block, Collective::AllGather)) {
         best_ = other;
       } else if (best_.exchange_direct_from_bytes != kNever) {
-        return;  // the range has no holes
+        return;  // the range must have no gap
       }
     }
   }

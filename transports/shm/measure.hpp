@@ -10,9 +10,8 @@
 namespace sinew::shm {
 
 /// Times all-reduces between the two ranks of `pair` and says what suits this host. Collective: both ranks make the
-/// same calls whatever they find, and return the same. Measures again while other programs have the cores for a
-/// tenth of the time. nullopt: no measurement without them was finished within `budget`; another would mislead every
-/// later job.
+/// same calls whatever they find, and return the same. A measurement that other programs have disturbed is discarded
+/// and repeated, because wrong facts would slow down every later job. Returns nullopt if `budget` ends first.
 /// Errors: as ShmOffload's constructor; Timeout naming the other rank where it does not answer for as long as
 /// `patience`.
 std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget,

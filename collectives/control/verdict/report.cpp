@@ -32,7 +32,7 @@ std::vector<std::int32_t> peers_of_open_messages(const RecordReader& reader, std
   for (std::size_t i = 0; i < RecordPage::kRecords; ++i) {
     const auto seen = reader.at(i);
     if (!seen || !seen->message() || seen->peer < 0) continue;
-    // Deadlines of several ranks pass at the same time. A message that has just ended by its own was open until then.
+    // Deadlines of several ranks often pass at the same time. So a message that has just timed out counts as open.
     const bool just_ended =
         seen->completed != 0 && seen->communicator == communicator && static_cast<Code>(seen->outcome) == Code::Timeout;
     if (seen->completed == 0 || just_ended) peers.insert(seen->peer);

@@ -55,7 +55,7 @@ struct SINEW_API RankReport {
   std::optional<CallReport> differing;        ///< the first call that is not the asker's
   std::optional<CallReport> latest;           ///< on this communicator
   std::optional<CallReport> latest_anywhere;  ///< of all
-  /// World ranks of the peers of its messages that are open, or have timed out; ascending.
+  /// World ranks, ascending, of the peers of this rank's messages that are open or have just timed out.
   std::vector<std::int32_t> open_peers;
 
   /// With the communicator and sequence of the question.

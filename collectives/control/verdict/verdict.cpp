@@ -130,8 +130,8 @@ std::string lateness(const Waiting& waiting, int rank, const std::optional<RankR
   return beyond ? std::string() : fmt::format("{} is late: it {}", name, whereabouts(waiting, *report));
 }
 
-/// The stopped rank that keeps a message waiting: its peer, or a rank that the peer waits for by open messages, perhaps
-/// through other ranks. -1: there is none.
+/// Finds the stopped rank that a message waits for: its peer, or a rank for whose message the peer waits, directly or
+/// through other ranks. Returns -1 if there is none.
 int stopped_behind(const Waiting& waiting, std::span<const std::optional<RankReport>> reports, int peer) {
   std::vector<int> to_visit{peer};
   std::set<int> seen{waiting.group.rank, peer};

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import threading
 import time
 
 import torch
@@ -34,6 +35,25 @@ def in_ranks(**options):
 
 def apart(**options):
     return in_ranks(apart=True, **options)
+
+
+def in_threads(arguments, work):
+    """Calls work(argument) for each argument in a thread of its own. Raises what one of them raised, after all ended."""
+    troubles = []
+
+    def call(argument):
+        try:
+            work(argument)
+        except BaseException as error:
+            troubles.append(error)
+
+    threads = [threading.Thread(target=call, args=(argument,)) for argument in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if troubles:
+        raise troubles[0]
 
 
 def check(place, what, found, expected):

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from ranks import Skip, has_monitored_barrier
 
-from . import check, in_ranks
+from . import check, in_ranks, in_threads
 
 
 @in_ranks()
@@ -161,7 +161,7 @@ def works_waited_for_in_any_order(place):
 
 
 def burst(place, group, which):
-    """200 calls of a thread on its group."""
+    """Makes 200 calls on one group and checks each result."""
     for step in range(200):
         count = 1 + (step * 37) % 1000
         value = torch.full((count,), float(place.rank + which + step))
@@ -171,30 +171,21 @@ def burst(place, group, which):
 
 
 def four_threads(place, seconds):
-    """Each thread makes calls on a group of its own until all ranks have done so for this time."""
+    """Four threads make calls, each on its own group, until all ranks have done so for `seconds`."""
     place.start()
     groups = [dist.new_group() for _ in range(4)]
     end = time.monotonic() + seconds
-    troubles, bursts = [], [0] * len(groups)
+    bursts = [0] * len(groups)
 
     def work(which):
-        try:
-            goes_on = torch.ones(1)
-            while goes_on.item():
-                burst(place, groups[which], which)
-                bursts[which] += 1
-                goes_on.fill_(time.monotonic() < end)
-                dist.all_reduce(goes_on, op=dist.ReduceOp.MAX, group=groups[which])
-        except BaseException as error:
-            troubles.append(error)
+        goes_on = torch.ones(1)
+        while goes_on.item():
+            burst(place, groups[which], which)
+            bursts[which] += 1
+            goes_on.fill_(time.monotonic() < end)
+            dist.all_reduce(goes_on, op=dist.ReduceOp.MAX, group=groups[which])
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(len(groups))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if troubles:
-        raise troubles[0]
+    in_threads(range(len(groups)), work)
     print(f"rank {place.rank}: bursts of 200 calls by thread: {bursts}")
 
 

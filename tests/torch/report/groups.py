@@ -1,17 +1,16 @@
 """Groups that their members make alone, beside a default group of any backend."""
 
-import threading
 import time
 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from . import check, in_ranks
+from . import check, in_ranks, in_threads
 
 
 def named_group(place, name, members):
-    """A group whose name is given, made by its members alone, as trainers make theirs that link two jobs.
+    """Makes a group under a given name. Its members alone call this. Trainers link two jobs in this way.
 
     torch's new_group() chooses a name that counts the groups which this process has made before. So ranks that make
     groups in unlike orders choose unlike names, and no backend could bring them together.
@@ -26,29 +25,19 @@ def named_group(place, name, members):
 
 
 def made_in_opposite_order(place):
-    """Two threads make overlapping groups. Each rank begins with another one than its neighbours do."""
+    """Two threads make overlapping groups. Ranks with even and odd numbers begin with different groups."""
     members = [list(range(place.size)), list(range(place.size - 1)) if place.size > 2 else [1, 0]]
-    troubles = []
 
     def work(which):
-        try:
-            time.sleep(0.05 * (which ^ (place.rank % 2)))
-            group = named_group(place, f"group {which}", members[which])
-            for step in range(20):
-                value = torch.full((3,), float(place.rank + step))
-                dist.all_reduce(value, group=group)
-                expected = sum(members[which]) + step * len(members[which])
-                check(place, f"group {which}, step {step}", value, torch.full((3,), float(expected)))
-        except BaseException as error:
-            troubles.append(error)
+        time.sleep(0.05 * (which ^ (place.rank % 2)))
+        group = named_group(place, f"group {which}", members[which])
+        for step in range(20):
+            value = torch.full((3,), float(place.rank + step))
+            dist.all_reduce(value, group=group)
+            expected = sum(members[which]) + step * len(members[which])
+            check(place, f"group {which}, step {step}", value, torch.full((3,), float(expected)))
 
-    threads = [threading.Thread(target=work, args=(which,)) for which in range(2) if place.rank in members[which]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if troubles:
-        raise troubles[0]
+    in_threads([which for which in range(2) if place.rank in members[which]], work)
 
 
 @in_ranks(limit_s=60)
@@ -66,7 +55,7 @@ def groups_made_in_opposite_order_beside_gloo(place):
 
 @in_ranks(limit_s=60)
 def groups_made_in_opposite_order_beside_a_default_group_without_cpu(place):
-    """As beside NCCL. torch's backend "fake", which moves nothing, takes its place."""
+    """The default group's backend has no CPU tensors, as with NCCL. PyTorch's backend "fake" stands for NCCL here."""
     from torch.testing._internal.distributed import fake_pg  # noqa: F401  (registers the backend)
 
     dist.init_process_group("fake", store=place.meet(c10d.default_pg_timeout), rank=place.rank, world_size=place.size)
