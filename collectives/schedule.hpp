@@ -58,8 +58,8 @@ constexpr std::uint32_t block_class(std::int64_t giver, int taker, int ranks) no
   return static_cast<std::uint32_t>(giver * ranks + taker) & 0x7fffffff;
 }
 
-/// Added to the class of a Scratch chunk: it holds the coded form of a chunk of that class (core/numeric/codec.hpp). It may
-/// only be sent, received, copied, encoded into and decoded from.
+/// Added to the class of a Scratch chunk: the chunk holds the coded form of a chunk of that class
+/// (core/numeric/codec.hpp). It may only be sent, received, copied, encoded into and decoded from.
 inline constexpr std::uint32_t kCoded = std::uint32_t{1} << 31;
 
 /// One rank's part of an algorithm: data over chunks, independent of sizes. What bytes a chunk has comes from the

@@ -28,8 +28,8 @@ struct [[nodiscard]] ScheduleVerdict {
 ///   progress   every step runs, whatever the speed of the ranks
 ///   result     every result has every contribution exactly once and nothing else; Average scales it once at the end,
 ///              PreMulSum each contribution once; all ranks have the same expression tree, up to swapping the two
-///              operands of a sum; where the call needs the canonical order (core/call/determinism.hpp) it is that tree;
-///              what was coded is decoded, and nothing is coded twice without a sum between
+///              operands of a sum; where the call needs the canonical order (core/call/determinism.hpp) it is
+///              that tree; what was coded is decoded, and nothing is coded twice without a sum between
 /// What holds for one instance of the programs holds for all: instances share nothing but the user's buffers, each its
 /// own part.
 /// Cost: 0.1 to 2 us per step (measured on up to 512 ranks).

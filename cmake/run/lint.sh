@@ -16,7 +16,7 @@ lint_rooms() { python3 cmake/lint/rooms.py check; }
 
 # Code for one kind of CPU: only where the rest of the code asks for it by a portable name.
 lint_intrinsics() {
-  source_files '*.cpp' '*.hpp' | sed '/^core\/cpu\.[ch]pp$/d' |
+  source_files '*.cpp' '*.hpp' | sed '/^core\/host\/cpu\.[ch]pp$/d' |
     xargs -r awk '/(^|[^A-Za-z_])_mm[0-9]*_|__builtin_ia32|[a-z]mmintrin\.h|cpuid\.h|(^|[^A-Za-z_])(__)?asm(__)?( volatile)?[ \t]*\(/ {
       print FILENAME ":" FNR ": code for one kind of CPU belongs into core/host/cpu.hpp: " $0 }' | nothing
 }

@@ -10,7 +10,7 @@
 
 namespace sinew {
 
-// Starts calls whose parts differ in length. The arguments have been checked as far as the description does not say them.
+// Starts calls whose parts differ in length. The arguments that the description does not name have been checked.
 
 /// The parts are separate buffers. Where a list is null, that side is a single buffer or none.
 Work start_list(CommunicatorState& s, CollectiveDesc desc, const BufferList* in, const BufferList* out,

@@ -9,9 +9,9 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/error.hpp>
 
-// What a store's client and server say to each other. A TCP connection begins with the proof of core/net/auth.hpp, a UNIX
-// one with the server's StoreWelcome. Then the client asks, one request at a time, Hello first; each message is a
-// frame: u32 length, then that many bytes.
+// What a store's client and server say to each other. A TCP connection begins with the authentication of
+// core/net/auth.hpp, a UNIX connection with the server's StoreWelcome. Then the client sends one request at a time,
+// Hello first. Each message is a frame: u32 length, then that many bytes.
 //   request: StoreOp, u32 milliseconds the caller waits, fields of the operation
 //   reply:   Code, i32 rank, then the message (text) if not Ok, else the fields of the answer
 namespace sinew {

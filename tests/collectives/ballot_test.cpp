@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/control/notice.hpp>
+#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/store/store_client.hpp>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <sinew/collectives/algorithms/trees/binomial_tree.hpp>
 #include <sinew/collectives/algorithms/families.hpp>
+#include <sinew/collectives/algorithms/trees/binomial_tree.hpp>
 #include <sinew/collectives/schedule/builder.hpp>
 
 namespace sinew {

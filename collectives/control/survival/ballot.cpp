@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/control/notice.hpp>
+#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/store/store_client.hpp>
 

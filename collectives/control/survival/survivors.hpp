@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/survival/ballot.hpp>
 #include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/base/exchange.hpp>
 #include <sinew/core/base/export.hpp>
