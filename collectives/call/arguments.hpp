@@ -87,7 +87,9 @@ inline void require_disjoint(std::string_view call, ConstBuffer a, ConstBuffer b
   if (!apart) reject_overlap(call, how);
 }
 
-inline void require_defined(std::string_view call, ReduceOp op, DType dtype, const CallOptions& options) {
+/// Inlined always: all_reduce of a few bytes is that short.
+[[gnu::always_inline]] inline void require_defined(std::string_view call, ReduceOp op, DType dtype,
+                                                   const CallOptions& options) {
   if (op == ReduceOp::User) {
     const Reducer* user = options.user;
     if (user == nullptr || user->fn == nullptr || user->element_bytes != size_of(dtype)) reject_user(call, user, dtype);

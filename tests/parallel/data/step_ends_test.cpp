@@ -176,6 +176,7 @@ TEST(DataParallelStep, EvaluatesWithoutABackwardPass) {
           data.finish_forward();
           require(data.held().of(Purpose::Underway) == 0, "all that was gathered is freed");
         }
+        world.communicator().barrier().get();  // a refused call would end the last pass of ranks that are still in it
         refused([&] { data.before_backward(0); }, "no backward pass");
         refused([&] { data.gradient_ready(0); }, "no backward pass");
         refused([&] { (void)data.finish_backward(); }, "no backward pass");
