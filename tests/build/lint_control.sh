@@ -33,6 +33,19 @@ expect includes 'nlohmann/json.hpp may be included only by' core/a.cpp <<<'#incl
 expect includes 'curl/curl.h is in no row' core/a.cpp <<<'#include <curl/curl.h>'
 expect includes 'sinew/collectives/world.hpp may be included only by' core/a.cpp <<<'#include <sinew/collectives/world.hpp>'
 expect includes 'sinew/parallel/mesh/mesh.hpp may be included only by' core/a.cpp <<<'#include <sinew/parallel/mesh/mesh.hpp>'
+mkdir core/base core/net
+printf 'room core/base\nroom core/net base\n' >cmake/lint/rooms.txt
+echo 'int b = 0;' >core/base/b.hpp
+echo '#include <sinew/core/base/b.hpp>' >core/net/uses.hpp
+expect rooms ok core/net/a.hpp <<<'#include <sinew/core/base/b.hpp>'
+expect rooms 'core/base may include only: nothing' core/base/a.hpp <<<'#include <sinew/core/net/uses.hpp>'
+expect rooms 'core/a.hpp: belongs to no room' core/a.hpp <<<'int a = 0;'
+touch core/net/{1..15}.hpp
+expect rooms ok core/net/a.md <<<'no source'
+expect rooms 'core/net: shows 17 headers' core/net/a.cpp <<<'int a = 0;'
+expect rooms 'may include base, but nothing there does' core/net/uses.hpp <<<'int a = 0;'
+expect rooms 'in a circle' cmake/lint/rooms.txt <<<$'room core/base net\nroom core/net base'
+rm -r core/base core/net
 expect intrinsics ok core/a.cpp <<<'int mm_count = 0;'
 expect intrinsics 'core/a.cpp:2: code for one kind of CPU' core/a.cpp <<<$'void f() {\n_mm_pause();\n}'
 expect page_size ok core/a.cpp <<<'int slots = 4096;  // not a page'
