@@ -13,7 +13,9 @@ pkg_check_modules(hwy QUIET IMPORTED_TARGET libhwy)
 find_package(ZLIB QUIET)
 find_path(SINEW_JSON_INCLUDE nlohmann/json.hpp)
 find_path(SINEW_RANDOM123_INCLUDE Random123/philox.h)
-set(needed fmt:libfmt-dev spdlog:libspdlog-dev OpenSSL:libssl-dev hwloc:libhwloc-dev pugixml:libpugixml-dev hwy:libhwy-dev ZLIB:zlib1g-dev)
+find_package(Boost 1.81 QUIET)  # Asio, of which only headers are used
+set(needed fmt:libfmt-dev spdlog:libspdlog-dev OpenSSL:libssl-dev hwloc:libhwloc-dev pugixml:libpugixml-dev hwy:libhwy-dev ZLIB:zlib1g-dev
+  Boost:libboost1.81-dev)
 if(SINEW_BUILD_TESTS)
   find_package(GTest QUIET)
   list(APPEND needed GTest:libgtest-dev GTest:libgmock-dev)

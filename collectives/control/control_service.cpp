@@ -1,5 +1,4 @@
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -96,11 +95,11 @@ bool ControlService::alone() const noexcept {
 
 /// On the control thread, once.
 void ControlService::serve(Listener listener, const LinkKeys& keys) {
-  thread_->watch(doorbell_.descriptor(), EPOLLIN, [this](std::uint32_t) { hear(); });
+  thread_->watch(doorbell_.descriptor(), {.read = true}, [this] { hear(); });
   std::set<std::uint64_t> watched{process_token()};
   for (const ControlPeer& p : peers_) {
     if (p.life < 0 || !watched.insert(p.process_token).second) continue;
-    thread_->watch(p.life, EPOLLIN, [this, token = p.process_token](std::uint32_t) { process_ended(token); });
+    thread_->watch(p.life, {.read = true}, [this, token = p.process_token] { process_ended(token); });
   }
   look_everywhere();
   compare_records();

@@ -1,7 +1,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -68,11 +67,11 @@ std::unique_ptr<HostLink> HostLink::accept(FileDescriptor descriptor, const Link
       new HostLink(std::move(socket), Authentication::acceptor(keys.secret, expected), false, address.text()));
 }
 
-std::uint32_t HostLink::events() const noexcept {
+EventLoop::Interest HostLink::interest() const noexcept {
   const bool proving = state_ == State::Proving && socket_.is_open() && !authentication_.to_send().empty();
   const bool unsent = proving || wants_write() || (state_ == State::Open && !out_.empty());
   const bool write = state_ == State::Connecting || unsent;
-  return EPOLLIN | (write ? EPOLLOUT : 0U);
+  return {.read = true, .write = write};
 }
 
 void HostLink::fail(std::string what, int error) {

@@ -9,6 +9,7 @@
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/net/proof.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/socket_address.hpp>
@@ -66,8 +67,8 @@ class HostLink {
   /// When it began, or its proof came a step further.
   Clock::time_point since() const noexcept { return clock_.since(); }
 
-  /// What epoll should wait for now.
-  std::uint32_t events() const noexcept;
+  /// What its socket is to be watched for now.
+  EventLoop::Interest interest() const noexcept;
   /// Reads and writes what the socket has and takes.
   void serve(const Take& take);
   void send(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body = {});

@@ -1,4 +1,3 @@
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -98,16 +97,16 @@ const ControlPeer& HostLinks::peer_of(int world_rank) const noexcept {
 
 void HostLinks::watch(HostLink& link, bool fresh) {
   if (fresh) {
-    thread_.watch(link.descriptor(), link.events(), [this, l = &link](std::uint32_t) { serve(l); });
+    thread_.watch(link.descriptor(), link.interest(), [this, l = &link] { serve(l); });
   } else {
-    thread_.change(link.descriptor(), link.events());
+    thread_.change(link.descriptor(), link.interest());
   }
 }
 
 void HostLinks::listen(bool on) {
   if (std::exchange(listening_, on) == on) return;
   const int socket = listener_.socket.get();
-  on ? thread_.watch(socket, EPOLLIN, [this](std::uint32_t) { accept(); }) : thread_.unwatch(socket);
+  on ? thread_.watch(socket, {.read = true}, [this] { accept(); }) : thread_.unwatch(socket);
 }
 
 void HostLinks::accept() {

@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
 #include <sinew/collectives/control/life_lines.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 
 namespace sinew {
@@ -35,15 +37,19 @@ LifeLine::~LifeLine() {
   if (mapping_ != nullptr) ::munmap(mapping_, page_bytes());
 }
 
-LifeLines::LifeLines(ControlThread& thread, Ended ended) : thread_(thread), ended_(std::move(ended)) {}
+LifeLines::LifeLines(ControlThread& thread, Ended ended)
+    : thread_(thread), ended_(std::move(ended)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw_errno("epoll for life lines");
+  thread_.watch(epoll_.get(), {.read = true}, [this] { look(); });
+}
 
 LifeLines::~LifeLines() {
   for (const auto& a : attempts_) thread_.unwatch(a->descriptor());
-  for (const LifeLine& l : lines_) thread_.unwatch_file(l.watch);
+  thread_.unwatch(epoll_.get());
 }
 
 bool LifeLines::has(int world_rank) const {
-  return std::ranges::any_of(lines_, [&](const LifeLine& l) { return l.peer() == world_rank; });
+  return std::ranges::any_of(lines_, [&](const auto& l) { return l.second.peer() == world_rank; });
 }
 
 bool LifeLines::has_or_tries(int world_rank) const {
@@ -56,7 +62,7 @@ void LifeLines::connect(const SocketAddress& to, const LinkKeys& keys, const Aut
     attempts_.pop_back();
     return;
   }
-  thread_.watch(attempt->descriptor(), attempt->events(), [this, attempt](std::uint32_t) { serve(attempt); });
+  thread_.watch(attempt->descriptor(), attempt->interest(), [this, attempt] { serve(attempt); });
 }
 
 void LifeLines::drop_late_attempts() {
@@ -71,7 +77,7 @@ void LifeLines::serve(HostLink* attempt) {
   attempt->serve([](LinkFrame, std::span<const std::byte>) {});
   const bool open = attempt->state() == HostLink::State::Open && !attempt->wants_write();
   if (!open && attempt->state() != HostLink::State::Closed) {
-    return thread_.change(attempt->descriptor(), attempt->events());
+    return thread_.change(attempt->descriptor(), attempt->interest());
   }
   thread_.unwatch(attempt->descriptor());
   const auto at = std::ranges::find(attempts_, attempt, &std::unique_ptr<HostLink>::get);
@@ -81,20 +87,32 @@ void LifeLines::serve(HostLink* attempt) {
 }
 
 void LifeLines::keep(std::unique_ptr<HostLink> proven) {
-  const int descriptor = proven->descriptor();
-  LifeLine& line = lines_.emplace_back(std::move(proven));
+  epoll_event event{};
   // Once per change: a file that a child still holds could not be taken out of epoll without a descriptor of ours.
-  line.watch = thread_.watch_file(descriptor, EPOLLRDHUP | EPOLLET,
-                                  [this, l = &line](std::uint32_t events) { changed(l, events); });
+  event.events = EPOLLRDHUP | EPOLLET;
+  event.data.u64 = ++last_number_;
+  const int descriptor = proven->descriptor();
+  LifeLine& line = lines_.try_emplace(last_number_, std::move(proven)).first->second;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("watching a life line");
   line.let_go_of_descriptor();
 }
 
+void LifeLines::look() {
+  std::array<epoll_event, 16> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    changed(event.data.u64, event.events);
+  }
+}
+
 /// A FIN comes from a kernel that is there and closes what a process held. Anything else is the network's.
-void LifeLines::changed(const LifeLine* line, std::uint32_t events) {
-  const int rank = line->peer();
+void LifeLines::changed(std::uint64_t number, std::uint32_t events) {
+  const auto line = lines_.find(number);
+  if (line == lines_.end()) return;
+  const int rank = line->second.peer();
   const bool by_process = (events & EPOLLRDHUP) != 0 && (events & EPOLLERR) == 0;
-  thread_.unwatch_file(line->watch);
-  lines_.remove_if([line](const LifeLine& l) { return &l == line; });
+  lines_.erase(line);
   if (by_process && !has(rank)) ended_(rank);
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -24,7 +24,6 @@ class LifeLine {
   int peer() const noexcept { return peer_; }
   /// Once epoll knows the socket: from now on the mapping alone holds it, where there is one.
   void let_go_of_descriptor() noexcept;
-  std::uint64_t watch = 0;  ///< the control thread's number for it
 
  private:
   int peer_;
@@ -58,11 +57,16 @@ class LifeLines {
  private:
   bool has(int world_rank) const;
   void serve(HostLink* attempt);
-  void changed(const LifeLine* line, std::uint32_t events);
+  void look();
+  void changed(std::uint64_t number, std::uint32_t events);
 
   ControlThread& thread_;
   Ended ended_;
-  std::list<LifeLine> lines_;
+  // An epoll of its own, which the control thread watches: Asio watches descriptors, and these are open files that have
+  // none any more.
+  FileDescriptor epoll_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, LifeLine> lines_;  // by epoll's data
   std::vector<std::unique_ptr<HostLink>> attempts_;
 };
 

@@ -32,10 +32,9 @@ void HostedStore::listen(Listener listener) {
 }
 
 void HostedStore::start() {
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret_, .ranks = ranks_, .tls = tls_});
-  for (Listener& l : waiting_) server->listen(std::move(l));
+  thread_ = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = secret_, .ranks = ranks_, .tls = tls_});
+  for (Listener& l : waiting_) thread_->listen(std::move(l));
   waiting_.clear();
-  thread_ = std::make_unique<StoreServerThread>(std::move(server));
 }
 
 Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const Config& config) {

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/net/tls_context.hpp>
 #include <sinew/core/store/store_protocol.hpp>
@@ -24,21 +22,16 @@ struct StoreServerOptions {
   std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is cut off
 };
 
-/// Serves a store to the processes of a job. Owns no thread: whoever owns it polls its descriptor.
-/// Thread: one at a time. Cost: a client holds a descriptor and at most one request; a stranger a place
-///         (strangers.hpp).
+/// Serves a store to the processes of a job, on a loop that is its owner's.
+/// Thread: the loop's. Cost: a client holds a descriptor and at most one request; a stranger a place (strangers.hpp).
 class SINEW_API StoreServer {
  public:
-  explicit StoreServer(StoreServerOptions options);
+  StoreServer(EventLoop& loop, StoreServerOptions options);
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
   void listen(Listener listener);
-  /// Readable when poll() has something to do, deadlines included.
-  int descriptor() const noexcept;
-  /// Serves what is there, waiting for at most so long; returns whether anything was.
-  bool poll(int wait_ms = 0);
   /// All answers have left this process.
   bool idle() const noexcept;
   /// Ends the waits for `rank`, now and later, with PeerLost and `why`.
@@ -49,28 +42,26 @@ class SINEW_API StoreServer {
   std::unique_ptr<State> state_;
 };
 
-/// A StoreServer with a thread of its own that blocks all signals.
+/// A StoreServer with a loop and a thread of its own that blocks all signals.
 /// Lifetime: the end waits until all answers have gone out, 5 s at most.
+/// Thread:   any.
 class SINEW_API StoreServerThread {
  public:
-  explicit StoreServerThread(std::unique_ptr<StoreServer> server);
+  explicit StoreServerThread(StoreServerOptions options);
   ~StoreServerThread();
-  /// As StoreServer::lose. Thread: any.
+  /// As StoreServer::listen.
+  void listen(Listener listener);
+  /// As StoreServer::lose.
   void lose(int rank, const std::string& why);
   StoreServerThread(const StoreServerThread&) = delete;
   StoreServerThread& operator=(const StoreServerThread&) = delete;
 
  private:
   void run();
-  bool obey();
-  void wake() noexcept;
 
-  std::unique_ptr<StoreServer> server_;
-  FileDescriptor wake_;
-  std::mutex mutex_;  // guards what follows
-  bool stop_ = false;
-  std::vector<std::pair<int, std::string>> lost_;
   ForkMark fork_;
+  EventLoop loop_;
+  StoreServer server_;
   std::thread thread_;
 };
 

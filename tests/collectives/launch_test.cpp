@@ -146,9 +146,8 @@ TEST(Launch, WrongWorldSize_IsRefusedWithBothNumbers_OnAllRanks) {
 
 TEST(Launch, SecondRank0_LearnsWhoHasThePlace) {
   const int port = some_port();
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret()});
-  server->listen(listen_on(meeting_place(static_cast<std::uint16_t>(port), "")));
-  const StoreServerThread thread(std::move(server));
+  StoreServerThread server(StoreServerOptions{.secret = random_secret()});
+  server.listen(listen_on(meeting_place(static_cast<std::uint16_t>(port), "")));
   const auto outcomes = probe_each({master(0, 2, port)});
   EXPECT_EQ(outcomes[0].exit_code, kProbeError);
   EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr(fmt::format("process {} is rank 0", ::getpid())),

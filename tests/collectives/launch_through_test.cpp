@@ -225,9 +225,8 @@ TEST(LaunchThrough, ProgramThatOneRankRunsAlone_LearnsHow) {
 
 TEST(LaunchThrough, SecondJobOfOneName_LearnsWhoHasThePlace) {
   const std::string job = fmt::format("f{:x}", random_id());
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret()});
-  server->listen(listen_on(meeting_place(0, job)));
-  const StoreServerThread thread(std::move(server));
+  StoreServerThread server(StoreServerOptions{.secret = random_secret()});
+  server.listen(listen_on(meeting_place(0, job)));
   const auto outcomes = probe_each({flux(0, 2, job)});
   EXPECT_THAT(outcomes[0].out, HasSubstr(fmt::format("process {} is rank 0 of job {}", ::getpid(), job)));
 }

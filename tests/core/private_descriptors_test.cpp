@@ -224,8 +224,8 @@ TEST(PrivateDescriptors, ForksOfAThreadedProcess_KeepTheirFiles) {
 TEST(PrivateDescriptors, AStoreServersThread_IsNotWaitedForInAChild) {
   if constexpr (SINEW_THREAD_SANITIZER)
     GTEST_SKIP() << "clang's thread sanitizer does not know the threads of a parent in its child";
-  std::optional<StoreServerThread> store(
-      std::in_place, std::make_unique<StoreServer>(StoreServerOptions{.secret = Bytes(32, std::byte{1}), .ranks = 2}));
+  std::optional<StoreServerThread> store(std::in_place,
+                                         StoreServerOptions{.secret = Bytes(32, std::byte{1}), .ranks = 2});
   EXPECT_EQ(in_child([&] {
               store.reset();
               return 0;

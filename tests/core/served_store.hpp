@@ -47,9 +47,8 @@ struct Served final : StoreUnderTest {
     Listener listener = tcp ? listen_on(SocketAddress::parse("127.0.0.1:0"))
                             : listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
     address = listener.address;
-    auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = secret, .tls = tls});
-    server->listen(std::move(listener));
-    thread = std::make_unique<StoreServerThread>(std::move(server));
+    thread = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = secret, .tls = tls});
+    thread->listen(std::move(listener));
   }
   std::shared_ptr<Store> handle(int rank, int ranks) override {
     StoreClient::Options options;

@@ -119,11 +119,12 @@ TEST(WhoServes, Nobody_OnlyWhereNobodyListens) {
 TEST(WhoServes, WaitsForWhoeverIsBusy) {
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
   const SocketAddress place = listener.address;
-  StoreServer server({.secret = random_secret(), .host = StoreHost::Launcher});
+  EventLoop loop;
+  StoreServer server(loop, {.secret = random_secret(), .host = StoreHost::Launcher});
   server.listen(std::move(listener));
   std::thread busy([&] {
     std::this_thread::sleep_for(100ms);
-    server.poll(60000);
+    loop.run_once(Deadline::after(kLong));
   });
   const auto owner = StoreClient::who_serves(place, Deadline::after(kLong));
   busy.join();

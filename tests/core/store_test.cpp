@@ -253,9 +253,8 @@ TEST_F(ServedStore, AllGather_EndsWithMismatch_WhenRanksDisagreeOnTheirNumber) {
 
 TEST(StoreServer, TurnsAwayARankThatWasToldAnotherNumber_AndTellsThoseWhoWaitForIt) {
   const SocketAddress address = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret(), .ranks = 2});
-  server->listen(listen_on(address));
-  const StoreServerThread thread(std::move(server));
+  StoreServerThread server(StoreServerOptions{.secret = random_secret(), .ranks = 2});
+  server.listen(listen_on(address));
   StoreClient::Options options{.addresses = {address}, .group = "world", .rank = 0, .ranks = 2, .timeout = kLong};
   StoreClient first(options, Deadline::after(kLong));
   Error told(Code::Ok, "");
@@ -310,25 +309,23 @@ TEST_F(ServedStore, Client_EndsWithPeerLost_WhenTheServerIsGone) {
 }
 
 TEST_F(ServedStore, Set_EndsWithPeerLost_WhenTheValueIsLongerThanTheServerTakes) {
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret(), .longest_request = 1000});
+  StoreServerThread server(StoreServerOptions{.secret = random_secret(), .longest_request = 1000});
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
   StoreClient::Options options;
   options.addresses = {listener.address};
-  server->listen(std::move(listener));
-  const StoreServerThread thread(std::move(server));
+  server.listen(std::move(listener));
   StoreClient client(options, Deadline::after(kLong));
   client.set("short", Bytes(500));
   EXPECT_EQ(error_of([&] { client.set("long", Bytes(2000)); }).code(), Code::PeerLost);
 }
 
 TEST_F(ServedStore, Welcome_SendsClientsElsewhere_WithTheSecret) {
-  auto door = std::make_unique<StoreServer>(
+  StoreServerThread door(
       StoreServerOptions{.secret = served.secret, .host = StoreHost::Launcher, .elsewhere = served.address.text()});
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
   StoreClient::Options options;
   options.addresses = {listener.address};
-  door->listen(std::move(listener));
-  const StoreServerThread thread(std::move(door));
+  door.listen(std::move(listener));
   StoreClient client(options, Deadline::after(kLong));
   served.handle(0, 1)->set("k", bytes_of("over tcp"));
   EXPECT_EQ(client.get("k"), bytes_of("over tcp"));
@@ -337,15 +334,14 @@ TEST_F(ServedStore, Welcome_SendsClientsElsewhere_WithTheSecret) {
 }
 
 TEST_F(ServedStore, Lose_EndsRoundsThatNeedTheRank) {
-  auto server = std::make_unique<StoreServer>(StoreServerOptions{.secret = random_secret(), .ranks = 2});
+  StoreServerThread server(StoreServerOptions{.secret = random_secret(), .ranks = 2});
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
   StoreClient::Options options;
   options.addresses = {listener.address};
   options.rank = 0;
   options.ranks = 2;
-  server->listen(std::move(listener));
-  server->lose(1, "rank 1 was killed by SIGSEGV");
-  const StoreServerThread thread(std::move(server));
+  server.listen(std::move(listener));
+  server.lose(1, "rank 1 was killed by SIGSEGV");
   StoreClient client(options, Deadline::after(kLong));
   const Error e = error_of([&] { client.all_gather("g", 0, 2, {}); });
   EXPECT_EQ(e.code(), Code::PeerLost);

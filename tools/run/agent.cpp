@@ -11,11 +11,11 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/store_server.hpp>
 
 #include "agent_protocol.hpp"
-#include "event_loop.hpp"
 #include "local_ranks.hpp"
 #include "outlet.hpp"
 #include "signals.hpp"
@@ -64,13 +64,12 @@ class Agent {
  public:
   explicit Agent(const AgentTask& task)
       : out_(loop_, STDOUT_FILENO, said()),
-        door_({.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store}),
+        door_(loop_, {.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store}),
         ranks_(loop_, reporting()) {
     out_.put(kAgentGreeting);
     serve_unless_served(door_, meeting_place(task.master_port, task.job));
-    loop_.add(door_.descriptor(), [this] { door_.poll(); });
-    loop_.add(signals_.descriptor(), [this] { on_signals(); });
-    loop_.add(STDIN_FILENO, [this] { hear(); });
+    signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
+    orders_come_ = loop_.watch(STDIN_FILENO, {.read = true}, [this] { hear(); });
   }
 
   /// The exit code.
@@ -82,7 +81,8 @@ class Agent {
       say(FrameKind::Broken, -1, e.what());
       broken = true;
     }
-    while (!told_to_end_ && ((ranks_.running() != 0 && !broken) || out_.waiting() != 0)) loop_.run_once(-1);
+    while (!told_to_end_ && ((ranks_.running() != 0 && !broken) || out_.waiting() != 0))
+      loop_.run_once(Deadline::never());
     return broken ? 2 : 0;
   }
 
@@ -131,6 +131,8 @@ class Agent {
   Outlet out_;
   StoreServer door_;
   LocalRanks ranks_;
+  EventLoop::Watch signals_come_;
+  EventLoop::Watch orders_come_;
   std::string orders_;  // of which the last has not come whole
   bool told_to_end_ = false;
 };

@@ -54,10 +54,10 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
       signals_(signals),
       printer_(loop_, options.prefix, inside_line, holding()),
       secret_(random_secret()),
-      store_({.secret = secret_,
-              .ranks = options.ranks,
-              .tls = TlsContext::open(config.tls),
-              .host = StoreHost::Launcher}),
+      store_(loop_, {.secret = secret_,
+                     .ranks = options.ranks,
+                     .tls = TlsContext::open(config.tls),
+                     .host = StoreHost::Launcher}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 
@@ -73,8 +73,7 @@ LinePrinter::Hold Job::holding() {
 }
 
 void Job::start() {
-  loop_.add(signals_.descriptor(), [this] { on_signals(); });
-  loop_.add(store_.descriptor(), [this] { store_.poll(); });
+  signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
   store_.listen(listen_on(meeting_place(master_port_, name_)));
   bool elsewhere = false;
   for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
@@ -135,7 +134,7 @@ std::string Job::master_address() const {
 
 int Job::finish() {
   while (running() != 0 || printer_.busy()) {
-    loop_.run_once(wait_ms());
+    loop_.run_once(next_look());
     kill_if_late();
     if (running() == 0) printer_.finish_all();
     if (interrupted_by_ != 0 && running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
@@ -147,10 +146,10 @@ int Job::finish() {
   return exit_code_.value_or(0);
 }
 
-int Job::wait_ms() const noexcept {
-  constexpr int kLookMs = 100;
-  if (kill_at_) return kill_at_->left_ms(1000);
-  return interrupted_by_ != 0 && running() == 0 ? kLookMs : -1;
+Deadline Job::next_look() const noexcept {
+  constexpr auto kLookAfter = std::chrono::milliseconds(100);
+  if (kill_at_) return *kill_at_;
+  return interrupted_by_ != 0 && running() == 0 ? Deadline::after(kLookAfter) : Deadline::never();
 }
 
 void Job::report(std::string_view what) { printer_.say(fmt::format("sinew-run: {}\n", what)); }

@@ -8,9 +8,9 @@
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/store/store_server.hpp>
 
-#include "event_loop.hpp"
 #include "line_printer.hpp"
 #include "options.hpp"
 #include "rank_events.hpp"
@@ -53,7 +53,7 @@ class Job {
   void kill();
   void signal_all(int number);
   int running() const noexcept;
-  int wait_ms() const noexcept;
+  Deadline next_look() const noexcept;
   std::string master_address() const;
 
   const Options& options_;
@@ -63,6 +63,7 @@ class Job {
   LinePrinter printer_;
   Bytes secret_;
   StoreServer store_;
+  EventLoop::Watch signals_come_;
   std::uint16_t master_port_ = 0;
   std::string name_;
   std::string store_addresses_;

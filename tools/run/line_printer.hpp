@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
-#include "event_loop.hpp"
+#include <sinew/core/net/event_loop.hpp>
+
 #include "line_merger.hpp"
-#include "loop_timer.hpp"
 #include "outlet.hpp"
 #include "stream.hpp"
 
@@ -62,7 +62,7 @@ class LinePrinter {
     Stream stream;
     Outlet outlet;
     LineMerger lines;
-    LoopTimer review;
+    EventLoop::Timer review;
   };
 
   Outlet::Events outlet_events(Stream stream);

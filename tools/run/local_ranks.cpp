@@ -10,21 +10,10 @@
 #include <fmt/format.h>
 
 namespace sinew::run {
-namespace {
-
-const FileDescriptor& end_of(const Process& process, Stream stream) noexcept {
-  return stream == Stream::Output ? process.output : process.errors;
-}
-
-}  // namespace
-
 LocalRanks::~LocalRanks() {
   signal(SIGKILL);
-  for (auto& [rank, process] : processes_) {
-    loop_.remove(process.output.get());
-    loop_.remove(process.errors.get());
-    ::waitpid(process.pid, nullptr, 0);
-  }
+  watches_.clear();
+  for (auto& [rank, process] : processes_) ::waitpid(process.pid, nullptr, 0);
 }
 
 void LocalRanks::start(const LocalPlan& plan) {
@@ -46,24 +35,22 @@ void LocalRanks::start(const LocalPlan& plan) {
 }
 
 void LocalRanks::watch(Source source, FileDescriptor& descriptor) {
-  loop_.add(descriptor.get(), [this, source, &descriptor] { drain(source, descriptor); });
+  const auto ready = [this, source, &descriptor] { drain(source, descriptor); };
+  watches_[source] = loop_.watch(descriptor.get(), {.read = !is_held(source)}, ready);
 }
 
 void LocalRanks::hold_all(Stream stream, bool on) {
   if (held_.contains(stream) == on) return;
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
-  for (const auto& [rank, process] : processes_) {
-    loop_.pause(end_of(process, stream).get(), is_held({rank, stream}));
-  }
+  for (auto& [source, watch] : watches_) watch.want({.read = !is_held(source)});
 }
 
 void LocalRanks::hold_one(Source source, bool on) {
-  const auto found = processes_.find(source.first);
-  if (found == processes_.end()) return;
+  if (!processes_.contains(source.first)) return;
   if (on) held_alone_.insert(source);
   if (!on) held_alone_.erase(source);
-  loop_.pause(end_of(found->second, source.second).get(), is_held(source));
+  if (const auto at = watches_.find(source); at != watches_.end()) at->second.want({.read = !is_held(source)});
 }
 
 void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
@@ -75,7 +62,7 @@ void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
     if (got > 0) {
       events_.output(source, {bytes.data(), static_cast<std::size_t>(got)});
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
-      loop_.remove(descriptor.get());
+      watches_.erase(source);
       descriptor = FileDescriptor();
     } else if (errno == EAGAIN) {
       return;
@@ -88,7 +75,7 @@ void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
 void LocalRanks::take_rest(Source source, const FileDescriptor& descriptor) {
   if (!descriptor) return;
   read_what_is_there(descriptor.get(), [&](std::string_view bytes) { events_.output(source, bytes); });
-  loop_.remove(descriptor.get());
+  watches_.erase(source);
 }
 
 void LocalRanks::signal(int number) {

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "event_loop.hpp"
+#include <sinew/core/net/event_loop.hpp>
+
 #include "rank_events.hpp"
 
 namespace sinew::run {
@@ -45,9 +46,10 @@ class LocalRanks final : public Ranks {
 
   EventLoop& loop_;
   RankEvents events_;
-  std::map<int, Process> processes_;  // by rank
-  std::set<Stream> held_;             // of all ranks
-  std::set<Source> held_alone_;       // of one each
+  std::map<int, Process> processes_;            // by rank
+  std::map<Source, EventLoop::Watch> watches_;  // of their pipes, as long as these are read
+  std::set<Stream> held_;                       // of all ranks
+  std::set<Source> held_alone_;                 // of one each
 };
 
 }  // namespace sinew::run

@@ -32,16 +32,13 @@ bool has_room(int descriptor) {
 }  // namespace
 
 Outlet::Outlet(EventLoop& loop, int descriptor, Events events)
-    : loop_(loop), events_(std::move(events)), given_(descriptor), own_(opened_again(descriptor)) {
+    : events_(std::move(events)), given_(descriptor), own_(opened_again(descriptor)) {
   const auto ready = [this] {
     flush();
     judge();
   };
-  loop_.add(this->descriptor(), ready, Until::Writable);
-  loop_.pause(this->descriptor(), true);
+  watch_ = loop.watch(this->descriptor(), {}, ready);
 }
-
-Outlet::~Outlet() { loop_.remove(descriptor()); }
 
 void Outlet::put(std::string_view bytes) {
   if (waiting() == 0) moved_ = Clock::now();
@@ -81,7 +78,8 @@ bool Outlet::write_some() {
 }
 
 void Outlet::watch(bool on) {
-  if (std::exchange(watched_, on) != on) loop_.pause(descriptor(), !on);
+  watched_ = on;
+  watch_.want({.write = on});
 }
 
 void Outlet::judge() {

@@ -6,9 +6,8 @@
 #include <string_view>
 
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
-
-#include "event_loop.hpp"
 
 namespace sinew::run {
 
@@ -23,7 +22,6 @@ class Outlet {
     std::function<void(int error_number)> refused;  ///< what was kept could not be written, and is dropped
   };
   Outlet(EventLoop& loop, int descriptor, Events events);
-  ~Outlet();
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;
 
@@ -45,13 +43,13 @@ class Outlet {
   void watch(bool on);
   void judge();
 
-  EventLoop& loop_;
   Events events_;
   int given_;
   FileDescriptor own_;  // the same pipe or terminal, without blocking; none: of another kind, or not ours to open
   std::string text_;
   std::size_t sent_ = 0;  // bytes of the text
   Clock::time_point moved_;
+  EventLoop::Watch watch_;
   bool watched_ = false;
   bool full_ = false;
 };

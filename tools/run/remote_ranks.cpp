@@ -53,7 +53,7 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
   constexpr int kMostPipeBytes = 1 << 20;  // that anybody may ask for; a larger task needs a shell that reads
   ::fcntl(agent_.input.get(), F_SETPIPE_SZ, kMostPipeBytes);
   tell({reinterpret_cast<const char*>(message.data()), message.size()});
-  loop_.add(agent_.output.get(), [this] { drain(); });
+  watch_ = loop_.watch(agent_.output.get(), {.read = true}, [this] { drain(); });
   timer_.start(patience, [this, patience] {
     if (reader_.greeted()) return;
     cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start",
@@ -62,7 +62,7 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& 
 }
 
 RemoteRanks::~RemoteRanks() {
-  if (agent_.output) loop_.remove(agent_.output.get());
+  watch_ = {};
   agent_.input = FileDescriptor();  // the agent ends everything
   if (agent_.pid < 0) return;
   constexpr int kPatienceMs = 2000;
@@ -106,7 +106,7 @@ void RemoteRanks::signal(int number) {
 
 void RemoteRanks::cut(const std::string& why) {
   if (agent_.pid < 0) return;
-  if (agent_.output) loop_.remove(agent_.output.get());
+  watch_ = {};
   agent_.output = FileDescriptor();
   agent_.input = FileDescriptor();
   ::kill(-agent_.pid, SIGKILL);
@@ -118,7 +118,7 @@ void RemoteRanks::cut(const std::string& why) {
 void RemoteRanks::hold_all(Stream stream, bool on) {
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
-  loop_.pause(agent_.output.get(), is_held());
+  watch_.want({.read = !is_held()});
 }
 
 void RemoteRanks::hold_one(Source source, bool on) {
@@ -137,7 +137,7 @@ void RemoteRanks::drain() {
   if (got <= 0) return close_output();
   try {
     hear({bytes.data(), static_cast<std::size_t>(got)});
-    if (is_held()) loop_.pause(agent_.output.get(), true);
+    if (is_held()) watch_.want({});
   } catch (const Error& e) {
     cut(e.what());
   }
@@ -148,7 +148,7 @@ void RemoteRanks::hear(std::string_view bytes) {
 }
 
 void RemoteRanks::close_output() {
-  loop_.remove(agent_.output.get());
+  watch_ = {};
   agent_.output = FileDescriptor();
   reap();
 }

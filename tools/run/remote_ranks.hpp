@@ -5,10 +5,9 @@
 #include <string>
 
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/net/event_loop.hpp>
 
 #include "agent_protocol.hpp"
-#include "event_loop.hpp"
-#include "loop_timer.hpp"
 #include "rank_events.hpp"
 
 namespace sinew::run {
@@ -50,8 +49,9 @@ class RemoteRanks final : public Ranks {
   RankEvents events_;
   std::string host_;
   Process agent_;
+  EventLoop::Watch watch_;  // of the agent's output
   FrameReader reader_;
-  LoopTimer timer_;  // first of the answer, then of the end
+  EventLoop::Timer timer_;  // first of the answer, then of the end
   std::set<int> alive_;
   std::set<Stream> held_;
 };
