@@ -58,6 +58,14 @@ class Package(unittest.TestCase):
         everywhere = r"lib(c|m|gcc_s|stdc\+\+|ssl|crypto|udev)\.so\.\d+"
         self.assertEqual([name for name in outside if not re.fullmatch(everywhere, name)], [])
 
+    def test_each_library_of_others_comes_with_its_licence(self):
+        others = {file.name for file in FOLDER.glob("lib/lib*.so*") if not file.name.startswith("libsinew_")}
+        self.assertIn("libfmt.so.9", others)
+        texts = {file.stem: file.read_text() for file in FOLDER.glob("licenses/*.txt")}
+        self.assertEqual(others, set(texts))
+        for name, text in texts.items():
+            self.assertRegex(text, r"(?i)licen[cs]e", name)
+
     def test_its_backend_says_that_torch_is_missing(self):
         with self.assertRaisesRegex(ModuleNotFoundError, "needs PyTorch.*pip install 'sinew.torch.'"):
             import sinew.torch
