@@ -32,6 +32,7 @@ Work CommunicatorState::start_message(const Message& message, const CallOptions&
 
 PendingCall& CommunicatorState::open_message(const Message& message, const CallOptions& options) {
   const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  require_own_device(kind, message, options);
   const std::uint64_t bytes = message.memory.bytes;
   PendingCall& op = begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
   try {
@@ -63,7 +64,10 @@ Status CommunicatorState::pass_message(const Message& message, CallOptions optio
 Work CommunicatorState::start_group(std::span<const Message> messages, const CallOptions& options) {
   arguments::require_codec({.collective = Collective::SendRecv, .codec = options.codec});
   std::uint64_t bytes = 0;
-  for (const Message& m : messages) bytes += m.memory.bytes;
+  for (const Message& m : messages) {
+    require_own_device(Collective::SendRecv, m, options);
+    bytes += m.memory.bytes;
+  }
   const auto held = world->hold();
   PendingCall& op = begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}), messages.front().peer,
                           bytes, options);
@@ -97,6 +101,7 @@ AnyReceives& CommunicatorState::any_receives() {
 
 Work CommunicatorState::start_any(const Message& message, const CallOptions& options) {
   const std::uint64_t bytes = message.memory.bytes;
+  require_own_device(Collective::Recv, message, options);
   const auto held = world->hold();
   PendingCall& op = begin(fingerprint_of({.collective = Collective::Recv, .count = bytes}), -1, bytes, options);
   try {
@@ -107,6 +112,11 @@ Work CommunicatorState::start_any(const Message& message, const CallOptions& opt
   }
   world->posted(options.waits_at_once);
   return Work(op);
+}
+
+void CommunicatorState::require_own_device(Collective call, const Message& message, const CallOptions& options) const {
+  if (message.memory.place.kind == MemoryKind::Device) [[unlikely]]
+    require_own_device(name_of(call), message.memory.place, options.after);
 }
 
 Endpoint* CommunicatorState::endpoint_to(int peer) {

@@ -114,6 +114,9 @@ struct CommunicatorState : Controlled {
   AnyReceives& any_receives();
   void give_up(PendingCall& op) noexcept;
   void launch_message(const Message& message, StreamRef after, Completion& done);
+  /// Refuses memory of another device than this rank's, and a stream that is being captured.
+  void require_own_device(std::string_view call, Place place, StreamRef after) const;
+  void require_own_device(Collective call, const Message& message, const CallOptions& options) const;
   /// Starts a message, under the World's lock.
   PendingCall& open_message(const Message& message, const CallOptions& options);
   void post_message(const Message& message, Completion& done);
