@@ -233,8 +233,15 @@ int Work::source() const noexcept {
 
 void Work::order(StreamRef stream) {
   if (call_ == nullptr) return;
-  if (done() || stream.device < 0 || !call_->slab->wait_for_mark(*call_, {}) || !call_->mark.set()) return get();
+  if (!order(stream, {}).ok()) get();
+}
+
+Status Work::order(StreamRef stream, Deadline deadline) {
+  if (call_ == nullptr || done() || stream.device < 0) return wait(deadline);
+  if (!call_->slab->wait_for_mark(*call_, deadline)) return Status::pending();
+  if (!call_->mark.set()) return wait(deadline);
   call_->mark.order(stream);
+  return {};
 }
 
 void Work::abandon() noexcept {

@@ -45,6 +45,9 @@ class [[nodiscard]] SINEW_API Work {
   /// Makes the stream wait for work that runs on the device, as soon as it is enqueued there. Of work that runs on the
   /// host, on whatever memory, and for a stream of no device the host waits, as in get().
   void order(StreamRef stream);
+  /// The same without an exception. Pending when the deadline passes before the work is enqueued: it goes on and may be
+  /// ordered again.
+  Status order(StreamRef stream, Deadline deadline);
   /// Calls `run` once with the status that the call ends with. If the call has ended already, `run` is called here.
   /// Otherwise a thread of the World's executor calls it, never the thread that makes progress. The executor always has
   /// a free thread, so `run` may start calls and wait for them where the World is of Threads::Multiple. May be called

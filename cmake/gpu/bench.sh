@@ -15,6 +15,10 @@ for threads in 2 4; do
   "$folder/bin/device_threads" --ranks $threads 2>/dev/null || bad=1
 done
 
+echo "== NCCL through sinew, beside NCCL itself: one rank, then $ranks"
+"$folder/bin/device_nccl" 2>/dev/null || bad=1
+"$folder/bin/sinew-run" -n "$ranks" "$folder/bin/device_nccl" -b 1MiB -e 64MiB --rounds 21 2>/dev/null || bad=1
+
 # collective TITLE OPTION..: a table of device memory from 8 bytes to 64 MiB.
 collective() {
   echo "== $1, $ranks ranks on $devices devices"

@@ -3,7 +3,7 @@
 # What tests and measures devices, of the programs of this build.
 gpu_programs() {
   local program
-  for program in test_cuda test_cuda_ipc test_gpu_nccl device_bench device_threads sinew-info sinew-bench sinew-run; do
+  for program in test_cuda test_cuda_ipc test_gpu_nccl device_bench device_nccl device_threads sinew-info sinew-bench sinew-run; do
     if [ -x "build/release/bin/$program" ]; then echo "$program"; fi
   done
 }
@@ -33,7 +33,38 @@ run_gpu_bench() {
   bash cmake/gpu/bench.sh "$PWD/build/release"
 }
 
-# build/gpu-pack: bin, lib with our libraries and those of the distribution, test.sh and bench.sh.
+# The Python package, without an extension: the first use on the other machine compiles it for the torch that is there.
+gpu_site() {
+  local site=$1/site/sinew
+  mkdir -p "$1/site"
+  cp -r python/sinew "$site"
+  find "$site" -name __pycache__ -prune -exec rm -r {} +
+  cp -r "$1/whole/include" "$site/include"
+  cp -rL /usr/include/fmt "$site/include/fmt"
+  mkdir "$site/lib"
+  # What pip writes, by which torch finds the backend.
+  python3 - "$1/site/sinew-0.dist-info" <<'PYTHON'
+import pathlib, sys, tomllib
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir()
+(folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sinew\nVersion: 0\n")
+groups = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]["entry-points"]
+text = "".join(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in groups.items())
+(folder / "entry_points.txt").write_text(text)
+PYTHON
+  local library
+  for library in collectives core cuda inproc shm tcp topology transports; do
+    find "$1/whole" -name "libsinew_$library.so*" -exec cp -a {} "$site/lib/" ';'
+  done
+  cp -r "$(find "$1/whole" -name sinew-modules)" "$site/lib/"
+  cmake -DSINEW_LIBRARIES="$(find "$site/lib" -maxdepth 1 -name 'libsinew_*.so' | paste -sd ';')" \
+    -DCMAKE_INSTALL_PREFIX="$site" -P python/carry_libraries.cmake >/dev/null
+  find "$site/lib" -maxdepth 1 -type f -exec patchelf --set-rpath '$ORIGIN' {} ';'
+  patchelf --set-rpath '$ORIGIN/..' "$site"/lib/sinew-modules/*.so
+}
+
+# build/gpu-pack: bin, lib with our libraries and those of the distribution, site with the Python package, torch with its tests, test.sh and
+# bench.sh.
 run_gpu_pack() {
   gpu_build
   need_packages gpu
@@ -42,6 +73,7 @@ run_gpu_pack() {
   cmake --install build/release --prefix "$pack/whole" --strip >/dev/null
   mkdir -p "$pack/bin" "$pack/lib"
   find "$pack/whole" \( -name 'libsinew_*.so.*' -o -name sinew-modules \) -exec cp -a {} "$pack/lib/" ';'
+  gpu_site "$pack"
   rm -rf "$pack/whole"
   for program in $(gpu_programs); do
     cp "build/release/bin/$program" "$pack/bin/"
@@ -59,5 +91,6 @@ run_gpu_pack() {
   done
   for file in "$pack"/lib/sinew-modules/*.so; do patchelf --set-rpath '$ORIGIN/..' "$file"; done
   cp cmake/gpu/test.sh cmake/gpu/bench.sh "$pack/"
+  cp -r tests/torch "$pack/torch"
   say "build/gpu-pack, $(du -sm "$pack" | cut -f 1) MiB: copy it, then ./test.sh and ./bench.sh"
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <future>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/net/reachable_addresses.hpp>
+#include <sinew/core/system/process_state.hpp>
 
 namespace sinew {
 namespace {
@@ -36,6 +38,7 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
       process_(::getpid()),
       pages_(ControlPages::make(setup, exchange.rank, exchange.size)),
       token_(random_id()),
+      remote_reports_(exchange.rank, peers_, *this, doorbell_),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failures_(exchange.size),
       seen_(static_cast<std::size_t>(exchange.size)) {
@@ -137,8 +140,10 @@ void ControlService::hear() {
     if (message.empty()) continue;
     const auto body = std::span<const std::byte>(message).subspan(1);
     switch (static_cast<LinkFrame>(message[0])) {
-      case LinkFrame::Question: route(body); break;
-      case LinkFrame::Answer: answered(rank_, body); break;
+      case LinkFrame::Question:
+        if (links_) remote_reports_.ask(*links_, body);
+        break;
+      case LinkFrame::Answer: remote_reports_.keep(body); break;
       case LinkFrame::Notice: break;
     }
   }
@@ -227,6 +232,71 @@ bool ControlService::learn(const Notice& notice) {
   const std::uint64_t one = 1;
   static_cast<void>(!::write(wake_.get(), &one, sizeof one));
   return true;
+}
+
+int ControlService::speaker() const {
+  const std::string& host = peers_[static_cast<std::size_t>(rank_)].host_id;
+  for (const ControlPeer& p : peers_) {
+    if (p.rank >= rank_) break;
+    if (p.host_id != host || !living(p.rank)) continue;
+    if (p.page && p.page->left.load(std::memory_order_seq_cst) != 0) continue;
+    if (!is_stopped(state_of_process(p.process))) return p.rank;
+  }
+  return rank_;
+}
+
+void ControlService::greet(HostLink& link) {
+  std::vector<Notice> known;
+  {
+    const std::scoped_lock lock(mutex_);
+    known = failures_.all();
+  }
+  for (const Notice& n : known) link.send(LinkFrame::Notice, std::as_bytes(std::span(&n, 1)));
+}
+
+void ControlService::take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) try {
+  switch (type) {
+    case LinkFrame::Notice: {
+      Notice notice;
+      if (bytes.size() != sizeof notice)
+        throw Error(Code::Mismatch, fmt::format("a notice of {} bytes, expected {}", bytes.size(), sizeof notice));
+      std::memcpy(static_cast<void*>(&notice), bytes.data(), sizeof notice);
+      learn_from_afar(notice);
+      break;
+    }
+    case LinkFrame::Question: remote_reports_.answer(from, bytes); break;
+    case LinkFrame::Answer:
+      links_->answered(from);
+      remote_reports_.take(bytes);
+      break;
+  }
+} catch (const Error& e) {
+  log::warning("a control message of rank {} is not understood: {}", from.peer(), e.what());
+}
+
+void ControlService::learn_from_afar(Notice notice) {
+  notice.from_afar = 1;
+  if (!learn(notice)) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    pages_.page->board.post(notice);
+  }
+  tell_host();
+}
+
+void ControlService::out_of_reach(int world_rank, const std::string& why) {
+  const ControlPeer& peer = peers_[static_cast<std::size_t>(world_rank)];
+  learn_from_afar(
+      Notice::of(NoticeKind::RankLost, world_rank, {Code::PeerLost, fmt::format("{} ended: {}", peer.name(), why)}));
+}
+
+void ControlService::ask(const Question& question) {
+  if (!linked_.load(std::memory_order_acquire)) return;
+  thread_->post([this, bytes = question.encode()] { remote_reports_.ask(*links_, bytes); }, this);
+}
+
+std::optional<RankReport> ControlService::report(int rank, std::uint64_t communicator, std::uint32_t sequence) const {
+  return remote_reports_.report(rank, communicator, sequence);
 }
 
 std::vector<Notice> ControlService::take_news() {

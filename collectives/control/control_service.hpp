@@ -3,14 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sinew/collectives/control/control_peers.hpp>
@@ -18,7 +16,7 @@
 #include <sinew/collectives/control/doorbell.hpp>
 #include <sinew/collectives/control/failures.hpp>
 #include <sinew/collectives/control/host_links.hpp>
-#include <sinew/collectives/control/verdict/report.hpp>
+#include <sinew/collectives/control/remote_reports.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 
@@ -74,14 +72,8 @@ class SINEW_API ControlService : private LinkUser {
   void look_everywhere();
 
  private:
-  struct Answer {
-    std::uint32_t sequence;
-    RankReport report;
-    Clock::time_point at;
-  };
-
   bool is_living(int world_rank) const override { return living(world_rank); }
-  bool speaks() const override;
+  int speaker() const override;
   void greet(HostLink& link) override;
   void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) override;
   void out_of_reach(int world_rank, const std::string& why) override;
@@ -96,9 +88,6 @@ class SINEW_API ControlService : private LinkUser {
   void learn_from_afar(Notice notice);
   void tell_host() const;
   bool alone() const noexcept;
-  void route(std::span<const std::byte> question);
-  void answer(HostLink& to, std::span<const std::byte> question);
-  void answered(int asker, std::span<const std::byte> reports);
 
   const int rank_;
   const pid_t process_;  // a child of fork must not speak for it
@@ -106,6 +95,7 @@ class SINEW_API ControlService : private LinkUser {
   Doorbell doorbell_;
   std::uint64_t token_;
   std::vector<ControlPeer> peers_;
+  RemoteReports remote_reports_;
   FileDescriptor wake_;
   std::shared_ptr<ControlThread> thread_;  // null: all ranks are of this process
   std::unique_ptr<HostLinks> links_;       // the thread's; null: all ranks are of this host
@@ -118,7 +108,6 @@ class SINEW_API ControlService : private LinkUser {
   std::vector<std::uint64_t> seen_;  // notices read, per rank
   std::vector<Notice> inbox_;
   std::function<void(int)> gone_;
-  std::map<std::pair<int, std::uint64_t>, Answer> answers_;  // by rank and communicator
   std::atomic<bool> news_{false};
 };
 

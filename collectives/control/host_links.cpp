@@ -324,7 +324,7 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
 void HostLinks::maintain() {
   dismiss(Strangers::kAtMost, Strangers::kPlaces, "it did not prove the job's secret in time");
   listen(true);
-  if (user_.speaks()) {
+  if (user_.speaker() == self_.rank) {
     const auto now = Clock::now();
     for (Host& h : hosts_) keep(h, now);
   }
@@ -366,7 +366,7 @@ void HostLinks::gone() {
 bool HostLinks::has_said_goodbye() const {
   return std::ranges::all_of(hosts_, [&](const Host& h) {
     const bool nobody = std::ranges::none_of(h.ranks, [&](const ControlPeer* p) { return user_.is_living(p->rank); });
-    return h.goodbye || nobody || (!linked(h) && !user_.speaks());
+    return h.goodbye || nobody || (!linked(h) && user_.speaker() != self_.rank);
   });
 }
 

@@ -23,8 +23,8 @@ class LinkUser {
   virtual ~LinkUser() = default;
   /// Neither lost nor left.
   virtual bool is_living(int world_rank) const = 0;
-  /// This rank speaks for its host: none below it lives and runs.
-  virtual bool speaks() const = 0;
+  /// World rank of the rank that speaks for this rank's host: the lowest that lives and is not stopped.
+  virtual int speaker() const = 0;
   /// Everything somebody who has just come must be told.
   virtual void greet(HostLink& link) = 0;
   virtual void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) = 0;

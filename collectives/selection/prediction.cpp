@@ -1,4 +1,3 @@
-// What Selector expects each way of running a call to take.
 #include <algorithm>
 #include <map>
 #include <ranges>
@@ -10,7 +9,7 @@
 
 #include <sinew/collectives/hierarchy/near_order.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
-#include <sinew/collectives/selection/selector.hpp>
+#include <sinew/collectives/selection/prediction.hpp>
 
 namespace sinew {
 namespace {
@@ -105,11 +104,20 @@ double on_wire(Codec codec, double bytes) {
 
 }  // namespace
 
+bool has_unknown_size(const CollectiveDesc& desc) {
+  return has_local_counts(desc.collective) && desc.largest_bytes == 0;
+}
+
+std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
+  return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
+}
+
 /// Segments of what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes
 /// from memory, whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs
 /// no core.
-Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
-                                   const TransportSet& set, Links links, const Cut& cut, const Leaving& leaving) const {
+Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
+                                     const TransportSet& set, Links links, const Cut& cut,
+                                     const Leaving& leaving) const {
   if (cost.rounds == 0) return {};
   const double wire = on_wire(desc.codec, bytes);
   const double most = std::max(cost.sent, cost.received);
@@ -128,9 +136,9 @@ Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCo
     const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
     Slowest& link = inside ? inside_hosts : across_hosts;
     link.is_there = true;
-    link.start = std::max(link.start, turns_ * curve.seconds(0) * (ahead ? kAheadStart : 1));
+    link.start = std::max(link.start, shape_.turns * curve.seconds(0) * (ahead ? kAheadStart : 1));
     link.a_byte =
-        std::max(link.a_byte, (inside ? turns_ : 1) * std::max(per_byte(message), per_byte(message / segments)) *
+        std::max(link.a_byte, (inside ? shape_.turns : 1) * std::max(per_byte(message), per_byte(message / segments)) *
                                   (ahead ? kAheadBytes : 1));
   }
   const auto mixed = [&](double part_leaving, Seconds Slowest::*figure) {
@@ -149,13 +157,13 @@ Selector::Times Selector::on_links(const CollectiveDesc& desc, const AlgorithmCo
       2 * start / cut.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
   // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
-  const Seconds reduced = turns_ * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  const Seconds reduced = shape_.turns * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
   return {.busy = (cost.pipelined ? chain + (segments - 1) * each : start + busy) + reduced,
           .in_turns = segments / cut.depth * chain + (cost.pipelined ? 0 : reduced),
           .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
 }
 
-Seconds Selector::sending(double messages, const TransportSet& set) const {
+Seconds Predictor::sending(double messages, const TransportSet& set) const {
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     if (where.host_a != where.host_b) slowest = std::max(slowest, facts_.link(where, transport)->cost.overhead_s);
@@ -163,7 +171,7 @@ Seconds Selector::sending(double messages, const TransportSet& set) const {
   return messages * slowest;
 }
 
-Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const {
+Seconds Predictor::crossing(std::uint64_t leaving, const TransportSet& set) const {
   Seconds slowest = 0;
   for (const auto& [where, transport] : set.by_class) {
     if (where.host_a == where.host_b) continue;
@@ -173,23 +181,26 @@ Seconds Selector::crossing(std::uint64_t leaving, const TransportSet& set) const
   return slowest;
 }
 
-double Selector::part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const {
+double Predictor::part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const {
   if (is_from_root(desc.collective) || desc.collective == Collective::Reduce) return 1;  // one rank of each host
-  return set.by_nic ? busiest_nic_ : 1;
+  return set.by_nic ? shape_.busiest_nic : 1;
 }
 
-void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorithm, std::vector<Option>& options) const {
-  const int ranks = static_cast<int>(world_ranks_.size());
+std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm& algorithm,
+                                    const std::vector<TransportSet>& sets) const {
+  std::vector<Option> options;
+  const int ranks = shape_.ranks();
   const AlgorithmCost cost = algorithm.cost(desc, ranks);
-  const auto bytes = static_cast<double>(size_to_select_by(desc));
+  const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   const bool coded = desc.codec != Codec::None;
   const std::vector<int> last{ranks - 1};  // runs of chunks go round its end
-  const bool reorders = !order_.empty() && Ordered::supports(algorithm, desc, ranks).ok;
-  const Recipe recipe = reorders ? Recipe(Ordered{&algorithm, order_}) : Recipe(algorithm);
-  const Footprint found = footprint_of(recipe, desc, hosts_ > 1 || coded ? largest_host_ : last, nic_of_);
+  const bool reorders = !shape_.order.empty() && Ordered::supports(algorithm, desc, ranks).ok;
+  const Recipe recipe = reorders ? Recipe(Ordered{&algorithm, shape_.order}) : Recipe(algorithm);
+  const Footprint found =
+      footprint_of(recipe, desc, shape_.hosts > 1 || coded ? shape_.largest_host : last, shape_.nic_of);
   const double scaled = reduces(desc.collective) && desc.op == ReduceOp::PreMulSum ? 1 : 0;
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
-  std::string way = reorders ? order_text(order_) : "";
+  std::string way = reorders ? order_text(shape_.order) : "";
   if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
   // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
   const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
@@ -197,20 +208,21 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
   // which the last to come counts; else the longest chain may leave all the time.
   Leaving leaving;
   if (found.sends > 0 && found.fewest >= cost.rounds) {
-    const bool one_by_one = found.sends <= cost.rounds * static_cast<double>(largest_host_.size());
+    const bool one_by_one = found.sends <= cost.rounds * static_cast<double>(shape_.largest_host.size());
     if (one_by_one) leaving.messages = found.sends_leaving / found.sends;
     if (one_by_one && found.sent > 0) leaving.bytes = found.sent_leaving / found.sent;
     leaving.of_busiest = found.most_leaving;
   }
-  for (const TransportSet& set : sets_) {
-    const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, scratch), found.largest, desc.codec);
+  for (const TransportSet& set : sets) {
+    const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch), found.largest, desc.codec);
     const Times times = on_links(desc, cost, bytes, set, Links::All, cut, leaving);
     const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
-                         turns_ * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
+                         shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
     const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, set);
     const Seconds waits = std::max(leaves - times.across, 0.0) / cut.segments;  // for others of its host
-    const Seconds predicted = cost.rounds == 0 ? bytes / facts_.copy_bytes_per_s
-                                               : std::max(busy + waits + cost.rounds * crowd_ * kSchedulerTurn, leaves);
+    const Seconds predicted = cost.rounds == 0
+                                  ? bytes / facts_.copy_bytes_per_s
+                                  : std::max(busy + waits + cost.rounds * shape_.crowd * kSchedulerTurn, leaves);
     options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
                        .recipe = recipe,
                        .transports = &set,
@@ -218,50 +230,27 @@ void Selector::add_options(const CollectiveDesc& desc, const Algorithm& algorith
                        .scratch = scratch,
                        .messages = found.handled});
   }
-}
-
-void Selector::find_levels(const std::vector<int>& numa_nodes) {
-  std::vector<int> hosts;
-  for (const int r : world_ranks_) hosts.push_back(facts_.ranks[static_cast<std::size_t>(r)].host);
-  std::vector<int> nodes;
-  for (std::size_t i = 0; i < numa_nodes.size(); ++i) nodes.push_back(hosts[i] << 16 | (numa_nodes[i] + 1));
-  if (!nodes.empty()) levels_.part_of.push_back(nodes);
-  levels_.part_of.push_back(hosts);
-  const std::set<int> distinct(hosts.begin(), hosts.end());
-  hosts_ = static_cast<int>(distinct.size());
-  for (const int host : distinct) {
-    std::vector<int> places;
-    for (std::size_t i = 0; i < hosts.size(); ++i) {
-      if (hosts[i] == host) places.push_back(static_cast<int>(i));
-    }
-    if (places.size() > largest_host_.size()) largest_host_ = std::move(places);
-  }
-  std::map<int, int> users;
-  for (const int place : largest_host_) ++users[nic_of_[static_cast<std::size_t>(place)]];
-  const int most = std::ranges::max(std::views::values(users));
-  busiest_nic_ = static_cast<double>(most) / static_cast<double>(largest_host_.size());
-  order_ = near_order(levels_, static_cast<int>(hosts.size()));
-  if (std::ranges::is_sorted(order_)) order_.clear();
+  return options;
 }
 
 /// Who runs at which place of a composition, and on how much.
 template <class Add>
-void Selector::for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const {
-  const int here = static_cast<int>(largest_host_.size());
+void Predictor::for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const {
+  const int here = static_cast<int>(shape_.largest_host.size());
   if (desc.collective == Collective::AllReduce) {
     add(Collective::ReduceScatter, how.inside, here, Links::InsideHosts);
     add(Collective::AllGather, how.inside, here, Links::InsideHosts);
   } else {
     add(desc.collective, how.inside, here, Links::InsideHosts);
   }
-  add(desc.collective, how.across, hosts_, Links::AcrossHosts);
+  add(desc.collective, how.across, shape_.hosts, Links::AcrossHosts);
 }
 
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
 /// of it overlaps, but each goes through all of it, and so many at a time.
-Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
-                          const Cut& cut) const {
-  const auto bytes = static_cast<double>(size_to_select_by(desc));
+Seconds Predictor::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
+                           const Cut& cut) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   Seconds all = 0, longest = 0, in_turns = 0;
   double rounds = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
@@ -270,18 +259,18 @@ Seconds Selector::predict(const CollectiveDesc& desc, const Composition& how, co
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
     const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
-    const Times times = on_links(stage, cost, on_one, set, links, cut);
+    const Times times = on_links(stage, cost, on_one, set, links, cut, {});
     all += times.busy;
     longest = std::max(longest, times.busy);
     in_turns += times.in_turns;
     rounds += cost.rounds;
   });
-  return std::max(longest + (all - longest) / cut.segments, in_turns) + rounds * crowd_ * kSchedulerTurn;
+  return std::max(longest + (all - longest) / cut.segments, in_turns) + rounds * shape_.crowd * kSchedulerTurn;
 }
 
 /// Of its stages together, before its programs are built.
-std::uint64_t Selector::scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const {
-  const auto bytes = static_cast<double>(size_to_select_by(desc));
+std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const {
+  const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   double scratch = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
     CollectiveDesc stage = desc;
@@ -292,23 +281,24 @@ std::uint64_t Selector::scratch_of(const CollectiveDesc& desc, const Composition
   return static_cast<std::uint64_t>(scratch);
 }
 
-Selector::Option Selector::composed_option(const CollectiveDesc& desc, const TransportSet& set) const {
-  const int ranks = static_cast<int>(world_ranks_.size());
+Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& set) const {
+  const int ranks = shape_.ranks();
   Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, ""}, .transports = &set};
   std::string reason = "there is no composition of this collective";
   best.whole = moves_runs(desc.collective);
-  const std::uint64_t part = size_to_select_by(desc) / static_cast<std::uint64_t>(ranks);
+  const std::uint64_t part = size_to_select_by(desc, shape_.ranks()) / static_cast<std::uint64_t>(ranks);
   std::optional<Composition> taken;
   for (const Algorithm& inside : all_algorithms()) {
     if (inside.collective != first_inside(desc.collective)) continue;
     for (const Algorithm& across : all_algorithms()) {
       if (across.collective != desc.collective) continue;
-      const Composition how{levels_, inside.name, across.name};
+      const Composition how{shape_.levels, inside.name, across.name};
       if (const Availability can = how.supports(desc, ranks); !can.ok) {
         if (!taken) reason = can.reason;
         continue;
       }
-      const Cut likely = best.whole ? Cut{} : cut_of(cutting_on(set, scratch_of(desc, how, set)), part, desc.codec);
+      const Cut likely =
+          best.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
       const Seconds time = predict(desc, how, set, likely);
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
@@ -320,14 +310,16 @@ Selector::Option Selector::composed_option(const CollectiveDesc& desc, const Tra
     return best;
   }
   best.recipe = *taken;
-  const Footprint held = footprint_of(*best.recipe, desc, largest_host_, nic_of_);
+  const Footprint held = footprint_of(*best.recipe, desc, shape_.largest_host, shape_.nic_of);
   best.scratch = held.scratch;
-  const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, held.scratch), held.largest, desc.codec);
-  const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, hosts_).rounds;
-  const Seconds busy = predict(desc, *taken, set, cut) + turns_ * sending(std::max(held.messages - counted, 0.0), set);
+  const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, shape_, held.scratch), held.largest, desc.codec);
+  const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
+  const Seconds busy =
+      predict(desc, *taken, set, cut) + shape_.turns * sending(std::max(held.messages - counted, 0.0), set);
   best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));
-  best.candidate.way = fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, hosts_,
-                                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
+  best.candidate.way =
+      fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, shape_.hosts,
+                  desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
   return best;
 }
 

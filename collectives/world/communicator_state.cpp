@@ -176,6 +176,8 @@ PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_
 Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                                    const CallOptions& options, const CallExtras& extras) {
   arguments::require_codec(desc);
+  if (desc.place.kind == MemoryKind::Device) [[unlikely]]
+    require_own_device(name_of(desc.collective), desc.place, options.after);
   const std::uint64_t extent = extent_of(desc);
   const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
   PendingCall& op = begin_next(fingerprint, extent, options);
@@ -187,6 +189,21 @@ Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, B
   }
   world->posted(options.waits_at_once);
   return Work(op);
+}
+
+void CommunicatorState::require_own_device(std::string_view call, Place place, StreamRef after) const {
+  if (world->device_runtime == nullptr) return;  // what the ranks agreed on names the one that has none
+  if (place.device != world->device) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: memory of device {}, expected device {}, which is this rank's: WorldOptions::device",
+                            call, place.device, world->device));
+  }
+  if (after.device >= 0 && world->device_runtime->is_capturing(after)) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: CallOptions::after is a stream that is being captured into a graph, and no call can "
+                            "be part of one: make it before or after the capture",
+                            call));
+  }
 }
 
 Work CommunicatorState::start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options) {

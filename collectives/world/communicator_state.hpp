@@ -84,6 +84,8 @@ struct CommunicatorState : Controlled {
                                            const CallOptions& options);
   /// Takes offloads into use.
   void adopt(std::vector<NamedOffload> made);
+  /// Refuses memory of another device than this rank's, and a stream that is being captured.
+  void require_own_device(std::string_view call, Place place, StreamRef after) const;
   /// A call that is no collective, but something else that all ranks ask of an offload, about `bytes` of memory.
   Work start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
                         const CallOptions& options);

@@ -35,6 +35,7 @@ Work UserMessages::start(const Message& message, const CallOptions& options) {
 
 PendingCall& UserMessages::open(const Message& message, const CallOptions& options) {
   const Collective kind = message.sends ? Collective::Send : Collective::Recv;
+  require_own_device(kind, message, options);
   const std::uint64_t bytes = message.memory.bytes;
   PendingCall& op = of_.begin(fingerprint_of({.collective = kind, .count = bytes}), message.peer, bytes, options);
   try {
@@ -66,7 +67,10 @@ Status UserMessages::pass(const Message& message, CallOptions options, Deadline 
 Work UserMessages::start_group(std::span<const Message> messages, const CallOptions& options) {
   arguments::require_codec({.collective = Collective::SendRecv, .codec = options.codec});
   std::uint64_t bytes = 0;
-  for (const Message& m : messages) bytes += m.memory.bytes;
+  for (const Message& m : messages) {
+    require_own_device(Collective::SendRecv, m, options);
+    bytes += m.memory.bytes;
+  }
   const auto held = of_.world->hold();
   PendingCall& op = of_.begin(fingerprint_of({.collective = Collective::SendRecv, .count = bytes}),
                               messages.front().peer, bytes, options);
@@ -100,6 +104,7 @@ AnyReceives& UserMessages::any_receives() {
 
 Work UserMessages::start_any(const Message& message, const CallOptions& options) {
   const std::uint64_t bytes = message.memory.bytes;
+  require_own_device(Collective::Recv, message, options);
   const auto held = of_.world->hold();
   PendingCall& op = of_.begin(fingerprint_of({.collective = Collective::Recv, .count = bytes}), -1, bytes, options);
   try {
@@ -110,6 +115,11 @@ Work UserMessages::start_any(const Message& message, const CallOptions& options)
   }
   of_.world->posted(options.waits_at_once);
   return Work(op);
+}
+
+void UserMessages::require_own_device(Collective call, const Message& message, const CallOptions& options) const {
+  if (message.memory.place.kind == MemoryKind::Device) [[unlikely]]
+    of_.require_own_device(name_of(call), message.memory.place, options.after);
 }
 
 Endpoint* UserMessages::endpoint_to(int peer) {

@@ -39,6 +39,7 @@ class UserMessages {
  private:
   StagedMessages& staged();
   AnyReceives& any_receives();
+  void require_own_device(Collective call, const Message& message, const CallOptions& options) const;
   /// Starts a message.
   PendingCall& open(const Message& message, const CallOptions& options);
   void launch(const Message& message, StreamRef after, Completion& done);

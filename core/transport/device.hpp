@@ -36,6 +36,8 @@ class DeviceRuntime {
   /// A stream that waits for no other one, not even the default stream.
   virtual StreamRef make_stream(int device) = 0;
   virtual void release(StreamRef stream) noexcept = 0;
+  /// Whether what is put on the stream is recorded into a graph, to be run later, instead of run.
+  virtual bool is_capturing(StreamRef stream) = 0;
   /// Any pairing of host, pinned and device memory.
   virtual void copy_async(Buffer to, ConstBuffer from, StreamRef stream) = 0;
   /// `rows` runs of `row_bytes`, `to_pitch` and `from_pitch` bytes apart.
@@ -47,6 +49,7 @@ class DeviceRuntime {
   virtual Event record(StreamRef stream) = 0;
   /// Later work of the stream starts after the event.
   virtual void wait(StreamRef stream, Event event) = 0;
+  /// May be asked while any stream of the process is being captured.
   virtual bool query(Event event) = 0;
   /// The device of the calling thread, by which libraries go that are told none; returns the one before, -1: none,
   /// which may be given back. Any thread, at any time.

@@ -11,8 +11,8 @@ def register() -> None:
     """
     import torch.distributed
 
-    # The devices say what sinew can do. gloo stays PyTorch's choice in programs that name no backend.
-    torch.distributed.Backend.register_backend("sinew", _create, extended_api=True, devices=["cpu"])
+    # The devices say what sinew can do. gloo and nccl stay PyTorch's choice in programs that name no backend.
+    torch.distributed.Backend.register_backend("sinew", _create, extended_api=True, devices=["cpu", "cuda"])
 
 
 def autoload() -> None:
@@ -29,4 +29,16 @@ def autoload() -> None:
 def _create(options, group_options):
     from sinew.torch import extension
 
-    return extension.create(options, group_options)
+    return extension.create(options, group_options, _chosen_device())
+
+
+def _chosen_device() -> int:
+    """The CUDA device that the program has chosen by torch.cuda.set_device.
+
+    -1 where it has chosen none, or the first, which PyTorch does not tell apart: then it is the rank's place among the
+    ranks of its host, as launchers count them.
+    """
+    import torch
+
+    index = torch.cuda.current_device() if torch.cuda.is_initialized() else 0
+    return index if index > 0 else -1

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
@@ -245,6 +246,42 @@ TEST(Staging, RefusesDeviceMemory_WhereThereIsNoDevice) {
     const Buffer host{reinterpret_cast<std::byte*>(&world), 8};
     const std::string mixed = refused([&] { return world.communicator().all_reduce(host, b, DType::F64); });
     require(mixed.find("in lies on the host, out on device 0; expected both") != std::string::npos, mixed);
+  });
+}
+
+TEST(Staging, RefusesAnotherDevice_AndAStreamThatIsCaptured) {
+  on_devices(2, "shm", [](World& world, const OnDevice& where) {
+    Communicator& c = world.communicator();
+    std::vector<double> ones(8, 1.0);
+    const Buffer b = write(where, ones);
+    Buffer elsewhere = b;
+    elsewhere.place.device = 1 - world.rank();
+    const auto refused = [](const auto& call) {
+      try {
+        call().get();
+      } catch (const Error& e) {
+        return std::string(e.what());
+      }
+      return std::string("was taken");
+    };
+    const std::string device = fmt::format("memory of device {}, expected device {}", 1 - world.rank(), world.rank());
+    const std::string other = refused([&] { return c.all_reduce(elsewhere, elsewhere, DType::F64); });
+    require(other.find(device) != std::string::npos, other);
+    const std::string sent = refused([&] { return c.send(elsewhere, 1 - world.rank()); });
+    require(sent.find(device) != std::string::npos, sent);
+    auto& fake = static_cast<fake::Device&>(where.runtime);
+    fake.capture(where.stream, true);
+    CallOptions options{.after = where.stream};
+    const std::string captured = refused([&] { return c.all_reduce(b, b, DType::F64, ReduceOp::Sum, options); });
+    require(captured.find("all_reduce: CallOptions::after is a stream that is being captured") != std::string::npos,
+            captured);
+    const std::string receive = refused([&] { return c.recv(b, 1 - world.rank(), 0, options); });
+    require(receive.find("is being captured") != std::string::npos, receive);
+    fake.capture(where.stream, false);
+    c.all_reduce(b, b, DType::F64, ReduceOp::Sum, options).get();
+    const std::vector<double> sum = read<double>(where, b);
+    require(sum == std::vector<double>(8, 2.0), "the call after those that were refused");
+    where.runtime.release(b);
   });
 }
 

@@ -24,6 +24,7 @@ constexpr Result kOutOfMemory = 2;
 constexpr Result kInvalidContext = 201;
 constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
+constexpr Result kCaptureUnsupported = 900;
 constexpr std::size_t kMostPitch = 0x7fffffff;
 constexpr std::size_t kMemory = std::size_t{1} << 34;
 
@@ -40,6 +41,7 @@ std::set<FakeEvent*> events;
 std::set<std::string> functions;
 std::array<char, kDevices> contexts;  // their addresses are the contexts
 thread_local std::vector<Context> current;
+thread_local int capture_mode = 0;  // of a thread that has said nothing: "global"
 
 int device_of(Context context) { return static_cast<int>(reinterpret_cast<char*>(context) - contexts.data()); }
 StreamRef ref(Stream s) { return {s, device_of(current.back())}; }
@@ -210,6 +212,30 @@ FAKE cuStreamWaitEvent(Stream stream, EventHandle handle, unsigned) {
     return kSuccess;
   });
 }
+FAKE cuStreamIsCapturing(Stream stream, int* status) {
+  return with_context([&] {
+    *status = device().is_capturing(ref(stream)) ? 1 : kNotCapturing;
+    return kSuccess;
+  });
+}
+FAKE cuStreamBeginCapture_v2(Stream stream, int) {
+  return with_context([&] {
+    device().capture(ref(stream), true);
+    return kSuccess;
+  });
+}
+/// What was put on the stream has run meanwhile: there is no graph.
+FAKE cuStreamEndCapture(Stream stream, void** graph) {
+  return with_context([&] {
+    device().capture(ref(stream), false);
+    *graph = nullptr;
+    return kSuccess;
+  });
+}
+FAKE cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return kSuccess;
+}
 FAKE cuEventCreate(EventHandle* handle, unsigned) {
   return with_context([&] {
     auto* event = new FakeEvent;
@@ -232,6 +258,7 @@ FAKE cuEventQuery(EventHandle handle) {
   return with_context([&] {
     const FakeEvent* event = known(handle);
     if (event == nullptr) return kInvalidHandle;
+    if (fake::any_stream_is_capturing() && capture_mode != kCaptureRelaxed) return kCaptureUnsupported;
     return event->event == 0 || device().query(event->event) ? kSuccess : kNotReady;
   });
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -38,6 +39,7 @@ struct Stream {
   std::deque<Step> steps;
   bool running = false;  // its first step is with the thread
   bool released = false;
+  bool capturing = false;
 };
 
 /// What the process has: memory by address, streams, and the thread that runs them.
@@ -81,6 +83,19 @@ class Machine {
     auto* s = stream == nullptr ? &default_ : static_cast<Stream*>(stream);
     if (s->released) throw Error(Code::System, "fake device: the stream was released");
     s->steps.push_back(std::move(step));
+  }
+
+  void capture(void* stream, bool on) {
+    const std::scoped_lock lock(mutex_);
+    static_cast<Stream*>(stream)->capturing = on;
+  }
+  bool is_capturing(const void* stream) {
+    const std::scoped_lock lock(mutex_);
+    return stream != nullptr && static_cast<const Stream*>(stream)->capturing;
+  }
+  bool any_is_capturing() {
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::any_of(streams_, [](const auto& s) { return s->capturing; });
   }
 
   /// Shared with the steps that wait for it: it may be released before they run.
@@ -226,6 +241,10 @@ StreamRef Device::make_stream(int device) { return {machine().make_stream(), dev
 void Device::release(StreamRef stream) noexcept {
   if (stream.stream != nullptr) machine().release_stream(stream.stream);
 }
+
+void Device::capture(StreamRef stream, bool on) { machine().capture(stream.stream, on); }
+bool Device::is_capturing(StreamRef stream) { return machine().is_capturing(stream.stream); }
+bool any_stream_is_capturing() { return machine().any_is_capturing(); }
 
 void Device::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {
   copy_rows_async(to, from.bytes, from, from.bytes, from.bytes, 1, stream);

@@ -24,6 +24,8 @@ SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
 SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
 /// nullptr: no such allocation any more, or of this very process, which CUDA refuses too.
 SINEW_FAKE_API std::byte* import_memory(const char (&handle)[64], int device);
+/// Whether any stream of the process is being captured.
+SINEW_FAKE_API bool any_stream_is_capturing();
 /// What make_current() set last on this thread; -1: nothing.
 SINEW_FAKE_API int current_device();
 
@@ -36,6 +38,8 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
       : devices_(devices), compute_capability_(compute_capability) {}
   /// The next call that can fail throws with this text.
   void fail_next(std::string text) { failure_ = std::move(text); }
+  /// The stream is, or is no longer, being captured into a graph.
+  void capture(StreamRef stream, bool on);
 
   int device_count() override { return devices_; }
   Traits traits(int device) override;
@@ -44,6 +48,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   void release(Buffer memory) noexcept override;
   StreamRef make_stream(int device) override;
   void release(StreamRef stream) noexcept override;
+  bool is_capturing(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;

@@ -29,9 +29,9 @@ class EntryPointsTest(unittest.TestCase):
         )
         return ran.stdout or ran.stderr
 
-    def test_backend_is_registered_for_the_cpu_and_loads_nothing(self):
+    def test_backend_is_registered_for_both_devices_and_loads_nothing(self):
         make_torch(self.site, "2.15.0")
-        self.assertEqual(self.registered("register"), "[('sinew', True, ['cpu'])] False\n")
+        self.assertEqual(self.registered("register"), "[('sinew', True, ['cpu', 'cuda'])] False\n")
 
     def test_import_of_torch_registers_it_only_where_torch_does_not_look_for_it(self):
         make_torch(self.site, "2.15.0", lists_backends=True)
@@ -39,7 +39,7 @@ class EntryPointsTest(unittest.TestCase):
 
     def test_import_of_torch_registers_it_where_torch_looks_for_nothing_else(self):
         make_torch(self.site, "2.11.0", lists_backends=False)
-        self.assertEqual(self.registered("autoload"), "[('sinew', True, ['cpu'])] False\n")
+        self.assertEqual(self.registered("autoload"), "[('sinew', True, ['cpu', 'cuda'])] False\n")
 
     def test_import_of_torch_works_where_torch_has_nothing_distributed(self):
         torch = make_torch(self.site, "2.11.0", lists_backends=False)

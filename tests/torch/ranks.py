@@ -16,10 +16,13 @@ import tempfile
 import time
 import traceback
 
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
+# Where the tensors of the cases lie: "cpu", or "cuda" on a machine that has such a device.
+DEVICE = os.environ.get("SINEW_TEST_DEVICE", "cpu")
+if DEVICE == "cpu":
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import torch  # noqa: E402  (the two variables above must be set before torch is imported)
+import torch  # noqa: E402  (the variables above must be set before torch is imported)
 import torch._dynamo  # noqa: E402, F401  (here once, not in every rank: the first optimizer would import it)
 import torch.distributed as dist  # noqa: E402
 
@@ -28,7 +31,7 @@ def against_reference(description, limit_s):
     """Arguments of a program whose cases run under a backend and under the one that it is compared with."""
     arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--backend", default="sinew")
-    arguments.add_argument("--reference", default="gloo")
+    arguments.add_argument("--reference", default="gloo" if DEVICE == "cpu" else "nccl")
     arguments.add_argument("--world-size", type=int, default=2)
     arguments.add_argument("--only", default="", metavar="REGEX")
     arguments.add_argument(
@@ -146,9 +149,14 @@ def rank_main(body, place):
     os.environ.update(
         RANK=str(place.rank), WORLD_SIZE=str(place.size), LOCAL_RANK=str(place.rank), LOCAL_WORLD_SIZE=str(place.size)
     )
+    # Ranks that share a device: NCCL takes one rank for each device of a host, so each says that it is on its own host.
+    if DEVICE == "cuda":
+        os.environ["NCCL_HOSTID"] = f"host{place.rank}"
     said = {}
     try:
         torch.set_num_threads(1)
+        if DEVICE != "cpu":  # that of the CPU would cost each call of torch a few microseconds
+            torch.set_default_device(DEVICE)
         said["result"] = body(place)
     except Skip as reason:
         said["skipped"] = str(reason)

@@ -9,7 +9,8 @@
 Every case runs in fresh ranks, under the reference first. Results are compared on every rank: bit by bit with two
 ranks, and with more ranks where no sum of floats depends on the order of the ranks; else relative to the largest
 element (strategy/__init__.py has the tolerances, --list shows which case has which). --torchrun starts a few cases
-by torchrun instead, static and elastic. Exit: 0 if nothing failed, else 1.
+by torchrun instead, static and elastic. With SINEW_TEST_DEVICE=cuda the tensors lie on the CUDA devices, and the
+reference is NCCL. Exit: 0 if nothing failed, else 1.
 """
 
 import importlib
@@ -24,6 +25,7 @@ import ranks
 import strategy
 import torch
 import torch.distributed as dist
+from torch.utils._pytree import tree_map
 
 KINDS = ["collectives", "ddp", "fsdp", "dtensor", "pipeline", "checkpoint", "compiled", "training"]
 SMOKE = "ddp_plain|fsdp2_f32|object_collectives|device_mesh|new_groups"
@@ -76,12 +78,17 @@ def numbers(expected, found):
     return f"first at {place}: {expected.reshape(-1)[place].item()} and {found.reshape(-1)[place].item()}"
 
 
+def on_cpu(result):
+    """The result with copies of its tensors in the memory of the CPU, for the process that compares."""
+    return tree_map(lambda leaf: leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf, result)
+
+
 def in_rank(case):
     """What a forked rank does for a case."""
 
     def body(place):
         place.start()
-        result = case.body(place)
+        result = on_cpu(case.body(place))
         dist.destroy_process_group()
         return result
 

@@ -30,6 +30,8 @@ namespace sinew::cuda {
   row(stream_create, cuStreamCreate, (Stream*, unsigned))                      \
   row(stream_destroy, cuStreamDestroy_v2, (Stream))                            \
   row(stream_wait, cuStreamWaitEvent, (Stream, EventHandle, unsigned))         \
+  row(stream_is_capturing, cuStreamIsCapturing, (Stream, int*))                \
+  row(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int*))        \
   row(event_create, cuEventCreate, (EventHandle*, unsigned))                   \
   row(event_record, cuEventRecord, (EventHandle, Stream))                      \
   row(event_query, cuEventQuery, (EventHandle))                                \

@@ -12,6 +12,19 @@ namespace {
 Pointer pointer_of(const void* address) { return reinterpret_cast<Pointer>(address); }
 Stream stream_of(StreamRef s) { return static_cast<Stream>(s.stream); }
 
+/// While it lives, this thread may ask for events although another thread captures a graph: a query would else break
+/// the capture.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { driver().exchange_capture_mode(&mode_); }
+  ~RelaxedCapture() { driver().exchange_capture_mode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  int mode_ = kCaptureRelaxed;
+};
+
 }  // namespace
 
 Current::Current(Context context) { check(driver().push_context(context), "cuCtxPushCurrent"); }
@@ -115,6 +128,13 @@ void Runtime::release(StreamRef stream) noexcept {
   driver().stream_destroy(stream_of(stream));
 }
 
+bool Runtime::is_capturing(StreamRef stream) {
+  const Current current(context_of(stream.device));
+  int status = kNotCapturing;
+  // An error is the driver's word for the default stream while another stream is being captured.
+  return driver().stream_is_capturing(stream_of(stream), &status) != kSuccess || status != kNotCapturing;
+}
+
 void Runtime::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {
   const Current current(context_of(stream.device));
   check(driver().copy_async(pointer_of(to.data), pointer_of(from.data), from.bytes, stream_of(stream)),
@@ -193,6 +213,7 @@ void Runtime::wait(StreamRef stream, Event event) {
 bool Runtime::query(Event event) {
   const Made asked = made(event);
   const Current current(context_of(asked.device));
+  const RelaxedCapture relaxed;
   const Result result = driver().event_query(asked.handle);
   if (result == kNotReady) return false;
   check(result, "cuEventQuery");

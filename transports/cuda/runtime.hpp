@@ -36,6 +36,7 @@ class SINEW_API Runtime : public DeviceRuntime {
   void release(Buffer memory) noexcept override;
   StreamRef make_stream(int device) override;
   void release(StreamRef stream) noexcept override;
+  bool is_capturing(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;

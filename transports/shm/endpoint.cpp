@@ -1,70 +1,104 @@
-#include <algorithm>
-#include <cstring>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/transports/shm/endpoint.hpp>
 
-// Life and death of an endpoint; see endpoint_send.cpp and endpoint_receive.cpp for what it does in between.
 namespace sinew::shm {
 namespace {
 
-/// What the owner of the port writes for `rank`.
-template <class PortType>
-auto& box_for(PortType& port, const HostPeers& host, int rank) {
-  const auto ranks = host.ranks();
-  return port.box(static_cast<std::size_t>(std::ranges::find(ranks, rank) - ranks.begin()), ranks.size());
-}
-
-const Port& port_of(HostPeers& host, const PortAddress& a) {
-  return *reinterpret_cast<const Port*>(host.memory_of(static_cast<int>(a.rank)) + a.offset);
-}
+constexpr int kFramesPerTurn = 128;
 
 }  // namespace
 
 ShmEndpoint::ShmEndpoint(Hub& hub, const PortAddress& peer)
-    : hub_(hub),
-      peer_(static_cast<int>(peer.rank)),
-      mine_(box_for(*hub.port, hub.host, peer_)),
-      theirs_(box_for(port_of(hub.host, peer), hub.host, hub.rank)),
-      their_port_(port_of(hub.host, peer)),
-      their_heap_(hub.host.memory_of(peer_)),
-      waker_(hub.host.waker_of(peer_)),
-      same_process_(hub.host.same_process(peer_)),
-      out_(Port::ring_of(mine_, hub.host.ranks().size()), hub.salt, theirs_.consumed.value),
-      in_(Port::ring_of(theirs_, hub.host.ranks().size()), peer.salt, mine_.consumed.value),
-      matcher_(*this, hub.pool, hub.finished, hub.generation) {
-  hub_.endpoints.push_back(this);
+    : connection_(hub, peer),
+      in_(Port::ring_of(connection_.theirs, hub.host.ranks().size()), peer.salt, connection_.mine.consumed.value),
+      out_(connection_),
+      sender_(connection_, out_),
+      receiver_(connection_, out_) {
+  hub.endpoints.push_back(this);
 }
 
 ShmEndpoint::~ShmEndpoint() {
   const Status reason{Code::Cancelled, "the endpoint was destroyed"};
   end(reason);
-  announced_.for_each([&](Completion&, std::uint32_t id) { end_send(id, reason); });
-  std::erase(hub_.endpoints, this);
+  sender_.end_all(reason);
+  std::erase(connection_.hub.endpoints, this);
 }
 
 int ShmEndpoint::progress() noexcept {
   int moved = handle_frames();
-  moved += pull();
+  moved += receiver_.read();
   moved += flush();
   if (quiet_ != nullptr) fire_quiet();
   return moved;
 }
 
+int ShmEndpoint::flush() noexcept {
+  const bool had_controls = out_.has_controls();
+  if (!out_.flush()) return 0;
+  return (had_controls ? 1 : 0) + sender_.flush();
+}
+
 bool ShmEndpoint::active() const noexcept {
-  return matcher_.pending() != 0 || !waiting_.empty() || announced_.count() != 0 || !controls_.empty() ||
-         !pulls_.empty() || quiet_ != nullptr;
+  return receiver_.pending() != 0 || sender_.active() || out_.has_controls() || receiver_.wants_to_read() ||
+         quiet_ != nullptr;
 }
 
 bool ShmEndpoint::can_progress() noexcept {
-  if (!pulls_.empty()) return true;
-  if (end_.ok()) {  // else nobody looks at what comes
+  if (receiver_.wants_to_read()) return true;
+  if (connection_.end.ok()) {  // else nobody looks at what comes
     if (in_.next() != nullptr) return true;
-    if (theirs_.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
+    if (connection_.theirs.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
   }
-  const bool has_something = !controls_.empty() || !waiting_.empty() || !pouring_.empty();
+  const bool has_something = out_.has_controls() || sender_.wants_room();
   return (has_something && out_.has_room(2 * Frame::lines_for(kPieceBytes))) || quiet_ != nullptr;
+}
+
+int ShmEndpoint::handle_frames() {
+  if (!connection_.end.ok()) return 0;
+  int count = 0;
+  for (; count < kFramesPerTurn; ++count) {
+    // Nobody waits here any more. Whoever waited may post the next receives first, and what he sends need not wait
+    // until the next line has come from the other core.
+    if (count > 0 && receiver_.pending() == 0) break;
+    const Frame* frame = in_.next();
+    if (frame == nullptr) break;
+    in_.fetch_ahead(*frame);
+    const std::uint16_t lines = frame->lines;
+    handle(*frame);
+    if (in_.release(lines)) out_.notify();
+  }
+  if (connection_.theirs.ended.value.load(std::memory_order_acquire) == in_.position() + 1) lose_peer();
+  return count;
+}
+
+void ShmEndpoint::handle(const Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::Skip: return;
+    case FrameKind::Eager: return receiver_.eager(frame);
+    case FrameKind::Announce: return receiver_.announced(frame);
+    case FrameKind::Grant: return sender_.granted(frame.id, frame.more.receive);
+    case FrameKind::Data: return receiver_.poured(frame);
+    case FrameKind::Gone: return receiver_.gone(frame.more.receive);
+    case FrameKind::Taken: return sender_.taken(frame.id);
+    case FrameKind::Refuse: return sender_.refused(frame);
+    case FrameKind::Withdraw: return receiver_.withdrawn(frame.id);
+  }
+}
+
+bool ShmEndpoint::cancel(Completion& done) {
+  const Stage stage = operation_of(done).stage;
+  if (stage == Stage::Finished) return false;
+  if (stage != Stage::Sending) return receiver_.cancel(done);
+  if (sender_.cancel_waiting(done)) return true;
+  const std::optional<std::uint32_t> id = sender_.stop_offering(done);
+  if (!id) return false;
+  while (handle_frames() > 0) {  // all there are: the last may say that the message was taken
+  }
+  return sender_.withdraw(*id);
 }
 
 void ShmEndpoint::close(Completion& quiet) {
@@ -75,52 +109,29 @@ void ShmEndpoint::close(Completion& quiet) {
 
 /// This side ends: nothing is sent or received any more. Messages that the peer is reading right now end when it has.
 void ShmEndpoint::end(const Status& reason) noexcept {
-  const bool told = end_.code() == Code::Cancelled;
-  end_ = reason;
+  const bool told = connection_.end.code() == Code::Cancelled;
+  connection_.end = reason;
   if (!told) {
-    flush_controls();
-    controls_.clear();
-    mine_.ended.value.store(out_.position() + 1, std::memory_order_release);
-    waker_.notify();
+    out_.flush();
+    out_.drop_controls();
+    connection_.mine.ended.value.store(out_.position() + 1, std::memory_order_release);
+    out_.notify();
   }
-  while (Completion* c = waiting_.pop()) hub_.finished.add(*c, reason);
-  pouring_.clear();
-  take_all_back(reason);
-  end_receives(reason);
-  matcher_.close(reason);
-}
-
-void ShmEndpoint::end_receives(const Status& reason) noexcept {
-  mine_.claimed.value.store(0, std::memory_order_release);
-  claimed_ = false;
-  for (const Pull& p : pulls_) {
-    if (p.receive != nullptr) matcher_.fail(*p.receive, reason);
-  }
-  pulls_.clear();
-  granted_.for_each([&](Completion& receive, std::uint32_t number) {
-    granted_.erase(number);
-    matcher_.fail(receive, reason);
-  });
+  sender_.close(reason);
+  receiver_.close(reason);
 }
 
 void ShmEndpoint::lose_peer() noexcept {
-  end_ = {Code::PeerLost, fmt::format("rank {} has closed its end", peer_), peer_};
-  controls_.clear();
-  while (Completion* c = waiting_.pop()) hub_.finished.add(*c, end_);
-  pouring_.clear();
-  announced_.for_each([&](Completion&, std::uint32_t id) { end_send(id, end_); });
-  end_receives(end_);
-  matcher_.fail(end_);
+  const int peer = connection_.peer;
+  connection_.end = {Code::PeerLost, fmt::format("rank {} has closed its end", peer), peer};
+  out_.drop_controls();
+  sender_.fail(connection_.end);
+  receiver_.fail(connection_.end);
 }
 
 /// Quiet once the peer has stopped reading what is left, or has ended itself.
 void ShmEndpoint::fire_quiet() noexcept {
-  const bool gone = theirs_.ended.value.load(std::memory_order_acquire) != 0 ||
-                    (announced_.count() != 0 && !same_process_ && hub_.host.has_ended(peer_));
-  announced_.for_each([&](Completion& send, std::uint32_t id) {
-    if (gone || !being_read(send, id)) end_send(id, end_);
-  });
-  if (announced_.count() == 0) hub_.finished.add(*std::exchange(quiet_, nullptr), {});
+  if (sender_.end_unread()) connection_.hub.finished.add(*std::exchange(quiet_, nullptr), {});
 }
 
 }  // namespace sinew::shm

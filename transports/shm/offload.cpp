@@ -22,16 +22,12 @@ void fetch_lines(const void* first, std::size_t lines) noexcept {
 ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
     : members_(host, areas, context),
       facts_(decode_facts(context.facts)),
+      trees_(members_, context.numa_nodes),
+      announcer_(members_, facts_, calls_, trees_),
       chunks_(members_, facts_),
       piece_reader_(members_),
-      domains_(context.numa_nodes),
-      trees_(static_cast<std::size_t>(members_.count())),
-      shown_(static_cast<std::size_t>(members_.count())),
-      calls_(16),
-      pieces_(calls_.size()),
-      staging_(slots_bytes(trees_.size())) {
+      shown_(static_cast<std::size_t>(members_.count())) {
   facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
-  domains_.resize(trees_.size(), -1);
 }
 
 Availability ShmOffload::supports(const CollectiveDesc& desc) const {
@@ -67,15 +63,13 @@ std::string ShmOffload::describe(const CollectiveDesc& desc) const {
 }
 
 std::size_t ShmOffload::memory_bytes() const noexcept {
-  return area_bytes(trees_.size()) + chunks_.memory_bytes() + calls_.capacity() * sizeof(PendingCall);
+  return area_bytes(static_cast<std::size_t>(members_.count())) + chunks_.memory_bytes() + calls_.memory_bytes();
 }
 
 void ShmOffload::launch(const Call& call, Completion& done) {
-  if (next_ - head_ == calls_.size()) grow();
-  PendingCall& c = call_at(next_);
+  PendingCall& c = calls_.add();
   const CollectiveDesc& desc = call.desc;
   c.done = &done;
-  c.sequence = next_++;
   c.fingerprint = call.fingerprint;
   c.history = static_cast<std::uint32_t>(call.history >> 32);
   c.collective = desc.collective;
@@ -91,20 +85,9 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.by_tree = needs_canonical_order(desc, members_.count());
   c.scaler = call.scaler;
   c.exposed = false;
-  if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), pieces_of(c));
-  if (c.way == Way::Tree) static_cast<void>(tree_of(c));  // made here, where it may fail
-  if (end_.ok()) announce_waiting();
-}
-
-void ShmOffload::grow() {
-  std::vector<PendingCall> larger(calls_.size() * 2);
-  std::vector<Pieces> more(larger.size());
-  for (std::uint64_t s = head_; s != next_; ++s) {
-    more[s & (larger.size() - 1)] = std::move(pieces_of(call_at(s)));
-    larger[s & (larger.size() - 1)] = call_at(s);
-  }
-  calls_ = std::move(larger);
-  pieces_ = std::move(more);
+  if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), calls_.pieces_of(c));
+  if (c.way == Way::Tree) trees_.prepare(c);  // made here, where it may fail
+  if (end_.ok()) announcer_.announce_waiting();
 }
 
 void ShmOffload::abort(const Status& reason) noexcept {
@@ -114,47 +97,59 @@ void ShmOffload::abort(const Status& reason) noexcept {
 }
 
 int ShmOffload::progress() noexcept {
-  if (head_ == next_) return 0;
+  if (calls_.empty()) return 0;
   if (!end_.ok()) {
     fail_all();
-    return head_ == next_ ? 1 : 0;
+    return calls_.empty() ? 1 : 0;
   }
   int announced = 0;
-  if (announced_ != next_) {
-    announced = announce_waiting();
-    if (!end_.ok()) {  // a child makes another call: nothing is read any more
+  if (calls_.announced != calls_.next) {
+    announced = announcer_.announce_waiting();
+    if (const int child = announcer_.differing_child(); child >= 0) {  // nothing is read any more
+      abort(mismatch(calls_.at(calls_.announced), child));
       fail_all();
       return 1;
     }
   }
-  return announced + (head_ < announced_ ? advance() : 0);
+  return announced + (calls_.oldest < calls_.announced ? advance() : 0);
 }
 
 bool ShmOffload::arm() noexcept {
   if (!active()) return true;
   members_.host().arm();
   if (!end_.ok()) return false;
-  if (announced_ != next_ && can_announce()) return false;
-  return head_ == announced_ || !can_advance();
+  if (calls_.announced != calls_.next && announcer_.can_announce()) return false;
+  return calls_.oldest == calls_.announced || !can_advance();
+}
+
+/// Must the rank's announcement have been seen before this rank goes on? In chunks everybody waits for everybody, and
+/// in one call of each turn of the ring: ranks that take nothing from each other would never learn that they differ.
+[[gnu::always_inline]] inline bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
+  if (rank == members_.rank()) return false;
+  const bool rooted = has_root(call.collective);
+  if (call.way == Way::Chunks || (rooted && call.sequence % kRing == 0)) return true;
+  if (call.way == Way::Tree) return false;  // but along its edges, see advance_tree
+  if (!rooted) return true;
+  return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
 
 bool ShmOffload::can_advance() noexcept {
   switch (stage_) {
     case Stage::Meeting: {
       int next = met_;
-      while (next < members_.count() && !awaits(call_at(head_), next)) ++next;
-      if (next < members_.count()) return members_.announced(next, head_);
-      return call_at(head_).way != Way::Tree || result_is_there(call_at(head_));
+      while (next < members_.count() && !awaits(calls_.at(calls_.oldest), next)) ++next;
+      if (next < members_.count()) return members_.announced(next, calls_.oldest);
+      return calls_.at(calls_.oldest).way != Way::Tree || trees_.result_is_there(calls_.at(calls_.oldest));
     }
-    case Stage::Moving: return call_at(head_).way == Way::Pieces || chunks_.can_step();
+    case Stage::Moving: return calls_.at(calls_.oldest).way == Way::Pieces || chunks_.can_step();
     case Stage::Draining: break;
   }
-  return members_.all_done(head_);
+  return members_.all_done(calls_.oldest);
 }
 
 /// One step of the oldest call.
 int ShmOffload::advance() noexcept {
-  PendingCall& call = call_at(head_);
+  PendingCall& call = calls_.at(calls_.oldest);
   int begun = 0;
   if (stage_ == Stage::Meeting) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
@@ -162,7 +157,7 @@ int ShmOffload::advance() noexcept {
     if (call.way < Way::Chunks) {
       if (call.way == Way::Slot && !begin_reading(call)) return 1;
       for (int r = 0; r < members_.count(); ++r) {
-        if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = shown_by(call, r);
+        if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = announcer_.shown_by(call, r);
       }
       if (call.way == Way::Slot) fetch_shown(call);
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
@@ -172,13 +167,13 @@ int ShmOffload::advance() noexcept {
       finish_reading(call);
       return 1;
     }
-    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(pieces_of(call));
+    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(calls_.pieces_of(call));
     stage_ = Stage::Moving;
     begun = 1;
   }
   if (stage_ == Stage::Moving) {
     if (!begin_reading(call)) return 1;
-    const int steps = call.way == Way::Pieces ? piece_reader_.step(call, pieces_of(call)) : chunks_.step();
+    const int steps = call.way == Way::Pieces ? piece_reader_.step(call, calls_.pieces_of(call)) : chunks_.step();
     members_.set_reading(false);
     const auto look = [&](const auto& work) {
       if (!work.finished()) return;
@@ -189,8 +184,20 @@ int ShmOffload::advance() noexcept {
     call.way == Way::Pieces ? look(piece_reader_) : look(chunks_);
     return begun + steps;
   }
-  if (!members_.all_done(head_)) return 0;
+  if (!members_.all_done(calls_.oldest)) return 0;
   complete(call, {});
+  return 1;
+}
+
+int ShmOffload::advance_tree(PendingCall& call) {
+  if (!trees_.result_is_there(call)) return 0;
+  if (const int parent = trees_.differing_parent(call); parent >= 0) {
+    abort(mismatch(call, parent));
+    fail_all();
+    return 1;
+  }
+  trees_.finish(call, calls_.oldest - 1);
+  finish_reading(call);
   return 1;
 }
 
@@ -201,17 +208,6 @@ void ShmOffload::fetch_shown(const PendingCall& call) const noexcept {
   for (int r = 0; r < members_.count(); ++r) {
     if (awaits(call, r)) fetch_lines(shown_[static_cast<std::size_t>(r)], lines);
   }
-}
-
-/// Must the rank's announcement have been seen before this rank goes on? In chunks everybody waits for everybody, and
-/// in one call of each turn of the ring: ranks that take nothing from each other would never learn that they differ.
-bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
-  if (rank == members_.rank()) return false;
-  const bool rooted = has_root(call.collective);
-  if (call.way == Way::Chunks || (rooted && call.sequence % kRing == 0)) return true;
-  if (call.way == Way::Tree) return false;  // but along its edges, see advance_tree
-  if (!rooted) return true;
-  return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
 
 /// Looks at the announcements that it needs and that are there; true when all are and all are of this call.
@@ -230,10 +226,6 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     members_.learn_done(met_, line, call.sequence);
   }
   return true;
-}
-
-bool ShmOffload::agrees(const PendingCall& call, const FlagLine& line) noexcept {
-  return line.fingerprint == call.fingerprint && line.history == call.history;
 }
 
 Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
@@ -293,8 +285,8 @@ void ShmOffload::finish_reading(PendingCall& call) noexcept {
 void ShmOffload::complete(PendingCall& call, Status status) noexcept {
   Completion& done = *call.done;
   done.bytes = call.bytes;
-  if (call.way == Way::Pieces) pieces_of(call).copy = {};
-  ++head_;
+  if (call.way == Way::Pieces) calls_.pieces_of(call).copy = {};
+  ++calls_.oldest;
   met_ = 0;
   stage_ = Stage::Meeting;
   done.finish(std::move(status));  // may launch
@@ -303,8 +295,8 @@ void ShmOffload::complete(PendingCall& call, Status status) noexcept {
 /// Not while another rank reads this one's buffers: then in the next turn.
 void ShmOffload::fail_all() noexcept {
   if (members_.read_by_others()) return;
-  for (const std::uint64_t launched = next_; head_ != launched;) complete(call_at(head_), end_);
-  announced_ = std::max(announced_, head_);
+  for (const std::uint64_t launched = calls_.next; calls_.oldest != launched;) complete(calls_.at(calls_.oldest), end_);
+  calls_.announced = std::max(calls_.announced, calls_.oldest);
 }
 
 }  // namespace sinew::shm

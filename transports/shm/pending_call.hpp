@@ -33,6 +33,11 @@ struct PendingCall {
   bool scales_result() const noexcept { return op == ReduceOp::Average && scaler.fn != nullptr; }
 };
 
+/// Has the rank that wrote this line made the same call, after the same calls?
+inline bool agrees(const PendingCall& call, const FlagLine& line) noexcept {
+  return line.fingerprint == call.fingerprint && line.history == call.history;
+}
+
 /// out = sources[0] (op) sources[1] ...; `out` may be one of the sources. At least one byte.
 void reduce_all(const PendingCall& call, std::byte* out, const void* const* sources, int count,
                 std::uint64_t bytes) noexcept;

@@ -29,14 +29,14 @@ void ShmTransport::use(const Facts& facts) noexcept {
   // Where blocks are read in place at all, messages are from the first on that a piece does not hold: they have found
   // their receive already, which blocks must wait for.
   const bool reads = facts.exchange_direct_from_bytes < facts.exchange_direct_to_bytes;
-  const std::uint64_t shortest = 2 * ShmEndpoint::kEagerBytes;
+  const std::uint64_t shortest = 2 * Sender::kEagerBytes;
   hub_.read_from_bytes = crowded ? 0 : (reads ? shortest : facts.exchange_direct_from_bytes);
   // Towards the other end, one core reads where two do in an exchange, and the memory bears longer messages.
   hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : kMessagesReach * facts.exchange_direct_to_bytes;
 }
 
 const Capabilities& ShmTransport::capabilities() const noexcept {
-  static const Capabilities c{.cancels_sends = true, .eager_bytes = ShmEndpoint::kEagerBytes};
+  static const Capabilities c{.cancels_sends = true, .eager_bytes = Sender::kEagerBytes};
   return c;
 }
 

@@ -1,36 +1,26 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <sinew/core/log.hpp>
 #include <sinew/transports/tcp/endpoint.hpp>
 
 namespace sinew::tcp {
+
 TcpEndpoint::TcpEndpoint(Shared& shared, PeerAddress peer)
     : shared_(shared),
       peer_(std::move(peer)),
-      rails_(rails_between(shared.self, peer_)),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
+      link_(shared, peer_, *this),
       credit_(shared.options.eager_credit_bytes),
       owed_credit_(shared.options.eager_credit_bytes) {
-  for (Channel c = 0; c <= std::max<std::size_t>(rails_.size(), 1); ++c) {
-    Port& p = ports_.emplace_back();
-    p.endpoint = this;
-    p.channel = c;
-    if (c != kControl) p.data = std::make_unique<DataChannel>(static_cast<DataEvents&>(*this), outgoing_, has_rails());
-    if (c != kControl && has_rails()) p.path = rails_[c - 1U];
-  }
-  if (has_rails()) {
-    control_.outlive_connections();
-    outgoing_.set_rails(rails_.size());
-  }
   shared_.peers[peer_.rank] = this;
 }
 
 TcpEndpoint::~TcpEndpoint() {
   if (end_.code() != Code::Cancelled) end_everything({Code::Cancelled, "the endpoint was destroyed"});
-  hang_up(true);
+  link_.hang_up(true);
   shared_.peers.erase(peer_.rank);
   shared_.left.insert(peer_.rank);
 }
@@ -46,14 +36,14 @@ void TcpEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion
   if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
     FrameHeader eager = header;
     eager.kind = FrameKind::Eager;
-    return control(eager, from, &done);
+    return link_.control(eager, from, &done);
   }
   s.phase = Send::Phase::Announced;
   s.handle = sends_.insert(done);
   FrameHeader request = header;
   request.kind = FrameKind::Request;
   request.id = s.handle;
-  control(request);
+  link_.control(request);
 }
 
 void TcpEndpoint::recv(Sink to, Tag tag, Completion& done) {
@@ -76,24 +66,21 @@ bool TcpEndpoint::cancel_send(Completion& done) {
   Send& s = done.as<Send>();
   switch (s.phase) {
     case Send::Phase::Eager:
-      if (!control_.take_back(done)) return false;  // written meanwhile, or just now from a copy
+      if (!link_.take_back(done)) return false;  // written meanwhile, or just now from a copy
       credit_.give(CreditWindow::charge_for(s.left));
       break;
     case Send::Phase::Announced:
       sends_.erase(s.handle);
-      control({.kind = FrameKind::Withdraw, .id = s.handle});
+      link_.control({.kind = FrameKind::Withdraw, .id = s.handle});
       break;
     case Send::Phase::Streaming:
       sends_.erase(s.handle);
-      for (Port& p : ports_) {
-        if (p.data) p.data->let_go(done);
-      }
-      const std::optional<std::size_t> unsent = outgoing_.remove(done);
+      const std::optional<std::size_t> unsent = link_.stop_streaming(done);
       if (!unsent) {  // its last frame is on the way; if a rail ends with one, the receiver will be told
         finish(done, {});
         return false;
       }
-      control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = *unsent});
+      link_.control({.kind = FrameKind::Abort, .id = s.receiver, .bytes = *unsent});
       break;
   }
   finish(done, {Code::Cancelled, "the send was cancelled"});
@@ -112,7 +99,7 @@ bool TcpEndpoint::cancel_arriving(Completion& receive) {
 void TcpEndpoint::close(Completion& quiet) {
   ++shared_.pending;
   end_everything({Code::Cancelled, "the endpoint was closed"});
-  hang_up(true);
+  link_.hang_up(true);
   shared_.finished.add(quiet, {});
 }
 
@@ -130,19 +117,19 @@ void TcpEndpoint::grant(std::uint64_t id, Completion& receive) {
         .sender = static_cast<std::uint32_t>(id)};
   const std::uint32_t number = incoming_.insert(in);
   operation_of(receive).handle = number;
-  control({.kind = FrameKind::Clear, .id = in.sender, .note = number, .bytes = Matcher::element_bytes(receive)});
+  link_.control({.kind = FrameKind::Clear, .id = in.sender, .note = number, .bytes = Matcher::element_bytes(receive)});
 }
 
 void TcpEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
-  control({.kind = FrameKind::Refuse,
-           .id = static_cast<std::uint32_t>(id),
-           .note = note,
-           .bytes = static_cast<std::uint64_t>(why)});
+  link_.control({.kind = FrameKind::Refuse,
+                 .id = static_cast<std::uint32_t>(id),
+                 .note = note,
+                 .bytes = static_cast<std::uint64_t>(why)});
 }
 
 void TcpEndpoint::return_credit(std::size_t charge) {
   const std::size_t now = owed_credit_.add(charge);
-  if (now != 0) control({.kind = FrameKind::Credit, .bytes = now});
+  if (now != 0) link_.control({.kind = FrameKind::Credit, .bytes = now});
 }
 
 // What the peer says.
@@ -157,7 +144,7 @@ void TcpEndpoint::control_frame(const FrameHeader& h, const std::byte* payload) 
     case FrameKind::Credit: return credit_.give(h.bytes);
     case FrameKind::Abort: return aborted(h.id, h.bytes);
     case FrameKind::Arrived: return forget(h.id, static_cast<std::uint32_t>(h.note));
-    case FrameKind::RailLost: return rail_lost_there(static_cast<Channel>(h.id), {h.note, h.bytes});
+    case FrameKind::RailLost: return link_.rail_lost_there(static_cast<Channel>(h.id), {h.note, h.bytes});
     case FrameKind::Heard:
     case FrameKind::Resume:
     case FrameKind::Data: return;  // the channel lets none of these through
@@ -171,8 +158,7 @@ void TcpEndpoint::cleared(const FrameHeader& h) {
   s.phase = Send::Phase::Streaming;
   s.receiver = static_cast<std::uint32_t>(h.note);
   s.granule = std::max(static_cast<std::uint32_t>(h.bytes), 1U);
-  outgoing_.push(*done);
-  deal();
+  link_.stream(*done);
 }
 
 void TcpEndpoint::data_written(Completion& send) {
@@ -182,9 +168,7 @@ void TcpEndpoint::data_written(Completion& send) {
 
 /// The message is at its receiver.
 void TcpEndpoint::forget(std::uint32_t number, std::uint32_t receiver) {
-  for (Port& p : ports_) {
-    if (p.data) p.data->forget(receiver);
-  }
+  link_.forget(receiver);
   if (Completion* done = sends_.erase(number)) finish(*done, {});
 }
 
@@ -232,7 +216,29 @@ void TcpEndpoint::ended(std::uint32_t number) {
   if (in->aborted && in->receive != nullptr) {
     matcher_.fail(*in->receive, {Code::Cancelled, fmt::format("rank {} gave up sending the message", peer_.rank)});
   }
-  if (has_rails()) control({.kind = FrameKind::Arrived, .id = in->sender, .note = number});
+  if (link_.has_rails()) link_.control({.kind = FrameKind::Arrived, .id = in->sender, .note = number});
+}
+
+// The end.
+
+void TcpEndpoint::lost(const Status& reason) {
+  end_everything(reason);
+  link_.hang_up(false);
+}
+
+void TcpEndpoint::end_everything(const Status& reason) {
+  end_ = reason;
+  link_.end([&](Completion& c) { finish(c, reason); });
+  sends_.for_each([&](Completion& c, std::uint32_t key) {
+    sends_.erase(key);
+    finish(c, reason);
+  });
+  incoming_.for_each([&](Incoming& in, std::uint32_t key) {
+    incoming_.erase(key);
+    free_records_.push_back(&in);
+    if (in.receive != nullptr) matcher_.fail(*in.receive, reason);
+  });
+  reason.code() == Code::Cancelled ? matcher_.close(reason) : matcher_.fail(reason);
 }
 
 }  // namespace sinew::tcp

@@ -107,10 +107,11 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   auto endpoint = std::make_unique<TcpEndpoint>(shared_, std::move(p));
   if (const auto waiting = parked_.extract(rank); !waiting.empty()) {
     for (Parked& early : waiting.mapped()) {
-      if (early.socket && endpoint->wants(early.claim)) endpoint->attach(early.claim, std::move(early.socket));
+      if (early.socket && endpoint->link().wants(early.claim))
+        endpoint->link().attach(early.claim, std::move(early.socket));
     }
   }
-  endpoint->dial();
+  endpoint->link().dial();
   return endpoint;
 }
 
@@ -118,10 +119,10 @@ void TcpTransport::admit(int rank, ChannelClaim channel, Socket socket) {
   const auto peer = shared_.peers.find(rank);
   const bool here = peer != shared_.peers.end();
   if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket, Consent::Closed);
-  if (here && !peer->second->wants(channel)) return say(socket, Consent::UseMine);
+  if (here && !peer->second->link().wants(channel)) return say(socket, Consent::UseMine);
   say(socket, Consent::Accepted);
   if (here) {
-    peer->second->attach(channel, std::move(socket));
+    peer->second->link().attach(channel, std::move(socket));
   } else {
     parked_[rank][channel.channel] = {channel, std::move(socket)};
   }

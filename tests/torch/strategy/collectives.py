@@ -8,7 +8,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 import torch.distributed.nn.functional as autograd
 
-from . import case
+from . import case, generator
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 WHOLE = [torch.uint8, torch.int8, torch.int32, torch.int64]
@@ -16,7 +16,7 @@ WHOLE = [torch.uint8, torch.int8, torch.int32, torch.int64]
 
 def numbers(place, dtype, count=11):
     """Small whole numbers of this rank: their sums and products are exact in all formats."""
-    made = torch.Generator().manual_seed(place.rank)
+    made = generator(place.rank)
     if dtype == torch.bool:
         return torch.randint(0, 2, (count,), generator=made) > 0
     return torch.randint(1, 5, (count,), generator=made).to(dtype)
@@ -33,7 +33,7 @@ def all_reduce_operators(place):
     bits = {"and": dist.ReduceOp.BAND, "or": dist.ReduceOp.BOR, "xor": dist.ReduceOp.BXOR}
     found = {}
     for dtype in [*FLOATS, *WHOLE, torch.bool]:
-        for name, operator in {**operators, **({} if dtype.is_floating_point else bits)}.items():
+        for name, operator in {**operators, **({} if dtype.is_floating_point or ranks.DEVICE == "cuda" else bits)}.items():
             value = numbers(place, dtype)
             dist.all_reduce(value, operator)
             found[f"{dtype} {name}"] = value
@@ -42,7 +42,7 @@ def all_reduce_operators(place):
 
 @case(sums="f32")
 def all_reduce_average(place):
-    value = torch.randn(1001, generator=torch.Generator().manual_seed(place.rank))
+    value = torch.randn(1001, generator=generator(place.rank))
     dist.all_reduce(value, dist.ReduceOp.AVG)
     return value
 
@@ -51,7 +51,7 @@ def all_reduce_average(place):
 def all_reduce_lengths(place):
     found = {}
     for count in (1, 2, 3, 17, 1000, 4099, 65537, 1 << 20):
-        value = torch.randn(count, generator=torch.Generator().manual_seed(place.rank))
+        value = torch.randn(count, generator=generator(place.rank))
         dist.all_reduce(value)
         found[str(count)] = value
     return found
@@ -104,7 +104,7 @@ def uneven_splits(place):
     return received
 
 
-@case(sums="none")
+@case(sums="none", cpu_only="sinew takes no sparse tensors on a device")
 def sparse_all_reduce(place):
     rows = torch.arange(place.rank + 2)
     mine = torch.sparse_coo_tensor(
@@ -206,7 +206,7 @@ def functional_average(place):
 def autograd_collectives(place):
     """In f64, because sin() of large numbers magnifies the rounding of f32 beyond the tolerance."""
     size = place.size
-    x = torch.randn(size, 3, generator=torch.Generator().manual_seed(place.rank)).double().requires_grad_()
+    x = torch.randn(size, 3, generator=generator(place.rank)).double().requires_grad_()
 
     def empty(*shape):
         return torch.empty(*shape, dtype=x.dtype)

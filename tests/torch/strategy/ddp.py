@@ -3,6 +3,7 @@
 import sys
 import threading
 
+import ranks
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -281,7 +282,7 @@ def grad_scaler(place):
     """One rank overflows in step 1: every rank must leave that step out and halve its scale."""
     model = DDP(seeded(Layers))
     optimizer = sgd(model)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+    scaler = torch.amp.GradScaler(ranks.DEVICE, init_scale=1024.0, growth_interval=2)
     scales = []
     for step in range(5):
         x, y = batch(place.rank, step)

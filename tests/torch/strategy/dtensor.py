@@ -2,6 +2,7 @@
 
 import itertools
 
+import ranks
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -17,18 +18,18 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
-from . import case
+from . import case, generator
 from .models import seeded
 
 ROWS, COLUMNS = 13, 10  # divisible by neither 3 nor 4
 
 
 def mesh_of(place):
-    return init_device_mesh("cpu", (place.size,))
+    return init_device_mesh(ranks.DEVICE, (place.size,))
 
 
 def whole(dtype=torch.float32, rows=ROWS):
-    values = torch.randn(rows, COLUMNS, generator=torch.Generator().manual_seed(7)) * 10
+    values = torch.randn(rows, COLUMNS, generator=generator(7)) * 10
     return values > 0 if dtype == torch.bool else values.to(dtype)
 
 
@@ -133,7 +134,7 @@ def dtensor_gradients(place):
 
 @case(sums="none", least_ranks=4, multiple_of=2)
 def dtensor_two_dimensions(place):
-    mesh = init_device_mesh("cpu", (2, place.size // 2))
+    mesh = init_device_mesh(ranks.DEVICE, (2, place.size // 2))
     source = whole()
     spread = distribute_tensor(source, mesh, [Shard(0), Shard(1)])
     other = spread.redistribute(placements=[Replicate(), Shard(0)])
@@ -165,7 +166,7 @@ SEQUENCE = {
 
 
 def tokens(classes=36):
-    made = torch.Generator().manual_seed(5)
+    made = generator(5)
     return torch.randn(2, 12, 24, generator=made), torch.randint(0, classes, (2, 12), generator=made)
 
 
@@ -213,7 +214,7 @@ def tensor_parallel_with_sequence_and_loss_parallel(place):
 def tensor_parallel_under_fsdp2(place):
     from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh("cpu", (place.size // 2, 2), mesh_dim_names=("data", "tensor"))
+    mesh = init_device_mesh(ranks.DEVICE, (place.size // 2, 2), mesh_dim_names=("data", "tensor"))
     model = parallelize_module(seeded(Block), mesh["tensor"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
     fully_shard(model, mesh=mesh["data"])
     x, y = tokens()
@@ -231,7 +232,7 @@ def tensor_parallel_under_fsdp2(place):
 
 @case(sums="none", least_ranks=4, multiple_of=2)
 def device_mesh_of_two_dimensions(place):
-    mesh = init_device_mesh("cpu", (2, place.size // 2), mesh_dim_names=("rows", "columns"))
+    mesh = init_device_mesh(ranks.DEVICE, (2, place.size // 2), mesh_dim_names=("rows", "columns"))
     found = {"coordinate": mesh.get_coordinate()}
     for name in ("rows", "columns"):
         group = mesh.get_group(name)
@@ -247,7 +248,7 @@ def device_mesh_of_two_dimensions(place):
 
 @case(sums="none")
 def device_mesh(place):
-    mesh = init_device_mesh("cpu", (place.size,), mesh_dim_names=("all",))
+    mesh = init_device_mesh(ranks.DEVICE, (place.size,), mesh_dim_names=("all",))
     assert dist.get_backend(mesh.get_group("all")) == place.backend
     value = torch.tensor([place.rank + 1])
     dist.all_reduce(value, group=mesh.get_group())

@@ -1,5 +1,6 @@
 """Fully sharded data parallel, both generations: precision, offload to the CPU, hybrid sharding, full state dicts."""
 
+import ranks
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -22,7 +23,7 @@ from .models import Layers, batch, seeded, sgd, state, train
 
 
 def mesh_of(place):
-    return init_device_mesh("cpu", (place.size,), mesh_dim_names=("data",))
+    return init_device_mesh(ranks.DEVICE, (place.size,), mesh_dim_names=("data",))
 
 
 def sharded(mesh, **options):
@@ -66,7 +67,7 @@ def fsdp2_cpu_offload(place):
 
 @case(sums="f32", least_ranks=4, multiple_of=2)
 def fsdp2_hybrid(place):
-    return fsdp2(place, init_device_mesh("cpu", (2, place.size // 2), mesh_dim_names=("replicate", "shard")))
+    return fsdp2(place, init_device_mesh(ranks.DEVICE, (2, place.size // 2), mesh_dim_names=("replicate", "shard")))
 
 
 @case(sums="f32")
@@ -105,7 +106,7 @@ def fsdp2_full_state_dict(place):
 
 def fsdp1(place, steps=4, **options):
     policy = ModuleWrapPolicy({nn.Linear})
-    model = FullyShardedDataParallel(seeded(Layers), auto_wrap_policy=policy, device_id=torch.device("cpu"), **options)
+    model = FullyShardedDataParallel(seeded(Layers), auto_wrap_policy=policy, device_id=torch.device(ranks.DEVICE), **options)
     losses = train(model, place.rank, steps)
     with FullyShardedDataParallel.state_dict_type(model, StateDictType.FULL_STATE_DICT):
         return {"losses": losses, **dict(model.state_dict())}
@@ -138,7 +139,7 @@ def fsdp1_bf16_sums_in_bf16(place):
 
 @case(sums="f32", least_ranks=4, multiple_of=2)
 def fsdp1_hybrid(place):
-    mesh = init_device_mesh("cpu", (2, place.size // 2), mesh_dim_names=("replicate", "shard"))
+    mesh = init_device_mesh(ranks.DEVICE, (2, place.size // 2), mesh_dim_names=("replicate", "shard"))
     return fsdp1(place, device_mesh=mesh, sharding_strategy=ShardingStrategy.HYBRID_SHARD)
 
 

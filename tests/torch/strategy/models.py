@@ -4,6 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from . import generator
+
 INPUTS, HIDDEN, OUTPUTS = 13, 32, 7
 
 
@@ -26,7 +28,7 @@ class Layers(nn.Module):
 
 
 def batch(rank, step, rows=6):
-    made = torch.Generator().manual_seed(1000 * rank + step)
+    made = generator(1000 * rank + step)
     return torch.randn(rows, INPUTS, generator=made), torch.randint(0, OUTPUTS, (rows,), generator=made)
 
 

@@ -1,5 +1,6 @@
 """Pipeline parallelism with four schedules, against the same model on one rank."""
 
+import ranks
 import torch
 from torch import nn
 from torch.distributed.pipelining import (
@@ -12,7 +13,7 @@ from torch.distributed.pipelining import (
 )
 from torch.nn import functional as F
 
-from . import case
+from . import case, generator
 
 WIDTH, ROWS, MICRO_BATCHES = 16, 24, 8
 
@@ -23,7 +24,7 @@ def layer(index):
 
 
 def data():
-    made = torch.Generator().manual_seed(9)
+    made = generator(9)
     return torch.randn(ROWS, WIDTH, generator=made), torch.randn(ROWS, WIDTH, generator=made)
 
 
@@ -42,7 +43,7 @@ def one_stage(place, schedule_class):
 
 def piped(place, count, mine, make_schedule):
     layers = {index: layer(index) for index in mine}
-    stages = [PipelineStage(layers[index], index, count, torch.device("cpu")) for index in mine]
+    stages = [PipelineStage(layers[index], index, count, torch.device(ranks.DEVICE)) for index in mine]
     schedule = make_schedule(stages, n_microbatches=MICRO_BATCHES, loss_fn=F.mse_loss)
     x, y = data()
     losses, output = [], None

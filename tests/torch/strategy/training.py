@@ -2,12 +2,13 @@
 
 import pathlib
 
+import ranks
 import torch
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from . import case
+from . import case, generator
 from .fsdp import mesh_of
 
 CONTEXT, WIDTH, HEADS, LAYERS = 48, 32, 4, 2
@@ -40,8 +41,8 @@ def text():
 
 def losses_of(model, place, steps, rate=3e-3):
     """Sums of f64 differ by their order in the last bits only, so that the curves stay together for all steps."""
-    corpus = text()
-    picks = torch.Generator().manual_seed(place.rank)
+    corpus = text().to(ranks.DEVICE)
+    picks = generator(place.rank)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     losses = []
     for _ in range(steps):

@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -72,6 +74,34 @@ TEST_F(CudaRuntime, KnowsWhereMemoryLies) {
   EXPECT_EQ(runtime_->place_of(&local), Place{});
   EXPECT_EQ(runtime_->place_of(make(100).data + 99), (Place{MemoryKind::Device, 0}));
   EXPECT_EQ(runtime_->place_of(make(100, MemoryKind::PinnedHost).data), (Place{MemoryKind::PinnedHost, 0}));
+}
+
+template <class F>
+F* driver_function(const char* name) {
+  static void* const kLibrary = ::dlopen("libcuda.so.1", RTLD_NOW);
+  return reinterpret_cast<F*>(::dlsym(kLibrary, name));
+}
+
+TEST_F(CudaRuntime, SeesACapture_AndDoesNotBreakIt) {
+  auto* const begin = driver_function<cuda::Result(cuda::Stream, int)>("cuStreamBeginCapture_v2");
+  auto* const end = driver_function<cuda::Result(cuda::Stream, void**)>("cuStreamEndCapture");
+  ASSERT_TRUE(begin != nullptr && end != nullptr);
+  const Buffer memory = make(64);
+  const DeviceRuntime::Event event = runtime_->record(stream_);
+  const StreamRef captured = runtime_->make_stream(0);
+  EXPECT_FALSE(runtime_->is_capturing(captured));
+  const cuda::Current current(runtime_->context_of(0));
+  constexpr int kGlobal = 0;
+  ASSERT_EQ(begin(static_cast<cuda::Stream>(captured.stream), kGlobal), cuda::kSuccess);
+  EXPECT_TRUE(runtime_->is_capturing(captured));
+  EXPECT_FALSE(runtime_->is_capturing(stream_));
+  while (!runtime_->query(event)) std::this_thread::yield();
+  runtime_->copy_async(memory.part(0, 32), memory.part(32, 32), captured);
+  void* graph = nullptr;
+  EXPECT_EQ(end(static_cast<cuda::Stream>(captured.stream), &graph), cuda::kSuccess);
+  EXPECT_FALSE(runtime_->is_capturing(captured));
+  runtime_->release(event);
+  runtime_->release(captured);
 }
 
 TEST_F(CudaRuntime, TellsDevicesApart_AndLendsThemToAThread) {

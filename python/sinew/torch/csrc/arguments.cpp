@@ -20,7 +20,7 @@ const at::Tensor& only(const Operation& operation, at::TensorList tensors, const
     reject(operation.function,
            c10::str("requires a single-element ", what, "tensor list, found ", tensors.size(), " tensors"));
   }
-  require_dense_cpu(tensors.front(), operation.function);
+  require_dense(tensors.front(), operation.function);
   return tensors.front();
 }
 
@@ -38,7 +38,7 @@ void require_one_per_rank(const Operation& operation, at::TensorList list, const
     reject(operation.function, c10::str("Incorrect ", what, " list size ", list.size(), ". ", what,
                                         " list size should be ", size, ", same as size of the process group."));
   }
-  require_dense_cpu(list, operation.function);
+  require_dense(list, operation.function);
   require_same_dtype(list, like.scalar_type(), operation.function);
 }
 

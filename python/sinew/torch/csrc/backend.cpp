@@ -43,8 +43,7 @@ void SinewBackend::abort() { group_->abort(c10::str("rank ", rank_, " aborted pr
 
 at::Tensor SinewBackend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK(size >= 0, "SinewBackend::allocateTensor: ", size, " elements, expected 0 or more");
-  TORCH_CHECK(options.device().is_cpu(), "SinewBackend::allocateTensor: a tensor on ", options.device(),
-              ", expected one in CPU memory");
+  if (!options.device().is_cpu()) return at::empty({size}, options);
   try {
     const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
     const auto memory = std::make_shared<Memory>(group_->allocate(bytes));
@@ -99,14 +98,14 @@ SinewBackend::WorkPtr SinewBackend::allreduce_sparse(Tensors& tensors, const c10
            "unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)");
   }
   if (tensors.front().layout() != at::kSparse || !tensors.front().device().is_cpu())
-    reject(kAllReduceSparse.function, "expected a sparse COO tensor in CPU memory");
+    reject(kAllReduceSparse.function, "expected a sparse COO tensor in CPU memory; move it by .cpu()");
   return all_reduce_sparse(*group_, tensors.front(), opts.timeout);
 }
 
 SinewBackend::WorkPtr SinewBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
   const Operation& op = kAllReduceCoalesced;
   if (tensors.empty()) reject(op.function, "requires non-empty tensor list");
-  require_dense_cpu(tensors, op.function);
+  require_dense(tensors, op.function);
   require_same_dtype(tensors, tensors.front().scalar_type(), op.function);
   const Reduction reduction = reduction_of(tensors.front().scalar_type(), opts.reduceOp, op.function);
   Submission s = submission(op, opts);
@@ -148,7 +147,7 @@ SinewBackend::WorkPtr SinewBackend::allgather(TensorLists& outputs, Tensors& inp
   const WriteList out = write_list(s.buffers, output, elsewhere(input, output[static_cast<std::size_t>(rank_)]));
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return c.all_gather(in, out, element.dtype, options);
+    return lists::all_gather(c, in, out, element.dtype, options);
   });
 }
 
@@ -158,13 +157,13 @@ SinewBackend::WorkPtr SinewBackend::allgather_coalesced(TensorLists& outputs, Te
   if (inputs.empty()) reject(op.function, "requires non-empty input tensor list");
   if (outputs.size() != static_cast<std::size_t>(size_))
     reject(op.function, c10::str("output lists should be equal to world size: found ", outputs.size(), " for ", size_));
-  require_dense_cpu(inputs, op.function);
+  require_dense(inputs, op.function);
   for (const Tensors& list : outputs) {
     if (list.size() != inputs.size()) {
       reject(op.function,
              c10::str("invalid output size: (expected length ", inputs.size(), ", got ", list.size(), ")"));
     }
-    require_dense_cpu(list, op.function);
+    require_dense(list, op.function);
     for (std::size_t i = 0; i < list.size(); ++i) require_same(list[i], inputs[i], op.function);
   }
   Submission s = submission(op, opts);
@@ -179,7 +178,7 @@ SinewBackend::WorkPtr SinewBackend::allgather_coalesced(TensorLists& outputs, Te
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit_several(std::move(s), inputs, [&](Communicator& c, const CallOptions& o, WorkList& works) {
     for (std::size_t i = 0; i < in.size(); ++i)
-      works.push_back(c.all_gather(in[i], out[i], moved_element(inputs[i].scalar_type()).dtype, o));
+      works.push_back(lists::all_gather(c, in[i], out[i], moved_element(inputs[i].scalar_type()).dtype, o));
   });
 }
 
@@ -203,8 +202,8 @@ SinewBackend::WorkPtr SinewBackend::all_gather_each(Submission&& s, at::TensorLi
   c10::SmallVector<One, 1> calls;
   arguments::require_equal_lists(op, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    require_dense_cpu(inputs[i], op.function);
-    require_dense_cpu(outputs[i], op.function);
+    require_dense(inputs[i], op.function);
+    require_dense(outputs[i], op.function);
     arguments::require_parts(op, outputs[i], inputs[i], size_);
     const ConstBuffer in = s.buffers.read(inputs[i]);
     calls.push_back({in, s.buffers.write(outputs[i]), moved_element(inputs[i].scalar_type()).dtype});
@@ -236,21 +235,21 @@ SinewBackend::WorkPtr SinewBackend::gather(TensorLists& outputs, Tensors& inputs
   }
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return c.gather(in, out, element.dtype, root, options);
+    return lists::gather(c, in, out, element.dtype, root, options);
   });
 }
 
 SinewBackend::WorkPtr SinewBackend::gather_single(at::Tensor& output, at::Tensor& input,
                                                   const c10d::GatherOptions& opts) {
   arguments::require_root(kGatherSingle, opts.rootRank, size_);
-  require_dense_cpu(input, kGatherSingle.function);
+  require_dense(input, kGatherSingle.function);
   const auto root = static_cast<int>(opts.rootRank);
   Submission s = submission(kGatherSingle, opts);
   const Element element = moved_element(input.scalar_type());
   const ConstBuffer in = s.buffers.read(input);
   Buffer out;
   if (rank_ == root) {
-    require_dense_cpu(output, kGatherSingle.function);
+    require_dense(output, kGatherSingle.function);
     arguments::require_parts(kGatherSingle, output, input, size_);
     out = s.buffers.write(output);
     s.outputs = Tensors{output};
@@ -281,7 +280,7 @@ SinewBackend::WorkPtr SinewBackend::scatter(Tensors& outputs, TensorLists& input
   const Buffer out = write_one(s.buffers, output, profiled);
   s.outputs = outputs;
   return group_->submit(std::move(s), profiled, [&](Communicator& c, const CallOptions& options) {
-    return c.scatter(in, out, element.dtype, root, options);
+    return lists::scatter(c, in, out, element.dtype, root, options);
   });
 }
 
@@ -299,7 +298,7 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter(Tensors& outputs, TensorLists
   s.outputs = outputs;
   return group_->submit(std::move(s), input, [&](Communicator& c, CallOptions& options) {
     options.pre_multiply = reduction.factor;
-    return c.reduce_scatter(in, out, reduction.dtype, reduction.op, options);
+    return lists::reduce_scatter(c, in, out, reduction, options);
   });
 }
 
@@ -324,8 +323,8 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter_each(Submission&& s, at::Tens
   c10::SmallVector<One, 1> calls;
   arguments::require_equal_lists(op, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    require_dense_cpu(inputs[i], op.function);
-    require_dense_cpu(outputs[i], op.function);
+    require_dense(inputs[i], op.function);
+    require_dense(outputs[i], op.function);
     arguments::require_parts(op, inputs[i], outputs[i], size_);
     const Reduction reduction = reduction_of(inputs[i].scalar_type(), reduce_op, op.function);
     const ConstBuffer in = s.buffers.read(inputs[i]);
@@ -343,8 +342,8 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter_each(Submission&& s, at::Tens
 SinewBackend::WorkPtr SinewBackend::all_to_all_single(at::Tensor& output, at::Tensor& input, Splits& output_splits,
                                                       Splits& input_splits, const c10d::AllToAllOptions& opts) {
   const Operation& op = kAllToAllSingle;
-  require_dense_cpu(input, op.function);
-  require_dense_cpu(output, op.function);
+  require_dense(input, op.function);
+  require_dense(output, op.function);
   require_same_dtype(output, input.scalar_type(), op.function);
   c10d::checkSplitSizes(input_splits, input, size_);
   c10d::checkSplitSizes(output_splits, output, size_);
@@ -380,7 +379,7 @@ SinewBackend::WorkPtr SinewBackend::alltoall(Tensors& outputs, Tensors& inputs, 
   const WriteList out = write_list(s.buffers, outputs, inputs);
   s.outputs = outputs;
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
-    return c.all_to_all(in, out, element.dtype, options);
+    return lists::all_to_all(c, in, out, element.dtype, options);
   });
 }
 

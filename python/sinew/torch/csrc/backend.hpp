@@ -22,7 +22,7 @@ struct SinewOptions final : c10d::Backend::Options {
   c10::intrusive_ptr<c10d::Backend::Options> clone() const { return c10::make_intrusive<SinewOptions>(*this); }
 };
 
-/// A process group of torch.distributed over sinew, for tensors in CPU memory.
+/// A process group of torch.distributed over sinew, for tensors in CPU memory and on the CUDA device of this rank.
 /// The functions check their arguments, say which memory sinew is to use, and leave the rest to Group.
 /// Some virtual functions have other names in other versions of torch: both are declared, and `override` is left out.
 class SinewBackend final : public c10d::Backend {
@@ -97,9 +97,9 @@ class SinewBackend final : public c10d::Backend {
   void addEphemeralTimeout(const std::chrono::milliseconds& timeout) { group_->timeouts().extend(timeout); }
   c10d::ErrorType getError() override { return group_->completion().error(); }
 
-  /// A tensor of `size` elements, not initialized, in memory that the ranks of this host read without copies, or in
-  /// ordinary memory where there is none left. It may outlive the group. DistributedDataParallel takes its buckets from
-  /// here, and FSDP2 its buffers if it is told to.
+  /// A tensor of `size` elements, not initialized, in memory that the ranks of this host read without copies. In
+  /// ordinary memory where there is none left, and on a device. It may outlive the group. DistributedDataParallel takes
+  /// its buckets from here, and FSDP2 its buffers if it is told to.
   at::Tensor allocateTensor(long size, at::TensorOptions options);
   bool supportsTensorAlloc(c10::DeviceIndex /*device*/) { return true; }
 

@@ -1,8 +1,11 @@
 #include "call.hpp"
 
+#include <c10/core/StreamGuard.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "device.hpp"
 #include "errors.hpp"
 #include "signals.hpp"
 
@@ -66,16 +69,52 @@ bool Call::wait(Deadline until) {
         return ended_;
       }
     } else {
-      const Clock::time_point pause = Clock::now() + kSignalPause;
-      changed_.wait_until(lock, until.given() ? std::min(until.at(), pause) : pause);
-      if (ended_) break;
-      if (until.passed()) return false;
-      lock.unlock();
-      run_signal_handlers();
-      lock.lock();
+      sleep(lock, until);
+      if (!ended_ && until.passed()) return false;
     }
   }
   return true;
+}
+
+void Call::order(const c10::Stream& stream) {
+  Lock lock(mutex_);
+  while (!ended_) {
+    if (ender_ == std::this_thread::get_id()) return;
+    if (used_ || ender_ != std::thread::id{}) {
+      sleep(lock, {});
+      continue;
+    }
+    Status status;
+    with_works(lock, [&] {
+      status = wait_for(works_, Clock::now(), {}, false, device::reference(stream));
+      if (status.ok() && s_.buffers.copies_back()) {
+        const c10::StreamGuard guard(stream);
+        copy_back();
+      }
+    });
+    if (status.ok()) break;
+    end(lock, status);
+  }
+  if (copied_) copied_->block(stream);
+}
+
+void Call::sleep(Lock& lock, Deadline until) {
+  const Clock::time_point pause = Clock::now() + kSignalPause;
+  changed_.wait_until(lock, until.given() ? std::min(until.at(), pause) : pause);
+  if (ended_ || until.passed()) return;
+  lock.unlock();
+  run_signal_handlers();
+  lock.lock();
+}
+
+void Call::copy_back() {
+  if (!device_) return s_.buffers.copy_back();
+  if (!s_.buffers.copies_back()) return;
+  const c10::Stream stream = device::current_stream(*device_);
+  s_.buffers.copy_back();
+  s_.buffers.keep_for(stream);
+  copied_.emplace(device_->type());
+  copied_->record(stream);
 }
 
 void Call::let_go() noexcept {
@@ -122,7 +161,7 @@ void Call::end(Lock& lock, const Status& status) {
   std::exception_ptr failure;
   if (status.ok()) {
     try {
-      s_.buffers.copy_back();
+      copy_back();
     } catch (...) {
       failure = std::current_exception();
     }
@@ -165,6 +204,7 @@ int Call::source() const {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> Call::future() {
+  if (device_) return future_on_device();
   Lock lock(mutex_);
   if (future_) return future_;
   future_ = s_.outputs.future();
@@ -174,6 +214,23 @@ c10::intrusive_ptr<c10::ivalue::Future> Call::future() {
     continue_later(lock);
   }
   return future_;
+}
+
+/// The streams of those that wait are made to wait for a stream of ours, which waits for the call.
+c10::intrusive_ptr<c10::ivalue::Future> Call::future_on_device() {
+  {
+    const Lock lock(mutex_);
+    if (device_future_) return device_future_;
+  }
+  const c10::Stream side = device::side_stream(*device_);
+  order(side);
+  const Lock lock(mutex_);
+  if (device_future_) return device_future_;
+  auto future = s_.outputs.future(device_);
+  const c10::StreamGuard guard(side);
+  complete(*future);
+  device_future_ = future;
+  return future;
 }
 
 }  // namespace sinew::torch_backend

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -56,22 +59,28 @@ class CallOwner {
 class Call final : public c10::intrusive_ptr_target {
  public:
   Call(Submission submission, WorkList works, std::shared_ptr<CallOwner> owner)
-      : s_(std::move(submission)), works_(std::move(works)), owner_(std::move(owner)) {}
+      : s_(std::move(submission)), device_(s_.buffers.device()), works_(std::move(works)), owner_(std::move(owner)) {}
 
   const Submission& submission() const noexcept { return s_; }
+  /// Of its tensors; nothing: the CPU.
+  std::optional<c10::Device> device() const noexcept { return device_; }
 
   /// Says whether the call has ended, and ends it if its Works have.
   bool poll();
   /// Waits for the end. Returns false if `until` passes first.
   /// Errors: the exception of a signal handler of Python; not the failure of the call.
   bool wait(Deadline until);
+  /// Of a call on a device: makes the stream wait for the call. The host waits until the call is on the device.
+  /// Errors: as wait().
+  void order(const c10::Stream& stream);
   /// Makes the call end by itself, without anybody who waits or asks.
   void let_go() noexcept;
   void abort();
 
   std::exception_ptr failure() const;
   int source() const;
-  /// Completed at the end of the call, by the thread that finds it and not by the one that makes progress.
+  /// Completed at the end of the call, by the thread that finds it and not by the one that makes progress. Of a call on
+  /// a device it is complete when this returns, and who waits for it makes the current stream wait.
   c10::intrusive_ptr<c10::ivalue::Future> future();
 
  private:
@@ -82,14 +91,20 @@ class Call final : public c10::intrusive_ptr_target {
   template <class Use>
   void with_works(Lock& lock, Use&& use);
   bool works_have_ended() const noexcept;
+  /// Until something changes, signal handlers included, or `until` passes.
+  void sleep(Lock& lock, Deadline until);
+  /// Makes the copies that follow the call, on the current stream where the call is on a device.
+  void copy_back();
   /// Makes a thread of the executor call wait() when the Works have ended.
   void continue_later(Lock& lock);
   void continuation();
   /// Ends the call. The lock is released while it does so.
   void end(Lock& lock, const Status& status);
   void complete(c10::ivalue::Future& future) const;
+  c10::intrusive_ptr<c10::ivalue::Future> future_on_device();
 
   Submission s_;
+  const std::optional<c10::Device> device_;
   WorkList works_;
   const std::shared_ptr<CallOwner> owner_;
 
@@ -102,9 +117,11 @@ class Call final : public c10::intrusive_ptr_target {
   std::thread::id ender_{};      ///< the thread that is, or was, in end()
   bool resolved_ = false;        ///< failure_ and source_ are final
   bool ended_ = false;
+  std::optional<c10::Event> copied_;  ///< on a device: after the copies that follow the call
   std::exception_ptr failure_;
   int source_ = -1;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;         ///< to be completed at the end
+  c10::intrusive_ptr<c10::ivalue::Future> device_future_;  ///< complete
 };
 
 }  // namespace sinew::torch_backend

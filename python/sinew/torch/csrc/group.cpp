@@ -4,6 +4,7 @@
 #include <exception>
 #include <thread>
 
+#include "device.hpp"
 #include "signals.hpp"
 #include "work.hpp"
 
@@ -65,6 +66,12 @@ c10::intrusive_ptr<Call> Group::in_flight(Submission&& s, WorkList&& works) {
   return call;
 }
 
+void Group::follow(c10::Device device, CallOptions& options) {
+  device_index_.store(device.index(), std::memory_order_relaxed);
+  options.after = device::reference(device::current_stream(device));
+  options.waits_at_once = false;  // the caller leaves when the call is on the device
+}
+
 c10::intrusive_ptr<c10d::Work> Group::finish_now(Submission&& s, WorkList&& works, Clock::time_point now) {
   Status status;
   try {
@@ -78,7 +85,7 @@ c10::intrusive_ptr<c10d::Work> Group::finish_now(Submission&& s, WorkList&& work
 }
 
 c10::intrusive_ptr<c10d::Work> Group::finish_later(Submission&& s, WorkList&& works) {
-  if (std::ranges::all_of(works, [](const Work& w) { return w.done(); })) {
+  if (!s.buffers.device() && std::ranges::all_of(works, [](const Work& w) { return w.done(); })) {
     const Status status = wait_for(works, {}, Deadline::never());
     // A failure is told by the handle, as with every call that is waited for later.
     if (status.ok()) return finished(std::move(s), status, works.front().source());
@@ -117,6 +124,10 @@ std::vector<c10::intrusive_ptr<Call>> Group::recent() {
 }
 
 void Group::drain() {
+  if (const int index = device_index_.load(std::memory_order_relaxed); index >= 0) {
+    const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+    device::current_stream(device).synchronize();
+  }
   for (const auto& call : recent()) {
     if (!call->submission().operation.message()) static_cast<void>(call->wait(Deadline::never()));
   }

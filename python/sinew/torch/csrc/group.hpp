@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
@@ -41,7 +42,8 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   std::uint64_t sequence() const noexcept { return sequence_.load(std::memory_order_relaxed); }
 
   /// Makes one call of sinew. `start` takes the communicator and the options and returns the Work.
-  /// A synchronous call is over when this returns. `inputs` are for the profiler.
+  /// A synchronous call is over when this returns, unless it is on a device: there it follows what the current stream
+  /// holds, and ends without the host. `inputs` are for the profiler.
   template <class Start>
   c10::intrusive_ptr<c10d::Work> submit(Submission&& s, at::TensorList inputs, Start&& start) {
     return submit_several(std::move(s), inputs, [&](Communicator& communicator, CallOptions& options, WorkList& works) {
@@ -54,9 +56,13 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
     const Inside inside(*this);
     const Clock::time_point now = Clock::now();
     CallOptions options = prepare(s, inputs, now);
+    const std::optional<c10::Device> device = s.buffers.device();
+    if (device) [[unlikely]]
+      follow(*device, options);
     WorkList works;
     translated(s.operation.name(), [&] { start(inside.communicator(), options, works); });
-    return s.async ? finish_later(std::move(s), std::move(works)) : finish_now(std::move(s), std::move(works), now);
+    return s.async || device ? finish_later(std::move(s), std::move(works))
+                             : finish_now(std::move(s), std::move(works), now);
   }
 
   /// Runs `use` on the communicator while the World cannot end.
@@ -70,7 +76,8 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   /// Errors: DistBackendError where there is not so much.
   Memory allocate(std::size_t bytes);
 
-  /// Waits until the collectives that are in flight have ended, however they end.
+  /// Waits until the collectives that are in flight have ended, however they end, and on a device that the group has
+  /// been used on also for what the current stream holds.
   void drain();
 
   void call_ended(const Submission& call, const Status& status) noexcept override;
@@ -127,6 +134,8 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
     options.label = call_site::label();
     return options;
   }
+  /// The call starts after what the current stream of the device holds now.
+  void follow(c10::Device device, CallOptions& options);
   c10::intrusive_ptr<c10d::Work> finish_now(Submission&& s, WorkList&& works, Clock::time_point now);
   c10::intrusive_ptr<c10d::Work> finish_later(Submission&& s, WorkList&& works);
   /// The call ended in this thread, before anybody else knew of it.
@@ -144,6 +153,7 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
   Timeouts timeouts_;
   Completion completion_;
   std::atomic<std::uint64_t> sequence_ = 0;
+  std::atomic<int> device_index_ = -1;  ///< of the device whose tensors the calls had; -1: none
 
   std::unique_ptr<Members> members_;
   std::atomic<int> inside_ = 0;

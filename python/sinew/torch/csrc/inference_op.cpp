@@ -32,12 +32,12 @@ c10d::ReduceOp op_of(std::string_view name) {
                   "\", expected \"sum\", \"avg\", \"product\", \"min\", \"max\", \"band\", \"bor\" or \"bxor\""));
 }
 
-Group& group_of(const std::string& group_name) {
-  const auto backend = c10d::resolve_process_group(group_name)->getBackend(c10::DeviceType::CPU);
+Group& group_of(const std::string& group_name, c10::DeviceType device) {
+  const auto backend = c10d::resolve_process_group(group_name)->getBackend(device);
   auto* const sinew_backend = dynamic_cast<SinewBackend*>(backend.get());
   if (sinew_backend == nullptr) {
-    reject(kFunction, c10::str("process group \"", group_name, "\" uses ", backend->getBackendName(),
-                               " for CPU tensors, expected sinew"));
+    reject(kFunction, c10::str("process group \"", group_name, "\" uses ", backend->getBackendName(), " for ",
+                               c10::DeviceTypeName(device), " tensors, expected sinew"));
   }
   return sinew_backend->group();  // its process group keeps the backend alive
 }
@@ -47,16 +47,19 @@ at::Tensor result_like(const at::Tensor& input) {
 }
 
 at::Tensor all_reduce(const at::Tensor& input, c10::string_view reduce_op, c10::string_view group_name) {
-  require_dense_cpu(input, kFunction);
+  require_dense(input, kFunction);
   const Reduction reduction = reduction_of(input.scalar_type(), op_of(std::string_view(reduce_op)), kFunction);
-  Group& group = group_of(std::string(group_name));
+  Group& group = group_of(std::string(group_name), input.device().type());
   at::Tensor output = result_like(input);
   Submission s{operations::kAllReduce, c10d::kUnsetTimeout, false};
   const ConstBuffer in = s.buffers.read(input);
   const Buffer out = s.buffers.write(output);
-  group.submit(std::move(s), input, [&](Communicator& c, const CallOptions& options) {
-    return c.all_reduce(in, out, reduction.dtype, reduction.op, options);
-  });
+  group
+      .submit(std::move(s), input,
+              [&](Communicator& c, const CallOptions& options) {
+                return c.all_reduce(in, out, reduction.dtype, reduction.op, options);
+              })
+      ->wait();
   return output;
 }
 
@@ -68,6 +71,7 @@ TORCH_LIBRARY(sinew, m) {
   m.def("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 TORCH_LIBRARY_IMPL(sinew, CPU, m) { m.impl("all_reduce", &all_reduce); }
+TORCH_LIBRARY_IMPL(sinew, CUDA, m) { m.impl("all_reduce", &all_reduce); }
 TORCH_LIBRARY_IMPL(sinew, Meta, m) { m.impl("all_reduce", &all_reduce_shape); }
 
 }  // namespace sinew::torch_backend

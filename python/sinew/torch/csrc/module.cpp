@@ -28,8 +28,9 @@ namespace py = pybind11;
 
 /// Makes a process group; torch calls it as a creator with extended_api=True. A program that uses several backends
 /// gives its `group_options` to all of them, so options of another type are for another backend.
-c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& asked,
-                                         const py::object& group_options) {
+/// `device`: as WorldOptions::device.
+c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& asked, const py::object& group_options,
+                                         int device) {
   auto options = c10::make_intrusive<SinewOptions>();
   if (py::isinstance<SinewOptions>(group_options))
     options = c10::make_intrusive<SinewOptions>(group_options.cast<const SinewOptions&>());
@@ -38,7 +39,8 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
   options->group_name = asked.group_id;
   options->global_ranks_in_group.assign(asked.global_ranks_in_group.begin(), asked.global_ranks_in_group.end());
   const Membership membership{
-      asked.store, asked.global_ranks_in_group, asked.group_rank, asked.group_size, options->timeout, asked.group_id};
+      asked.store,   asked.global_ranks_in_group, asked.group_rank, asked.group_size, options->timeout, device,
+      asked.group_id};
   const py::gil_scoped_release unlocked;
   return c10::make_intrusive<SinewBackend>(membership, std::move(options));
 }
@@ -79,7 +81,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.attr("version") = std::string(version());
   py::class_<SinewOptions, c10d::Backend::Options, c10::intrusive_ptr<SinewOptions>>(m, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
-  m.def("create", &create, py::arg("options"), py::arg("group_options") = py::none());
+  m.def("create", &create, py::arg("options"), py::arg("group_options"), py::arg("device"));
   end_before_python();
   learn_library_folder();
   leave_out_flight_recorder();

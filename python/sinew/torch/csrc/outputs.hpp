@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,10 +29,14 @@ struct Outputs {
   }
 
   c10::IValue value() const { return lists.empty() ? c10::IValue(list) : c10::IValue(lists); }
-  c10::intrusive_ptr<c10::ivalue::Future> future() const {
+  /// `device`: of the tensors, whose streams wait for the value where the future is waited for; nothing: the CPU.
+  c10::intrusive_ptr<c10::ivalue::Future> future(std::optional<c10::Device> device = {}) const {
     const auto list_of_tensors = c10::ListType::create(c10::TensorType::get());
+    std::vector<c10::Device> devices;
+    if (device) devices.push_back(*device);
     return c10::make_intrusive<c10::ivalue::Future>(
-        lists.empty() ? c10::TypePtr(list_of_tensors) : c10::TypePtr(c10::ListType::create(list_of_tensors)));
+        lists.empty() ? c10::TypePtr(list_of_tensors) : c10::TypePtr(c10::ListType::create(list_of_tensors)),
+        std::move(devices));
   }
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
+#include "device.hpp"
 #include "errors.hpp"
 
 namespace sinew::torch_backend {
@@ -99,7 +100,9 @@ at::Tensor contiguous_like(const at::Tensor& t) {
   return at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
 }
 
-Buffer writable(const at::Tensor& t) { return {static_cast<std::byte*>(t.mutable_data_ptr()), t.nbytes()}; }
+Buffer writable(const at::Tensor& t) {
+  return {static_cast<std::byte*>(t.mutable_data_ptr()), t.nbytes(), device::place(t.device())};
+}
 
 }  // namespace
 
@@ -132,17 +135,15 @@ Reduction reduction_of(at::ScalarType type, const c10d::ReduceOp& op, const char
   return {*dtype, *asked, *asked == ReduceOp::PreMulSum ? factor_of(op, function) : 1.0};
 }
 
-void require_dense_cpu(const at::Tensor& tensor, const char* function) {
+void require_dense(const at::Tensor& tensor, const char* function) {
   if (tensor.layout() != at::kStrided)
     reject(function, c10::str("only supports dense tensors, found layout ", tensor.layout()));
-  if (!tensor.device().is_cpu()) {
-    reject(function, c10::str("unsupported device type ", tensor.device().str(),
-                              ": expected a CPU tensor; init_process_group(\"cpu:sinew,cuda:nccl\") serves both"));
-  }
+  if (!tensor.device().is_cpu() && !tensor.device().is_cuda())
+    reject(function, c10::str("unsupported device type ", tensor.device().str(), ": expected a CPU or CUDA tensor"));
 }
 
-void require_dense_cpu(at::TensorList tensors, const char* function) {
-  for (const at::Tensor& t : tensors) require_dense_cpu(t, function);
+void require_dense(at::TensorList tensors, const char* function) {
+  for (const at::Tensor& t : tensors) require_dense(t, function);
 }
 
 void require_same_dtype(at::TensorList tensors, at::ScalarType type, const char* function) {
@@ -164,7 +165,19 @@ void require_same(at::TensorList tensors, const at::Tensor& like, const char* fu
   }
 }
 
+void Buffers::require_one_device(const at::Tensor& tensor) {
+  const bool first = held_.empty();
+  const std::optional<c10::Device> found = tensor.device().is_cpu() ? std::nullopt : std::optional(tensor.device());
+  if (!first && found != device_) {
+    const auto text = [](const auto& d) { return d ? d->str() : std::string("cpu"); };
+    reject("call",
+           c10::str("tensors of one call lie on ", text(device_), " and ", text(found), ": expected one device"));
+  }
+  device_ = found;
+}
+
 ConstBuffer Buffers::read(const at::Tensor& tensor) {
+  require_one_device(tensor);
   if (is_plain(tensor)) [[likely]] {
     held_.push_back(tensor);
   } else {
@@ -172,22 +185,59 @@ ConstBuffer Buffers::read(const at::Tensor& tensor) {
     held_.push_back(contiguous_like(tensor).copy_(tensor));
   }
   const at::Tensor& memory = held_.back();
-  return {static_cast<const std::byte*>(memory.const_data_ptr()), memory.nbytes()};
+  return {static_cast<const std::byte*>(memory.const_data_ptr()), memory.nbytes(), device::place(memory.device())};
 }
 
 Buffer Buffers::write(const at::Tensor& tensor) {
   if (!is_plain(tensor)) [[unlikely]]
     return write_later(tensor);
+  require_one_device(tensor);
   held_.push_back(tensor);
   return writable(tensor);
 }
 
 Buffer Buffers::write_later(const at::Tensor& tensor) {
+  require_one_device(tensor);
   at::assert_no_internal_overlap(tensor);
   const at::AutoDispatchBelowADInplaceOrView guard;
   held_.push_back(contiguous_like(tensor));
   later_.emplace_back(held_.back(), tensor);
   return writable(held_.back());
+}
+
+/// A piece of memory for all of the tensors, and its part for each.
+std::pair<at::Tensor, std::vector<at::Tensor>> Buffers::joined(at::TensorList tensors) {
+  std::int64_t elements = 0;
+  for (const at::Tensor& t : tensors) {
+    require_one_device(t);
+    elements += t.numel();
+  }
+  at::Tensor whole = at::empty({elements}, tensors.front().options());
+  std::vector<at::Tensor> parts;
+  std::int64_t next = 0;
+  for (const at::Tensor& t : tensors) {
+    parts.push_back(whole.narrow(0, next, t.numel()).view(t.sizes()));
+    next += t.numel();
+  }
+  held_.push_back(whole);
+  return {std::move(whole), std::move(parts)};
+}
+
+ConstBuffer Buffers::read_joined(at::TensorList tensors) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  auto [whole, parts] = joined(tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) parts[i].copy_(tensors[i]);
+  return writable(whole);
+}
+
+Buffer Buffers::write_joined(at::TensorList tensors) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  auto [whole, parts] = joined(tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    at::assert_no_internal_overlap(tensors[i]);
+    later_.emplace_back(parts[i], tensors[i]);
+  }
+  return writable(whole);
 }
 
 Buffer Buffers::update(const at::Tensor& tensor) {
@@ -203,6 +253,10 @@ void Buffers::copy_all_back() {
   const at::AutoDispatchBelowADInplaceOrView guard;
   for (auto& [from, to] : later_) to.copy_(from);
   later_.clear();
+}
+
+void Buffers::keep_for(const c10::Stream& stream) const {
+  for (const at::Tensor& t : held_) device::keep_for(t.storage().data_ptr(), stream);
 }
 
 void Buffers::clear() {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 #include <c10/util/SmallVector.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <utility>
 #include <vector>
@@ -35,9 +38,9 @@ struct Reduction {
 ///         `function` is the name of the function that the user called.
 Reduction reduction_of(at::ScalarType type, const c10d::ReduceOp& op, const char* function);
 
-/// Errors: RuntimeError if the tensor is not a dense tensor in CPU memory.
-void require_dense_cpu(const at::Tensor& tensor, const char* function);
-void require_dense_cpu(at::TensorList tensors, const char* function);
+/// Errors: RuntimeError if the tensor is not a dense tensor in the memory of the CPU or of a CUDA device.
+void require_dense(const at::Tensor& tensor, const char* function);
+void require_dense(at::TensorList tensors, const char* function);
 
 /// Errors: RuntimeError that names the first tensor whose dtype or sizes differ from the expected ones.
 void require_same(at::TensorList tensors, const at::Tensor& like, const char* function);
@@ -45,7 +48,9 @@ void require_same(at::TensorList tensors, const at::Tensor& like, const char* fu
 void require_same_dtype(at::TensorList tensors, at::ScalarType type, const char* function);
 
 /// The memory that a call works on. It keeps the tensors alive until the call has ended.
-/// A tensor that is not contiguous is copied to contiguous memory before the call and copied back after the call.
+/// A tensor that is not contiguous is copied to contiguous memory before the call and copied back after the call. On a
+/// device both copies are put on the stream of the thread that asks for them.
+/// Errors: RuntimeError if the tensors of one call lie on different devices.
 class Buffers {
  public:
   /// Memory that the call reads.
@@ -55,19 +60,31 @@ class Buffers {
   Buffer write(const at::Tensor& tensor);
   /// Memory that the call writes completely and that is copied to the tensor after the call. Errors: as write().
   Buffer write_later(const at::Tensor& tensor);
+  /// The same of several tensors, one behind the other in one piece of memory.
+  ConstBuffer read_joined(at::TensorList tensors);
+  Buffer write_joined(at::TensorList tensors);
   /// Memory that the call reads and writes. Errors: as write().
   Buffer update(const at::Tensor& tensor);
 
-  /// Makes the copies that were asked for. Call it once, after the call has succeeded.
+  /// The device of the tensors; nothing: they are in CPU memory, or there are none.
+  std::optional<c10::Device> device() const noexcept { return device_; }
+  /// There are copies to make after the call.
+  bool copies_back() const noexcept { return !later_.empty(); }
+  /// Makes the copies that were asked for, once. Call it after the call has succeeded.
   void copy_back() {
-    if (!later_.empty()) copy_all_back();
+    if (copies_back()) copy_all_back();
   }
+  /// Memory of a device is not given away again before this stream is through with what it holds now.
+  void keep_for(const c10::Stream& stream) const;
   /// Lets go of all tensors.
   void clear();
 
  private:
   void copy_all_back();
+  void require_one_device(const at::Tensor& tensor);
+  std::pair<at::Tensor, std::vector<at::Tensor>> joined(at::TensorList tensors);
 
+  std::optional<c10::Device> device_;
   c10::SmallVector<at::Tensor, 2> held_;
   std::vector<std::pair<at::Tensor, at::Tensor>> later_;
 };

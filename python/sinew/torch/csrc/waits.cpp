@@ -13,16 +13,25 @@ namespace {
 
 constexpr int kPausesBeforeSlow = 2;
 
+/// A stream waits for a Work again without harm, so that all are ordered anew after each pause.
+Status order_all(WorkList& works, StreamRef stream, Deadline until) {
+  for (Work& w : works) {
+    if (Status status = w.order(stream, until); !status.ok()) return status;
+  }
+  return {};
+}
+
 }  // namespace
 
-Status wait_for(WorkList& works, Clock::time_point now, Deadline until, bool began_here) {
+Status wait_for(WorkList& works, Clock::time_point now, Deadline until, bool began_here, StreamRef stream) {
   const Clock::time_point last = until.given() ? until.at() : Clock::time_point::max();
   std::optional<SlowWait> slow;
   int pauses = 0;
   while (true) {
     const Deadline pause(std::min(now + kSignalPause, last));
-    Status status =
-        works.size() == 1 ? works.front().wait(pause) : wait_all(std::span(works.data(), works.size()), pause);
+    Status status = stream.device >= 0  ? order_all(works, stream, pause)
+                    : works.size() == 1 ? works.front().wait(pause)
+                                        : wait_all(std::span(works.data(), works.size()), pause);
     if (status.code() != Code::Pending) return status;
     now = Clock::now();
     if (now >= last) return status;

@@ -54,6 +54,7 @@ WorldOptions options_for(const Membership& membership) {
   WorldOptions options;
   options.threads = Threads::Multiple;
   options.config.timeout = membership.timeout;
+  options.device = membership.device;
   call_site::wanted_at_each_call.store(options.config.python_sites, std::memory_order_relaxed);
   if (options.config.interface.empty()) options.config.interface = interfaces_for_gloo();
   if (!options.config.secret_file.empty()) options.secret = secret_from_file(options.config.secret_file);

@@ -21,6 +21,7 @@ struct Membership {
   int rank = 0;
   int size = 1;
   std::chrono::milliseconds timeout{0};
+  int device = -1;   ///< as WorldOptions::device
   std::string name;  ///< for errors
 
   /// This process' number among all processes of the job.

@@ -3,9 +3,8 @@
 #include <new>
 
 #include <sinew/core/host/stream_copy.hpp>
-#include <sinew/transports/shm/offload.hpp>
+#include <sinew/transports/shm/announcer.hpp>
 
-// The announcing half of ShmOffload: what a rank shows to the others, and where.
 namespace sinew::shm {
 namespace {
 
@@ -19,66 +18,75 @@ void put(Slot& slot, const Places& places) noexcept { new (slot.line.payload.dat
 
 }  // namespace
 
-/// Is there room for the next call in the ring, and in the staging slots if it needs one? Everybody must have finished
-/// what was there, this rank too: it may be a source of its own.
-bool ShmOffload::can_announce() noexcept {
-  std::uint64_t must_be_done = announced_ > kRing ? announced_ - kRing : 0;
-  const PendingCall& call = call_at(announced_);
-  if (call.way == Way::Tree && !subtree_is_there(call)) return false;
+Announcer::Announcer(Members& members, const Facts& facts, CallRing& calls, TreeCalls& trees)
+    : members_(members),
+      facts_(facts),
+      calls_(calls),
+      trees_(trees),
+      staging_(slots_bytes(static_cast<std::size_t>(members.count()))) {}
+
+/// There must be room in the ring, and in the staging slots if the call needs one. Everybody must have finished what
+/// was there. That includes this rank, which may be a source of its own.
+bool Announcer::can_announce() noexcept {
+  std::uint64_t must_be_done = calls_.announced > kRing ? calls_.announced - kRing : 0;
+  const PendingCall& call = calls_.at(calls_.announced);
+  if (call.way == Way::Tree && !trees_.subtree_is_there(call)) return false;
   if (call.way == Way::Slot || call.way == Way::Pieces) {
     if (const std::uint64_t bytes = staged_bytes(call); bytes > 0) {
       next_stage_ = staging_.find(bytes);
       must_be_done = std::max(must_be_done, next_stage_.used_by);
     }
   }
-  return must_be_done < head_ && members_.all_done(must_be_done);
+  return must_be_done < calls_.oldest && members_.all_done(must_be_done);
 }
 
-int ShmOffload::announce_waiting() noexcept {
+int Announcer::announce_waiting() noexcept {
   int count = 0;
-  for (; announced_ != next_ && can_announce(); ++announced_, ++count) {
-    if (call_at(announced_).way == Way::Tree && !subtree_agrees(call_at(announced_))) return count;
-    announce(call_at(announced_));
+  for (; calls_.announced != calls_.next && can_announce(); ++calls_.announced, ++count) {
+    PendingCall& call = calls_.at(calls_.announced);
+    if (call.way == Way::Tree && (differing_child_ = trees_.differing_child(call)) >= 0) return count;
+    announce(call);
   }
   return count;
 }
 
-void ShmOffload::announce(PendingCall& call) noexcept {
+void Announcer::announce(PendingCall& call) noexcept {
   Slot& slot = members_.mine().ring[call.sequence % kRing];
   show(call, slot);
+  const std::uint64_t done = calls_.oldest - 1;
   slot.line.fingerprint = call.fingerprint;
   slot.line.history = call.history;
-  slot.line.done = static_cast<std::uint32_t>(call.way == Way::Tree ? done_in_subtree(call) : head_ - 1);
+  slot.line.done = static_cast<std::uint32_t>(call.way == Way::Tree ? trees_.done_in_subtree(call, done) : done);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
 }
 
 /// Who only gives may be ahead of the others; then its next announcement waits for nothing but the lines it goes into.
-void ShmOffload::own_next(const PendingCall& call) noexcept {
+void Announcer::own_next(const PendingCall& call) noexcept {
   Slot& next = members_.mine().ring[(call.sequence + 1) % kRing];
   prefetch_line_to_write(&next.line);
   if (call.way != Way::Lines || call.shown >= kStringCopyBytes) return;
   for (std::size_t i = 0; i < call.shown; i += kCacheLine) prefetch_line_to_write(next.payload.data() + i);
 }
 
-void ShmOffload::show(PendingCall& call, Slot& slot) noexcept {
+void Announcer::show(PendingCall& call, Slot& slot) noexcept {
   switch (call.way) {
     case Way::Inline: return copy_shown(call, slot.line.payload.data());
     case Way::Lines: return copy_shown(call, slot.payload.data());
-    case Way::Tree: return show_subtree(call, slot);
+    case Way::Tree: return trees_.show(call, slot);
     case Way::Slot: return show_slot(call, slot);
     case Way::Chunks: return show_chunks(call, slot);
     case Way::Pieces: return show_pieces(call, slot);
   }
 }
 
-void ShmOffload::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
+void Announcer::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
   if (call.shown == 0) return;
   call.scales_inputs() ? call.scaler(to, call.in, call.shown) : copy_for_others(to, call.in, call.shown);
 }
 
-void ShmOffload::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
+void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
   if (bytes >= facts_.stream_from_bytes) {
     stream_copy(to, from, bytes);
     finish_streams();
@@ -87,21 +95,21 @@ void ShmOffload::copy_for_others(std::byte* to, const std::byte* from, std::uint
   }
 }
 
-Access ShmOffload::access_to(const void* memory, std::uint64_t bytes) const noexcept {
+Access Announcer::access_to(const void* memory, std::uint64_t bytes) const noexcept {
   const HostHeap& heap = members_.host().heap();
   if (bytes > 0 && heap.contains(memory) && heap.contains(static_cast<const std::byte*>(memory) + bytes - 1))
     return Access::Heap;
   return members_.one_process() ? Access::Address : Access::Staged;
 }
 
-std::uint64_t ShmOffload::place_of(const void* memory, Access access) const noexcept {
+std::uint64_t Announcer::place_of(const void* memory, Access access) const noexcept {
   return access == Access::Heap ? members_.host().heap().offset_of(memory) : reinterpret_cast<std::uint64_t>(memory);
 }
 
 /// What a call of Way::Slot or Way::Pieces may put into the staging slots; 0: nothing.
-std::uint64_t ShmOffload::staged_bytes(const PendingCall& call) noexcept {
+std::uint64_t Announcer::staged_bytes(const PendingCall& call) noexcept {
   if (call.way == Way::Slot) return call.shown;
-  const Pieces& pieces = pieces_of(call);
+  const Pieces& pieces = calls_.pieces_of(call);
   if (pieces.gives.empty()) return 0;
   const std::uint64_t given = pieces.given_bytes(call, members_.rank());
   if (in_lines(pieces.gives.size() * sizeof(PieceEntry)) + given <= kLinesBytes) return 0;
@@ -110,11 +118,11 @@ std::uint64_t ShmOffload::staged_bytes(const PendingCall& call) noexcept {
 }
 
 /// can_announce() has seen that it is free.
-std::byte* ShmOffload::take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept {
+std::byte* Announcer::take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept {
   return reinterpret_cast<std::byte*>(&members_.mine()) + kSlotsAt + staging_.take(next_stage_, bytes, sequence);
 }
 
-void ShmOffload::show_slot(PendingCall& call, Slot& slot) noexcept {
+void Announcer::show_slot(PendingCall& call, Slot& slot) noexcept {
   if (call.shown == 0) return put(slot, {});
   const bool written = call.collective != Collective::Broadcast &&
                        overlap(call.in, call.shown, call.out, std::max(call.shown, call.bytes));
@@ -128,7 +136,7 @@ void ShmOffload::show_slot(PendingCall& call, Slot& slot) noexcept {
   put(slot, {members_.host().heap().offset_of(stage), 0, 1.0, Access::Staged, Access::Staged});
 }
 
-void ShmOffload::show_chunks(PendingCall& call, Slot& slot) noexcept {
+void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
   const bool in_place = call.in == call.out;
   const auto own = static_cast<std::uint64_t>(members_.rank()) * call.bytes;
   if (call.collective == Collective::AllGather && in_place && own > 0) {
@@ -151,8 +159,8 @@ void ShmOffload::show_chunks(PendingCall& call, Slot& slot) noexcept {
   put(slot, places);
 }
 
-void ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
-  const Pieces& pieces = pieces_of(call);
+void Announcer::show_pieces(PendingCall& call, Slot& slot) noexcept {
+  const Pieces& pieces = calls_.pieces_of(call);
   if (pieces.gives.empty()) return put(slot, {});
   const std::uint64_t table = in_lines(pieces.gives.size() * sizeof(PieceEntry));
   std::byte* stage = nullptr;  // null: they are read where they lie
@@ -187,19 +195,6 @@ void ShmOffload::show_pieces(PendingCall& call, Slot& slot) noexcept {
     std::memcpy(slot.payload.data() + r * sizeof entry, &entry, sizeof entry);
   }
   put(slot, {0, 0, 1.0, access, Access::Staged});
-}
-
-/// Where this rank finds what another one shows.
-const void* ShmOffload::shown_by(const PendingCall& call, int rank) const noexcept {
-  const Slot& slot = members_.slot_of(rank, call.sequence);
-  const bool own = rank == members_.rank();
-  if (own && !call.scales_inputs()) return call.in;
-  if (call.way == Way::Inline) return slot.line.payload.data();
-  if (call.way == Way::Lines) return slot.payload.data();
-  Places places;
-  std::memcpy(&places, slot.line.payload.data(), sizeof places);
-  if (places.in_access == Access::Address) return reinterpret_cast<const void*>(places.in);
-  return members_[rank].heap + places.in;
 }
 
 }  // namespace sinew::shm

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/collectives/selection/candidates.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+/// Predictions this close to each other are a tie: measurements of one machine differ by as much from day to day.
+constexpr double kResolution = 1.15;
+/// Ways that move the same bytes over the same links in as many rounds are predicted as close to each other as that;
+/// up to so many bytes the number of messages, which predictions leave out within a round, tells them apart.
+constexpr double kEqual = 1.01;
+constexpr std::uint64_t kFewBytes = 8 << 10;
+/// As far beyond the sizes that were timed their times say something.
+constexpr double kBeyond = 2;
+/// Times the best: how slow a way is, at least, where tune has stopped timing it (tools/bench/tune.cpp).
+constexpr double kGivenUp = 4;
+
+/// The largest size at which ways of a collective were timed: those of an algorithm on a transport, or, where that is
+/// empty, any; 0: never.
+double last_timed(const TunedTimes& times, std::string_view collective, std::string_view algorithm,
+                  std::string_view transport) {
+  double last = 0;
+  for (const TunedTimes::Way& w : times.ways) {
+    const bool is_it = algorithm.empty() || (w.algorithm == algorithm && w.transport == transport);
+    if (w.collective == collective && is_it) last = std::max(last, w.points.back().bytes);
+  }
+  return last;
+}
+
+}  // namespace
+
+Candidates::Candidates(const CollectiveDesc& desc, std::uint64_t bytes, const Facts& facts, const GroupShape& shape,
+                       std::vector<Option> options)
+    : desc_(desc), bytes_(bytes), facts_(facts), shape_(shape), options_(std::move(options)), source_(facts.source) {
+  if (use_tuned()) source_ += fmt::format("; timed by tune: {}", facts_.tuned.file);
+  if (!apply_rules()) keep_scratch_short();
+  sort();
+  if (options_.empty() || !options_.front().candidate.rejected.empty()) refuse();
+  break_ties();
+}
+
+std::vector<Candidate> Candidates::list() const {
+  std::vector<Candidate> all;
+  for (const Option& o : options_) all.push_back(o.candidate);
+  return all;
+}
+
+bool Candidates::use_tuned() {
+  if (facts_.tuned.ways.empty() || facts_.tuned.ranks_on != shape_.ranks_on) return false;
+  if (desc_.determinism != Determinism::Fast || desc_.codec != Codec::None || desc_.place.kind == MemoryKind::Device)
+    return false;
+  const auto bytes = static_cast<double>(bytes_);
+  const std::string_view collective = name_of(desc_.collective);
+  // Of longer calls the file knows nothing.
+  if (bytes > kBeyond * last_timed(facts_.tuned, collective, {}, {})) return false;
+  const auto known = [&](const Candidate& c) {
+    const bool reaches = bytes <= kBeyond * last_timed(facts_.tuned, collective, c.algorithm, c.transport);
+    return reaches ? facts_.tuned.seconds(collective, c.algorithm, c.transport, bytes) : std::nullopt;
+  };
+  Seconds best = std::numeric_limits<Seconds>::infinity();
+  for (const Option& o : options_) {
+    if (o.candidate.rejected.empty()) best = std::min(best, known(o.candidate).value_or(best));
+  }
+  bool is_used = false;
+  for (Option& o : options_) {
+    Candidate& c = o.candidate;
+    const double last = last_timed(facts_.tuned, collective, c.algorithm, c.transport);
+    if (!c.rejected.empty() || last == 0) continue;
+    is_used = true;
+    if (!c.way.empty()) c.way += ", ";
+    if (const auto seconds = known(c)) {
+      c.predicted = *seconds;
+      c.way += "timed by tune";
+    } else {
+      c.predicted = std::max(c.predicted, kGivenUp * best);
+      c.way += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
+    }
+  }
+  return is_used;
+}
+
+/// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
+bool Candidates::serves_devices_only(std::string_view name) const {
+  if (name == "cuda_ipc" || name == "nccl") return true;
+  const auto takes = [](const NamedOffload& o, MemoryKind kind) {
+    return o.offload->supports({.collective = Collective::AllReduce, .dtype = DType::F32, .place = {kind, 0}}).ok;
+  };
+  return std::ranges::any_of(options_, [&](const Option& o) {
+    return o.offload != nullptr && o.candidate.algorithm == name && takes(*o.offload, MemoryKind::Device) &&
+           !takes(*o.offload, MemoryKind::Host);
+  });
+}
+
+bool Candidates::apply_rules() {
+  if (shape_.ranks() == 1) return false;  // nothing goes anywhere: no rule is for that
+  for (const Rule& rule : facts_.rules) {
+    const bool applies = (rule.collective == "*" || rule.collective == name_of(desc_.collective)) &&
+                         bytes_ >= rule.min_bytes && bytes_ <= rule.max_bytes;
+    if (!applies) continue;
+    const bool for_devices = serves_devices_only(rule.algorithm);
+    if (for_devices && desc_.place.kind != MemoryKind::Device) continue;
+    reason_ = fmt::format("the user's rule {}:{}-{}:{}@{}", rule.collective, rule.min_bytes,
+                          rule.max_bytes == UINT64_MAX ? "" : fmt::format("{}", rule.max_bytes), rule.algorithm,
+                          rule.transport);
+    for (Option& o : options_) {
+      if (o.staged && !for_devices) continue;  // the rule has its say over what runs inside
+      Candidate& c = o.candidate;
+      const bool fits = (rule.algorithm == "*" || rule.algorithm == c.algorithm) &&
+                        (rule.transport == "*" || rule.transport == c.transport);
+      if (!fits && c.rejected.empty()) c.rejected = reason_;
+    }
+    return rule.algorithm != "*";
+  }
+  return false;
+}
+
+void Candidates::keep_scratch_short() {
+  for (Option& o : options_) {
+    if (!o.whole || !o.candidate.rejected.empty() || o.scratch <= o.transports->most_scratch) continue;
+    o.candidate.rejected = fmt::format("would hold {} beside the buffers, more than {}", format_bytes(o.scratch),
+                                       format_bytes(o.transports->most_scratch));
+  }
+}
+
+void Candidates::sort() {
+  std::ranges::stable_sort(options_, [](const Option& a, const Option& b) {
+    const Candidate& x = a.candidate;
+    const Candidate& y = b.candidate;
+    if (x.rejected.empty() != y.rejected.empty()) return x.rejected.empty();
+    return std::tie(x.predicted, x.algorithm, x.transport) < std::tie(y.predicted, y.algorithm, y.transport);
+  });
+}
+
+void Candidates::refuse() const {
+  std::string text = fmt::format("{}: nothing can run it on these {} ranks", desc_.to_string(), shape_.ranks());
+  const bool is_ruled = std::ranges::any_of(options_, [&](const Option& o) { return o.candidate.rejected == reason_; });
+  if (is_ruled) text += " under " + reason_;
+  std::vector<std::string> ruled_out;
+  for (const Option& o : options_) {
+    const Candidate& c = o.candidate;
+    if (c.rejected == reason_) {
+      ruled_out.push_back(fmt::format("{}@{}", c.algorithm, c.transport));
+    } else {
+      text += fmt::format("; {}@{}: {}", c.algorithm, c.transport, c.rejected);
+    }
+  }
+  if (is_ruled) text += fmt::format("; without it there are {}", fmt::join(ruled_out, ", "));
+  throw Error(Code::InvalidArgument, text);
+}
+
+void Candidates::break_ties() {
+  const Seconds least = options_.front().candidate.predicted;
+  if (bytes_ <= kFewBytes) {
+    const auto equals = std::ranges::find_if(options_, [&](const Option& o) {
+      return !o.candidate.rejected.empty() || o.candidate.predicted > least * kEqual;
+    });
+    const auto shortest = std::ranges::min_element(options_.begin(), equals, {}, &Option::messages);
+    std::rotate(options_.begin(), shortest, shortest + 1);
+  }
+  const auto offload = std::ranges::find_if(options_, [&](const Option& o) {
+    return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
+  });
+  if (offload != options_.end() && offload != options_.begin()) {
+    reason_ = "predicted as fast as the best, within what predictions tell, and one step for the whole call";
+    std::rotate(options_.begin(), offload, offload + 1);
+  }
+}
+
+}  // namespace sinew

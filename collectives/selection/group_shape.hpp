@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/collectives/hierarchy/levels.hpp>
+#include <sinew/collectives/schedule.hpp>
+#include <sinew/collectives/selection/facts.hpp>
+
+namespace sinew {
+
+/// How the ranks of a group lie on hosts, NICs and cores. Predictions and choices ask nothing else about the group.
+struct GroupShape {
+  /// `numa_nodes`: as Selector.
+  GroupShape(const Facts& facts, std::vector<int> world_ranks, const std::vector<int>& numa_nodes);
+
+  int ranks() const noexcept { return static_cast<int>(world_ranks.size()); }
+
+  std::vector<int> world_ranks;
+  std::vector<LinkClass> classes;  ///< of the links between its ranks
+  std::vector<int> nic_of;         ///< by place in the group
+  std::vector<int> ranks_on;       ///< how many ranks each of its hosts has, in the order of the hosts
+  int hosts = 1;
+  int crowd = 0;     ///< ranks of the group on the host where most of them share a core
+  double turns = 1;  ///< how many of them share one there
+  // Of a single rank, what follows keeps its initial value.
+  Levels levels;
+  std::vector<int> order;         ///< in which neighbours are near; empty: as they are numbered
+  std::vector<int> largest_host;  ///< places of the ranks on the host with most of them
+  double busiest_nic = 1;         ///< of that host's ranks the part that has the NIC that most of them have
+
+ private:
+  void find_levels(const Facts& facts, const std::vector<int>& numa_nodes);
+};
+
+}  // namespace sinew

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <sinew/collectives/selection/transport_sets.hpp>
+
+namespace sinew {
+namespace {
+
+std::string first_obstacle(const Facts& facts, const std::vector<LinkClass>& classes, const std::string& transport) {
+  for (const LinkClass& c : classes) {
+    const Reach* reach = facts.link(c, transport);
+    if (reach == nullptr) return "was not opened";
+    if (!reach->ok) return reach->reason;
+  }
+  return {};
+}
+
+/// Fills in what follows from the set's links.
+void complete(TransportSet& set, const Facts& facts) {
+  set.by_nic = true;
+  for (const auto& [where, transport] : set.by_class) {
+    if (where.host_a == where.host_b) continue;
+    set.by_nic = set.by_nic && facts.by_nic.contains(transport);
+    set.most_scratch = std::max(set.most_scratch, scratch_to_fill(facts.link(where, transport)->cost));
+  }
+}
+
+/// The cheapest transport of each class for a message of so many bytes.
+TransportSet cheapest_for(double bytes, const Facts& facts, const std::vector<LinkClass>& classes) {
+  TransportSet set;
+  std::set<std::string> names;
+  for (const LinkClass& c : classes) {
+    const Facts::Link* best = nullptr;
+    for (const Facts::Link& l : facts.links.at(c)) {
+      if (l.reach.ok && (best == nullptr || l.reach.cost.seconds(bytes) < best->reach.cost.seconds(bytes))) best = &l;
+    }
+    if (best == nullptr) continue;
+    set.by_class.emplace(c, best->transport);
+    names.insert(best->transport);
+  }
+  for (const std::string& n : names) set.label += set.label.empty() ? n : "+" + n;
+  complete(set, facts);
+  return set;
+}
+
+}  // namespace
+
+TransportSets::TransportSets(const Facts& facts, const GroupShape& shape) {
+  if (shape.ranks() == 1) {
+    usable_.push_back({"none", {}});
+    return;
+  }
+  for (const std::string& t : facts.transports) {
+    if (const std::string why = first_obstacle(facts, shape.classes, t); !why.empty()) {
+      rejected_.push_back({"*", t, "", 0, why});
+      continue;
+    }
+    TransportSet set{t, {}};
+    for (const LinkClass& c : shape.classes) set.by_class.emplace(c, t);
+    complete(set, facts);
+    usable_.push_back(std::move(set));
+  }
+  cheapest_ = cheapest_for(4096, facts, shape.classes);  // not a page: a message between small and large
+  const bool mixed = std::ranges::none_of(usable_, [&](const TransportSet& s) { return s.label == cheapest_.label; });
+  if (mixed && cheapest_.by_class.size() == shape.classes.size()) usable_.push_back(cheapest_);
+}
+
+Cutting cutting_on(const TransportSet& set, const GroupShape& shape, std::uint64_t scratch_bytes) noexcept {
+  return {.segment_bytes = kCutting.segment_bytes,
+          .depth = shape.hosts > 1 ? kDepthAcrossHosts : kCutting.depth,
+          .scratch_bytes = scratch_bytes,
+          .most_scratch = set.most_scratch};
+}
+
+}  // namespace sinew

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <sinew/transports/shm/call_ring.hpp>
+#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/members.hpp>
+#include <sinew/transports/shm/staging.hpp>
+#include <sinew/transports/shm/tree_calls.hpp>
+
+namespace sinew::shm {
+
+/// Announces this rank's calls to the others, and shows them its bytes: in the announcement, behind it, in the staging
+/// slots, or where they lie in the user's memory.
+class Announcer {
+ public:
+  /// All outlive it.
+  Announcer(Members& members, const Facts& facts, CallRing& calls, TreeCalls& trees);
+
+  /// Is there room for the next call, and is the subtree there whose results it carries?
+  bool can_announce() noexcept;
+  /// Announces calls while there is room. Returns how many.
+  int announce_waiting() noexcept;
+  /// A child in the tree of the next call that makes another call, which is then not announced; -1: none.
+  int differing_child() const noexcept { return differing_child_; }
+  /// Where this rank finds what another one shows.
+  const void* shown_by(const PendingCall& call, int rank) const noexcept;
+
+ private:
+  void announce(PendingCall& call) noexcept;
+  void own_next(const PendingCall& call) noexcept;
+  void show(PendingCall& call, Slot& slot) noexcept;
+  void show_slot(PendingCall& call, Slot& slot) noexcept;
+  void show_chunks(PendingCall& call, Slot& slot) noexcept;
+  void show_pieces(PendingCall& call, Slot& slot) noexcept;
+  void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
+  void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
+  std::uint64_t staged_bytes(const PendingCall& call) noexcept;
+  std::byte* take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept;
+  Access access_to(const void* memory, std::uint64_t bytes) const noexcept;
+  std::uint64_t place_of(const void* memory, Access access) const noexcept;
+
+  Members& members_;
+  const Facts& facts_;
+  CallRing& calls_;
+  TreeCalls& trees_;
+  Staging staging_;
+  Staging::Place next_stage_;  // for the call that can be announced
+  int differing_child_ = -1;
+};
+
+inline const void* Announcer::shown_by(const PendingCall& call, int rank) const noexcept {
+  const Slot& slot = members_.slot_of(rank, call.sequence);
+  const bool own = rank == members_.rank();
+  if (own && !call.scales_inputs()) return call.in;
+  if (call.way == Way::Inline) return slot.line.payload.data();
+  if (call.way == Way::Lines) return slot.payload.data();
+  Places places;
+  std::memcpy(&places, slot.line.payload.data(), sizeof places);
+  if (places.in_access == Access::Address) return reinterpret_cast<const void*>(places.in);
+  return members_[rank].heap + places.in;
+}
+
+}  // namespace sinew::shm

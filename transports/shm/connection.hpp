@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/matcher.hpp>
+#include <sinew/transports/shm/port.hpp>
+
+namespace sinew::shm {
+
+class ShmEndpoint;
+
+/// What the endpoints of one rank share.
+struct Hub {
+  HostPeers& host;
+  int rank;
+  std::uint8_t generation;
+  std::uint64_t salt;  ///< of all rings that this rank writes
+  Port* port = nullptr;
+  /// Ordinary memory of messages of these lengths is read through the kernel rather than poured into the ring.
+  std::atomic<std::uint64_t> read_from_bytes{~std::uint64_t{0}};
+  std::atomic<std::uint64_t> read_to_bytes{~std::uint64_t{0}};
+  std::uint64_t proof = 0;  ///< Port::proof, in ordinary memory
+  BlockPool pool;
+  FinishedOperations finished;
+  std::vector<std::uint32_t> free_tickets;
+  std::vector<ShmEndpoint*> endpoints;
+};
+
+/// What the endpoint to one peer, its Sender and its Receiver share: the memory through which both ranks talk, and how
+/// the connection has ended.
+struct Connection {
+  Connection(Hub& hub, const PortAddress& address);
+
+  Hub& hub;
+  const int peer;
+  Box& mine;
+  const Box& theirs;
+  const Port& their_port;
+  const std::byte* const their_heap;
+  const bool same_process;
+  Status end{};  ///< Ok while it lasts
+};
+
+}  // namespace sinew::shm

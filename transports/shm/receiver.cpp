@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/receiver.hpp>
+
+namespace sinew::shm {
+namespace {
+
+constexpr std::uint64_t kBytesPerTurn = 4 << 20;
+/// A multiple of every element.
+constexpr std::size_t kSkippedPieceBytes = 64 << 10;
+
+}  // namespace
+
+Receiver::Receiver(Connection& connection, FrameWriter& out)
+    : connection_(connection),
+      out_(out),
+      matcher_(*this, connection.hub.pool, connection.hub.finished, connection.hub.generation) {}
+
+void Receiver::announced(const Frame& frame) {
+  auto free = std::ranges::find(offers_, false, &Offer::used);
+  if (free == offers_.end()) free = offers_.insert(offers_.end(), Offer{});
+  *free = {frame.bytes, frame.more.place, frame.id, frame.more.ticket, frame.access, true};
+  matcher_.announce({{frame.tag}, frame.note, frame.bytes}, static_cast<std::uint64_t>(free - offers_.begin()));
+}
+
+void Receiver::withdrawn(std::uint32_t id) {
+  for (std::size_t i = 0; i < offers_.size(); ++i) {
+    if (offers_[i].used && offers_[i].id == id && matcher_.withdraw(i)) offers_[i].used = false;
+  }
+}
+
+void Receiver::poured(const Frame& frame) {
+  Completion* receive = granted_.find(frame.id);
+  if (receive == nullptr) return;
+  if (Matcher::bytes_left(*receive) == frame.bytes) granted_.erase(frame.id);
+  matcher_.deliver(*receive, frame.payload(), frame.bytes);
+}
+
+void Receiver::gone(std::uint32_t number) {
+  if (Completion* receive = granted_.erase(number)) matcher_.repost(*receive);
+}
+
+bool Receiver::reads_in_place(const Offer& offer) noexcept {
+  if (offer.access == Access::Staged) return false;
+  if (offer.access == Access::Heap || connection_.same_process) return true;
+  const Hub& hub = connection_.hub;
+  return offer.bytes >= hub.read_from_bytes.load(std::memory_order_relaxed) &&
+         offer.bytes < hub.read_to_bytes.load(std::memory_order_relaxed) && may_read();
+}
+
+/// The kernel may refuse, and where ranks have process ids of their own each, that of the peer is another one here.
+bool Receiver::may_read() noexcept {
+  if (!may_read_) {
+    const Port& port = connection_.their_port;
+    std::uint64_t seen = 0;
+    const int error = read_process(connection_.hub.host.pid_of(connection_.peer), reinterpret_cast<std::byte*>(&seen),
+                                   port.proof_at, sizeof seen);
+    may_read_ = error == 0 && seen == port.proof;
+  }
+  return *may_read_;
+}
+
+void Receiver::grant(std::uint64_t offer, Completion& receive) {
+  Offer& o = offers_[offer];
+  o.used = false;
+  if (reads_in_place(o)) {
+    pulls_.push_back({&receive, o, 0});
+  } else {
+    ask_to_pour(o.id, receive);
+  }
+}
+
+void Receiver::ask_to_pour(std::uint32_t id, Completion& receive) {
+  out_.post({FrameKind::Grant, id, granted_.insert(receive)});
+}
+
+void Receiver::refuse(std::uint64_t offer, Code why, std::uint64_t note) {
+  offers_[offer].used = false;
+  out_.post({FrameKind::Refuse, offers_[offer].id, 0, why, note});
+}
+
+void Receiver::return_credit(std::size_t charge) {
+  returned_ += charge;
+  connection_.mine.returned.value.store(returned_, std::memory_order_release);
+}
+
+int Receiver::read() noexcept {
+  if (pulls_.empty()) return 0;
+  Pull& p = pulls_.front();
+  if (p.receive != nullptr) {
+    if (!claimed_ && !claim(p)) return 0;
+    if (!read_some(p) || p.receive != nullptr) return 1;
+  }
+  Frame* frame = out_.claim(1);
+  if (frame == nullptr) return 0;
+  frame->kind = FrameKind::Taken;
+  frame->id = p.offer.id;
+  frame->bytes = 0;
+  out_.publish(*frame, 1);
+  give_up_claim();  // after Taken: who misses the claim finds that
+  pulls_.pop_front();
+  return 1;
+}
+
+void Receiver::give_up_claim() noexcept {
+  connection_.mine.claimed.value.store(0, std::memory_order_release);
+  claimed_ = false;
+}
+
+/// false: not yet, or not any more.
+bool Receiver::claim(Pull& p) noexcept {
+  connection_.mine.claimed.value.store(claim_word(p.offer.id), std::memory_order_relaxed);
+  full_fence();
+  const std::uint64_t standing = connection_.their_port.tickets[p.offer.ticket].load(std::memory_order_acquire);
+  const int rank = connection_.hub.rank;
+  claimed_ = standing == ticket_word(rank, p.offer.id, Standing::Offered);
+  if (claimed_ || standing == ticket_word(rank, p.offer.id, Standing::Trying)) return claimed_;
+  Completion& receive = *p.receive;
+  give_up_claim();
+  pulls_.pop_front();
+  matcher_.repost(receive);
+  return false;
+}
+
+/// Clears p.receive when there is no more to read; false: it is not read here after all.
+bool Receiver::read_some(Pull& p) noexcept {
+  const std::uint64_t length = std::min(kBytesPerTurn, p.offer.bytes - p.read);
+  Completion& receive = *p.receive;
+  const std::uint64_t place = p.offer.place + p.read;
+  if (p.offer.access != Access::Heap && !connection_.same_process) {
+    if (!read_through_kernel(p, receive, place, length)) return false;
+  } else {
+    const bool registered = p.offer.access == Access::Heap;
+    matcher_.deliver(receive, registered ? connection_.their_heap + place : reinterpret_cast<const std::byte*>(place),
+                     length);
+  }
+  p.read += length;
+  if (p.read == p.offer.bytes) p.receive = nullptr;
+  return true;
+}
+
+bool Receiver::read_through_kernel(Pull& p, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept {
+  const int peer = connection_.peer;
+  const pid_t pid = connection_.hub.host.pid_of(peer);
+  const Buffer to = Matcher::place(receive);
+  std::uint64_t taken = 0;
+  Status problem;
+  while (taken < bytes && problem.ok()) {
+    const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedPieceBytes, bytes - taken);
+    if (to.data == nullptr) bounce_.resize(kSkippedPieceBytes);
+    const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, piece);
+    problem = still_offered(p.offer);  // an owner that has ended may have freed the memory
+    if (problem.ok() && error != 0) problem = direct_read_status(error, fmt::format("rank {}", peer), peer, pid);
+    if (!problem.ok()) break;
+    taken += piece;
+    to.data != nullptr ? matcher_.arrived(receive, piece) : matcher_.deliver(receive, bounce_.data(), piece);
+  }
+  if (problem.ok()) return true;
+  give_up_claim();
+  const std::uint32_t id = p.offer.id;
+  const bool untouched = p.read + taken == 0;
+  pulls_.pop_front();
+  if (untouched) {  // its owner can read it, or is about to say that it is gone
+    may_read_ = false;
+    ask_to_pour(id, receive);
+  } else {
+    out_.post({FrameKind::Refuse, id, 0, Code::System});
+    matcher_.fail(receive, problem);
+  }
+  return false;
+}
+
+/// After a look at its memory: was that still the message?
+Status Receiver::still_offered(const Offer& offer) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::uint64_t standing = connection_.their_port.tickets[offer.ticket].load(std::memory_order_relaxed);
+  const auto word = [&](Standing s) { return ticket_word(connection_.hub.rank, offer.id, s); };
+  if (standing == word(Standing::Offered) || standing == word(Standing::Trying)) return {};
+  const int peer = connection_.peer;
+  return {Code::PeerLost, fmt::format("rank {} ended while its message was read", peer), peer};
+}
+
+void Receiver::end_granted(const Status& reason) noexcept {
+  give_up_claim();
+  for (const Pull& p : pulls_) {
+    if (p.receive != nullptr) matcher_.fail(*p.receive, reason);
+  }
+  pulls_.clear();
+  granted_.for_each([&](Completion& receive, std::uint32_t number) {
+    granted_.erase(number);
+    matcher_.fail(receive, reason);
+  });
+}
+
+void Receiver::close(const Status& reason) noexcept {
+  end_granted(reason);
+  matcher_.close(reason);
+}
+
+void Receiver::fail(const Status& reason) noexcept {
+  end_granted(reason);
+  matcher_.fail(reason);
+}
+
+}  // namespace sinew::shm

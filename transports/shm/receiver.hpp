@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include <sinew/core/base/slot_table.hpp>
+#include <sinew/core/matcher.hpp>
+#include <sinew/transports/shm/connection.hpp>
+#include <sinew/transports/shm/frame_writer.hpp>
+
+namespace sinew::shm {
+
+/// The receiving half of an endpoint. Bytes of small messages come in the ring. It reads an announced message where it
+/// lies (registered memory, threads of one process, or through the kernel), or has the peer pour it into the ring.
+class Receiver final : MatcherWire {
+ public:
+  /// Both outlive it.
+  Receiver(Connection& connection, FrameWriter& out);
+
+  void recv(Sink to, Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
+  bool holds(Tag tag) const noexcept { return matcher_.holds(tag); }
+  bool cancel(Completion& done) { return matcher_.cancel(done); }
+  /// Posted receives that have not ended.
+  std::size_t pending() const noexcept { return matcher_.pending(); }
+  /// Some message waits to be read in place.
+  bool wants_to_read() const noexcept { return !pulls_.empty(); }
+  /// Reads a part of the first message that waits to be read in place. Returns 1 if something moved, else 0.
+  int read() noexcept;
+
+  // Frames from the peer.
+  void eager(const Frame& frame) { matcher_.eager({{frame.tag}, frame.note, frame.bytes}, frame.payload()); }
+  void announced(const Frame& frame);
+  void poured(const Frame& frame);
+  /// The peer has withdrawn an announced message. A message that is granted finds that out by itself.
+  void withdrawn(std::uint32_t id);
+  /// The peer had withdrawn a message before it was granted.
+  void gone(std::uint32_t receive);
+
+  /// This side ends.
+  void close(const Status& reason) noexcept;
+  /// The peer is lost.
+  void fail(const Status& reason) noexcept;
+
+ private:
+  /// A message that waits at the peer, until it is granted or refused.
+  struct Offer {
+    std::uint64_t bytes = 0;
+    std::uint64_t place = 0;
+    std::uint32_t id = 0;
+    std::uint32_t ticket = kNoTicket;
+    Access access = Access::Staged;
+    bool used = false;
+  };
+  /// A message that this rank reads in place, one at a time.
+  struct Pull {
+    Completion* receive = nullptr;
+    Offer offer;
+    std::uint64_t read = 0;
+  };
+
+  void grant(std::uint64_t offer, Completion& receive) override;
+  void refuse(std::uint64_t offer, Code why, std::uint64_t note) override;
+  void return_credit(std::size_t charge) override;
+
+  bool reads_in_place(const Offer& offer) noexcept;
+  bool may_read() noexcept;
+  bool claim(Pull& pull) noexcept;
+  bool read_some(Pull& pull) noexcept;
+  bool read_through_kernel(Pull& pull, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept;
+  Status still_offered(const Offer& offer) const;
+  void ask_to_pour(std::uint32_t id, Completion& receive);
+  void give_up_claim() noexcept;
+  void end_granted(const Status& reason) noexcept;
+
+  Connection& connection_;
+  FrameWriter& out_;
+  Matcher matcher_;
+  std::optional<bool> may_read_;  // the peer's ordinary memory, through the kernel; empty: not tried
+  std::uint64_t returned_ = 0;
+  std::vector<Offer> offers_;
+  SlotTable<Completion> granted_;  // receives that are poured into
+  std::deque<Pull> pulls_;
+  bool claimed_ = false;  // the first of pulls_
+  std::vector<std::byte> bounce_;
+};
+
+}  // namespace sinew::shm

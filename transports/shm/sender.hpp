@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <sinew/core/base/slot_table.hpp>
+#include <sinew/core/completion.hpp>
+#include <sinew/core/transport/credit_window.hpp>
+#include <sinew/transports/shm/connection.hpp>
+#include <sinew/transports/shm/frame_writer.hpp>
+
+namespace sinew::shm {
+
+/// The sending half of an endpoint. It copies small messages into the ring, announces the others, and pours those that
+/// the peer wants poured.
+class Sender {
+ public:
+  /// Longer messages are announced.
+  static constexpr std::size_t kEagerBytes = kPieceBytes;
+
+  /// Both outlive it.
+  Sender(Connection& connection, FrameWriter& out) : connection_(connection), out_(out) {}
+
+  void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done);
+  /// Sends what waits for room, and a piece of each message that is poured. Returns how many frames it sent.
+  int flush() noexcept;
+  /// Some send has not ended.
+  bool active() const noexcept { return !waiting_.empty() || announced_.count() != 0; }
+  bool wants_room() const noexcept { return !waiting_.empty() || !pouring_.empty(); }
+
+  // Frames from the peer.
+  /// It wants the bytes of an announced message.
+  void granted(std::uint32_t id, std::uint32_t receive);
+  /// It has read an announced message.
+  void taken(std::uint32_t id) noexcept { end(id, {}); }
+  /// It does not want an announced message: to the sender that is an end like any other, unless both made different
+  /// calls.
+  void refused(const Frame& frame);
+
+  // Cancelling a send takes two steps. Between them the frames that have come must be handled: one of them may say that
+  // the peer has taken the message.
+  /// true: the send waited for room, and is cancelled.
+  bool cancel_waiting(Completion& done);
+  /// The peer may not begin to read the message any more. Returns its id; nullopt: the peer reads it already.
+  std::optional<std::uint32_t> stop_offering(Completion& done);
+  /// Cancels the send of that id. false: it has ended, or the peer wants its bytes.
+  bool withdraw(std::uint32_t id);
+
+  /// This side ends. All sends end with `reason` but those that the peer is reading.
+  void close(const Status& reason) noexcept;
+  /// The peer is lost: all sends end with `reason`.
+  void fail(const Status& reason) noexcept;
+  /// After close(): ends the sends that nobody reads any more. true: there are no others.
+  bool end_unread() noexcept;
+  /// After close(): ends all sends.
+  void end_all(const Status& reason) noexcept;
+
+ private:
+  bool put(Completion& send);
+  bool put_first_waiting();
+  bool put_eager(Completion& send);
+  void announce(Completion& send, Frame& frame);
+  void end(std::uint32_t id, Status status) noexcept;
+  void end_waiting(const Status& reason) noexcept;
+  bool is_being_read(Completion& send, std::uint32_t id) const noexcept;
+  int pour() noexcept;
+
+  Connection& connection_;
+  FrameWriter& out_;
+  CreditWindow credit_;
+  std::uint64_t credit_seen_ = 0;  // of Box::returned
+  CompletionQueue waiting_;        // sends that have not found room
+  SlotTable<Completion> announced_;
+  std::vector<std::uint32_t> pouring_;  // ids of those that are granted
+};
+
+}  // namespace sinew::shm

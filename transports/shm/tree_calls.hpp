@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <sinew/transports/shm/members.hpp>
+#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/tree.hpp>
+
+namespace sinew::shm {
+
+/// Runs calls of Way::Tree. A rank's announcement carries what its subtree has made. The root's result comes back along
+/// the same edges.
+class TreeCalls {
+ public:
+  /// `domains`: by rank; -1: not known.
+  TreeCalls(Members& members, std::vector<int> domains);
+
+  /// Makes what calls with the root of `call` need, where it may fail. Errors: std::bad_alloc.
+  void prepare(const PendingCall& call) { static_cast<void>(tree_of(call)); }
+
+  /// May the call be announced, as far as its subtree goes?
+  bool subtree_is_there(const PendingCall& call);
+  /// Of a subtree that is there: a child that makes another call; -1: none.
+  int differing_child(const PendingCall& call);
+  /// The last call that the whole subtree has finished reading, or this rank (`own`) where calls do not go up.
+  std::uint64_t done_in_subtree(const PendingCall& call, std::uint64_t own);
+  /// Writes what the subtree has made into this rank's announcement.
+  void show(const PendingCall& call, Slot& slot);
+
+  /// Has what this rank waits for come down?
+  bool result_is_there(const PendingCall& call);
+  /// Of a result that is there: the parent, if it makes another call; -1: it does not.
+  int differing_parent(const PendingCall& call);
+  /// Takes the result that is there, and passes it on. own_done: the last call that this rank has finished reading.
+  void finish(const PendingCall& call, std::uint64_t own_done);
+
+ private:
+  const Tree& tree_of(const PendingCall& call);
+  void take_result(const PendingCall& call, const std::byte* made) const noexcept;
+  void pass_on(const PendingCall& call, const Tree& tree, const std::byte* from, std::uint64_t all_done);
+
+  Members& members_;
+  std::vector<int> domains_;                // by rank
+  std::vector<std::optional<Tree>> trees_;  // by root, once used
+  std::vector<const void*> sources_;
+};
+
+}  // namespace sinew::shm
