@@ -35,11 +35,11 @@ SinewBackend::SinewBackend(const Membership& membership, c10::intrusive_ptr<Sine
 SinewBackend::~SinewBackend() { group_->shut_down(kPatience); }
 
 void SinewBackend::setTimeout(std::chrono::milliseconds timeout) {
-  options_->timeout = timeout;
   group_->timeouts().set(timeout);
 }
 
 void SinewBackend::abort() { group_->abort(c10::str("rank ", rank_, " aborted process group ", pg_uid_)); }
+  options_->timeout = timeout;
 
 at::Tensor SinewBackend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK(size >= 0, "SinewBackend::allocateTensor: ", size, " elements, expected 0 or more");
@@ -424,7 +424,7 @@ SinewBackend::WorkPtr SinewBackend::barrier(const c10d::BarrierOptions& opts) {
 
 void SinewBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool all_missing) {
   const WithoutPythonLock unlocked;
-  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? group_->timeouts().of_group() : opts.timeout;
+  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? group_->timeouts().of_group() : bounded(opts.timeout);
   monitored_barrier(*group_, timeout, all_missing);
 }
 

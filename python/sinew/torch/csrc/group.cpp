@@ -44,8 +44,14 @@ Group::Group(const Membership& membership, std::unique_ptr<Members> members)
       members_(std::move(members)) {}
 
 std::shared_ptr<Group> Group::join(const Membership& membership) {
-  auto members = translated("joining the process group", [&] { return worlds::join(membership); });
-  std::shared_ptr<Group> group(new Group(membership, std::move(members)));
+  if (membership.rank < 0 || membership.rank >= membership.size) {
+    reject("create", c10::str("rank is ", membership.rank, " and the world size is ", membership.size,
+                              ": expected a rank of 0 to ", membership.size - 1));
+  }
+  Membership checked = membership;
+  checked.timeout = Timeouts::checked(membership.timeout);
+  auto members = translated("joining the process group", [&] { return worlds::join(checked); });
+  std::shared_ptr<Group> group(new Group(checked, std::move(members)));
   AllGroups::get().add(group);
   return group;
 }
