@@ -16,6 +16,52 @@ def backend_of(group=None):
     return (group or c10d._get_default_group())._get_backend(torch.device("cpu"))
 
 
+def in_child(work):
+    """Calls work() in a process that is forked off. Returns its exit code: 0 unless work() raised or ended the process."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@in_ranks()
+def calls_in_a_forked_process(place):
+    """As in a worker of a data loader: the child gets an exception, and the group of its parent goes on."""
+    place.start()
+    everybody = list(range(place.size))
+    message = torch.zeros(3)
+    pending = dist.irecv(message, (place.rank - 1) % place.size)
+
+    def all_raise():
+        forked = "" if place.control else "is a fork of|before a fork"
+        for group in (None, other):
+            raises("all_reduce", lambda: dist.all_reduce(torch.ones(3), group=group), forked)
+            raises("asynchronous", lambda: dist.all_reduce(torch.ones(3), group=group, async_op=True).wait(), forked)
+            raises("irecv", lambda: dist.irecv(torch.ones(3), group_src=0, group=group), forked)
+            raises("barrier", lambda: dist.barrier(group), forked)
+            raises("abort", backend_of(group).abort, forked)
+        raises("wait", pending.wait, forked)
+
+    other = dist.new_group(everybody)
+    if place.control:
+        all_raise()
+    elif in_child(all_raise) != 0:
+        raise AssertionError("a call in a forked process did not raise, or ended the process")
+    dist.send(torch.full((3,), 7.0), (place.rank + 1) % place.size)
+    pending.wait()
+    check(place, "a message that was awaited meanwhile", message, torch.full((3,), 7.0))
+    for group in (None, other):
+        value = torch.ones(3)
+        dist.all_reduce(value, group=group)
+        check(place, "in the parent", value, torch.full((3,), float(place.size)))
+
+
 @in_ranks()
 def timeouts_without_an_end(place):
     """A timeout of a thousand years is one that never ends, and not one that has ended already."""

@@ -157,7 +157,7 @@ void Group::abort(const std::string& reason) {
   if (state_.load(std::memory_order_relaxed) == State::Closed) return;
   completion_.failed(Code::Aborted);
   const WithoutPythonLock unlocked;
-  with_communicator([&](Communicator& communicator) { communicator.abort_here(reason); });
+  with_communicator("abort", [&](Communicator& communicator) { communicator.abort_here(reason); });
 }
 
 void Group::reject_closed() const {

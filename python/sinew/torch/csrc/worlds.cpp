@@ -24,7 +24,7 @@ Memory allocate_in(World& world, std::size_t bytes) { return world.allocate(byte
 class OfWholeWorld final : public Members {
  public:
   explicit OfWholeWorld(std::shared_ptr<JoinedWorld> joined) : joined_(std::move(joined)) {}
-  Communicator& communicator() noexcept override { return joined_->world().communicator(); }
+  Communicator& communicator() override { return joined_->world().communicator(); }
   Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
@@ -36,7 +36,7 @@ class OfSomeRanks final : public Members {
  public:
   OfSomeRanks(std::shared_ptr<JoinedWorld> joined, Communicator communicator)
       : joined_(std::move(joined)), communicator_(std::move(communicator)) {}
-  Communicator& communicator() noexcept override { return communicator_; }
+  Communicator& communicator() override { return communicator_; }
   Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
