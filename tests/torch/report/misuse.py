@@ -91,3 +91,25 @@ def timeouts_that_are_none(place):
     value = torch.ones(3)
     dist.all_reduce(value)
     check(place, "afterwards", value, torch.full((3,), float(place.size)))
+
+
+@in_ranks()
+def ranks_that_do_not_agree_on_the_world_size(place):
+    store, size = place.meet(datetime.timedelta(seconds=20)), place.size
+
+    def start(name, rank, world_size, timeout_s):
+        timeout = datetime.timedelta(seconds=timeout_s)
+        dist.init_process_group(
+            place.backend, store=dist.PrefixStore(name, store), rank=rank, world_size=world_size, timeout=timeout
+        )
+
+    beyond = place.rank if place.control else size + place.rank
+    raises("rank", lambda: start("rank", beyond, size, 20), f"rank is {beyond}", f"0 to {size - 1}", most_s=5)
+    odd = 0 if place.control else place.rank == 1
+    sizes = [f"{size}", f"{size + 1}", "world size"]
+    raises("larger", lambda: start("larger", place.rank, size + odd, 20), *sizes, most_s=5)
+    if size == 2:  # with more ranks the last one is never waited for
+        least = size if place.control else size + (place.rank == 0)
+        raises("smaller", lambda: start("smaller", place.rank, least, 2), *sizes)
+    place.start(store=dist.PrefixStore("works", store))
+    dist.barrier()
