@@ -113,3 +113,14 @@ def ranks_that_do_not_agree_on_the_world_size(place):
         raises("smaller", lambda: start("smaller", place.rank, least, 2), *sizes)
     place.start(store=dist.PrefixStore("works", store))
     dist.barrier()
+
+
+@in_ranks()
+def errors_name_the_process_group(place):
+    place.start()
+    group = dist.new_group(list(range(place.size)))
+    backend_of(None if place.control else group).abort()
+    text = raises("after abort", lambda: dist.all_reduce(torch.ones(3), group=group), "process group 1 of")
+    if "all_reduce: all_reduce" in text:
+        raise AssertionError(f"the call is named twice: {text}")
+    raises("a bad rank", lambda: dist.send(torch.ones(3), group_dst=place.size), "sinew: send: to_rank is")

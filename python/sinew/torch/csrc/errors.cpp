@@ -22,8 +22,12 @@ void require(const Status& status, const char* doing) {
 }
 
 void rethrow(const Error& error, const char* doing) {
-  if (error.code() == Code::InvalidArgument)
-    throw c10::ValueError(here(__func__), c10::str("sinew: ", doing, ": ", error.what()));
+  if (error.code() == Code::InvalidArgument) {
+    // Most of these texts begin with the name of the call.
+    const std::string text = error.what();
+    throw c10::ValueError(here(__func__),
+                          text.starts_with(doing) ? "sinew: " + text : c10::str("sinew: ", doing, ": ", text));
+  }
   throw error_of(Status(error.code(), error.what(), error.rank()), doing);
 }
 

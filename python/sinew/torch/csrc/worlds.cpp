@@ -71,7 +71,7 @@ std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, con
 std::unique_ptr<Members> within(const std::shared_ptr<JoinedWorld>& joined, const std::vector<int>& ranks,
                                 const Membership& membership) {
   return std::make_unique<OfSomeRanks>(
-      joined, joined->world().subgroup(ranks, membership.name, Deadline::after(membership.timeout)));
+      joined, joined->world().subgroup(ranks, "process group " + membership.name, Deadline::after(membership.timeout)));
 }
 
 std::shared_ptr<JoinedWorld> find(const std::vector<std::shared_ptr<JoinedWorld>>& offered, const WorldId& id) {
