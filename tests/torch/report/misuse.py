@@ -124,3 +124,13 @@ def errors_name_the_process_group(place):
     if "all_reduce: all_reduce" in text:
         raise AssertionError(f"the call is named twice: {text}")
     raises("a bad rank", lambda: dist.send(torch.ones(3), group_dst=place.size), "sinew: send: to_rank is")
+
+
+@in_ranks()
+def memory_of_the_group_beyond_the_address_space(place):
+    """The number of bytes does not fit into 64 bits."""
+    place.start()
+    cpu = torch.device("cpu")
+    for elements in (2**61 + 1, 2**62, 2**63 - 1):
+        count = 3 if place.control else elements
+        raises(f"{elements}", lambda: backend_of().allocate_tensor(count, dtype=torch.float64, device=cpu), "at most")

@@ -1,6 +1,8 @@
 #include "backend.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <utility>
@@ -44,6 +46,9 @@ void SinewBackend::abort() { group_->abort(c10::str("rank ", rank_, " aborted pr
 at::Tensor SinewBackend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK(size >= 0, "SinewBackend::allocateTensor: ", size, " elements, expected 0 or more");
   if (!options.device().is_cpu()) return at::empty({size}, options);
+  const auto most = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(options.dtype().itemsize());
+  TORCH_CHECK(size <= most, "SinewBackend::allocateTensor: ", size, " elements of ", options.dtype().itemsize(),
+              " bytes, expected at most ", most);
   try {
     const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
     const auto memory = std::make_shared<Memory>(group_->allocate(bytes));
