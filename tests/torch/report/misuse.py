@@ -134,3 +134,17 @@ def memory_of_the_group_beyond_the_address_space(place):
     for elements in (2**61 + 1, 2**62, 2**63 - 1):
         count = 3 if place.control else elements
         raises(f"{elements}", lambda: backend_of().allocate_tensor(count, dtype=torch.float64, device=cpu), "at most")
+
+
+@in_ranks()
+def storage_that_was_taken_away(place):
+    place.start()
+    for left in (0, 8):
+        for work in (dist.all_reduce, lambda t: dist.broadcast(t, 0), lambda t: dist.all_gather_into_tensor(out, t)):
+            tensor, out = torch.ones(300), torch.empty(300 * place.size)
+            if not place.control:
+                tensor.untyped_storage().resize_(left)
+            raises(f"{left} bytes", lambda work=work, tensor=tensor: work(tensor), "1200 bytes", f"which has {left}")
+    value = torch.ones(3)
+    dist.all_reduce(value)
+    check(place, "afterwards", value, torch.full((3,), float(place.size)))
