@@ -62,6 +62,83 @@ def calls_in_a_forked_process(place):
         check(place, "in the parent", value, torch.full((3,), float(place.size)))
 
 
+def coalesced(work, tensors):
+    with dist._coalescing_manager():
+        for tensor in tensors:
+            work(*tensor)
+
+
+@in_ranks()
+def memory_that_several_tensors_share(place):
+    """The results are those of a call that reads all its inputs first and writes its outputs in their order."""
+    place.start()
+    size, rank = place.size, place.rank
+    total = float(sum_of_ranks(place))
+    for length in (4, 5000):
+        # This many elements for each rank. Each rank's own value makes it show where a part came from.
+        def whole(ranks=size, length=length):
+            return torch.arange(float(ranks * length)) + 1000 * rank
+
+        def part_of(other, index, length=length):
+            return torch.arange(float(length)) + index * length + 1000 * other
+
+        same = torch.full((length,), float(rank))
+        coalesced(dist.all_reduce, [(same,), (same,)])
+        check(place, "one tensor twice", same, torch.full((length,), total))
+        long = torch.full((2 * length,), float(rank))
+        coalesced(dist.all_reduce, [(long[: length + 2],), (long[length - 2 :],)])
+        check(place, "two tensors that overlap", long, torch.full((2 * length,), total))
+        inputs, second = torch.full((size * length,), float(rank)), torch.zeros(length)
+        coalesced(dist.reduce_scatter_tensor, [(inputs[:length], inputs), (second, inputs)])
+        check(place, "an output in another call's input, first", inputs[:length], torch.full((length,), total))
+        check(place, "an output in another call's input, second", second, torch.full((length,), total))
+        # Where the parts of the ranks 0, 1, .. begin: at their places, at others, and in between.
+        for starts in ([length * r for r in range(size)], [length * (size - 1 - r) for r in range(size)], [1] * size):
+            mine = slice(starts[rank], starts[rank] + length)
+            everything = whole()
+            dist.all_gather_into_tensor(everything, everything[mine])
+            expected = torch.cat([torch.arange(float(length)) + starts[r] + 1000 * r for r in range(size)])
+            check(place, f"all_gather from {starts}", everything, expected)
+            everything = whole()
+            dist.reduce_scatter_tensor(everything[mine], everything)
+            expected = sum(part_of(r, rank) for r in range(size))
+            check(place, f"reduce_scatter to {starts}", everything[mine], expected)
+        for shift in (0, 1):
+            memory = torch.zeros(size * length + 1)
+            memory[: size * length] = whole()
+            output = memory[shift : size * length + shift]
+            dist.all_to_all_single(output, memory[: size * length])
+            check(place, f"all_to_all by {shift}", output, torch.cat([part_of(r, rank) for r in range(size)]))
+            memory[: size * length] = whole()
+            counts = [length] * size
+            dist.all_to_all_single(output, memory[: size * length], counts, counts)
+            check(place, f"by counts, {shift}", output, torch.cat([part_of(r, rank) for r in range(size)]))
+
+
+@in_ranks()
+def storage_that_was_taken_away(place):
+    place.start()
+    for left in (0, 8):
+        for work in (dist.all_reduce, lambda t: dist.broadcast(t, 0), lambda t: dist.all_gather_into_tensor(out, t)):
+            tensor, out = torch.ones(300), torch.empty(300 * place.size)
+            if not place.control:
+                tensor.untyped_storage().resize_(left)
+            raises(f"{left} bytes", lambda work=work, tensor=tensor: work(tensor), "1200 bytes", f"which has {left}")
+    value = torch.ones(3)
+    dist.all_reduce(value)
+    check(place, "afterwards", value, torch.full((3,), float(place.size)))
+
+
+@in_ranks()
+def memory_of_the_group_beyond_the_address_space(place):
+    """The number of bytes does not fit into 64 bits."""
+    place.start()
+    cpu = torch.device("cpu")
+    for elements in (2**61 + 1, 2**62, 2**63 - 1):
+        count = 3 if place.control else elements
+        raises(f"{elements}", lambda: backend_of().allocate_tensor(count, dtype=torch.float64, device=cpu), "at most")
+
+
 @in_ranks()
 def timeouts_without_an_end(place):
     """A timeout of a thousand years is one that never ends, and not one that has ended already."""
@@ -124,27 +201,3 @@ def errors_name_the_process_group(place):
     if "all_reduce: all_reduce" in text:
         raise AssertionError(f"the call is named twice: {text}")
     raises("a bad rank", lambda: dist.send(torch.ones(3), group_dst=place.size), "sinew: send: to_rank is")
-
-
-@in_ranks()
-def memory_of_the_group_beyond_the_address_space(place):
-    """The number of bytes does not fit into 64 bits."""
-    place.start()
-    cpu = torch.device("cpu")
-    for elements in (2**61 + 1, 2**62, 2**63 - 1):
-        count = 3 if place.control else elements
-        raises(f"{elements}", lambda: backend_of().allocate_tensor(count, dtype=torch.float64, device=cpu), "at most")
-
-
-@in_ranks()
-def storage_that_was_taken_away(place):
-    place.start()
-    for left in (0, 8):
-        for work in (dist.all_reduce, lambda t: dist.broadcast(t, 0), lambda t: dist.all_gather_into_tensor(out, t)):
-            tensor, out = torch.ones(300), torch.empty(300 * place.size)
-            if not place.control:
-                tensor.untyped_storage().resize_(left)
-            raises(f"{left} bytes", lambda work=work, tensor=tensor: work(tensor), "1200 bytes", f"which has {left}")
-    value = torch.ones(3)
-    dist.all_reduce(value)
-    check(place, "afterwards", value, torch.full((3,), float(place.size)))

@@ -198,8 +198,8 @@ ConstBuffer Buffers::read(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(memory.const_data_ptr()), memory.nbytes(), device::place(memory.device())};
 }
 
-Buffer Buffers::write(const at::Tensor& tensor) {
-  if (!is_plain(tensor)) [[unlikely]]
+Buffer Buffers::write(const at::Tensor& tensor, bool apart) {
+  if (!apart || !is_plain(tensor)) [[unlikely]]
     return write_later(tensor);
   require_one_device(tensor);
   require_storage(tensor);
@@ -251,9 +251,9 @@ Buffer Buffers::write_joined(at::TensorList tensors) {
   return writable(whole);
 }
 
-Buffer Buffers::update(const at::Tensor& tensor) {
-  const Buffer memory = write(tensor);
-  if (!is_plain(tensor)) {
+Buffer Buffers::update(const at::Tensor& tensor, bool apart) {
+  const Buffer memory = write(tensor, apart);
+  if (!apart || !is_plain(tensor)) {
     const at::AutoDispatchBelowADInplaceOrView guard;
     held_.back().copy_(tensor);
   }
