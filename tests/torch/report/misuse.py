@@ -2,9 +2,11 @@
 
 import datetime
 import os
+import signal
 import time
 import traceback
 
+import ranks
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
@@ -190,6 +192,48 @@ def ranks_that_do_not_agree_on_the_world_size(place):
         raises("smaller", lambda: start("smaller", place.rank, least, 2), *sizes)
     place.start(store=dist.PrefixStore("works", store))
     dist.barrier()
+
+
+def keep_store(path):
+    """A process that keeps a TCPStore until it is killed. It writes the port to `path`."""
+    child = os.fork()
+    if child == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        with open(path + ".new", "w", encoding="utf-8") as out:
+            out.write(str(store.port))
+        os.rename(path + ".new", path)
+        signal.pause()
+    return child
+
+
+@in_ranks()
+def store_that_has_gone(place):
+    """Calls go on. New groups cannot be made, and the error says that the store is the reason."""
+    path = place.shared("kept")
+    keeper = keep_store(path) if place.rank == 0 else None
+    ranks.wait_for_file(path)
+    with open(path, encoding="utf-8") as port:
+        place.start(store=dist.TCPStore("127.0.0.1", int(port.read()), is_master=False))
+    dist.barrier()
+    if keeper and not place.control:
+        os.kill(keeper, signal.SIGKILL)
+        os.waitpid(keeper, 0)
+    dist.barrier()
+    everybody = list(range(place.size))
+    raises("new_group", lambda: dist.new_group(everybody), "joining process group 1", "store does not answer", most_s=5)
+    value = torch.ones(3)
+    dist.all_reduce(value)
+    check(place, "afterwards", value, torch.full((3,), float(place.size)))
+
+
+@in_ranks()
+def errors_say_how_to_see_the_lines(place):
+    """The place of a call that ended at once is not known unless SINEW_PYTHON_SITES is 1."""
+    if place.control:
+        os.environ["SINEW_PYTHON_SITES"] = "1"
+    place.start()
+    count = 3 + (place.rank == 1)
+    raises("mismatch", lambda: dist.all_reduce(torch.ones(count)), "SINEW_PYTHON_SITES=1 calls are named")
 
 
 @in_ranks()

@@ -50,10 +50,18 @@ std::shared_ptr<Group> Group::join(const Membership& membership) {
   }
   Membership checked = membership;
   checked.timeout = Timeouts::checked(membership.timeout);
-  auto members = translated("joining the process group", [&] { return worlds::join(checked); });
-  std::shared_ptr<Group> group(new Group(checked, std::move(members)));
-  AllGroups::get().add(group);
-  return group;
+  const std::string doing = "joining process group " + membership.name;
+  try {
+    auto members = translated(doing.c_str(), [&] { return worlds::join(checked); });
+    std::shared_ptr<Group> group(new Group(checked, std::move(members)));
+    AllGroups::get().add(group);
+    return group;
+  } catch (const c10::DistNetworkError& e) {
+    throw error_of(Status(Code::System, c10::str("PyTorch's store does not answer (", e.what_without_backtrace(),
+                                                 "): the process that keeps it, mostly that of rank 0 or torchrun, may "
+                                                 "have ended; its output says why")),
+                   doing);
+  }
 }
 
 Memory Group::allocate(std::size_t bytes) {
