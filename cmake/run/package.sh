@@ -30,7 +30,8 @@ run_package() {
   mkdir -p build/package
   package_environment builder "$torch"
   say "building the package"
-  CXX=c++ CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
+  # CXX of two words here, and CMAKE_CXX_COMPILER_LAUNCHER in ./run torch: users set either.
+  CXX="ccache c++" CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
     CMAKE_BUILD_PARALLEL_LEVEL=$(jobs_that_fit) \
     build/package/builder/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/package . >&2
   say "using it in an environment without torch"

@@ -195,6 +195,18 @@ class BuildTest(unittest.TestCase):
             self.assertIn(part, said)
         self.assertEqual(self.compilations(), 0)
 
+    def test_group_cannot_write_to_the_cache_whatever_the_umask(self):
+        self.compiler()
+        self.addCleanup(os.umask, os.umask(0o002))
+        file = build.extension_file(self.torch(), self.package)
+        self.assertEqual([f"{place.stat().st_mode & 0o7777:o}" for place in (self.cache, file)], ["755", "755"])
+
+    def test_cache_at_a_relative_path_is_in_the_home_folder_instead(self):
+        self.compiler()
+        os.environ.update(XDG_CACHE_HOME="cache", HOME=str(self.folder / "home"))
+        file = build.extension_file(self.torch(), self.package)
+        self.assertEqual(file.parent, self.folder / "home/.cache/sinew/torch")
+
     def test_cache_that_cannot_be_made_is_said(self):
         self.compiler()
         (self.folder / "cache").write_text("a file where a folder should be")

@@ -127,6 +127,7 @@ def compile_extension(torch: Torch, package: Package, file: Path) -> None:
             # Of torch's libraries and sinew's the names alone are noted: both are loaded before the extension is.
             + [f"-L{torch.folder / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"],
         )
+        linked.chmod(0o755)
         os.replace(linked, file)
 
 
@@ -141,9 +142,10 @@ def _run(torch: Torch, command: list[str]) -> None:
 
 def cache_folder() -> Path:
     """sinew/torch in the user's cache folder. Raises ExtensionError if it cannot be made, or if others can write there."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sinew" / "torch"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative one means nothing, as its specification says
+    folder = (named if named.is_absolute() else Path.home() / ".cache") / "sinew" / "torch"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # also where a umask of 002 lets the user's group write
         about = folder.stat()
     except OSError as error:
         raise ExtensionError(
@@ -178,6 +180,7 @@ def cached_extension(torch: Torch, package: Package) -> Path:
         if not file.exists():
             for left in folder.glob(f"{name}.*.part"):
                 shutil.rmtree(left, ignore_errors=True)
+            compiler(torch)  # if there is none, an error says so, and nothing is announced
             print(f"sinew: compiling the extension for torch {torch.version}, once, for half a minute", file=sys.stderr)
             compile_extension(torch, package, file)
     return file

@@ -1,12 +1,15 @@
 #include "backend.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <utility>
 
 #include "arguments.hpp"
 #include "errors.hpp"
+#include "footprint.hpp"
 #include "lists.hpp"
 #include "monitored_barrier.hpp"
 #include "operation.hpp"
@@ -35,14 +38,17 @@ SinewBackend::SinewBackend(const Membership& membership, c10::intrusive_ptr<Sine
 SinewBackend::~SinewBackend() { group_->shut_down(kPatience); }
 
 void SinewBackend::setTimeout(std::chrono::milliseconds timeout) {
-  options_->timeout = timeout;
   group_->timeouts().set(timeout);
+  options_->timeout = timeout;
 }
 
 void SinewBackend::abort() { group_->abort(c10::str("rank ", rank_, " aborted process group ", pg_uid_)); }
 
 at::Tensor SinewBackend::allocateTensor(long size, at::TensorOptions options) {
   TORCH_CHECK(size >= 0, "SinewBackend::allocateTensor: ", size, " elements, expected 0 or more");
+  const auto most = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(options.dtype().itemsize());
+  TORCH_CHECK(size <= most, "SinewBackend::allocateTensor: ", size, " elements of ", options.dtype().itemsize(),
+              " bytes, expected at most ", most);
   if (!options.device().is_cpu()) return at::empty({size}, options);
   try {
     const std::size_t bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
@@ -109,8 +115,9 @@ SinewBackend::WorkPtr SinewBackend::allreduce_coalesced(Tensors& tensors, const 
   require_same_dtype(tensors, tensors.front().scalar_type(), op.function);
   const Reduction reduction = reduction_of(tensors.front().scalar_type(), opts.reduceOp, op.function);
   Submission s = submission(op, opts);
+  const bool apart = !Footprint().write(tensors).overlaps();
   std::vector<Buffer> data;
-  for (const at::Tensor& t : tensors) data.push_back(s.buffers.update(t));
+  for (const at::Tensor& t : tensors) data.push_back(s.buffers.update(t, apart));
   s.outputs = tensors;
   return group_->submit_several(std::move(s), tensors, [&](Communicator& c, CallOptions& options, WorkList& works) {
     options.pre_multiply = reduction.factor;
@@ -143,8 +150,9 @@ SinewBackend::WorkPtr SinewBackend::allgather(TensorLists& outputs, Tensors& inp
   require_same(output[static_cast<std::size_t>(rank_)], input, kAllGather.function);
   Submission s = submission(kAllGather, opts);
   const Element element = moved_element(input.scalar_type());
+  const bool apart = !Footprint().write(output).read_part(input, output[static_cast<std::size_t>(rank_)], 0).overlaps();
   const ConstBuffer in = s.buffers.read(input);
-  const WriteList out = write_list(s.buffers, output, elsewhere(input, output[static_cast<std::size_t>(rank_)]));
+  const WriteList out = write_list(s.buffers, output, apart);
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
     return lists::all_gather(c, in, out, element.dtype, options);
@@ -166,6 +174,11 @@ SinewBackend::WorkPtr SinewBackend::allgather_coalesced(TensorLists& outputs, Te
     require_dense(list, op.function);
     for (std::size_t i = 0; i < list.size(); ++i) require_same(list[i], inputs[i], op.function);
   }
+  Footprint memory;
+  for (const Tensors& list : outputs) memory.write(list);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    memory.read_part(inputs[i], outputs[static_cast<std::size_t>(rank_)][i], 0);
+  const bool apart = !memory.overlaps();
   Submission s = submission(op, opts);
   std::vector<ConstBuffer> in;
   std::vector<WriteList> out;
@@ -173,7 +186,7 @@ SinewBackend::WorkPtr SinewBackend::allgather_coalesced(TensorLists& outputs, Te
     Tensors of_ranks;
     for (const Tensors& list : outputs) of_ranks.push_back(list[i]);
     in.push_back(s.buffers.read(inputs[i]));
-    out.push_back(write_list(s.buffers, of_ranks, elsewhere(inputs[i], of_ranks[static_cast<std::size_t>(rank_)])));
+    out.push_back(write_list(s.buffers, of_ranks, apart));
   }
   s.outputs = Outputs::of_lists(outputs);
   return group_->submit_several(std::move(s), inputs, [&](Communicator& c, const CallOptions& o, WorkList& works) {
@@ -200,13 +213,19 @@ SinewBackend::WorkPtr SinewBackend::all_gather_each(Submission&& s, at::TensorLi
     DType dtype;
   };
   c10::SmallVector<One, 1> calls;
+  Footprint memory;
   arguments::require_equal_lists(op, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     require_dense(inputs[i], op.function);
     require_dense(outputs[i], op.function);
     arguments::require_parts(op, outputs[i], inputs[i], size_);
+    memory.write(outputs[i]);
+    memory.read_part(inputs[i], outputs[i], rank_);
+  }
+  const bool apart = !memory.overlaps();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ConstBuffer in = s.buffers.read(inputs[i]);
-    calls.push_back({in, s.buffers.write(outputs[i]), moved_element(inputs[i].scalar_type()).dtype});
+    calls.push_back({in, s.buffers.write(outputs[i], apart), moved_element(inputs[i].scalar_type()).dtype});
   }
   s.outputs = outputs.vec();
   return group_->submit_several(std::move(s), inputs, [&](Communicator& c, const CallOptions& o, WorkList& works) {
@@ -229,7 +248,9 @@ SinewBackend::WorkPtr SinewBackend::gather(TensorLists& outputs, Tensors& inputs
     arguments::require_one_per_rank(kGather, outputs.front(), input, size_, "output");
     require_same(outputs.front(), input, kGather.function);
     Tensors& output = outputs.front();
-    out = write_list(s.buffers, output, elsewhere(input, output[static_cast<std::size_t>(rank_)]));
+    const bool apart =
+        !Footprint().write(output).read_part(input, output[static_cast<std::size_t>(rank_)], 0).overlaps();
+    out = write_list(s.buffers, output, apart);
   } else if (!outputs.empty()) {
     reject(kGather.function, "requires empty output on non-root");
   }
@@ -251,7 +272,8 @@ SinewBackend::WorkPtr SinewBackend::gather_single(at::Tensor& output, at::Tensor
   if (rank_ == root) {
     require_dense(output, kGatherSingle.function);
     arguments::require_parts(kGatherSingle, output, input, size_);
-    out = s.buffers.write(output);
+    const bool apart = !Footprint().write(output).read_part(input, output, rank_).overlaps();
+    out = s.buffers.write(output, apart);
     s.outputs = Tensors{output};
   }
   return group_->submit(std::move(s), input, [&](Communicator& c, const CallOptions& options) {
@@ -277,7 +299,8 @@ SinewBackend::WorkPtr SinewBackend::scatter(Tensors& outputs, TensorLists& input
     reject(kScatter.function, "requires empty input on non-root");
   }
   const at::TensorList profiled = inputs.empty() ? at::TensorList() : at::TensorList(inputs.front());
-  const Buffer out = write_one(s.buffers, output, profiled);
+  const bool apart = !Footprint().write(output).read(profiled).overlaps();
+  const Buffer out = s.buffers.write(output, apart);
   s.outputs = outputs;
   return group_->submit(std::move(s), profiled, [&](Communicator& c, const CallOptions& options) {
     return lists::scatter(c, in, out, element.dtype, root, options);
@@ -293,8 +316,9 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter(Tensors& outputs, TensorLists
   require_same(input[static_cast<std::size_t>(rank_)], output, kReduceScatter.function);
   const Reduction reduction = reduction_of(output.scalar_type(), opts.reduceOp, kReduceScatter.function);
   Submission s = submission(kReduceScatter, opts);
+  const bool apart = !Footprint().write(output).read(input).overlaps();
   const ReadList in = read_list(s.buffers, input);
-  const Buffer out = write_one(s.buffers, output, input);
+  const Buffer out = s.buffers.write(output, apart);
   s.outputs = outputs;
   return group_->submit(std::move(s), input, [&](Communicator& c, CallOptions& options) {
     options.pre_multiply = reduction.factor;
@@ -321,14 +345,20 @@ SinewBackend::WorkPtr SinewBackend::reduce_scatter_each(Submission&& s, at::Tens
     Reduction reduction;
   };
   c10::SmallVector<One, 1> calls;
+  Footprint memory;
   arguments::require_equal_lists(op, outputs.size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     require_dense(inputs[i], op.function);
     require_dense(outputs[i], op.function);
     arguments::require_parts(op, inputs[i], outputs[i], size_);
+    memory.write(outputs[i]);
+    memory.read_all(inputs[i], outputs[i], rank_);
+  }
+  const bool apart = !memory.overlaps();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Reduction reduction = reduction_of(inputs[i].scalar_type(), reduce_op, op.function);
     const ConstBuffer in = s.buffers.read(inputs[i]);
-    calls.push_back({in, s.buffers.write(outputs[i]), reduction});
+    calls.push_back({in, s.buffers.write(outputs[i], apart), reduction});
   }
   s.outputs = outputs.vec();
   return group_->submit_several(std::move(s), inputs, [&](Communicator& c, CallOptions& o, WorkList& works) {
@@ -349,10 +379,14 @@ SinewBackend::WorkPtr SinewBackend::all_to_all_single(at::Tensor& output, at::Te
   c10d::checkSplitSizes(output_splits, output, size_);
   Submission s = submission(op, opts);
   const Element element = moved_element(input.scalar_type());
-  const ConstBuffer in = s.buffers.read(input);
-  const Buffer out = s.buffers.write(output);
-  s.outputs = Tensors{output};
   const bool equal = output_splits.empty() && input_splits.empty();
+  Footprint memory;
+  memory.write(output);
+  if (!equal || input.const_data_ptr() != output.const_data_ptr()) memory.read(input);
+  const bool apart = !memory.overlaps();
+  const ConstBuffer in = s.buffers.read(input);
+  const Buffer out = s.buffers.write(output, apart);
+  s.outputs = Tensors{output};
   std::vector<std::uint64_t> in_counts(static_cast<std::size_t>(size_));
   std::vector<std::uint64_t> out_counts(in_counts.size());
   std::vector<std::uint64_t> offsets(in_counts.size());
@@ -376,7 +410,8 @@ SinewBackend::WorkPtr SinewBackend::alltoall(Tensors& outputs, Tensors& inputs, 
   Submission s = submission(kAllToAll, opts);
   const Element element = moved_element(like.scalar_type());
   const ReadList in = read_list(s.buffers, inputs);
-  const WriteList out = write_list(s.buffers, outputs, inputs);
+  const bool apart = !Footprint().write(outputs).read(inputs).overlaps();
+  const WriteList out = write_list(s.buffers, outputs, apart);
   s.outputs = outputs;
   return group_->submit(std::move(s), inputs, [&](Communicator& c, const CallOptions& options) {
     return lists::all_to_all(c, in, out, element.dtype, options);
@@ -424,7 +459,7 @@ SinewBackend::WorkPtr SinewBackend::barrier(const c10d::BarrierOptions& opts) {
 
 void SinewBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool all_missing) {
   const WithoutPythonLock unlocked;
-  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? group_->timeouts().of_group() : opts.timeout;
+  const auto timeout = opts.timeout == c10d::kUnsetTimeout ? group_->timeouts().of_group() : bounded(opts.timeout);
   monitored_barrier(*group_, timeout, all_missing);
 }
 

@@ -10,7 +10,9 @@ c10::SourceLocation here(const char* function) { return {function, __FILE__, sta
 }  // namespace
 
 c10::DistBackendError error_of(const Status& status, const std::string& doing) {
-  const std::string verdict(status.message());
+  std::string verdict(status.message());
+  if (verdict.find("at a place that is not known") != std::string::npos)
+    verdict += " (with SINEW_PYTHON_SITES=1 calls are named by their lines of Python)";
   const std::string text = status.code() == Code::Timeout
                                ? c10::str("Timed out in ", doing, ": ", verdict)
                                : c10::str(doing, " failed: ", verdict, " [", name_of(status.code()), "]");
@@ -22,8 +24,12 @@ void require(const Status& status, const char* doing) {
 }
 
 void rethrow(const Error& error, const char* doing) {
-  if (error.code() == Code::InvalidArgument)
-    throw c10::ValueError(here(__func__), c10::str("sinew: ", doing, ": ", error.what()));
+  if (error.code() == Code::InvalidArgument) {
+    // Most of these texts begin with the name of the call.
+    const std::string text = error.what();
+    throw c10::ValueError(here(__func__),
+                          text.starts_with(doing) ? "sinew: " + text : c10::str("sinew: ", doing, ": ", text));
+  }
   throw error_of(Status(error.code(), error.what(), error.rank()), doing);
 }
 

@@ -44,10 +44,24 @@ Group::Group(const Membership& membership, std::unique_ptr<Members> members)
       members_(std::move(members)) {}
 
 std::shared_ptr<Group> Group::join(const Membership& membership) {
-  auto members = translated("joining the process group", [&] { return worlds::join(membership); });
-  std::shared_ptr<Group> group(new Group(membership, std::move(members)));
-  AllGroups::get().add(group);
-  return group;
+  if (membership.rank < 0 || membership.rank >= membership.size) {
+    reject("create", c10::str("rank is ", membership.rank, " and the world size is ", membership.size,
+                              ": expected a rank of 0 to ", membership.size - 1));
+  }
+  Membership checked = membership;
+  checked.timeout = Timeouts::checked(membership.timeout);
+  const std::string doing = "joining process group " + membership.name;
+  try {
+    auto members = translated(doing.c_str(), [&] { return worlds::join(checked); });
+    std::shared_ptr<Group> group(new Group(checked, std::move(members)));
+    AllGroups::get().add(group);
+    return group;
+  } catch (const c10::DistNetworkError& e) {
+    throw error_of(Status(Code::System, c10::str("PyTorch's store does not answer (", e.what_without_backtrace(),
+                                                 "): the process that keeps it, mostly that of rank 0 or torchrun, may "
+                                                 "have ended; its output says why")),
+                   doing);
+  }
 }
 
 Memory Group::allocate(std::size_t bytes) {
@@ -151,7 +165,7 @@ void Group::abort(const std::string& reason) {
   if (state_.load(std::memory_order_relaxed) == State::Closed) return;
   completion_.failed(Code::Aborted);
   const WithoutPythonLock unlocked;
-  with_communicator([&](Communicator& communicator) { communicator.abort_here(reason); });
+  with_communicator("abort", [&](Communicator& communicator) { communicator.abort_here(reason); });
 }
 
 void Group::reject_closed() const {

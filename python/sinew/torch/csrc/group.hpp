@@ -65,11 +65,11 @@ class Group final : public CallOwner, public std::enable_shared_from_this<Group>
                              : finish_now(std::move(s), std::move(works), now);
   }
 
-  /// Runs `use` on the communicator while the World cannot end.
+  /// Runs `use` on the communicator while the World cannot end. `doing` names the operation in errors.
   template <class Use>
-  decltype(auto) with_communicator(Use&& use) {
+  void with_communicator(const char* doing, Use&& use) {
     const Inside inside(*this);
-    return use(inside.communicator());
+    translated(doing, [&] { use(inside.communicator()); });
   }
 
   /// Memory that the members of this host read without copies. It may outlive the group.

@@ -36,15 +36,8 @@ using ReadList = List<ConstBuffer>;
 using WriteList = List<Buffer>;
 
 ReadList read_list(Buffers& buffers, at::TensorList tensors);
-/// Where two of the tensors share memory, or one shares memory with `inputs`, all are written to memory of their own
-/// and copied to the tensors after the call, in their order: sinew reads and writes in any order.
-/// `inputs`: what the call reads, but for a tensor that sinew lets lie at its place among the outputs.
-WriteList write_list(Buffers& buffers, at::TensorList tensors, at::TensorList inputs);
-/// The same for a call that writes one tensor.
-Buffer write_one(Buffers& buffers, const at::Tensor& tensor, at::TensorList inputs);
-
-/// `input` without what is the same memory as `place`.
-at::TensorList elsewhere(const at::Tensor& input, const at::Tensor& place);
+/// `apart`: as in Buffers::write.
+WriteList write_list(Buffers& buffers, at::TensorList tensors, bool apart);
 
 namespace lists {
 

@@ -104,17 +104,15 @@ void wait_for_ranks(Messages& messages, std::size_t first, int size, std::chrono
 }  // namespace
 
 void monitored_barrier(Group& group, std::chrono::milliseconds timeout, bool all_missing) {
-  group.with_communicator([&](Communicator& communicator) {
-    translated("monitored_barrier", [&] {
-      // Rank 0 tells who is missing, so its patience decides, and not that of the others.
-      const auto longest = std::max(group.timeouts().of_group(), timeout * group.size());
-      Messages messages(group, communicator, longest + std::chrono::seconds(1));
-      if (group.rank() != 0) return reach(messages, group.rank());
-      for (int rank = 1; rank < group.size(); ++rank) messages.recv(rank, kComing);
-      wait_for_ranks(messages, 0, group.size(), timeout, all_missing);
-      for (int rank = 1; rank < group.size(); ++rank) messages.send(rank, kAnswer);
-      wait_for_ranks(messages, static_cast<std::size_t>(group.size()) - 1, group.size(), timeout, all_missing);
-    });
+  group.with_communicator("monitored_barrier", [&](Communicator& communicator) {
+    // Rank 0 tells who is missing, so its patience decides, and not that of the others.
+    const auto longest = std::max(group.timeouts().of_group(), bounded(timeout * group.size()));
+    Messages messages(group, communicator, longest + std::chrono::seconds(1));
+    if (group.rank() != 0) return reach(messages, group.rank());
+    for (int rank = 1; rank < group.size(); ++rank) messages.recv(rank, kComing);
+    wait_for_ranks(messages, 0, group.size(), timeout, all_missing);
+    for (int rank = 1; rank < group.size(); ++rank) messages.send(rank, kAnswer);
+    wait_for_ranks(messages, static_cast<std::size_t>(group.size()) - 1, group.size(), timeout, all_missing);
   });
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <thread>
 #include <utility>
@@ -50,7 +49,22 @@ std::string random_name() {
   }
   return name;
 }
-constexpr std::size_t kNameLength = 32;
+
+/// What a rank writes when it comes, and what rank 0 answers.
+struct Greeting {
+  std::string name;         ///< of the rank's message; in an answer: of the meeting
+  std::int32_t world_size;  ///< as the rank was started
+  Bytes rest;               ///< its offer; in an answer: the decision
+};
+Value written(const Greeting& greeting) {
+  return value_of(WireWriter().text(greeting.name).value(greeting.world_size).rest(greeting.rest).take());
+}
+Greeting read_greeting(const Value& value) {
+  WireReader reader(std::as_bytes(std::span(value)));
+  std::string name = reader.text();
+  const auto world_size = reader.value<std::int32_t>();
+  return {std::move(name), world_size, reader.rest()};
+}
 
 std::string hello_key(int rank) { return "sinew/hello/" + std::to_string(rank); }
 std::string answer_key(const std::string& number) { return "sinew/answer/" + number; }
@@ -100,26 +114,21 @@ void StoreExchange::invite(const Bytes& offer, const Decide& decide) {
   const Keys keys = hello_keys();
   while (!wait_a_moment(keys, begun_)) {
     // The others wait longer, too, and are to know that it is not for this rank.
-    if (!std::exchange(greeted_, true)) store_->set(hello_key(0), value_of(meeting_));
+    if (!std::exchange(greeted_, true)) store_->set(hello_key(0), written({meeting_, size_, {}}));
     if (time_is_up()) give_up(missing(hello_key));
   }
   const auto hellos = get_all(keys);
   std::vector<Bytes> offers{offer};
-  for (const Value& hello : hellos) {
-    const auto bytes = std::as_bytes(std::span(hello)).subspan(std::min(kNameLength, hello.size()));
-    offers.emplace_back(bytes.begin(), bytes.end());
-  }
+  for (const Value& hello : hellos) offers.push_back(read_greeting(hello).rest);
   decision_ = decide(offers);
   answer_hellos(hellos);
 }
 
 void StoreExchange::answer_hellos(const std::vector<Value>& hellos) {
-  Value answer = value_of(meeting_);
-  const Value decision = value_of(decision_);
-  answer.insert(answer.end(), decision.begin(), decision.end());
+  const Value answer = written({meeting_, size_, decision_});
   for (std::size_t i = 0; i < hellos.size(); ++i) {
     std::string& known = answered_[i];
-    std::string number = text_of(hellos[i]).substr(0, kNameLength);
+    std::string number = read_greeting(hellos[i]).name;
     if (number == known) continue;
     if (!known.empty()) store_->deleteKey(answer_key(known));
     store_->set(answer_key(number), answer);
@@ -129,21 +138,20 @@ void StoreExchange::answer_hellos(const std::vector<Value>& hellos) {
 
 void StoreExchange::find_meeting(const Bytes& offer) {
   number_ = random_name();
-  Value hello = value_of(number_);
-  const Value offered = value_of(offer);
-  hello.insert(hello.end(), offered.begin(), offered.end());
-  store_->set(hello_key(rank_), hello);
+  store_->set(hello_key(rank_), written({number_, size_, offer}));
   greeted_ = true;
   while (!wait_a_moment({answer_key(number_)}, begun_)) {
     if (!time_is_up()) continue;
     const std::vector<int> absent = missing(hello_key);
     give_up(absent.empty() ? std::vector<int>{0} : absent);
   }
-  const std::string answer = text_of(store_->get(answer_key(number_)));
-  const std::size_t length = std::strlen("sinew/") + kNameLength;
-  meeting_ = answer.substr(0, length);
-  const auto decision = std::as_bytes(std::span(answer)).subspan(std::min(length, answer.size()));
-  decision_.assign(decision.begin(), decision.end());
+  Greeting answer = read_greeting(store_->get(answer_key(number_)));
+  meeting_ = std::move(answer.name);
+  decision_ = std::move(answer.rest);
+  if (answer.world_size != size_) {
+    throw Error(Code::Mismatch, c10::str("start-up: rank 0 has a world size of ", answer.world_size, " and rank ",
+                                         rank_, " one of ", size_, ": give all ranks the same"));
+  }
 }
 
 Exchange StoreExchange::exchange() {
@@ -248,10 +256,21 @@ std::vector<int> StoreExchange::missing(KeyOf&& key_of) {
   return ranks;
 }
 
-void StoreExchange::give_up(const std::vector<int>& missing) const {
+std::string StoreExchange::other_world_sizes() {
+  std::string text;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || !has(hello_key(r))) continue;
+    if (const int other = read_greeting(store_->get(hello_key(r))).world_size; other != size_)
+      text += c10::str("; rank ", r, " was started with a world size of ", other, ", and this rank with ", size_);
+  }
+  return text;
+}
+
+void StoreExchange::give_up(const std::vector<int>& missing) {
   const std::string who =
       missing.empty() ? "the last rank" : c10::str(missing.size() == 1 ? "rank " : "ranks ", c10::Join(", ", missing));
-  const std::string text = c10::str("start-up: ", who, " did not come within ", timeout_.count(), " ms");
+  const std::string text =
+      c10::str("start-up: ", who, " did not come within ", timeout_.count(), " ms", other_world_sizes());
   throw Error(Code::Timeout, text, missing.empty() ? -1 : missing.front());
 }
 

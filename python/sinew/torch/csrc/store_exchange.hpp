@@ -18,10 +18,10 @@ namespace sinew::torch_backend {
 /// The meeting of the ranks of a process group in a key-value store of torch.
 ///
 /// The store may still hold the keys of earlier meetings: of processes that were restarted, or of an earlier process
-/// group of the same name. So every rank writes a fresh random number under "hello/RANK", with what it offers. Rank 0
-/// decides by all offers, and answers each number under "answer/NUMBER" with the name of the meeting, which is
-/// random, too, and the decision. All later keys begin with this name. Rank 0 reads the numbers again while ranks are
-/// missing in the first round, because it may have found that of a dead process.
+/// group of the same name. So every rank writes a fresh random number under "hello/RANK", with its world size and what
+/// it offers. Rank 0 decides by all offers, and answers each number under "answer/NUMBER" with the name of the meeting,
+/// which is random, too, its own world size and the decision. All later keys begin with this name. Rank 0 reads the
+/// numbers again while ranks are missing in the first round, because it may have found that of a dead process.
 ///
 /// In a round of the exchange each rank writes its bytes under a key of its own, and rank 0 puts all of them under one.
 /// Cost:   about 4 requests to the store per rank and round, and 6 more; leave() deletes the keys.
@@ -34,7 +34,8 @@ class StoreExchange {
   using Decide = std::function<Bytes(const std::vector<Bytes>& offers)>;
 
   /// Finds the other ranks and returns what rank 0 has decided. Whoever can read the store can read it.
-  /// Errors: Error{Timeout} that names the ranks that did not come; what `decide` throws, on rank 0.
+  /// Errors: Error{Timeout} that names the ranks that did not come; what `decide` throws, on rank 0; Mismatch on other
+  ///         ranks whose world size is not rank 0's.
   Bytes meet(const Bytes& offer, const Decide& decide);
   /// The rounds of this meeting. Lifetime: that of this object.
   /// Errors: Error{Timeout} that names the ranks that did not come; Aborted with what another rank told.
@@ -66,7 +67,9 @@ class StoreExchange {
   bool wait_a_moment(const Keys& keys, Clock::time_point since);
   void require_no_failure();
   bool time_is_up() const { return Clock::now() >= last_; }
-  [[noreturn]] void give_up(const std::vector<int>& missing) const;
+  [[noreturn]] void give_up(const std::vector<int>& missing);
+  /// Names the ranks that were started with another world size; empty: there is none.
+  std::string other_world_sizes();
   /// The ranks whose key, which `key_of` gives, is not there.
   template <class KeyOf>
   std::vector<int> missing(KeyOf&& key_of);

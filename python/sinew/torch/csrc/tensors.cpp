@@ -96,6 +96,15 @@ bool is_plain(const at::Tensor& t) {
   return t.is_contiguous() && !t.key_set().has_any(kLazy);
 }
 
+/// Programs that free memory by hand, as FSDP does, take the storage of a tensor away. The tensor keeps its sizes.
+void require_storage(const at::Tensor& t) {
+  const std::size_t needed = static_cast<std::size_t>(t.storage_offset() + t.numel()) * t.element_size();
+  if (t.numel() > 0 && t.storage().nbytes() < needed) [[unlikely]] {
+    reject("call", c10::str("a tensor of sizes ", t.sizes(), " needs ", needed, " bytes of its storage, which has ",
+                            t.storage().nbytes(), ": it was resized or freed"));
+  }
+}
+
 at::Tensor contiguous_like(const at::Tensor& t) {
   return at::empty(t.sizes(), t.options().memory_format(at::MemoryFormat::Contiguous));
 }
@@ -179,6 +188,7 @@ void Buffers::require_one_device(const at::Tensor& tensor) {
 ConstBuffer Buffers::read(const at::Tensor& tensor) {
   require_one_device(tensor);
   if (is_plain(tensor)) [[likely]] {
+    require_storage(tensor);
     held_.push_back(tensor);
   } else {
     const at::AutoDispatchBelowADInplaceOrView guard;
@@ -188,10 +198,11 @@ ConstBuffer Buffers::read(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(memory.const_data_ptr()), memory.nbytes(), device::place(memory.device())};
 }
 
-Buffer Buffers::write(const at::Tensor& tensor) {
-  if (!is_plain(tensor)) [[unlikely]]
+Buffer Buffers::write(const at::Tensor& tensor, bool apart) {
+  if (!apart || !is_plain(tensor)) [[unlikely]]
     return write_later(tensor);
   require_one_device(tensor);
+  require_storage(tensor);
   held_.push_back(tensor);
   return writable(tensor);
 }
@@ -240,9 +251,9 @@ Buffer Buffers::write_joined(at::TensorList tensors) {
   return writable(whole);
 }
 
-Buffer Buffers::update(const at::Tensor& tensor) {
-  const Buffer memory = write(tensor);
-  if (!is_plain(tensor)) {
+Buffer Buffers::update(const at::Tensor& tensor, bool apart) {
+  const Buffer memory = write(tensor, apart);
+  if (!apart || !is_plain(tensor)) {
     const at::AutoDispatchBelowADInplaceOrView guard;
     held_.back().copy_(tensor);
   }

@@ -55,16 +55,15 @@ class Buffers {
  public:
   /// Memory that the call reads.
   ConstBuffer read(const at::Tensor& tensor);
-  /// Memory that the call writes completely.
+  /// Memory that the call writes completely. `apart`: the tensor shares no memory with others of the call. Else the call
+  /// writes to memory of its own, which is copied to the tensor after the call, in the order of these requests.
   /// Errors: RuntimeError if several elements of the tensor share memory.
-  Buffer write(const at::Tensor& tensor);
-  /// Memory that the call writes completely and that is copied to the tensor after the call. Errors: as write().
-  Buffer write_later(const at::Tensor& tensor);
+  Buffer write(const at::Tensor& tensor, bool apart = true);
   /// The same of several tensors, one behind the other in one piece of memory.
   ConstBuffer read_joined(at::TensorList tensors);
   Buffer write_joined(at::TensorList tensors);
-  /// Memory that the call reads and writes. Errors: as write().
-  Buffer update(const at::Tensor& tensor);
+  /// Memory that the call reads and writes. `apart`, errors: as write().
+  Buffer update(const at::Tensor& tensor, bool apart = true);
 
   /// The device of the tensors; nothing: they are in CPU memory, or there are none.
   std::optional<c10::Device> device() const noexcept { return device_; }
@@ -81,6 +80,7 @@ class Buffers {
 
  private:
   void copy_all_back();
+  Buffer write_later(const at::Tensor& tensor);
   void require_one_device(const at::Tensor& tensor);
   std::pair<at::Tensor, std::vector<at::Tensor>> joined(at::TensorList tensors);
 

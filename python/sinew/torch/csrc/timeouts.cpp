@@ -1,10 +1,22 @@
 #include "timeouts.hpp"
 
+#include "errors.hpp"
+
 namespace sinew::torch_backend {
+
+Timeouts::Milliseconds Timeouts::checked(Milliseconds of_group) {
+  if (of_group <= Milliseconds::zero()) {
+    reject("timeout",
+           c10::str("a process group cannot have a timeout of ", of_group.count(),
+                    " ms: expected 1 ms or more (PyTorch passes a timedelta of more than 292,000 years, such "
+                    "as timedelta.max, as a negative number)"));
+  }
+  return bounded(of_group);
+}
 
 Timeouts::OfCall Timeouts::extended(Milliseconds timeout) const {
   const std::lock_guard lock(mutex_);
-  for (const Extension& e : extensions_) timeout += e.by;
+  for (const Extension& e : extensions_) timeout = bounded(timeout + bounded(e.by));
   return {timeout, extensions_.empty() ? 0 : extensions_.back().number};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,6 +10,12 @@
 
 namespace sinew::torch_backend {
 
+/// No timeout is longer than a century, so that no sum of a time and a timeout overflows the clock. Programs give longer
+/// ones to wait for ever.
+inline std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
+  return std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 36525));
+}
+
 /// How long the calls of one process group may take. An extension is added to the time of each call that is made after
 /// it, until the first of these calls has ended.
 /// Thread: any.
@@ -16,17 +23,19 @@ class Timeouts {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  explicit Timeouts(Milliseconds of_group) noexcept : of_group_(of_group.count()) {}
+  explicit Timeouts(Milliseconds of_group) : of_group_(checked(of_group).count()) {}
 
   Milliseconds of_group() const noexcept { return Milliseconds(of_group_.load(std::memory_order_relaxed)); }
-  void set(Milliseconds timeout) noexcept { of_group_.store(timeout.count(), std::memory_order_relaxed); }
+  /// Errors: RuntimeError for a timeout that is not longer than 0, or that PyTorch could not pass.
+  void set(Milliseconds timeout) { of_group_.store(checked(timeout).count(), std::memory_order_relaxed); }
+  static Milliseconds checked(Milliseconds of_group);
 
   struct OfCall {
     Milliseconds timeout;
     std::uint64_t latest_extension = 0;  ///< give it to ended() when the call has ended; 0: there was none
   };
   OfCall of_call(Milliseconds asked) const {
-    const Milliseconds timeout = asked == c10d::kUnsetTimeout ? of_group() : asked;
+    const Milliseconds timeout = asked == c10d::kUnsetTimeout ? of_group() : bounded(asked);
     if (!extended_.load(std::memory_order_relaxed)) [[likely]]
       return {timeout};
     return extended(timeout);

@@ -37,11 +37,11 @@ std::vector<at::Tensor> SinewWork::result() {
 
 bool SinewWork::wait(std::chrono::milliseconds timeout) {
   if (!call_) return true;
-  const bool bounded = timeout > kNoTimeout;
+  const bool limited = timeout > kNoTimeout;
   if (call_->device()) call_->order(device::current_stream(*call_->device()));
   // Work on a device is not waited for by the host, unless the host says how long.
-  const bool on_host = bounded || !call_->device();
-  if (on_host && !call_->wait(bounded ? Deadline::after(timeout) : Deadline::never())) {
+  const bool on_host = limited || !call_->device();
+  if (on_host && !call_->wait(limited ? Deadline::after(bounded(timeout)) : Deadline::never())) {
     const std::string why = c10::str("this wait was to last ", timeout.count(), " ms; the call itself goes on");
     throw error_of(Status(Code::Timeout, why), call_->submission().operation.name());
   }

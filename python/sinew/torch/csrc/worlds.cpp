@@ -24,7 +24,7 @@ Memory allocate_in(World& world, std::size_t bytes) { return world.allocate(byte
 class OfWholeWorld final : public Members {
  public:
   explicit OfWholeWorld(std::shared_ptr<JoinedWorld> joined) : joined_(std::move(joined)) {}
-  Communicator& communicator() noexcept override { return joined_->world().communicator(); }
+  Communicator& communicator() override { return joined_->world().communicator(); }
   Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
@@ -36,7 +36,7 @@ class OfSomeRanks final : public Members {
  public:
   OfSomeRanks(std::shared_ptr<JoinedWorld> joined, Communicator communicator)
       : joined_(std::move(joined)), communicator_(std::move(communicator)) {}
-  Communicator& communicator() noexcept override { return communicator_; }
+  Communicator& communicator() override { return communicator_; }
   Memory allocate(std::size_t bytes) override { return allocate_in(joined_->world(), bytes); }
 
  private:
@@ -71,7 +71,7 @@ std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, con
 std::unique_ptr<Members> within(const std::shared_ptr<JoinedWorld>& joined, const std::vector<int>& ranks,
                                 const Membership& membership) {
   return std::make_unique<OfSomeRanks>(
-      joined, joined->world().subgroup(ranks, membership.name, Deadline::after(membership.timeout)));
+      joined, joined->world().subgroup(ranks, "process group " + membership.name, Deadline::after(membership.timeout)));
 }
 
 std::shared_ptr<JoinedWorld> find(const std::vector<std::shared_ptr<JoinedWorld>>& offered, const WorldId& id) {

@@ -35,7 +35,8 @@ struct Membership {
 class Members {
  public:
   virtual ~Members() = default;
-  virtual Communicator& communicator() noexcept = 0;
+  /// Errors: InvalidArgument in a process that was forked off since.
+  virtual Communicator& communicator() = 0;
   /// As World::allocate.
   virtual Memory allocate(std::size_t bytes) = 0;
 };
