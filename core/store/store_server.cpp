@@ -180,7 +180,7 @@ void StoreServer::State::serve(std::uint64_t id) {
   if (!c.unproven()) strangers.erase(id);
 }
 
-/// Drops connections that ended, answers whoever waited too long, has each socket watched for what it is needed for, and
+/// Drops connections that ended, answers whoever waited too long, has sockets watched for what they are needed for, and
 /// sets the timer for the next deadline.
 void StoreServer::State::sweep() {
   Deadline next = service.expire();
