@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <sinew/transports/shm/staging.hpp>
+#include <sinew/transports/shm/offload/staging.hpp>
 
 namespace sinew::shm {
 namespace {

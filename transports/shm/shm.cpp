@@ -5,8 +5,8 @@
 
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/transports/shm/areas.hpp>
-#include <sinew/transports/shm/measure.hpp>
-#include <sinew/transports/shm/offload.hpp>
+#include <sinew/transports/shm/offload/measure.hpp>
+#include <sinew/transports/shm/offload/offload.hpp>
 #include <sinew/transports/shm/shm.hpp>
 #include <sinew/transports/shm/transport.hpp>
 

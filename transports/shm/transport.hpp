@@ -3,8 +3,8 @@
 #include <memory>
 
 #include <sinew/core/host/host_peers.hpp>
-#include <sinew/transports/shm/endpoint.hpp>
 #include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/messages/endpoint.hpp>
 
 namespace sinew::shm {
 

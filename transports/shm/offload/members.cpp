@@ -12,7 +12,7 @@
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/transports/shm/direct_read.hpp>
-#include <sinew/transports/shm/members.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
 
 namespace sinew::shm {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/shm/geometry.hpp>
-#include <sinew/transports/shm/members.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/offload/geometry.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 
 namespace sinew::shm {
 

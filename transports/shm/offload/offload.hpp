@@ -5,14 +5,14 @@
 #include <vector>
 
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/shm/announcer.hpp>
-#include <sinew/transports/shm/call_ring.hpp>
-#include <sinew/transports/shm/chunks.hpp>
 #include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/members.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
-#include <sinew/transports/shm/pieces.hpp>
-#include <sinew/transports/shm/tree_calls.hpp>
+#include <sinew/transports/shm/offload/announcer.hpp>
+#include <sinew/transports/shm/offload/call_ring.hpp>
+#include <sinew/transports/shm/offload/chunks.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
+#include <sinew/transports/shm/offload/pieces.hpp>
+#include <sinew/transports/shm/offload/tree_calls.hpp>
 
 namespace sinew::shm {
 

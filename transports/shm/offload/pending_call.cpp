@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include <sinew/core/numeric/canonical_tree.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -7,7 +7,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/matcher.hpp>
-#include <sinew/transports/shm/port.hpp>
+#include <sinew/transports/shm/messages/port.hpp>
 
 namespace sinew::shm {
 

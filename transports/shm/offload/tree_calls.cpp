@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include <sinew/transports/shm/tree_calls.hpp>
+#include <sinew/transports/shm/offload/tree_calls.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/matcher.hpp>
-#include <sinew/transports/shm/connection.hpp>
-#include <sinew/transports/shm/frame_writer.hpp>
+#include <sinew/transports/shm/messages/connection.hpp>
+#include <sinew/transports/shm/messages/frame_writer.hpp>
 
 namespace sinew::shm {
 

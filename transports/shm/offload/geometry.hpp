@@ -6,7 +6,7 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/layout.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 
 namespace sinew::shm {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/transports/shm/pending_call.hpp>
-#include <sinew/transports/shm/pieces.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
+#include <sinew/transports/shm/offload/pieces.hpp>
 
 namespace sinew::shm {
 

@@ -7,9 +7,9 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/shm/geometry.hpp>
-#include <sinew/transports/shm/members.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/offload/geometry.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 
 namespace sinew::shm {
 

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include <sinew/core/host/stream_copy.hpp>
-#include <sinew/transports/shm/chunks.hpp>
 #include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/offload/chunks.hpp>
 
 namespace sinew::shm {
 namespace {

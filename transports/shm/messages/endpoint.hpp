@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include <sinew/core/transport.hpp>
-#include <sinew/transports/shm/connection.hpp>
-#include <sinew/transports/shm/frame_writer.hpp>
-#include <sinew/transports/shm/receiver.hpp>
-#include <sinew/transports/shm/sender.hpp>
+#include <sinew/transports/shm/messages/connection.hpp>
+#include <sinew/transports/shm/messages/frame_writer.hpp>
+#include <sinew/transports/shm/messages/receiver.hpp>
+#include <sinew/transports/shm/messages/sender.hpp>
 
 namespace sinew::shm {
 

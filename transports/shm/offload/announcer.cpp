@@ -3,7 +3,7 @@
 #include <new>
 
 #include <sinew/core/host/stream_copy.hpp>
-#include <sinew/transports/shm/announcer.hpp>
+#include <sinew/transports/shm/offload/announcer.hpp>
 
 namespace sinew::shm {
 namespace {

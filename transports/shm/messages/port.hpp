@@ -6,7 +6,7 @@
 #include <span>
 
 #include <sinew/core/transport.hpp>
-#include <sinew/transports/shm/ring.hpp>
+#include <sinew/transports/shm/messages/ring.hpp>
 
 namespace sinew::shm {
 

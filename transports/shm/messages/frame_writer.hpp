@@ -4,7 +4,7 @@
 #include <deque>
 
 #include <sinew/core/host/host_peers.hpp>
-#include <sinew/transports/shm/connection.hpp>
+#include <sinew/transports/shm/messages/connection.hpp>
 
 namespace sinew::shm {
 

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include <sinew/transports/shm/call_ring.hpp>
 #include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/members.hpp>
-#include <sinew/transports/shm/staging.hpp>
-#include <sinew/transports/shm/tree_calls.hpp>
+#include <sinew/transports/shm/offload/call_ring.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/staging.hpp>
+#include <sinew/transports/shm/offload/tree_calls.hpp>
 
 namespace sinew::shm {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/transports/shm/endpoint.hpp>
+#include <sinew/transports/shm/messages/endpoint.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/system/process_state.hpp>
-#include <sinew/transports/shm/sender.hpp>
+#include <sinew/transports/shm/messages/sender.hpp>
 
 namespace sinew::shm {
 namespace {

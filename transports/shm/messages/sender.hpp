@@ -7,8 +7,8 @@
 #include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/transport/credit_window.hpp>
-#include <sinew/transports/shm/connection.hpp>
-#include <sinew/transports/shm/frame_writer.hpp>
+#include <sinew/transports/shm/messages/connection.hpp>
+#include <sinew/transports/shm/messages/frame_writer.hpp>
 
 namespace sinew::shm {
 

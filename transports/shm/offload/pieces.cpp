@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/transports/shm/direct_read.hpp>
-#include <sinew/transports/shm/pieces.hpp>
+#include <sinew/transports/shm/offload/pieces.hpp>
 
 namespace sinew::shm {
 namespace {

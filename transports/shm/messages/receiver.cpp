@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/transports/shm/direct_read.hpp>
-#include <sinew/transports/shm/receiver.hpp>
+#include <sinew/transports/shm/messages/receiver.hpp>
 
 namespace sinew::shm {
 namespace {

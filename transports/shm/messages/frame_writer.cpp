@@ -1,4 +1,4 @@
-#include <sinew/transports/shm/frame_writer.hpp>
+#include <sinew/transports/shm/messages/frame_writer.hpp>
 
 namespace sinew::shm {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/call/determinism.hpp>
-#include <sinew/transports/shm/offload.hpp>
+#include <sinew/transports/shm/offload/offload.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/run_queue_delay.hpp>
-#include <sinew/transports/shm/measure.hpp>
-#include <sinew/transports/shm/offload.hpp>
+#include <sinew/transports/shm/offload/measure.hpp>
+#include <sinew/transports/shm/offload/offload.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/transports/shm/connection.hpp>
+#include <sinew/transports/shm/messages/connection.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include <sinew/transports/shm/members.hpp>
-#include <sinew/transports/shm/pending_call.hpp>
+#include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/tree.hpp>
 
 namespace sinew::shm {
