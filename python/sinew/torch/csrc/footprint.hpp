@@ -15,13 +15,13 @@ class Footprint {
   Footprint& write(at::TensorList tensors) { return add(tensors, true); }
   Footprint& read(const at::Tensor& tensor) { return add(tensor, false); }
   Footprint& read(at::TensorList tensors) { return add(tensors, false); }
-  /// `part` is this rank's part of `all`, and sinew lets it lie at its place there: one of the two is read, the other is
-  /// written. Parts that lie elsewhere are added like all others.
+  /// `part` is this rank's part of `all`, and sinew lets it lie at its place there: one of the two is read, the other
+  /// is written. A part that lies elsewhere is added like all others.
   Footprint& read_part(const at::Tensor& part, const at::Tensor& all, int rank);
   Footprint& read_all(const at::Tensor& all, const at::Tensor& part, int rank);
 
-  /// Whether a tensor that is written shares memory with another one. What lies between the elements of a tensor counts as its
-  /// memory. Cost: n log n.
+  /// Whether a tensor that is written shares memory with another one. What lies between the elements of a tensor counts
+  /// as its memory. Cost: n log n.
   bool overlaps();
 
  private:

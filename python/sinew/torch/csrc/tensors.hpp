@@ -55,8 +55,8 @@ class Buffers {
  public:
   /// Memory that the call reads.
   ConstBuffer read(const at::Tensor& tensor);
-  /// Memory that the call writes completely. `apart`: the tensor shares no memory with others of the call. Else the call
-  /// writes to memory of its own, which is copied to the tensor after the call, in the order of these requests.
+  /// Memory that the call writes completely. `apart`: the tensor shares no memory with others of the call. Else the
+  /// call writes to memory of its own, which is copied to the tensor after the call, in the order of these requests.
   /// Errors: RuntimeError if several elements of the tensor share memory.
   Buffer write(const at::Tensor& tensor, bool apart = true);
   /// The same of several tensors, one behind the other in one piece of memory.

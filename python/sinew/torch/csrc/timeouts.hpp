@@ -10,8 +10,8 @@
 
 namespace sinew::torch_backend {
 
-/// No timeout is longer than a century, so that no sum of a time and a timeout overflows the clock. Programs give longer
-/// ones to wait for ever.
+/// No timeout is longer than a century, so that no sum of a time and a timeout overflows the clock. Programs give
+/// longer ones to wait for ever.
 inline std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
   return std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 36525));
 }
