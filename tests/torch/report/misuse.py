@@ -19,7 +19,7 @@ def backend_of(group=None):
 
 
 def in_child(work):
-    """Calls work() in a process that is forked off. Returns its exit code: 0 unless work() raised or ended the process."""
+    """Calls work() in a forked process. Returns its exit code: 0 unless work() raised or ended the process."""
     child = os.fork()
     if child == 0:
         code = 1

@@ -47,17 +47,23 @@ def another_line(value, group, later):
     return dist.all_reduce(value, group=group, async_op=later)
 
 
+def by_a_deprecated_function(value, group):
+    dist.all_reduce_coalesced([value], group=group)
+
+
 @in_ranks()
 def site_of_each_call_where_the_user_asks(place):
     """SINEW_PYTHON_SITES=1 also names a call that has not waited, and an asynchronous one by the line that made it."""
     os.environ["SINEW_PYTHON_SITES"] = "1"
     place.start(timeout_s=10)
-    first, second = dist.new_group(), dist.new_group()
+    first, second, third = dist.new_group(), dist.new_group(), dist.new_group()
     dist.barrier()
     both = words(place, line_of(one_line), line_of(another_line))
     call = another_line if odd_size(place) == 20 else one_line
     raises("a synchronous call", lambda: call(torch.ones(odd_size(place)), first, False), r"\[Mismatch\]", *both)
     raises("an asynchronous call", lambda: call(torch.ones(odd_size(place)), second, True).wait(), r"Mismatch", *both)
+    decorated = words(place, line_of(by_a_deprecated_function))
+    raises("decorated", lambda: by_a_deprecated_function(torch.ones(odd_size(place)), third), "Mismatch", *decorated)
 
 
 @in_ranks()

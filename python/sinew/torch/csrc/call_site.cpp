@@ -19,9 +19,10 @@ std::string& library_folder() {
   return *kFolder;
 }
 
-/// torch wraps its functions by contextlib's decorators.
+/// torch wraps its functions by decorators of contextlib, and the deprecated ones by those of typing_extensions.
 bool is_library(const std::string& file) {
-  return (!library_folder().empty() && file.starts_with(library_folder())) || file.ends_with("/contextlib.py");
+  return (!library_folder().empty() && file.starts_with(library_folder())) || file.ends_with("/contextlib.py") ||
+         file.ends_with("/typing_extensions.py");
 }
 
 const char* kept(std::string text) {

@@ -16,7 +16,7 @@ class Footprint {
   Footprint& read(const at::Tensor& tensor) { return add(tensor, false); }
   Footprint& read(at::TensorList tensors) { return add(tensors, false); }
   /// `part` is this rank's part of `all`, and sinew lets it lie at its place there: one of the two is read, the other
-  /// is written. Parts that lie elsewhere are added like all others.
+  /// is written. A part that lies elsewhere is added like all others.
   Footprint& read_part(const at::Tensor& part, const at::Tensor& all, int rank);
   Footprint& read_all(const at::Tensor& all, const at::Tensor& part, int rank);
 
