@@ -55,15 +55,16 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-TEST_F(ServedStore, ListenerThatCannotBeWatchedAgain_IsTriedLater) {
+/// A listener whose connections cannot be taken is left alone for a while. It stays in epoll meanwhile, so that watching
+/// it again asks for no watch of the user's.
+TEST_F(ServedStore, ListenerThatFindsNoDescriptor_IsTriedLater) {
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   {
-    const NoDescriptorLeft none;  // what comes waits in the kernel, and the listener is watched no more for a while
+    const NoDescriptorLeft none;  // what comes waits in the kernel
     const FullEpoll full;
     ASSERT_EQ(::connect(socket.get(), local.address.data(), local.address.length()), 0);
-    const Deadline hang = Deadline::after(kLong);
-    while (full.refused() < 2 && !hang.passed()) std::this_thread::sleep_for(1ms);
-    ASSERT_GE(full.refused(), 2);
+    std::this_thread::sleep_for(250ms);  // two looks and more
+    EXPECT_EQ(full.refused(), 0);
   }
   EXPECT_GT(first_bytes(socket.get()), 0) << "no welcome";
 }
