@@ -55,8 +55,8 @@ class NoDescriptorLeft {
   rlimit before_{};
 };
 
-/// A listener whose connections cannot be taken is left alone for a while. It stays in epoll meanwhile, so that watching
-/// it again asks for no watch of the user's.
+/// A listener whose connections cannot be taken is left alone for a while. It stays in epoll meanwhile, and needs no
+/// other watch to be heard again.
 TEST_F(ServedStore, ListenerThatFindsNoDescriptor_IsTriedLater) {
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   {
