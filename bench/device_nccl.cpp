@@ -35,7 +35,7 @@ struct UniqueId {
   char internal[128];
 };
 
-/// NCCL as a program uses it that knows no sinew: a communicator that blocks.
+/// NCCL as a program without sinew uses it, with a blocking communicator.
 class BareNccl {
  public:
   BareNccl(World& world, cuda::Runtime& runtime, int device) : runtime_(runtime), device_(device) {
@@ -87,7 +87,7 @@ double median(std::vector<double> of) {
   return of[of.size() / 2];
 }
 
-/// `calls` calls one behind the other on the stream, and the end of the last one.
+/// What is timed: several calls in a row on the stream, and the wait for the end of the last one.
 struct Ways {
   std::function<void()> bare;
   std::function<void()> sinew;

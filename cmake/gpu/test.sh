@@ -16,7 +16,7 @@ done
 # torch NAME COMMAND..
 torch() {
   echo "== $1"
-  PYTHONPATH=$folder/site SINEW_TEST_DEVICE=cuda python3 "${@:2}" || bad=1
+  PYTHONPATH=$folder/site TEST_DEVICE=cuda python3 "${@:2}" || bad=1
 }
 if ! [ -d "$folder/site" ]; then
   echo "== PyTorch: not tested, $folder has no folder site: ./run gpu-pack makes one"

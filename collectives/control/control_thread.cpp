@@ -57,7 +57,7 @@ void ControlThread::post(Call call, const void* owner) {
   loop_.post([this] { run_first_posted(); });
 }
 
-/// None where its owner has been forgotten.
+/// Does nothing if forget() has removed the call meanwhile.
 void ControlThread::run_first_posted() {
   Call call;
   {

@@ -25,7 +25,7 @@ class Candidates {
   const std::string& reason() const noexcept { return reason_; }
   /// Where the times come from.
   const std::string& source() const noexcept { return source_; }
-  /// Without what runs.
+  /// All candidates, for Plan::candidates: without the algorithm or offload that would run them.
   std::vector<Candidate> list() const;
 
  private:

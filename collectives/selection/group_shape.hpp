@@ -23,11 +23,11 @@ struct GroupShape {
   int hosts = 1;
   int crowd = 0;     ///< ranks of the group on the host where most of them share a core
   double turns = 1;  ///< how many of them share one there
-  // Of a single rank, what follows keeps its initial value.
+  // A group of one rank leaves the members below at their initial values.
   Levels levels;
   std::vector<int> order;         ///< in which neighbours are near; empty: as they are numbered
   std::vector<int> largest_host;  ///< places of the ranks on the host with most of them
-  double busiest_nic = 1;         ///< of that host's ranks the part that has the NIC that most of them have
+  double busiest_nic = 1;         ///< share of that host's ranks that use its busiest NIC
 
  private:
   void find_levels(const Facts& facts, const std::vector<int>& numa_nodes);

@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kUnknownBytes = 1 << 20;
 
 /// The size of the call is known to each rank only, and the caller has given no bound.
 bool has_unknown_size(const CollectiveDesc& desc);
-/// What predictions and rules take a call's bytes for.
+/// The size of a call, in bytes, that predictions and rules go by.
 std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks);
 
 /// Predicts how long candidates that send messages take in a group. Pure.
@@ -27,10 +27,10 @@ class Predictor {
   /// Both outlive it.
   Predictor(const Facts& facts, const GroupShape& shape) : facts_(facts), shape_(shape) {}
 
-  /// One option for each set of transports, of an algorithm that supports the call. Options refer to the sets.
+  /// The options of one algorithm that supports the call: one for each set of transports. They refer to the sets.
   std::vector<Option> flat(const CollectiveDesc& desc, const Algorithm& algorithm,
                            const std::vector<TransportSet>& sets) const;
-  /// The best composition on these transports, to which the option refers; rejected where there is none.
+  /// The best hierarchical composition on these transports. The option refers to `set`; rejected if there is none.
   Option hierarchical(const CollectiveDesc& desc, const TransportSet& set) const;
 
  private:

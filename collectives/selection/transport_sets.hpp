@@ -32,7 +32,7 @@ class TransportSets {
   TransportSets(const Facts& facts, const GroupShape& shape);
 
   const std::vector<TransportSet>& usable() const noexcept { return usable_; }
-  /// One for each transport that does not lead from each rank to each other, rejected with the reason.
+  /// A rejected candidate, with the reason, for each transport that does not connect all pairs of ranks.
   const std::vector<Candidate>& rejected() const noexcept { return rejected_; }
   /// The set for point to point: the cheapest transport for each class of links.
   const TransportSet& cheapest() const noexcept { return cheapest_; }

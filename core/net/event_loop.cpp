@@ -159,7 +159,7 @@ void EventLoop::run_once(Deadline until) {
   context.restart();
   const bool forever = !until.given() || until.at() == Clock::time_point::max();
   if ((forever ? context.run_one() : context.run_one_until(until.at())) == 0) return;
-  // Not all that is ready: what is always ready, such as a socket that takes more, would never let it end.
+  // With a limit, because a socket that is always ready to write would keep this loop going for ever.
   constexpr int kMost = 64;
   for (int calls = 1; calls < kMost && context.poll_one() != 0; ++calls) {
   }

@@ -44,7 +44,7 @@ class SINEW_API EventLoop {
     std::shared_ptr<State> state_;
   };
 
-  /// One call at a time to come.
+  /// A function that the loop calls at a later time. A timer holds one such function.
   class SINEW_API Timer {
    public:
     explicit Timer(EventLoop& loop);
@@ -52,7 +52,7 @@ class SINEW_API EventLoop {
     Timer& operator=(Timer&& other) noexcept;
     ~Timer();
 
-    /// Calls `then` once, not before `when`; instead of what was asked for before. `then` may start the timer again.
+    /// Calls `then` once, not before `when`. It replaces what the timer held. `then` may start the timer again.
     void start(Clock::time_point when, Call then);
     void start(Duration wait, Call then) { start(Clock::now() + wait, std::move(then)); }
     void stop();
@@ -68,8 +68,8 @@ class SINEW_API EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// Calls `ready` as long as the descriptor is what the watch waits for. `ready` may end the watch. Regular files,
-  /// which are always ready, are not reported.
+  /// Calls `ready` again and again while the descriptor is ready for what the watch waits for. `ready` may end the
+  /// watch. Regular files, which are always ready, are not reported.
   /// Errors: Error{System} where the kernel watches no more descriptors for this user.
   [[nodiscard]] Watch watch(int descriptor, Interest interest, Call ready);
 

@@ -54,7 +54,7 @@ class StoreConnection {
   /// What is queued goes out, then the connection ends.
   void close_after_flush() noexcept { closing_ = true; }
   bool finished() const noexcept { return broken_ || (closing_ && idle()); }
-  /// It takes more from its client: what that sends after close_after_flush() is not read.
+  /// Whether it still reads from its client. It does not after close_after_flush().
   bool reads() const noexcept { return !closing_; }
   bool idle() const noexcept { return out_.empty() && !socket_.wants_write(); }
   bool unproven() const noexcept { return proof_.has_value(); }

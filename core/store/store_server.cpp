@@ -30,9 +30,9 @@ bool same_user(int socket) {
 
 struct StoreServer::State {
   State(EventLoop& l, StoreServerOptions o)
-      : loop(l), options(std::move(o)), service(options.ranks), next_deadline(loop) {}
+      : loop(l), options(std::move(o)), service(options.ranks), next_sweep(loop) {}
 
-  // Of both the watch comes last, as it ends before the socket.
+  // In both structs the watch is the last member, because it must end before its socket is closed.
   struct Door {
     Listener listener;
     EventLoop::Watch watch{};
@@ -48,6 +48,7 @@ struct StoreServer::State {
   void open_doors();
   void admit(FileDescriptor socket, bool is_unix);
   void serve(std::uint64_t id);
+  void sweep_soon();
   void sweep();
 
   EventLoop& loop;
@@ -58,7 +59,8 @@ struct StoreServer::State {
   std::map<std::uint64_t, Clock::time_point> shut_doors;  // that are not watched, until when
   StoreService service;
   std::uint64_t next_id = 0;
-  EventLoop::Timer next_deadline;
+  EventLoop::Timer next_sweep;
+  bool sweeps_soon = false;
 };
 
 StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
@@ -71,7 +73,7 @@ void StoreServer::listen(Listener listener) {
   const int socket = listener.socket.get();
   const auto came = [s = state_.get(), id] {
     s->accept_from(id);
-    s->sweep();
+    s->sweep_soon();
   };
   EventLoop::Watch watch = state_->loop.watch(socket, {.read = true}, came);
   state_->doors.emplace(id, State::Door{std::move(listener), std::move(watch)});
@@ -86,7 +88,7 @@ bool StoreServer::idle() const noexcept {
 
 void StoreServer::lose(int rank, const std::string& why) {
   state_->service.lose(rank, why);
-  state_->sweep();
+  state_->sweep_soon();
 }
 
 void StoreServer::State::accept_from(std::uint64_t id) {
@@ -154,7 +156,7 @@ void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
       std::make_unique<StoreConnection>(std::move(conversation), std::move(proof), options.longest_request);
   const auto ready = [this, id] {
     serve(id);
-    sweep();
+    sweep_soon();
   };
   try {
     Client client{std::move(connection)};
@@ -180,9 +182,15 @@ void StoreServer::State::serve(std::uint64_t id) {
   if (!c.unproven()) strangers.erase(id);
 }
 
+/// A sweep looks at all clients: one for all events that come together.
+void StoreServer::State::sweep_soon() {
+  if (!std::exchange(sweeps_soon, true)) next_sweep.start(Clock::now(), [this] { sweep(); });
+}
+
 /// Drops connections that ended, answers whoever waited too long, has sockets watched for what they are needed for, and
 /// sets the timer for the next deadline.
 void StoreServer::State::sweep() {
+  sweeps_soon = false;
   Deadline next = service.expire();
   for (auto it = clients.begin(); it != clients.end();) {
     StoreConnection& c = *it->second.connection;
@@ -201,8 +209,8 @@ void StoreServer::State::sweep() {
   for (const auto& [id, until] : shut_doors) {
     if (until < next.at()) next = Deadline(until);
   }
-  if (next.at() == Clock::time_point::max()) return next_deadline.stop();
-  next_deadline.start(std::max(next.at(), Clock::now() + std::chrono::milliseconds(1)), [this] { sweep(); });
+  if (next.at() == Clock::time_point::max()) return next_sweep.stop();
+  next_sweep.start(std::max(next.at(), Clock::now() + std::chrono::milliseconds(1)), [this] { sweep(); });
 }
 
 StoreServerThread::StoreServerThread(StoreServerOptions options) : server_(loop_, std::move(options)) {

@@ -17,7 +17,7 @@ import time
 import traceback
 
 # Where the tensors of the cases lie: "cpu", or "cuda" on a machine that has such a device.
-DEVICE = os.environ.get("SINEW_TEST_DEVICE", "cpu")
+DEVICE = os.environ.get("TEST_DEVICE", "cpu")
 if DEVICE == "cpu":
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -149,7 +149,7 @@ def rank_main(body, place):
     os.environ.update(
         RANK=str(place.rank), WORLD_SIZE=str(place.size), LOCAL_RANK=str(place.rank), LOCAL_WORLD_SIZE=str(place.size)
     )
-    # Ranks that share a device: NCCL takes one rank for each device of a host, so each says that it is on its own host.
+    # Ranks may share a device. NCCL takes one rank for each device of a host, so each says that it is on its own host.
     if DEVICE == "cuda":
         os.environ["NCCL_HOSTID"] = f"host{place.rank}"
     said = {}
@@ -157,6 +157,8 @@ def rank_main(body, place):
         torch.set_num_threads(1)
         if DEVICE != "cpu":  # that of the CPU would cost each call of torch a few microseconds
             torch.set_default_device(DEVICE)
+        if DEVICE == "cuda" and torch.cuda.is_available():
+            torch.cuda.set_device(place.rank % torch.cuda.device_count())  # DeviceMesh would take LOCAL_RANK
         said["result"] = body(place)
     except Skip as reason:
         said["skipped"] = str(reason)

@@ -9,7 +9,7 @@
 Every case runs in fresh ranks, under the reference first. Results are compared on every rank: bit by bit with two
 ranks, and with more ranks where no sum of floats depends on the order of the ranks; else relative to the largest
 element (strategy/__init__.py has the tolerances, --list shows which case has which). --torchrun starts a few cases
-by torchrun instead, static and elastic. With SINEW_TEST_DEVICE=cuda the tensors lie on the CUDA devices, and the
+by torchrun instead, static and elastic. With TEST_DEVICE=cuda the tensors lie on the CUDA devices, and the
 reference is NCCL. Exit: 0 if nothing failed, else 1.
 """
 

@@ -14,7 +14,7 @@
 
 namespace sinew::tcp {
 
-/// The messages to and from one peer: what the link's frames say meets the matcher here.
+/// The messages to and from one peer. It passes what the link's frames say on to the matcher.
 class TcpEndpoint final : public Endpoint, MatcherWire, LinkOwner {
  public:
   TcpEndpoint(Shared& shared, PeerAddress peer);

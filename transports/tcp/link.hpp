@@ -48,7 +48,7 @@ class Link final : Timed {
   // Making connections.
   /// Makes the connections that are not there.
   void dial();
-  /// Whether a connection that the peer has made is the one: not where this side's own is, or will be.
+  /// Whether this side takes a connection that the peer has made. It does not if it has made, or will make, its own.
   bool wants(ChannelClaim claim);
   void attach(ChannelClaim claim, Socket socket);
 
@@ -68,7 +68,7 @@ class Link final : Timed {
   // Ending.
   /// Sends nothing any more: visit(completion) is called for the eager messages that have not left.
   void end(const std::function<void(Completion&)>& visit);
-  /// Closes all connections. politely: what the kernel still has to send is sent.
+  /// Closes all connections. `politely`: the kernel still sends the bytes that it has accepted.
   void hang_up(bool politely);
 
  private:

@@ -15,10 +15,9 @@ LONG = 200_000_000  # cycles of a device, which are about a tenth of a second
 
 def start(place, **more):
     if ranks.DEVICE != "cuda":
-        raise ranks.Skip("needs SINEW_TEST_DEVICE=cuda")
+        raise ranks.Skip("needs TEST_DEVICE=cuda")
     if not torch.cuda.is_available():
         raise ranks.Skip("torch sees no CUDA device")
-    torch.cuda.set_device(place.rank % torch.cuda.device_count())
     place.start(**more)
 
 

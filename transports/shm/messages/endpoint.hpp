@@ -25,7 +25,7 @@ class ShmEndpoint final : public Endpoint {
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
 
-  /// One turn of everything that can move; returns how much did.
+  /// Makes one turn of progress on all messages. Returns how many frames were handled and parts of messages copied.
   int progress() noexcept;
   bool can_progress() noexcept;
   bool active() const noexcept;

@@ -219,7 +219,7 @@ int Sender::flush() noexcept {
   return moved + pour();
 }
 
-/// A piece of each granted message in turn, so that none waits for another.
+/// Pours one piece of each granted message, so that a long message does not hold up the others.
 int Sender::pour() noexcept {
   int moved = 0;
   for (std::size_t i = 0; i < pouring_.size();) {

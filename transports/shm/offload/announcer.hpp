@@ -19,11 +19,11 @@ class Announcer {
   /// All outlive it.
   Announcer(Members& members, const Facts& facts, CallRing& calls, TreeCalls& trees);
 
-  /// Is there room for the next call, and is the subtree there whose results it carries?
+  /// Whether there is room for the next call, and the ranks whose results it carries have announced theirs.
   bool can_announce() noexcept;
   /// Announces calls while there is room. Returns how many.
   int announce_waiting() noexcept;
-  /// A child in the tree of the next call that makes another call, which is then not announced; -1: none.
+  /// A child in the tree of the next call that has made another call. The call is then not announced. -1: none.
   int differing_child() const noexcept { return differing_child_; }
   /// Where this rank finds what another one shows.
   const void* shown_by(const PendingCall& call, int rank) const noexcept;

@@ -18,12 +18,12 @@ class TreeCalls {
   /// `domains`: by rank; -1: not known.
   TreeCalls(Members& members, std::vector<int> domains);
 
-  /// Makes what calls with the root of `call` need, where it may fail. Errors: std::bad_alloc.
+  /// Makes the tree for calls with the root of `call`. Later calls with this root cannot fail. Errors: std::bad_alloc.
   void prepare(const PendingCall& call) { static_cast<void>(tree_of(call)); }
 
-  /// May the call be announced, as far as its subtree goes?
+  /// Whether all of this rank's subtree has announced the call, so that this rank may announce it.
   bool subtree_is_there(const PendingCall& call);
-  /// Of a subtree that is there: a child that makes another call; -1: none.
+  /// If the subtree has announced: the first child that has made another call than this rank. -1: there is none.
   int differing_child(const PendingCall& call);
   /// The last call that the whole subtree has finished reading, or this rank (`own`) where calls do not go up.
   std::uint64_t done_in_subtree(const PendingCall& call, std::uint64_t own);
@@ -32,9 +32,9 @@ class TreeCalls {
 
   /// Has what this rank waits for come down?
   bool result_is_there(const PendingCall& call);
-  /// Of a result that is there: the parent, if it makes another call; -1: it does not.
+  /// If the result has come: the parent, if it has made another call than this rank. -1: it has made the same one.
   int differing_parent(const PendingCall& call);
-  /// Takes the result that is there, and passes it on. own_done: the last call that this rank has finished reading.
+  /// Takes the result that has come and passes it on. `own_done`: the last call that this rank has finished reading.
   void finish(const PendingCall& call, std::uint64_t own_done);
 
  private:

@@ -216,7 +216,8 @@ c10::intrusive_ptr<c10::ivalue::Future> Call::future() {
   return future_;
 }
 
-/// The streams of those that wait are made to wait for a stream of ours, which waits for the call.
+/// The future belongs to a stream of this backend, which waits for the call. torch makes the streams of those that wait
+/// for the future wait for that stream.
 c10::intrusive_ptr<c10::ivalue::Future> Call::future_on_device() {
   {
     const Lock lock(mutex_);

@@ -73,7 +73,7 @@ class Buffers {
   void copy_back() {
     if (copies_back()) copy_all_back();
   }
-  /// Memory of a device is not given away again before this stream is through with what it holds now.
+  /// Keeps torch from using memory of a device again until this stream has run all that it holds now.
   void keep_for(const c10::Stream& stream) const;
   /// Lets go of all tensors.
   void clear();

@@ -26,7 +26,8 @@ class Timeouts {
   explicit Timeouts(Milliseconds of_group) : of_group_(checked(of_group).count()) {}
 
   Milliseconds of_group() const noexcept { return Milliseconds(of_group_.load(std::memory_order_relaxed)); }
-  /// Errors: RuntimeError for a timeout that is not longer than 0, or that PyTorch could not pass.
+  /// Errors: RuntimeError if the timeout is shorter than 1 ms. PyTorch passes one that it cannot hold as a negative
+  ///         number.
   void set(Milliseconds timeout) { of_group_.store(checked(timeout).count(), std::memory_order_relaxed); }
   static Milliseconds checked(Milliseconds of_group);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPausesBeforeSlow = 2;
 
-/// A stream waits for a Work again without harm, so that all are ordered anew after each pause.
+/// All Works are ordered again after each pause: it does no harm if a stream waits for the same Work twice.
 Status order_all(WorkList& works, StreamRef stream, Deadline until) {
   for (Work& w : works) {
     if (Status status = w.order(stream, until); !status.ok()) return status;

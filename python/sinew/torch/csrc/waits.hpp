@@ -16,7 +16,7 @@ using WorkList = c10::SmallVector<Work, 1>;
 /// Python's signal handlers run meanwhile, first after 100 ms, so that a short wait does not pay for them.
 /// After 200 ms the calls get the name of the line of Python that waits.
 /// `now` is the time of the call, as its caller has read the clock already. `began_here`: as SlowWait takes it.
-/// `stream`: of a device; then the stream is made to wait instead of the host, and the result is Ok as soon as it does.
+/// `stream`: if it is a device's, the stream is made to wait instead of the host. The result is Ok as soon as it waits.
 /// Errors: the exception of a signal handler; the Works go on.
 Status wait_for(WorkList& works, Clock::time_point now, Deadline until, bool began_here = false, StreamRef stream = {});
 
