@@ -141,6 +141,14 @@ def fork(body, place):
     return child
 
 
+def use_device(rank):
+    """Makes the calling thread work on the device of that rank. Each thread has its own default device."""
+    if DEVICE != "cpu":  # to set the CPU would cost each call of torch a few microseconds
+        torch.set_default_device(DEVICE)
+    if DEVICE == "cuda" and torch.cuda.is_available():
+        torch.cuda.set_device(rank % torch.cuda.device_count())  # DeviceMesh would take LOCAL_RANK
+
+
 def rank_main(body, place):
     """What a forked rank does; returns its exit code."""
     log = os.open(place.shared(f"{place.rank}.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -155,10 +163,7 @@ def rank_main(body, place):
     said = {}
     try:
         torch.set_num_threads(1)
-        if DEVICE != "cpu":  # that of the CPU would cost each call of torch a few microseconds
-            torch.set_default_device(DEVICE)
-        if DEVICE == "cuda" and torch.cuda.is_available():
-            torch.cuda.set_device(place.rank % torch.cuda.device_count())  # DeviceMesh would take LOCAL_RANK
+        use_device(place.rank)
         said["result"] = body(place)
     except Skip as reason:
         said["skipped"] = str(reason)

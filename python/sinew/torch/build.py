@@ -120,13 +120,13 @@ def compile_extension(torch: Torch, package: Package, file: Path) -> None:
             + ["-isystem", str(torch.folder / "include/torch/csrc/api/include"), "-isystem", str(python)]
             + ["-c", str(merged), "-o", str(compiled)],
         )
-        _run(
-            torch,
-            [*command, "-shared", str(compiled), "-o", str(linked), "-Wl,--as-needed"]
-            + [str(library) for library in sorted(package.lib.glob("lib*.so*"))]
-            # Of torch's libraries and sinew's the names alone are noted: both are loaded before the extension is.
-            + [f"-L{torch.folder / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"],
-        )
+        link = [*command, "-shared", str(compiled), "-o", str(linked), "-Wl,--as-needed"]
+        link += [str(library) for library in sorted(package.lib.glob("lib*.so*"))]
+        # Of torch's libraries and sinew's the names alone are noted: both are loaded before the extension is.
+        link += [f"-L{torch.folder / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]
+        # By its file name, because a compiler whose folder has no libstdc++.so links libstdc++.a without a word. Streams of
+        # that second copy end in SIGSEGV, as they use locales of torch's.
+        _run(torch, [*link, "-l:libstdc++.so.6"])
         linked.chmod(0o755)
         os.replace(linked, file)
 

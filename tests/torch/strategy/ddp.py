@@ -243,6 +243,7 @@ def hook_power_sgd_while_main_thread_holds_the_lock(place):
     sys.setswitchinterval(0.005)
 
     def work():
+        ranks.use_device(place.rank)
         found.update(with_hook(place, hook, power_state(), 3, seeded(ten_layers), bucket_cap_mb=0.004))
 
     thread = threading.Thread(target=work)

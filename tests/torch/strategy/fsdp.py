@@ -100,7 +100,7 @@ def fsdp2_full_state_dict(place):
     )
     restored = {name: value.full_tensor() for name, value in other.state_dict().items()}
     if place.rank == 0:
-        assert all(torch.equal(weights[name], restored[name]) for name in restored)
+        assert all(torch.equal(weights[name], restored[name].cpu()) for name in restored)
     return {"weights": dict(weights), "momenta": momenta["state"] if place.rank == 0 else None, "restored": restored}
 
 
