@@ -31,7 +31,7 @@
 #include <sinew/core/net/auth.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/socket.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 
 #include "command_line.hpp"
@@ -123,7 +123,7 @@ class Strangers {
   /// One more; each in its turn: noise, half a handshake, a replayed one, a huge announcement, one byte now and then.
   void connect() {
     const SocketAddress& target = targets_[count_ % targets_.size()];
-    auto [socket, error] = try_connect(target, Deadline::after(std::chrono::seconds(1)));
+    auto [socket, error] = try_connect({target}, Deadline::after(std::chrono::seconds(1)));
     if (error != 0) return void(++refused_);
     switch (count_++ / targets_.size() % 5) {
       case 0: say(socket, noise(1 + random_() % 4096)); break;

@@ -20,7 +20,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/runtime/engine.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/system/host_name.hpp>
@@ -169,7 +169,7 @@ FileDescriptor accept_one(const Listener& listener) {
 FileDescriptor connect_to(const SocketAddress& address) {
   const auto patience = Deadline::after(std::chrono::seconds(10));
   for (;;) {
-    auto [socket, error] = try_connect(address, patience);
+    auto [socket, error] = try_connect({address}, patience);
     if (error == ECONNREFUSED && !patience.passed()) continue;
     if (error != 0) throw_errno("connecting to " + address.text(), error);
     ::fcntl(socket.get(), F_SETFL, 0);

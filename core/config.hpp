@@ -21,6 +21,7 @@ struct TlsFiles {
   std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's, and what leads from it to the authority
   std::string key;          ///< SINEW_TLS_KEY: the certificate's private key
   std::string authority;    ///< SINEW_TLS_CA: whose certificates are the job's
+  friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
 };
 
 /// Everything that can be set from outside, as values. Read once per World from the SINEW_* variables.

@@ -24,10 +24,10 @@ namespace {
 constexpr auto kComparePeriod = std::chrono::seconds(1);
 
 /// Where other hosts may find this rank; last, for hosts that are one machine, loopback.
-std::vector<std::string> addresses_of(const Listener& listener, const Config& config) {
+std::vector<std::string> addresses_of(std::uint16_t port, const Config& config) {
   std::vector<std::string> all;
-  for (const SocketAddress& a : reachable_addresses(config.interface, listener.address.port())) all.push_back(a.text());
-  all.push_back(fmt::format("127.0.0.1:{}", listener.address.port()));
+  for (const SocketAddress& a : reachable_addresses(config.interface, port)) all.push_back(a.text());
+  all.push_back(fmt::format("127.0.0.1:{}", port));
   return all;
 }
 
@@ -46,19 +46,21 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
   ProcessPlanes::add(token_, pages_);
   try {
     ControlIntroduction mine{token_, doorbell_.name(), {}};
-    Listener listener;
-    if (static_cast<int>(setup.host.ranks().size()) < exchange.size) {
-      listener = listen_everywhere(0, setup.config.ports);
-      mine.addresses = addresses_of(listener, setup.config);
+    if (!setup.secret.empty() && static_cast<int>(setup.host.ranks().size()) < exchange.size) {
+      port_ = port_of_process({.range = setup.config.ports, .tls = setup.config.tls});
+      service_ = port_->serve({.service = kControlService, .to_rank = rank_, .instance = token_}, setup.secret,
+                              [this](const AuthClaim& c, Socket s) { connected(c, std::move(s)); });
+      mine.addresses = addresses_of(port_->number(), setup.config);
     }
     peers_ = meet_control_peers(exchange, setup, pages_, mine);
     ProcessPlanes::open(token_, *this);
     look_everywhere();  // what was said before we listened
     if (alone()) return;
     thread_ = ControlThread::of_process();
-    const LinkKeys keys{setup.secret, TlsContext::open(setup.config.tls)};
-    thread_->run([&] { serve(std::move(listener), keys); });
+    const Keys keys{setup.secret, TlsContext::open(setup.config.tls)};
+    thread_->run([&] { serve(keys); });
   } catch (...) {
+    service_ = {};
     ProcessPlanes::remove(token_);
     throw;
   }
@@ -84,6 +86,7 @@ ControlService::~ControlService() {
         linked_.store(false, std::memory_order_relaxed);  // nothing is posted any more, whoever learns something yet
       }
       thread_->forget(this);
+      service_ = {};
       links_.reset();
       thread_->unwatch(doorbell_.descriptor());
       for (const ControlPeer& p : peers_) thread_->unwatch(p.life);
@@ -97,7 +100,7 @@ bool ControlService::alone() const noexcept {
 }
 
 /// On the control thread, once.
-void ControlService::serve(Listener listener, const LinkKeys& keys) {
+void ControlService::serve(const Keys& keys) {
   thread_->watch(doorbell_.descriptor(), {.read = true}, [this] { hear(); });
   std::set<std::uint64_t> watched{process_token()};
   for (const ControlPeer& p : peers_) {
@@ -106,7 +109,7 @@ void ControlService::serve(Listener listener, const LinkKeys& keys) {
   }
   look_everywhere();
   compare_records();
-  if (!listener.socket) return;
+  if (!port_) return;
   const ControlPeer& self = peers_[static_cast<std::size_t>(rank_)];
   std::vector<const ControlPeer*> elsewhere;
   int own_first = rank_;
@@ -114,9 +117,15 @@ void ControlService::serve(Listener listener, const LinkKeys& keys) {
     if (!p.page) elsewhere.push_back(&p);
     if (p.host_id == self.host_id) own_first = std::min(own_first, p.rank);
   }
-  links_ = std::make_unique<HostLinks>(*thread_, static_cast<LinkUser&>(*this), std::move(listener), keys, self,
-                                       elsewhere, own_first);
+  links_ = std::make_unique<HostLinks>(*thread_, static_cast<LinkUser&>(*this), keys, self, elsewhere, own_first);
   linked_.store(true, std::memory_order_release);
+  for (auto& [claim, socket] : std::exchange(early_, {})) links_->adopt(claim, std::move(socket));
+}
+
+/// On the control thread.
+void ControlService::connected(const AuthClaim& claim, Socket socket) {
+  if (links_) return links_->adopt(claim, std::move(socket));
+  early_.emplace_back(claim, std::move(socket));
 }
 
 /// Calls that differ and went well on all sides show nowhere but here. Once a second, with the next rank below: what

@@ -9,15 +9,17 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sinew/collectives/control/control_peers.hpp>
-#include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/collectives/control/doorbell.hpp>
 #include <sinew/collectives/control/failures.hpp>
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/collectives/control/remote_reports.hpp>
 #include <sinew/core/base/export.hpp>
+#include <sinew/core/net/control_thread.hpp>
+#include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
@@ -78,7 +80,8 @@ class SINEW_API ControlService : private LinkUser {
   void take(HostLink& from, LinkFrame type, std::span<const std::byte> bytes) override;
   void out_of_reach(int world_rank, const std::string& why) override;
 
-  void serve(Listener listener, const LinkKeys& keys);
+  void serve(const Keys& keys);
+  void connected(const AuthClaim& claim, Socket socket);
   void hear();
   void compare_records();
   void process_ended(std::uint64_t process_token);
@@ -97,10 +100,11 @@ class SINEW_API ControlService : private LinkUser {
   std::vector<ControlPeer> peers_;
   RemoteReports remote_reports_;
   FileDescriptor wake_;
-  std::shared_ptr<ControlThread> thread_;  // null: all ranks are of this process
-  std::unique_ptr<HostLinks> links_;       // the thread's; null: all ranks are of this host
-  std::set<std::uint64_t> suspected_;      // communicators; the thread's
-  std::atomic<bool> linked_{false};        // links_ is there
+  std::shared_ptr<ControlThread> thread_;            // null: all ranks are of this process
+  std::unique_ptr<HostLinks> links_;                 // the thread's; null: all ranks are of this host
+  std::vector<std::pair<AuthClaim, Socket>> early_;  // the thread's; connections that came before links_
+  std::set<std::uint64_t> suspected_;                // communicators; the thread's
+  std::atomic<bool> linked_{false};                  // links_ is there
 
   std::mutex looking_;        // held while notices are read, so that they are handled in the order of writing
   mutable std::mutex mutex_;  // guards what follows, and the own board
@@ -109,6 +113,9 @@ class SINEW_API ControlService : private LinkUser {
   std::vector<Notice> inbox_;
   std::function<void(int)> gone_;
   std::atomic<bool> news_{false};
+
+  std::shared_ptr<ListeningPort> port_;  // null: all ranks are of this host
+  ListeningPort::Service service_;       // ends first
 };
 
 }  // namespace sinew

@@ -1,8 +1,5 @@
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +7,6 @@
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/net/strangers.hpp>
 
 namespace sinew {
 namespace {
@@ -18,7 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::uint32_t kService = 0x6c727463;  // "ctrl"
 constexpr auto kLookAfter = milliseconds(250);
 constexpr auto kAttempt = seconds(2);  // to connect and prove the secret
 constexpr auto kOtherSideBegins = seconds(2);
@@ -28,21 +23,15 @@ constexpr auto kLastWords = milliseconds(150);  // between a process's end and t
 constexpr auto kProcessEnded = "the kernel of its host closed the connection that its process held";
 constexpr auto kLeaveWithin = seconds(3);  // where the other side is slow to answer
 
-/// The machine of an address: no port, and IPv4 as such where a socket for both has wrapped it.
-std::string machine_of(const std::string& address) {
-  constexpr std::string_view kWrapped = "[::ffff:";
-  std::string host = address.substr(0, address.rfind(':'));
-  if (!host.starts_with(kWrapped)) return host;
-  return host.substr(kWrapped.size(), host.size() - kWrapped.size() - 1);
-}
+/// An address without its port.
+std::string machine_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 }  // namespace
 
-HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, LinkKeys keys, const ControlPeer& self,
+HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Keys keys, const ControlPeer& self,
                      const std::vector<const ControlPeer*>& elsewhere, int own_first)
     : thread_(thread),
       user_(user),
-      listener_(std::move(listener)),
       keys_(std::move(keys)),
       self_(self),
       own_first_(own_first),
@@ -60,12 +49,7 @@ HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Listener listener, L
 
 HostLinks::~HostLinks() {
   thread_.forget(this);
-  listen(false);
   for (const auto& l : links_) thread_.unwatch(l->descriptor());
-  for (const auto& l : unproven_) thread_.unwatch(l->descriptor());
-  for (const Host& h : hosts_) {
-    if (h.attempt) thread_.unwatch(h.attempt->descriptor());
-  }
 }
 
 void HostLinks::schedule() {
@@ -95,123 +79,49 @@ const ControlPeer& HostLinks::peer_of(int world_rank) const noexcept {
   return *found;
 }
 
-void HostLinks::watch(HostLink& link, bool fresh) {
-  if (fresh) {
-    thread_.watch(link.descriptor(), link.interest(), [this, l = &link] { serve(l); });
-  } else {
-    thread_.change(link.descriptor(), link.interest());
-  }
-}
-
-void HostLinks::listen(bool on) {
-  if (std::exchange(listening_, on) == on) return;
-  const int socket = listener_.socket.get();
-  on ? thread_.watch(socket, {.read = true}, [this] { accept(); }) : thread_.unwatch(socket);
-}
-
-void HostLinks::accept() {
-  while (make_room()) {
-    FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) {
-      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-      log::debug("accepting a control connection: {}", std::generic_category().message(errno));
-      break;
-    }
-    const AuthClaim expected{.service = kService, .to_rank = self_.rank, .instance = self_.token};
-    unproven_.push_back(HostLink::accept(std::move(socket), keys_, expected));
-    watch(*unproven_.back(), true);
-  }
-  listen(false);  // until a place is free, or the next look
-}
-
-bool HostLinks::is_unproven(const HostLink* link) const {
-  return std::ranges::any_of(unproven_, [link](const auto& l) { return l.get() == link; });
-}
-
-/// Whoever has had that long is heard once more, for this side may have been slow, and then sent away; true: one has
-/// gone, of `most`.
-bool HostLinks::dismiss(Duration time, std::size_t most, std::string_view why) {
-  std::vector<HostLink*> all;
-  for (const auto& l : unproven_) all.push_back(l.get());
-  std::size_t gone = 0;
-  for (HostLink* l : all) {
-    // One that has proved it this moment is Open, and at work.
-    const auto is_late = [&] { return l->state() == HostLink::State::Proving && Clock::now() - l->since() >= time; };
-    if (gone == most || !is_late()) continue;
-    serve(l);
-    if (is_unproven(l) && !is_late()) continue;
-    ++gone;
-    if (!is_unproven(l)) continue;
-    log::debug("a control connection from {} was dropped: {}", l->address(), why);
-    thread_.unwatch(l->descriptor());
-    std::erase_if(unproven_, [l](const auto& u) { return u.get() == l; });
-  }
-  return gone != 0;
-}
-
-/// false: all places are taken, by strangers who have not had their time.
-bool HostLinks::make_room() {
-  return unproven_.size() < Strangers::kPlaces ||
-         dismiss(Strangers::kAtLeast, 1, "others wait, and it has not proved the job's secret");
+void HostLinks::watch_again(HostLink& link) {
+  if (!link.ended()) thread_.change(link.descriptor(), link.interest());
 }
 
 void HostLinks::serve(HostLink* link) {
-  link->serve(taker(*link));
-  const bool closed = link->state() == HostLink::State::Closed;
-  const bool open = link->state() == HostLink::State::Open;
-  if (closed) {
-    thread_.unwatch(link->descriptor());
-  } else {
-    watch(*link, false);
-  }
-  const auto is_it = [link](const auto& l) { return l.get() == link; };
-  if (std::ranges::any_of(links_, is_it)) {
-    if (closed) drop(link);
-    return;
-  }
-  if (!closed && !open) return;
-  if (const auto at = std::ranges::find_if(unproven_, is_it); at != unproven_.end()) {
-    std::unique_ptr<HostLink> taken = std::move(*at);
-    unproven_.erase(at);
-    listen(true);
-    if (open) return opened(std::move(taken));
-    log::debug("a control connection was refused: {}", taken->reason());
-    return;
-  }
-  for (Host& h : hosts_) {
-    if (h.attempt.get() != link) continue;
-    if (open) return opened(std::move(h.attempt));
-    return attempt_ended(h);
-  }
+  link->serve([this, link](LinkFrame type, std::span<const std::byte> bytes) { user_.take(*link, type, bytes); });
+  if (link->ended()) return drop(link);
+  watch_again(*link);
 }
 
-void HostLinks::opened(std::unique_ptr<HostLink> link) {
-  Host* host = host_of(link->peer());
-  if (host == nullptr) return thread_.unwatch(link->descriptor());
-  if (link->channel() == LinkChannel::Life) {
-    thread_.unwatch(link->descriptor());
-    return lives_.keep(std::move(link));
-  }
-  log::debug("control connection between rank {} and rank {}", self_.rank, link->peer());
+void HostLinks::adopt(const AuthClaim& claim, Socket socket) {
+  opened(claim.from_rank, static_cast<LinkChannel>(claim.channel), std::move(socket), false);
+}
+
+void HostLinks::opened(int rank, LinkChannel channel, Socket socket, bool connects) {
+  Host* host = host_of(rank);
+  if (host == nullptr) return;
+  if (channel == LinkChannel::Life) return lives_.keep(rank, std::move(socket));
+  log::debug("control connection between rank {} and rank {}", self_.rank, rank);
+  links_.push_back(std::make_unique<HostLink>(std::move(socket), rank, connects));
+  HostLink& open = *links_.back();
   host->without_since = {};
   host->trouble.clear();
-  host->worked = machine_of(link->address());
-  links_.push_back(std::move(link));
-  HostLink& open = *links_.back();
+  host->worked = machine_of(open.address());
+  thread_.watch(open.descriptor(), open.interest(), [this, link = &open] { serve(link); });
   user_.greet(open);
   if (left_) open.finish();
-  if (open.state() == HostLink::State::Open) watch(open, false);
+  watch_again(open);
   draw_life_lines();
+  // What TLS has read already is told by no event. Not from here: the link's end would change links_.
+  thread_.post(
+      [this, link = &open] {
+        if (std::ranges::any_of(links_, [link](const auto& l) { return l.get() == link; })) serve(link);
+      },
+      this);
 }
 
 /// One to each rank that this one has connected to: the other side knows of it, too.
 void HostLinks::draw_life_lines() {
-  lives_.drop_late_attempts();
   if (left_) return;
   for (const auto& l : links_) {
     if (!l->connects() || !user_.is_living(l->peer()) || lives_.has_or_tries(l->peer())) continue;
-    const AuthClaim claim = claim_to(peer_of(l->peer()), LinkChannel::Life);
-    lives_.connect(SocketAddress::parse(l->address()), keys_, claim);
+    lives_.connect(SocketAddress::parse(l->address()), keys_, claim_to(peer_of(l->peer()), LinkChannel::Life));
   }
 }
 
@@ -223,6 +133,7 @@ void HostLinks::lose_soon(int rank, const char* why) {
 }
 
 void HostLinks::drop(HostLink* link) {
+  thread_.unwatch(link->descriptor());
   const int rank = link->peer();
   const std::string reason = link->reason();
   const bool finished = link->finished();
@@ -237,14 +148,17 @@ void HostLinks::drop(HostLink* link) {
 }
 
 /// A refusal at an address of a machine that has answered before means that the process is gone.
-void HostLinks::attempt_ended(Host& host) {
-  const int rank = host.attempt->peer();
-  host.trouble = host.attempt->reason();
-  const bool refused = host.attempt->error() == ECONNREFUSED && !host.worked.empty() &&
-                       machine_of(host.attempt->address()) == host.worked;
+void HostLinks::attempt_ended(Host& host, const Candidate& to, const Dialer::Failure& failure) {
   host.attempt.reset();
+  host.trouble = failure.error == ETIMEDOUT
+                     ? fmt::format("no answer from {} within {} s", to.address.text(), kAttempt.count())
+                     : failure.text;
+  // Somebody is there, and may be stopped.
+  if (failure.error == ETIMEDOUT && failure.stage == Dialer::Stage::Authenticating) host.without_since = Clock::now();
   if (left_ && ++host.failures >= candidates(host).size()) host.goodbye = true;  // nobody listens
-  if (refused) lose_soon(rank, "its process no longer listens");
+  const bool refused =
+      failure.error == ECONNREFUSED && !host.worked.empty() && machine_of(to.address.text()) == host.worked;
+  if (refused) lose_soon(to.peer->rank, "its process no longer listens");
   maintain();
 }
 
@@ -274,14 +188,27 @@ std::vector<HostLinks::Candidate> HostLinks::candidates(const Host& host) const 
 void HostLinks::begin_attempt(Host& host) {
   const std::vector<Candidate> all = candidates(host);
   if (all.empty()) return;
-  const Candidate& next = all[host.next_candidate++ % all.size()];
-  host.attempt = connect(next);
-  if (host.attempt->state() == HostLink::State::Closed) {
-    host.trouble = host.attempt->reason();
-    host.attempt.reset();
-  } else {
-    watch(*host.attempt, true);
-  }
+  const Candidate to = all[host.next_candidate++ % all.size()];
+  const auto last = std::make_shared<Dialer::Failure>();
+  host.attempt = std::make_unique<Dialer>(
+      thread_.loop(),
+      Dialer::Options{.paths = {{to.address}},
+                      .keys = keys_,
+                      .claim = claim_to(*to.peer, LinkChannel::Messages),
+                      .connect_within = kAttempt,
+                      .authenticate_within = kAttempt},
+      Dialer::Events{.connected =
+                         [this, &host, rank = to.peer->rank](Socket socket, std::size_t) {
+                           host.attempt.reset();
+                           opened(rank, LinkChannel::Messages, std::move(socket), true);
+                         },
+                     .ended = [this, &host, to, last](const Status&) { attempt_ended(host, to, *last); },
+                     .failed =
+                         [last](const Dialer::Failure& failure) {
+                           *last = failure;
+                           return Dialer::Next{.end = Status(Code::PeerLost, failure.text)};
+                         }});
+  host.attempt->start();
 }
 
 /// A child of a dead rank may keep its link open: that says nothing of the host.
@@ -297,13 +224,6 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
   if (link_to(host) != nullptr || host.goodbye || std::ranges::none_of(host.ranks, living)) return;
   const bool silent = linked(host);  // its kernel is there, its process may be stopped
   if (silent || host.without_since == Clock::time_point{}) host.without_since = now;
-  if (host.attempt && now - host.attempt->since() > kAttempt) {
-    const bool reached = host.attempt->state() == HostLink::State::Proving;
-    if (reached) host.without_since = now;
-    thread_.unwatch(host.attempt->descriptor());
-    host.trouble = fmt::format("no answer from {} within {} s", host.attempt->address(), kAttempt.count());
-    host.attempt.reset();
-  }
   const auto without = now - host.without_since;
   if (without > kGiveUpHost && !host.worked.empty()) {
     for (const ControlPeer* p : host.ranks) {
@@ -322,8 +242,6 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
 }
 
 void HostLinks::maintain() {
-  dismiss(Strangers::kAtMost, Strangers::kPlaces, "it did not prove the job's secret in time");
-  listen(true);
   if (user_.speaker() == self_.rank) {
     const auto now = Clock::now();
     for (Host& h : hosts_) keep(h, now);
@@ -335,7 +253,7 @@ void HostLinks::maintain() {
 void HostLinks::send_all(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body) {
   for (const auto& l : links_) {
     l->send(type, head, body);
-    if (l->state() == HostLink::State::Open) watch(*l, false);
+    watch_again(*l);
   }
 }
 
@@ -345,7 +263,7 @@ bool HostLinks::ask(const std::string& host_id, std::span<const std::byte> quest
     if (link == nullptr) continue;
     deaf_since_.try_emplace(link, Clock::now());
     link->send(LinkFrame::Question, question);
-    if (link->state() == HostLink::State::Open) watch(*link, false);
+    watch_again(*link);
     return true;
   }
   return false;
@@ -370,16 +288,8 @@ bool HostLinks::has_said_goodbye() const {
   });
 }
 
-HostLink::Take HostLinks::taker(HostLink& link) {
-  return [this, &link](LinkFrame type, std::span<const std::byte> bytes) { user_.take(link, type, bytes); };
-}
-
-std::unique_ptr<HostLink> HostLinks::connect(const Candidate& to) const {
-  return HostLink::connect(to.address, keys_, claim_to(*to.peer, LinkChannel::Messages));
-}
-
 AuthClaim HostLinks::claim_to(const ControlPeer& peer, LinkChannel channel) const {
-  return {.service = kService,
+  return {.service = kControlService,
           .from_rank = self_.rank,
           .to_rank = peer.rank,
           .channel = static_cast<std::uint32_t>(channel),

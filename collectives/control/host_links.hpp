@@ -10,9 +10,10 @@
 #include <vector>
 
 #include <sinew/collectives/control/control_peers.hpp>
-#include <sinew/collectives/control/control_thread.hpp>
 #include <sinew/collectives/control/host_link.hpp>
 #include <sinew/collectives/control/life_lines.hpp>
+#include <sinew/core/net/control_thread.hpp>
+#include <sinew/core/net/dialer.hpp>
 #include <sinew/core/net/socket_address.hpp>
 
 namespace sinew {
@@ -33,21 +34,22 @@ class LinkUser {
   virtual void out_of_reach(int world_rank, const std::string& why) = 0;
 };
 
-/// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and whatever comes in.
-/// Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host that
-/// had a link and cannot be reached for four seconds is lost. Beside each link a life line (LifeLines) tells when the
-/// process at its other end has ended, though a child of it may keep the link open. Whoever connects has to prove the
-/// job's secret (core/net/strangers.hpp says how many may try, and how long); while this process may open no more
-/// descriptors, they wait in the kernel. Thread: the control thread.
+/// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and those that other hosts have
+/// made. Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host
+/// that had a link and cannot be reached for four seconds is lost. Beside each link a life line (LifeLines) tells when
+/// the process at its other end has ended, though a child of it may keep the link open.
+/// Thread: the control thread.
 class HostLinks {
  public:
   /// `elsewhere`: peers on other hosts; `own_first`: the lowest rank of this host.
-  HostLinks(ControlThread& thread, LinkUser& user, Listener listener, LinkKeys keys, const ControlPeer& self,
+  HostLinks(ControlThread& thread, LinkUser& user, Keys keys, const ControlPeer& self,
             const std::vector<const ControlPeer*>& elsewhere, int own_first);
   ~HostLinks();
   HostLinks(const HostLinks&) = delete;
   HostLinks& operator=(const HostLinks&) = delete;
 
+  /// Takes over a connection that another rank has made.
+  void adopt(const AuthClaim& claim, Socket socket);
   /// Looks after the links; called when something has changed, and by itself every quarter of a second.
   void maintain();
   /// To every host there is a link with.
@@ -65,7 +67,7 @@ class HostLinks {
     std::string id;
     std::string name;
     std::vector<const ControlPeer*> ranks;
-    std::unique_ptr<HostLink> attempt;
+    std::unique_ptr<Dialer> attempt;
     std::size_t next_candidate = 0;
     Clock::time_point without_since{};
     std::string worked;  // address that has carried a link, without its port
@@ -79,20 +81,13 @@ class HostLinks {
     SocketAddress address;
   };
 
-  void listen(bool on);
-  void accept();
-  bool make_room();
-  bool is_unproven(const HostLink* link) const;
-  bool dismiss(Duration time, std::size_t most, std::string_view why);
-  std::unique_ptr<HostLink> connect(const Candidate& to) const;
   AuthClaim claim_to(const ControlPeer& peer, LinkChannel channel) const;
-  HostLink::Take taker(HostLink& link);
   bool has_said_goodbye() const;
   void gone();
-  void watch(HostLink& link, bool fresh);
+  void watch_again(HostLink& link);
   void serve(HostLink* link);
-  void opened(std::unique_ptr<HostLink> link);
-  void attempt_ended(Host& host);
+  void opened(int rank, LinkChannel channel, Socket socket, bool connects);
+  void attempt_ended(Host& host, const Candidate& to, const Dialer::Failure& failure);
   void keep(Host& host, Clock::time_point now);
   void begin_attempt(Host& host);
   std::vector<Candidate> candidates(const Host& host) const;
@@ -108,14 +103,11 @@ class HostLinks {
 
   ControlThread& thread_;
   LinkUser& user_;
-  Listener listener_;
-  bool listening_ = false;
-  LinkKeys keys_;
+  Keys keys_;
   const ControlPeer& self_;
   int own_first_;
   std::vector<Host> hosts_;
-  std::vector<std::unique_ptr<HostLink>> links_;     // open
-  std::vector<std::unique_ptr<HostLink>> unproven_;  // accepted, the oldest first
+  std::vector<std::unique_ptr<HostLink>> links_;
   LifeLines lives_;
   std::map<const HostLink*, Clock::time_point> deaf_since_;  // asked and silent
   std::function<void()> left_;                               // set: this rank is leaving

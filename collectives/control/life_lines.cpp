@@ -9,6 +9,7 @@
 #include <sinew/collectives/control/life_lines.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew {
 namespace {
@@ -26,11 +27,11 @@ void* mapping_of(int socket) noexcept {
 
 }  // namespace
 
-LifeLine::LifeLine(std::unique_ptr<HostLink> proven)
-    : peer_(proven->peer()), mapping_(mapping_of(proven->descriptor())), link_(std::move(proven)) {}
+LifeLine::LifeLine(int peer, Socket socket)
+    : peer_(peer), mapping_(mapping_of(socket.get())), socket_(std::move(socket)) {}
 
 void LifeLine::let_go_of_descriptor() noexcept {
-  if (mapping_ != nullptr) link_.reset();
+  if (mapping_ != nullptr) socket_ = Socket();
 }
 
 LifeLine::~LifeLine() {
@@ -43,56 +44,44 @@ LifeLines::LifeLines(ControlThread& thread, Ended ended)
   thread_.watch(epoll_.get(), {.read = true}, [this] { look(); });
 }
 
-LifeLines::~LifeLines() {
-  for (const auto& a : attempts_) thread_.unwatch(a->descriptor());
-  thread_.unwatch(epoll_.get());
-}
+LifeLines::~LifeLines() { thread_.unwatch(epoll_.get()); }
 
 bool LifeLines::has(int world_rank) const {
   return std::ranges::any_of(lines_, [&](const auto& l) { return l.second.peer() == world_rank; });
 }
 
-bool LifeLines::has_or_tries(int world_rank) const {
-  return has(world_rank) || std::ranges::any_of(attempts_, [&](const auto& a) { return a->peer() == world_rank; });
+bool LifeLines::has_or_tries(int world_rank) const { return has(world_rank) || attempts_.contains(world_rank); }
+
+void LifeLines::connect(const SocketAddress& to, const Keys& keys, const AuthClaim& claim) {
+  const int rank = claim.to_rank;
+  auto attempt = std::make_unique<Dialer>(
+      thread_.loop(),
+      Dialer::Options{.paths = {{to}},
+                      .keys = keys,
+                      .claim = claim,
+                      .connect_within = kLineAttempt,
+                      .authenticate_within = kLineAttempt},
+      Dialer::Events{
+          .connected =
+              [this, rank](Socket socket, std::size_t) {
+                attempts_.erase(rank);
+                keep(rank, std::move(socket));
+              },
+          .ended = [this, rank](const Status&) { attempts_.erase(rank); },
+          .failed = [](const Dialer::Failure& f) { return Dialer::Next{.end = Status(Code::PeerLost, f.text)}; }});
+  attempt->start();
+  attempts_[rank] = std::move(attempt);
 }
 
-void LifeLines::connect(const SocketAddress& to, const LinkKeys& keys, const AuthClaim& claim) {
-  HostLink* attempt = attempts_.emplace_back(HostLink::connect(to, keys, claim)).get();
-  if (attempt->state() == HostLink::State::Closed) {
-    attempts_.pop_back();
-    return;
-  }
-  thread_.watch(attempt->descriptor(), attempt->interest(), [this, attempt] { serve(attempt); });
-}
-
-void LifeLines::drop_late_attempts() {
-  std::erase_if(attempts_, [&](const auto& a) {
-    const bool late = Clock::now() - a->since() > kLineAttempt;
-    if (late) thread_.unwatch(a->descriptor());
-    return late;
-  });
-}
-
-void LifeLines::serve(HostLink* attempt) {
-  attempt->serve([](LinkFrame, std::span<const std::byte>) {});
-  const bool open = attempt->state() == HostLink::State::Open && !attempt->wants_write();
-  if (!open && attempt->state() != HostLink::State::Closed) {
-    return thread_.change(attempt->descriptor(), attempt->interest());
-  }
-  thread_.unwatch(attempt->descriptor());
-  const auto at = std::ranges::find(attempts_, attempt, &std::unique_ptr<HostLink>::get);
-  std::unique_ptr<HostLink> taken = std::move(*at);
-  attempts_.erase(at);
-  if (open) keep(std::move(taken));
-}
-
-void LifeLines::keep(std::unique_ptr<HostLink> proven) {
+void LifeLines::keep(int world_rank, Socket socket) {
+  keep_alive(socket.get(), true);
+  end_if_unanswered(socket.get(), true);
   epoll_event event{};
   // Once per change: a file that a child still holds could not be taken out of epoll without a descriptor of ours.
   event.events = EPOLLRDHUP | EPOLLET;
   event.data.u64 = ++last_number_;
-  const int descriptor = proven->descriptor();
-  LifeLine& line = lines_.try_emplace(last_number_, std::move(proven)).first->second;
+  const int descriptor = socket.get();
+  LifeLine& line = lines_.try_emplace(last_number_, world_rank, std::move(socket)).first->second;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) throw_errno("watching a life line");
   line.let_go_of_descriptor();
 }

@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <vector>
 
-#include <sinew/collectives/control/control_thread.hpp>
-#include <sinew/collectives/control/host_link.hpp>
+#include <sinew/core/net/control_thread.hpp>
+#include <sinew/core/net/dialer.hpp>
+#include <sinew/core/net/socket.hpp>
 
 namespace sinew {
 
@@ -16,7 +16,7 @@ namespace sinew {
 /// hold. Where the kernel maps no sockets, the descriptor stays, and PrivateDescriptors keeps it from children.
 class LifeLine {
  public:
-  explicit LifeLine(std::unique_ptr<HostLink> proven);
+  LifeLine(int peer, Socket socket);
   ~LifeLine();
   LifeLine(const LifeLine&) = delete;
   LifeLine& operator=(const LifeLine&) = delete;
@@ -28,7 +28,7 @@ class LifeLine {
  private:
   int peer_;
   void* mapping_ = nullptr;
-  std::unique_ptr<HostLink> link_;  // null where the mapping holds the connection
+  Socket socket_;  // empty where the mapping holds the connection
 };
 
 /// Connections that carry nothing. Each joins the processes of two ranks on different hosts, and ends in order only
@@ -44,19 +44,16 @@ class LifeLines {
   LifeLines(const LifeLines&) = delete;
   LifeLines& operator=(const LifeLines&) = delete;
 
-  /// Is there a line to the rank, or one under way?
+  /// Is there a line to the rank, or an attempt to make one?
   bool has_or_tries(int world_rank) const;
-  /// Connects; what fails is tried again by who calls this again.
-  void connect(const SocketAddress& to, const LinkKeys& keys, const AuthClaim& claim);
-  /// Forgets attempts that nobody has answered.
-  void drop_late_attempts();
-  /// Takes over a connection that either side has made for this, and proved. A second line to a rank is kept beside the
-  /// first: to close one would tell the rank that this process has ended.
-  void keep(std::unique_ptr<HostLink> proven);
+  /// Connects. When that fails, the owner calls this again.
+  void connect(const SocketAddress& to, const Keys& keys, const AuthClaim& claim);
+  /// Takes over an authenticated connection that either side has made for this. A second line to a rank is kept beside
+  /// the first: to close one would tell the rank that this process has ended.
+  void keep(int world_rank, Socket socket);
 
  private:
   bool has(int world_rank) const;
-  void serve(HostLink* attempt);
   void look();
   void changed(std::uint64_t number, std::uint32_t events);
 
@@ -66,8 +63,8 @@ class LifeLines {
   // none any more.
   FileDescriptor epoll_;
   std::uint64_t last_number_ = 0;
-  std::map<std::uint64_t, LifeLine> lines_;  // by epoll's data
-  std::vector<std::unique_ptr<HostLink>> attempts_;
+  std::map<std::uint64_t, LifeLine> lines_;          // by epoll's data
+  std::map<int, std::unique_ptr<Dialer>> attempts_;  // by rank
 };
 
 }  // namespace sinew

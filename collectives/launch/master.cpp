@@ -87,9 +87,8 @@ std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchV
   std::shared_ptr<HostedStore>& hosted = by_port[port];
   if (hosted) return hosted;
   auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);
-  fresh->listen(listen_everywhere(port, std::nullopt));
+  fresh->serve(0, port);
   fresh->listen(take_place(place, v));
-  fresh->start();
   hosted = fresh;
   return hosted;
 }
@@ -137,7 +136,6 @@ Launch launch_from_master(const LaunchVariables& v, const Config& config) {
       hosted =
           std::make_shared<HostedStore>(v.ranks, meeting.secret.empty() ? random_secret() : meeting.secret, config);
       hosted->listen(take_place(of_world, v));
-      hosted->start();
     } else if (v.rank == 0) {
       hosted = hosted_at(of_world, v, where.master.front().port(), meeting.secret, config);
     }

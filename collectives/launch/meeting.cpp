@@ -26,15 +26,15 @@ SocketAddress user_socket(const std::string& what) {
   return SocketAddress::abstract(fmt::format("sinew-{}-{}", ::geteuid(), what));
 }
 
-void HostedStore::listen(Listener listener) {
-  addresses_.push_back(listener.address);
-  waiting_.push_back(std::move(listener));
-}
+HostedStore::HostedStore(int ranks, Bytes secret, const Config& config)
+    : port_{.range = config.ports, .tls = config.tls}, thread_({.secret = std::move(secret), .ranks = ranks}) {}
 
-void HostedStore::start() {
-  thread_ = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = secret_, .ranks = ranks_, .tls = tls_});
-  for (Listener& l : waiting_) thread_->listen(std::move(l));
-  waiting_.clear();
+std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number) {
+  port_.number = number;
+  auto port = port_of_process(port_);
+  const std::uint16_t taken = port->number();
+  thread_.serve(std::move(port), store);
+  return taken;
 }
 
 Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const Config& config) {
@@ -42,6 +42,7 @@ Joined join(const Meeting& meeting, std::shared_ptr<HostedStore> hosted, const C
   options.addresses = meeting.addresses;
   options.secret = meeting.secret;
   options.tls = TlsContext::open(config.tls);
+  options.instance = meeting.store;
   options.group = meeting.group;
   options.rank = meeting.rank;
   options.ranks = meeting.ranks;

@@ -20,8 +20,9 @@ struct Meeting {
   int rank = 0;
   int ranks = 1;
   std::vector<SocketAddress> addresses;
-  Bytes secret;       ///< for TCP; UNIX servers hand it out
-  std::string group;  ///< which world of this process: each has rounds of its own
+  Bytes secret;             ///< for TCP; UNIX servers hand it out
+  std::string group;        ///< which world of this process: each has rounds of its own
+  std::uint64_t store = 0;  ///< for TCP: the store's number at its port
 };
 
 /// Which call of exchange_from_environment this is, from 0: all ranks count alike.
@@ -31,23 +32,21 @@ int next_world();
 SocketAddress user_socket(const std::string& what);
 
 /// A store server in this process, with a thread of its own.
+/// Thread: any.
 class HostedStore {
  public:
-  HostedStore(int ranks, Bytes secret, const Config& config)
-      : secret_(std::move(secret)), tls_(TlsContext::open(config.tls)), ranks_(ranks) {}
-  void listen(Listener listener);
-  void start();
-  /// As StoreServer::lose. Thread: any, once started.
-  void lose(int rank, const std::string& why) { thread_->lose(rank, why); }
-  const std::vector<SocketAddress>& addresses() const noexcept { return addresses_; }
+  HostedStore(int ranks, Bytes secret, const Config& config);
+  /// Serves processes of this user at a UNIX socket.
+  void listen(Listener unix_socket) { thread_.listen(std::move(unix_socket)); }
+  /// Serves processes of other hosts at this process's port, under a number that tells it from its other stores.
+  /// `number`: of the port; 0: one of SINEW_PORTS. Returns the port's number.
+  std::uint16_t serve(std::uint64_t store, std::uint16_t number = 0);
+  /// As StoreServer::lose.
+  void lose(int rank, const std::string& why) { thread_.lose(rank, why); }
 
  private:
-  Bytes secret_;
-  std::shared_ptr<const TlsContext> tls_;
-  int ranks_;
-  std::vector<Listener> waiting_;
-  std::vector<SocketAddress> addresses_;
-  std::unique_ptr<StoreServerThread> thread_;
+  PortSettings port_;
+  StoreServerThread thread_;
 };
 
 struct Joined {

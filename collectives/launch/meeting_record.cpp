@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/launch/meeting_record.hpp>
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/reachable_addresses.hpp>
@@ -27,7 +28,7 @@ std::string this_network() {
 }  // namespace
 
 Bytes MeetingRecord::encode() const {
-  return WireWriter().text(network).text(unix_address).text(tcp_addresses).bytes(secret).take();
+  return WireWriter().text(network).text(unix_address).text(tcp_addresses).bytes(secret).value(store).take();
 }
 
 MeetingRecord MeetingRecord::decode(std::span<const std::byte> bytes) {
@@ -37,26 +38,25 @@ MeetingRecord MeetingRecord::decode(std::span<const std::byte> bytes) {
   record.unix_address = reader.text();
   record.tcp_addresses = reader.text();
   record.secret = reader.owned_bytes();
+  record.store = reader.value<std::uint64_t>();
   return record;
 }
 
 Hosting host_meeting(const SocketAddress& place, int ranks, bool several_hosts, const Config& config) {
   const Bytes secret = config.secret_file.empty() ? random_secret() : secret_from_file(config.secret_file);
-  Hosting h{std::make_shared<HostedStore>(ranks, secret, config), {this_network(), place.text(), {}, {}}};
+  Hosting h{std::make_shared<HostedStore>(ranks, secret, config), {this_network(), place.text(), {}, {}, random_id()}};
   h.store->listen(listen_on(place));
   if (several_hosts) {
-    Listener tcp = listen_everywhere(0, config.ports);
-    const auto reachable = reachable_addresses(config.interface, tcp.address.port());
-    h.record.tcp_addresses = format_addresses(reachable);
+    const std::uint16_t port = h.store->serve(h.record.store);
+    h.record.tcp_addresses = format_addresses(reachable_addresses(config.interface, port));
     h.record.secret = secret;
-    h.store->listen(std::move(tcp));
   }
-  h.store->start();
   return h;
 }
 
 void follow(const MeetingRecord& record, Meeting& meeting) {
   meeting.secret = record.secret;
+  meeting.store = record.store;
   if (record.network == this_network()) {
     meeting.addresses = {SocketAddress::parse(record.unix_address)};
   } else if (!record.tcp_addresses.empty()) {

@@ -13,6 +13,7 @@ struct MeetingRecord {
   std::string unix_address;
   std::string tcp_addresses;  ///< comma-separated; empty: all ranks are on one host
   Bytes secret;               ///< empty alike: the UNIX socket hands it out
+  std::uint64_t store = 0;    ///< the store's number at those addresses
 
   Bytes encode() const;
   /// Errors: Error{Mismatch} if it is none.

@@ -12,7 +12,7 @@
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew {
 namespace {
@@ -40,7 +40,7 @@ FileDescriptor connect_to(const std::string& port, Deadline deadline) {
   }
   std::string tried;
   for (const SocketAddress& address : SocketAddress::resolve(port.substr(0, colon), *number)) {
-    auto [socket, error] = try_connect(address, deadline);
+    auto [socket, error] = try_connect({address}, deadline);
     if (error == 0) return std::move(socket);
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : ", ", address.text(), std::strerror(error));
   }

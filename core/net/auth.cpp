@@ -11,6 +11,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/auth.hpp>
+#include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/tls_alert.hpp>
 
 namespace sinew {
@@ -30,12 +31,19 @@ static_assert(sizeof(Hello) == Authentication::kHelloBytes && sizeof(AuthClaim) 
 
 }  // namespace
 
-Authentication::Authentication(const Bytes& secret, const AuthClaim& claim, bool connects)
-    : secret_(secret), claim_(claim), connects_(connects) {
+namespace {
+
+void require(const Bytes& secret) {
   if (secret.empty()) throw Error(Code::InvalidArgument, "authentication: the job's secret is empty");
 }
 
+}  // namespace
+
+Authentication::Authentication(Bytes secret, const AuthClaim& claim, bool connects)
+    : secret_(std::move(secret)), claim_(claim), connects_(connects) {}
+
 Authentication Authentication::connector(const Bytes& secret, const AuthClaim& claim) {
+  require(secret);
   Authentication a(secret, claim, true);
   Hello hello{};
   std::memcpy(hello.magic, kHelloMagic.data(), kHelloMagic.size());
@@ -48,10 +56,20 @@ Authentication Authentication::connector(const Bytes& secret, const AuthClaim& c
   return a;
 }
 
-Authentication Authentication::acceptor(const Bytes& secret, const AuthClaim& expected) {
-  Authentication a(secret, expected, false);
+Authentication Authentication::acceptor(SecretOf secret_of) {
+  Authentication a({}, {}, false);
+  a.secret_of_ = std::move(secret_of);
   a.expect(kHelloBytes);
   return a;
+}
+
+Authentication Authentication::acceptor(const Bytes& secret, const AuthClaim& expected) {
+  require(secret);
+  return acceptor([secret, expected](const AuthClaim& c) {
+    const bool is_ours =
+        c.service == expected.service && c.to_rank == expected.to_rank && c.instance == expected.instance;
+    return is_ours ? std::optional(secret) : std::nullopt;
+  });
 }
 
 void Authentication::expect(std::size_t bytes) noexcept {
@@ -98,12 +116,10 @@ void Authentication::read_hello() {
   Hello hello;
   std::memcpy(&hello, in_.data(), sizeof hello);
   if (std::string_view(hello.magic, sizeof hello.magic) != kHelloMagic) return refuse("not a hello of this protocol");
-  const AuthClaim& c = hello.claim;
-  if (c.service != claim_.service || c.to_rank != claim_.to_rank || c.instance != claim_.instance) {
-    return refuse(fmt::format("a hello for service {:#x}, rank {}, instance {:#x}; here are {:#x}, {}, {:#x}",
-                              c.service, c.to_rank, c.instance, claim_.service, claim_.to_rank, claim_.instance));
-  }
-  claim_ = c;
+  claim_ = hello.claim;
+  std::optional<Bytes> secret = secret_of_(claim_);
+  is_known_ = secret.has_value();
+  secret_ = secret ? std::move(*secret) : random_secret();
   hello_ = in_;
   fill_random(acceptor_nonce_);
   std::memcpy(out_.data(), acceptor_nonce_.data(), acceptor_nonce_.size());
@@ -118,7 +134,10 @@ void Authentication::read_reply() {
   std::memcpy(acceptor_nonce_.data(), in_.data(), acceptor_nonce_.size());
   const Digest theirs = proof(false);
   if (CRYPTO_memcmp(theirs.data(), in_.data() + acceptor_nonce_.size(), theirs.size()) != 0) {
-    return refuse("the listener does not know the job's secret; is SINEW_SECRET_FILE the same on all hosts?");
+    return refuse(
+        "the listener does not know the job's secret, or this World has ended there; is SINEW_SECRET_FILE the same on "
+        "all "
+        "hosts?");
   }
   const Digest mine = proof(true);
   std::memcpy(out_.data() + out_count_, mine.data(), mine.size());
@@ -130,7 +149,9 @@ void Authentication::read_reply() {
 void Authentication::read_proof() {
   const Digest theirs = proof(true);
   if (CRYPTO_memcmp(theirs.data(), in_.data(), theirs.size()) != 0) {
-    return refuse("the connecting side does not know the job's secret");
+    return refuse(is_known_ ? "the connecting side does not know the job's secret"
+                            : fmt::format("nobody here takes connections for service {:#x}, rank {}, instance {:#x}",
+                                          claim_.service, claim_.to_rank, claim_.instance));
   }
   ++steps_;
   expect(0);

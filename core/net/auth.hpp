@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,21 +13,22 @@
 
 namespace sinew {
 
-/// What a connection is for, stated by the side that connects and covered by both proofs.
+/// What a connection is for. The connecting side states it, and the proofs of both sides cover it.
 struct AuthClaim {
-  std::uint32_t service = 0;  ///< which protocol follows: a constant of its owner
+  std::uint32_t service = 0;  ///< the protocol that follows: a constant of its owner
   std::int32_t from_rank = -1;
   std::int32_t to_rank = -1;
   std::uint32_t channel = 0;   ///< the service's own
-  std::uint64_t instance = 0;  ///< of the listener, random: a rank that came back is not the one that left
+  std::uint64_t instance = 0;  ///< random number of the listener: it tells a rank from one that came back later
   friend bool operator==(const AuthClaim&, const AuthClaim&) = default;
 };
 
-/// Mutual proof that both ends of a fresh connection know the job's secret: three messages of fixed size (hello 64,
-/// reply 64, proof 32 bytes), HMAC-SHA256 over role, claim and both sides' random numbers. No I/O and no clock: the
-/// owner reads into room(), calls received(), writes to_send(), calls sent(), until state() is not Underway, and gives
-/// up after a time of its own. The protocol's first byte may follow the last of to_send(). A side that hears TLS where
-/// none is spoken says so, and (to_send, once Refused) tells the other in TLS's words.
+/// Authenticates both ends of a new connection to each other: both know the job's secret. The messages have fixed sizes
+/// (hello 64, reply 64, proof 32 bytes). Reply and proof are HMAC-SHA256 over the role, the claim and random numbers of
+/// both sides. This type does no I/O and reads no clock. Its owner reads into room(), calls received(), writes
+/// to_send() and calls sent() until state() is not Underway, and it sets the time limit. The protocol's first byte may
+/// follow the last byte of to_send(). A side that receives TLS and does not use TLS refuses the connection. to_send()
+/// then holds a TLS alert, so that the other side can report the reason.
 /// Source: ISO/IEC 9798-4, three-pass mutual authentication.
 class SINEW_API Authentication {
  public:
@@ -38,7 +40,12 @@ class SINEW_API Authentication {
 
   /// The side that connects. Errors: Error{InvalidArgument} where the secret is empty.
   static Authentication connector(const Bytes& secret, const AuthClaim& claim);
-  /// The side that accepts takes claims with this service, to_rank and instance only; the rest is the connector's.
+  /// The secret for connections with this claim; nullopt: nobody here takes such connections.
+  using SecretOf = std::function<std::optional<Bytes>(const AuthClaim&)>;
+  /// The side that accepts asks for the secret once it has the hello. A claim that nobody takes is answered as if the
+  /// secrets differed, so that an unauthenticated connection does not learn what is here.
+  static Authentication acceptor(SecretOf secret_of);
+  /// For a listener with one service: takes claims with this service, to_rank and instance.
   static Authentication acceptor(const Bytes& secret, const AuthClaim& expected);
 
   /// Where the next bytes from the peer go; empty: none are wanted. Never reads past the handshake.
@@ -53,7 +60,7 @@ class SINEW_API Authentication {
   /// Ends it, for a reason of the connection's.
   void refuse(std::string reason);
 
-  /// How far the other side has come, each step of it once: a hello, a proof.
+  /// How many messages of the other side have been accepted: a hello, a proof.
   int steps() const noexcept { return steps_; }
   State state() const noexcept { return state_; }
   /// Why it is Refused, for a debug line.
@@ -64,7 +71,7 @@ class SINEW_API Authentication {
  private:
   using Digest = std::array<std::byte, 32>;
 
-  Authentication(const Bytes& secret, const AuthClaim& claim, bool connects);
+  Authentication(Bytes secret, const AuthClaim& claim, bool connects);
   Digest proof(bool of_connector) const;
   void read_hello();
   void read_reply();
@@ -72,9 +79,11 @@ class SINEW_API Authentication {
   void expect(std::size_t bytes) noexcept;
   bool speaks_otherwise();
 
-  Bytes secret_;
+  SecretOf secret_of_;  // of the accepting side
+  Bytes secret_;        // of the accepting side once it has the hello
   AuthClaim claim_;
   bool connects_;
+  bool is_known_ = true;  // secret_of_ had a secret for the claim
   State state_ = State::Underway;
   std::array<std::byte, 64> hello_{};  // as on the wire
   Digest acceptor_nonce_{};

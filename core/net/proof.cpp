@@ -23,7 +23,7 @@ void read_off(Socket& socket) {
 
 }  // namespace
 
-Proof pump(Socket& socket, Authentication& handshake) {
+Proof pump(Socket& socket, Authentication& handshake, const std::function<bool()>& may_prove) {
   for (;;) {
     const bool refused = handshake.state() == Authentication::State::Refused;
     if (refused && !handshake.to_send().empty()) read_off(socket);
@@ -44,6 +44,11 @@ Proof pump(Socket& socket, Authentication& handshake) {
     if (n <= 0) return n == 0 ? Proof::Closed : ended(socket, handshake);
     if (const auto binding = socket.binding()) handshake.bind(*binding);
     handshake.received(static_cast<std::size_t>(n));
+    const bool proves = handshake.state() == Authentication::State::Proven && !handshake.to_send().empty();
+    if (proves && may_prove && !may_prove()) {
+      handshake.refuse("this side does not want the connection any more");
+      return Proof::Refused;
+    }
   }
 }
 

@@ -51,24 +51,4 @@ class SINEW_API SocketAddress {
   socklen_t length_ = 0;
 };
 
-struct Listener {
-  FileDescriptor socket;
-  SocketAddress address;  ///< with the port that was taken
-};
-
-/// Non-blocking, closed on exec. Errors: Error{System}; "in use" says by errno text which address.
-SINEW_API Listener listen_on(const SocketAddress& address);
-/// Listens on every interface, IPv4 and IPv6 where there is one, on `port` or (0) on the first free port of `range`.
-SINEW_API Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint16_t, std::uint16_t>> range);
-struct ConnectOptions {
-  std::optional<SocketAddress> from = {};  ///< an address of this machine, its port counts for nothing; none: any
-  int segment_bytes = 0;                   ///< TCP sends no longer segments, either way; 0: what the route carries
-};
-/// 0, or the errno that ended an attempt to connect; a socket that TCP has connected to itself, as it may where nobody
-/// listens on a port of this machine's ephemeral range, counts as refused.
-SINEW_API int connect_result(int socket);
-/// A connected non-blocking socket, or the errno that stopped it (ETIMEDOUT when the deadline passes).
-SINEW_API std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
-                                                     const ConnectOptions& options = {});
-
 }  // namespace sinew

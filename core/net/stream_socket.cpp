@@ -8,17 +8,39 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew {
 namespace {
 
-void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+constexpr int kKeepAliveSeconds = 1;
+constexpr int kKeepAliveProbes = 4;
+constexpr int kUnansweredMs = 5000;
+
+void set_option(int fd, int level, int option, int value) noexcept {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
 
 SocketAddress bound_address(int fd) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) throw_errno("reading a socket's address");
+  return SocketAddress::from(reinterpret_cast<const sockaddr*>(&storage), length);
+}
+
+template <class Name>
+SocketAddress address_of(int socket, Name name) noexcept {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (name(socket, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  if (storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = v6.sin6_port;
+    std::memcpy(&v4.sin_addr, v6.sin6_addr.s6_addr + 12, sizeof v4.sin_addr);
+    return SocketAddress::from(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
+  }
   return SocketAddress::from(reinterpret_cast<const sockaddr*>(&storage), length);
 }
 
@@ -92,28 +114,49 @@ int connect_result(int socket) {
   return own_length == other_length && std::memcmp(&own, &other, own_length) == 0 ? ECONNREFUSED : 0;
 }
 
-std::pair<FileDescriptor, int> try_connect(const SocketAddress& address, Deadline deadline,
-                                           const ConnectOptions& options) {
-  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+std::pair<FileDescriptor, int> start_connect(const Path& path) {
+  FileDescriptor socket(::socket(path.to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return {FileDescriptor(), errno};
-  if (options.segment_bytes > 0) set_option(socket.get(), IPPROTO_TCP, TCP_MAXSEG, options.segment_bytes);
-  if (options.from) {
-    const SocketAddress from = options.from->with_port(0);
+  if (!path.to.is_unix()) no_delay(socket.get());
+  if (path.segment_bytes > 0) set_option(socket.get(), IPPROTO_TCP, TCP_MAXSEG, path.segment_bytes);
+  if (path.from) {
+    set_option(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    const SocketAddress from = path.from->with_port(0);
     if (::bind(socket.get(), from.data(), from.length()) != 0) return {FileDescriptor(), errno};
   }
-  if (::connect(socket.get(), address.data(), address.length()) != 0) {
-    if (errno != EINPROGRESS) return {FileDescriptor(), errno};
-    pollfd wait{socket.get(), POLLOUT, 0};
-    int ready = 0;
-    do {
-      ready = ::poll(&wait, 1, deadline.left_ms(1000));
-    } while ((ready < 0 && errno == EINTR) || (ready == 0 && !deadline.passed()));
-    if (ready <= 0) return {FileDescriptor(), ready == 0 ? ETIMEDOUT : errno};
+  if (::connect(socket.get(), path.to.data(), path.to.length()) != 0 && errno != EINPROGRESS) {
+    return {FileDescriptor(), errno};
   }
-  if (const int error = connect_result(socket.get()); error != 0) return {FileDescriptor(), error};
-  if (address.is_unix()) return {std::move(socket), 0};
-  set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return {std::move(socket), 0};
+}
+
+std::pair<FileDescriptor, int> try_connect(const Path& path, Deadline deadline) {
+  auto [socket, error] = start_connect(path);
+  if (error != 0) return {FileDescriptor(), error};
+  pollfd wait{socket.get(), POLLOUT, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wait, 1, deadline.left_ms(1000));
+  } while ((ready < 0 && errno == EINTR) || (ready == 0 && !deadline.passed()));
+  if (ready <= 0) return {FileDescriptor(), ready == 0 ? ETIMEDOUT : errno};
+  if (const int refused = connect_result(socket.get()); refused != 0) return {FileDescriptor(), refused};
+  return {std::move(socket), 0};
+}
+
+SocketAddress own_address(int socket) noexcept { return address_of(socket, ::getsockname); }
+SocketAddress peer_address(int socket) noexcept { return address_of(socket, ::getpeername); }
+
+void no_delay(int socket) noexcept { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+void keep_alive(int socket, bool on) noexcept {
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveSeconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
+}
+
+void end_if_unanswered(int socket, bool on) noexcept {
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, on ? kUnansweredMs : 0);
 }
 
 }  // namespace sinew

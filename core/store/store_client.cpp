@@ -12,8 +12,8 @@
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/auth.hpp>
-#include <sinew/core/net/proof.hpp>
+#include <sinew/core/net/dialer.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_client.hpp>
 #include <sinew/core/system/host_name.hpp>
 
@@ -42,21 +42,36 @@ std::string trouble_with(const Error& e) {
   return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }
 
-/// False when the deadline passes first.
-bool wait_for(Socket& socket, short events, Deadline deadline) {
-  for (;;) {
-    const short unsent = socket.wants_write() ? POLLOUT : 0;
-    pollfd wait{socket.get(), static_cast<short>(events | unsent), 0};
-    const int ready = ::poll(&wait, 1, deadline.left_ms(60000));
-    if (ready > 0) {
-      socket.flush();
-      if ((wait.revents & ~unsent) != 0 || events == unsent) return true;
-      continue;
+/// Where and when a client connects after a failed attempt: to all addresses in turn, and again after a pause.
+class Search {
+ public:
+  Search(const StoreClient::Options& options, Deadline deadline) : options_(options), deadline_(deadline) {}
+
+  Dialer::Next after(const Dialer::Failure& failure) {
+    all_refused_ = all_refused_ && !failure.refusal.empty();
+    const std::size_t next = failure.path + 1;
+    if (next < options_.addresses.size()) return {.path = next};
+    const std::string& why = failure.text;
+    if (all_refused_) return {.end = Status(Code::Mismatch, why)};
+    if (options_.may_come && !options_.may_come()) {
+      return {.end = Status(Code::PeerLost, fmt::format("whoever served the store is gone ({})", why), 0)};
     }
-    if (ready < 0 && errno != EINTR) throw_errno("store: waiting for the server");
-    if (deadline.passed()) return false;
+    if (deadline_.passed()) {
+      return {
+          .end = Status(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0)};
+    }
+    all_refused_ = true;
+    const auto pause = pause_;
+    pause_ = std::min<Duration>(pause_ * 2, kLongestPause);
+    return {.path = 0, .pause = pause};
   }
-}
+
+ private:
+  const StoreClient::Options& options_;
+  const Deadline deadline_;
+  Duration pause_ = kFirstPause;
+  bool all_refused_ = true;  // of this round: by a server that does not know the secret
+};
 
 }  // namespace
 
@@ -78,7 +93,7 @@ StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::mov
 
 std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address, Deadline deadline) {
   for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    auto [socket, error] = try_connect(address, deadline);
+    auto [socket, error] = try_connect({address}, deadline);
     if (error == ECONNREFUSED) return std::nullopt;
     if (error != 0 && error != EAGAIN) {
       throw_errno(fmt::format("asking at {} whose store it is", address.text()), error);
@@ -86,7 +101,7 @@ std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address
     std::string why = "more wait to be heard than may";  // EAGAIN
     if (socket) {
       StoreClient visitor;
-      why = visitor.greet(std::move(socket), address, deadline);
+      why = visitor.greet(Socket(std::move(socket), Socket::End::Connects, nullptr), address, deadline);
       if (why.empty() || !visitor.server_.elsewhere.empty()) return visitor.server_;
     }
     if (deadline.passed()) {
@@ -99,81 +114,58 @@ std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address
 }
 
 void StoreClient::connect(Deadline deadline) {
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    std::string why;
-    bool refused = true;
-    const std::vector<SocketAddress> addresses = options_.addresses;  // a server may send us elsewhere
-    for (const SocketAddress& address : addresses) {
-      const Deadline attempt(std::min(deadline.at(), Clock::now() + kAttempt));
-      auto [socket, error] = try_connect(address, attempt);
-      why = fmt::format("{}: {}", address.text(), std::strerror(error));
-      refused = refused && error == 0;
-      if (error != 0) continue;
-      try {
-        const std::string trouble = greet(std::move(socket), address, attempt);
-        if (trouble.empty()) return;
-        refused = false;
-        why = fmt::format("{}: {}", address.text(), trouble);
-      } catch (const Error& e) {
-        if (e.code() != Code::Mismatch) throw;
-        why = e.what();
-      }
+  Search search(options_, deadline);
+  for (std::size_t first = 0;;) {
+    Dialer::Options dialing{.first = first,
+                            .keys = {options_.secret, options_.tls},
+                            .claim = {.service = kStoreService, .instance = options_.instance},
+                            .connect_within = kAttempt,
+                            .authenticate_within = kAttempt};
+    for (const SocketAddress& a : options_.addresses) dialing.paths.push_back({a});
+    auto [socket, path] = dial(dialing, [&](const Dialer::Failure& f) { return search.after(f); });
+    const SocketAddress address = options_.addresses[path];
+    Dialer::Failure failure{.path = path, .stage = Dialer::Stage::Consent};
+    try {
+      const std::string trouble =
+          greet(std::move(socket), address, Deadline(std::min(deadline.at(), Clock::now() + kAttempt)));
+      if (trouble.empty()) return;
+      failure.text = fmt::format("{}: {}", address.text(), trouble);
+      if (!server_.elsewhere.empty()) failure.path = options_.addresses.size();  // to the first of the new ones
+    } catch (const Error& e) {
+      if (e.code() != Code::Mismatch) throw;
+      failure.text = failure.refusal = e.what();
     }
-    if (refused && !why.empty()) throw Error(Code::Mismatch, why);
-    if (options_.may_come && !options_.may_come()) {
-      throw Error(Code::PeerLost, fmt::format("whoever served the store is gone ({})", why), 0);
-    }
-    if (deadline.passed()) {
-      throw Error(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0);
-    }
-    std::this_thread::sleep_for(pause);
+    const Dialer::Next next = search.after(failure);
+    if (next.end) next.end->require();
+    std::this_thread::sleep_for(next.pause);
+    first = next.path;
   }
 }
 
-std::string StoreClient::greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline) {
-  socket_ = Socket(std::move(socket), Socket::End::Connects, address.is_unix() ? nullptr : options_.tls);
+std::string StoreClient::greet(Socket socket, const SocketAddress& address, Deadline deadline) {
+  const int descriptor = socket.get();
+  stream_.emplace(std::move(socket), address.is_unix() ? kWelcomeLimit : kLongestReply);
+  replies_.clear();
   peer_ = address;
   broken_.clear();
-  if (!address.is_unix()) {
-    try {
-      prove(address, deadline);
-    } catch (const Error& e) {
-      return trouble_with(e);
-    }
-    return {};
-  }
+  if (!address.is_unix()) return {};
   ucred owner{};
   socklen_t length = sizeof owner;
-  ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length);
+  ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &owner, &length);
   if (owner.uid != ::geteuid()) {
     throw Error(Code::Mismatch, fmt::format("{} is held by user id {} (pid {}), not by this user", address.text(),
                                             owner.uid, owner.pid));
   }
   try {
-    server_ = StoreWelcome::decode(receive_frame(kWelcomeLimit, deadline));
+    server_ = StoreWelcome::decode(receive(deadline));
   } catch (const Error& e) {
     return trouble_with(e);
   }
+  stream_->allow(kLongestReply);
   options_.secret = server_.secret;
   if (server_.elsewhere.empty()) return {};
   options_.addresses = parse_addresses(server_.elsewhere);
   return "the store is at " + server_.elsewhere;
-}
-
-void StoreClient::prove(const SocketAddress& address, Deadline deadline) {
-  Authentication authentication = Authentication::connector(options_.secret, AuthClaim{.service = kStoreService});
-  for (;;) {
-    switch (pump(socket_, authentication)) {
-      case Proof::Proven: return;
-      case Proof::Closed: lost("it closed the connection");
-      case Proof::Refused: throw Error(Code::Mismatch, fmt::format("{}: {}", address.text(), authentication.reason()));
-      case Proof::Underway:
-        if (!wait_for(socket_, POLLIN, deadline)) {
-          broken_ = fmt::format("the store at {} did not prove who it is before the deadline", peer_.text());
-          throw Error(Code::Timeout, broken_);
-        }
-    }
-  }
 }
 
 void StoreClient::lost(const std::string& how) {
@@ -183,51 +175,48 @@ void StoreClient::lost(const std::string& how) {
   throw Error(Code::PeerLost, broken_, launcher ? -1 : 0);
 }
 
-void StoreClient::send_all(std::span<const std::byte> data, Deadline deadline) {
-  while (!data.empty()) {
-    const ssize_t sent = socket_.send(data);
-    if (sent >= 0) {
-      data = data.subspan(static_cast<std::size_t>(sent));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_, POLLOUT, deadline)) {
-        broken_ = fmt::format("the store at {} took no more bytes before the deadline", peer_.text());
-        throw Error(Code::Timeout, broken_);
-      }
-    } else if (errno != EINTR) {
-      lost(errno == EPROTO ? socket_.trouble() : std::strerror(errno));
-    }
+bool StoreClient::wait(Deadline deadline) {
+  const auto interest = stream_->interest();
+  const short events = static_cast<short>(POLLIN | (interest.write ? POLLOUT : 0));
+  for (;;) {
+    pollfd socket{stream_->descriptor(), events, 0};
+    const int ready = ::poll(&socket, 1, deadline.left_ms(60000));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw_errno("store: waiting for the server");
+    if (deadline.passed()) return false;
   }
 }
 
-void StoreClient::receive_all(std::span<std::byte> data, Deadline deadline) {
-  while (!data.empty()) {
-    const ssize_t got = socket_.receive(data);
-    if (got > 0) {
-      data = data.subspan(static_cast<std::size_t>(got));
-    } else if (got == 0) {
-      lost("it closed the connection");
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(socket_, POLLIN, deadline)) {
-        broken_ = fmt::format("the store at {} did not answer before the deadline", peer_.text());
-        throw Error(Code::Timeout, broken_);
-      }
-    } else if (errno != EINTR) {
-      lost(errno == EPROTO ? socket_.trouble() : std::strerror(errno));
-    }
-  }
-}
-
-Bytes StoreClient::receive_frame(std::size_t limit, Deadline deadline) {
-  std::uint32_t length = 0;
-  receive_all(std::as_writable_bytes(std::span(&length, 1)), deadline);
-  if (length > limit) {
-    broken_ =
-        fmt::format("{} announces {} bytes, at most {} are expected: it is no store", peer_.text(), length, limit);
+/// Reads and writes what the socket has and takes.
+void StoreClient::move_on() {
+  stream_->flush();
+  stream_->read([this](const Bytes& message) { replies_.push_back(message); });
+  if (!stream_->ended() || !replies_.empty()) return;
+  if (stream_->has_broken_protocol()) {
+    broken_ = fmt::format("{}: {}: it is no store", peer_.text(), stream_->reason());
     throw Error(Code::Mismatch, broken_);
   }
-  Bytes frame(length);
-  receive_all(frame, deadline);
-  return frame;
+  lost(stream_->reason());
+}
+
+void StoreClient::send(std::shared_ptr<const Bytes> frame, Deadline deadline) {
+  stream_->send(std::move(frame));
+  for (move_on(); !stream_->idle(); move_on()) {
+    if (wait(deadline)) continue;
+    broken_ = fmt::format("the store at {} took no more bytes before the deadline", peer_.text());
+    throw Error(Code::Timeout, broken_);
+  }
+}
+
+Bytes StoreClient::receive(Deadline deadline) {
+  for (move_on(); replies_.empty(); move_on()) {
+    if (wait(deadline)) continue;
+    broken_ = fmt::format("the store at {} did not answer before the deadline", peer_.text());
+    throw Error(Code::Timeout, broken_);
+  }
+  Bytes reply = std::move(replies_.front());
+  replies_.pop_front();
+  return reply;
 }
 
 Bytes StoreClient::ask(StoreOp op, const Bytes& fields, Deadline deadline) {
@@ -237,8 +226,8 @@ Bytes StoreClient::ask(StoreOp op, const Bytes& fields, Deadline deadline) {
 }
 
 Bytes StoreClient::ask_locked(StoreOp op, const Bytes& fields, Deadline deadline) {
-  send_all(*framed(WireWriter().value(op).value(milliseconds_until(deadline)).rest(fields).take()), deadline);
-  const Bytes reply = receive_frame(kLongestReply, with_grace(deadline));
+  send(FramedStream::frame(WireWriter().value(op).value(milliseconds_until(deadline)).rest(fields).take()), deadline);
+  const Bytes reply = receive(with_grace(deadline));
   WireReader reader(reply);
   const auto code = reader.value<Code>();
   const auto rank = reader.value<int>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/core/net/framed_stream.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/store.hpp>
@@ -22,6 +24,7 @@ class SINEW_API StoreClient final : public Store {
     std::vector<SocketAddress> addresses;     ///< of the server, tried in turn until one answers
     Bytes secret;                             ///< for TCP; a UNIX server hands it out
     std::shared_ptr<const TlsContext> tls{};  ///< for TCP; null: plain
+    std::uint64_t instance = 0;               ///< for TCP: number of the store (StoreServerThread::serve)
     std::string group;                        ///< the world whose rank this is
     int rank = -1;                            ///< -1: of no world; takes no part in all_gather
     int ranks = 0;
@@ -57,21 +60,24 @@ class SINEW_API StoreClient final : public Store {
  private:
   StoreClient() = default;
   void connect(Deadline deadline);
-  /// Why there is no conversation, so far; empty: there is one.
-  std::string greet(FileDescriptor socket, const SocketAddress& address, Deadline deadline);
-  void prove(const SocketAddress& address, Deadline deadline);
+  /// Reads what the server of a UNIX socket says first. Returns why there is no conversation, so far; empty: there is
+  /// one.
+  std::string greet(Socket socket, const SocketAddress& address, Deadline deadline);
   /// One round trip; the fields of the answer.
   Bytes ask(StoreOp op, const Bytes& fields, Deadline deadline);
   Bytes ask_locked(StoreOp op, const Bytes& fields, Deadline deadline);
-  void send_all(std::span<const std::byte> data, Deadline deadline);
-  void receive_all(std::span<std::byte> data, Deadline deadline);
-  Bytes receive_frame(std::size_t limit, Deadline deadline);
+  void send(std::shared_ptr<const Bytes> frame, Deadline deadline);
+  Bytes receive(Deadline deadline);
+  void move_on();
+  /// For bytes that come, or room for bytes that leave; false: the deadline has passed.
+  bool wait(Deadline deadline);
   [[noreturn]] void lost(const std::string& how);
 
   Options options_;
   StoreWelcome server_;
   std::mutex mutex_;
-  Socket socket_;
+  std::optional<FramedStream> stream_;
+  std::deque<Bytes> replies_;
   SocketAddress peer_;
   std::string broken_;  ///< why this connection cannot be used any more
 };

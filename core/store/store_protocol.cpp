@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/base/wire.hpp>
+#include <sinew/core/net/framed_stream.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 
 namespace sinew {
@@ -46,16 +47,12 @@ StoreWelcome StoreWelcome::decode(std::span<const std::byte> fields) {
   return w;
 }
 
-std::shared_ptr<const Bytes> framed(const Bytes& message) {
-  return std::make_shared<const Bytes>(WireWriter().bytes(message).take());
-}
-
 std::shared_ptr<const Bytes> framed_reply(const Status& status) {
-  return framed(WireWriter().value(status.code()).value(status.rank()).text(status.message()).take());
+  return FramedStream::frame(WireWriter().value(status.code()).value(status.rank()).text(status.message()).take());
 }
 
 std::shared_ptr<const Bytes> framed_reply(const Bytes& fields) {
-  return framed(WireWriter().value(Code::Ok).value(-1).rest(fields).take());
+  return FramedStream::frame(WireWriter().value(Code::Ok).value(-1).rest(fields).take());
 }
 
 }  // namespace sinew

@@ -9,9 +9,9 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/error.hpp>
 
-// What a store's client and server say to each other. A TCP connection begins with the authentication of
-// core/net/auth.hpp, a UNIX connection with the server's StoreWelcome. Then the client sends one request at a time,
-// Hello first. Each message is a frame: u32 length, then that many bytes.
+// The protocol between a store's client and its server. A TCP connection begins with the authentication of
+// core/net/auth.hpp, a UNIX connection with the server's StoreWelcome. Then the client sends one request at a time, the
+// first one is Hello. Each message is a frame of core/net/framed_stream.hpp.
 //   request: StoreOp, u32 milliseconds the caller waits, fields of the operation
 //   reply:   Code, i32 rank, then the message (text) if not Ok, else the fields of the answer
 namespace sinew {
@@ -21,7 +21,6 @@ enum class StoreOp : std::uint8_t { Hello, Set, Get, Wait, Add, CompareAndSet, E
 inline constexpr std::uint32_t kStoreProtocolVersion = 2;
 inline constexpr std::uint32_t kWaitForever = 0xffffffff;
 inline constexpr std::uint32_t kStoreService = 0x45524f54;  ///< in AuthClaim: "TORE"
-inline constexpr std::size_t kFrameHeaderBytes = sizeof(std::uint32_t);
 inline constexpr std::size_t kWelcomeLimit = 16 << 10;
 
 /// Who asks. Clients of one group are the ranks of one world; rank -1 belongs to none.
@@ -51,8 +50,7 @@ struct StoreWelcome {
   static StoreWelcome decode(std::span<const std::byte> fields);
 };
 
-/// A message with its length before it.
-std::shared_ptr<const Bytes> framed(const Bytes& message);
+/// An answer as a frame (FramedStream).
 std::shared_ptr<const Bytes> framed_reply(const Status& status);
 std::shared_ptr<const Bytes> framed_reply(const Bytes& fields);
 

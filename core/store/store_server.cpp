@@ -2,23 +2,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <future>
+#include <list>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/strangers.hpp>
+#include <sinew/core/net/acceptor.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <sinew/core/store/store_service.hpp>
 #include <sinew/core/system/quiet_thread.hpp>
 
 namespace sinew {
 namespace {
-
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when this process or its user has too many descriptors
 
 bool same_user(int socket) {
   ucred peer{};
@@ -32,31 +28,21 @@ struct StoreServer::State {
   State(EventLoop& l, StoreServerOptions o)
       : loop(l), options(std::move(o)), service(options.ranks), next_sweep(loop) {}
 
-  // In both structs the watch is the last member, because it must end before its socket is closed.
-  struct Door {
-    Listener listener;
-    EventLoop::Watch watch{};
-  };
   struct Client {
     std::unique_ptr<StoreConnection> connection;
-    EventLoop::Watch watch{};
+    EventLoop::Watch watch{};  // ends before its socket is closed
   };
 
-  void accept_from(std::uint64_t id);
-  bool make_room();
-  void shut(std::uint64_t id, Clock::time_point until);
-  void open_doors();
-  void admit(FileDescriptor socket, bool is_unix);
+  void welcome(FileDescriptor socket);
+  StoreConnection* admit(Socket socket);
   void serve(std::uint64_t id);
   void sweep_soon();
   void sweep();
 
   EventLoop& loop;
   StoreServerOptions options;
-  std::map<std::uint64_t, Door> doors;
+  std::list<Acceptor> unix_sockets;
   std::map<std::uint64_t, Client> clients;
-  std::set<std::uint64_t> strangers;                      // clients without a proof
-  std::map<std::uint64_t, Clock::time_point> shut_doors;  // that are not watched, until when
   StoreService service;
   std::uint64_t next_id = 0;
   EventLoop::Timer next_sweep;
@@ -68,16 +54,13 @@ StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
 
 StoreServer::~StoreServer() = default;
 
-void StoreServer::listen(Listener listener) {
-  const std::uint64_t id = state_->next_id++;
-  const int socket = listener.socket.get();
-  const auto came = [s = state_.get(), id] {
-    s->accept_from(id);
-    s->sweep_soon();
-  };
-  EventLoop::Watch watch = state_->loop.watch(socket, {.read = true}, came);
-  state_->doors.emplace(id, State::Door{std::move(listener), std::move(watch)});
+void StoreServer::listen(Listener unix_socket) {
+  state_->unix_sockets.emplace_back(
+      state_->loop, std::move(unix_socket), [] { return true; },
+      [s = state_.get()](FileDescriptor socket) { s->welcome(std::move(socket)); });
 }
+
+void StoreServer::take(Socket client) { state_->admit(std::move(client)); }
 
 bool StoreServer::idle() const noexcept {
   return std::ranges::all_of(state_->clients, [](const auto& entry) {
@@ -91,86 +74,32 @@ void StoreServer::lose(int rank, const std::string& why) {
   state_->sweep_soon();
 }
 
-void StoreServer::State::accept_from(std::uint64_t id) {
-  const Listener& listener = doors.at(id).listener;
-  for (;;) {
-    if (!listener.address.is_unix() && !make_room()) {
-      const auto came = [this](std::uint64_t s) { return clients.at(s).connection->clock.since(); };
-      return shut(id, came(*std::ranges::min_element(strangers, {}, came)) + Strangers::kAtLeast);
-    }
-    FileDescriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket) {
-      admit(std::move(socket), listener.address.is_unix());
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      shut(id, Clock::now() + kAcceptPause);
-    }
-    return;
-  }
+void StoreServer::State::welcome(FileDescriptor socket) {
+  if (!same_user(socket.get())) return;
+  StoreConnection* client = admit(Socket(std::move(socket), Socket::End::Accepts, nullptr));
+  if (client == nullptr) return;
+  const StoreWelcome welcome{options.host, ::getpid(), options.secret, options.elsewhere};
+  client->send(FramedStream::frame(welcome.encode()));
+  if (!options.elsewhere.empty()) client->close_after_flush();
 }
 
-/// false: all places are taken, by strangers who have not had their time.
-bool StoreServer::State::make_room() {
-  if (strangers.size() < Strangers::kPlaces) return true;
-  const auto has_had_its_time = [this](std::uint64_t id) {
-    return Clock::now() - clients.at(id).connection->clock.since() >= Strangers::kAtLeast;
-  };
-  for (const std::uint64_t id : std::vector(strangers.begin(), strangers.end())) {
-    if (!has_had_its_time(id)) continue;
-    serve(id);  // once more: this side may have been slow
-    if (!strangers.contains(id)) return true;
-    if (!has_had_its_time(id)) continue;
-    strangers.erase(id);
-    clients.erase(id);  // no request of it has come to the service
-    return true;
-  }
-  return false;
-}
-
-/// A watched listener would wake us for nothing.
-void StoreServer::State::shut(std::uint64_t id, Clock::time_point until) {
-  if (shut_doors.emplace(id, until).second) doors.at(id).watch.want({});
-}
-
-void StoreServer::State::open_doors() {
-  for (auto door = shut_doors.begin(); door != shut_doors.end();) {
-    if (Clock::now() < door->second) {
-      ++door;
-      continue;
-    }
-    doors.at(door->first).watch.want({.read = true});
-    door = shut_doors.erase(door);
-  }
-}
-
-void StoreServer::State::admit(FileDescriptor socket, bool is_unix) {
-  if (is_unix && !same_user(socket.get())) return;
+/// Null: the user has too many watches (fs.epoll.max_user_watches). The client connects again.
+StoreConnection* StoreServer::State::admit(Socket socket) {
   const std::uint64_t id = next_id++;
   const int descriptor = socket.get();
-  std::optional<Authentication> proof;
-  if (!is_unix) proof = Authentication::acceptor(options.secret, AuthClaim{.service = kStoreService});
-  Socket conversation(std::move(socket), Socket::End::Accepts, is_unix ? nullptr : options.tls);
-  auto connection =
-      std::make_unique<StoreConnection>(std::move(conversation), std::move(proof), options.longest_request);
+  Client client{std::make_unique<StoreConnection>(std::move(socket), options.longest_request)};
   const auto ready = [this, id] {
     serve(id);
     sweep_soon();
   };
   try {
-    Client client{std::move(connection)};
     client.watch = loop.watch(descriptor, {.read = true}, ready);
-    if (is_unix) {
-      client.connection->send(
-          framed(StoreWelcome{options.host, ::getpid(), options.secret, options.elsewhere}.encode()));
-      if (!options.elsewhere.empty()) client.connection->close_after_flush();
-    }
-    clients.emplace(id, std::move(client));
   } catch (const Error&) {
-    return;  // its user has too many watches (fs.epoll.max_user_watches): it comes again
+    return nullptr;
   }
-  if (!is_unix) strangers.insert(id);
+  const auto at = clients.emplace(id, std::move(client)).first;
+  ready();  // no event tells of what TLS may have read already
+  return at->second.connection.get();
 }
 
 void StoreServer::State::serve(std::uint64_t id) {
@@ -179,7 +108,6 @@ void StoreServer::State::serve(std::uint64_t id) {
   StoreConnection& c = *it->second.connection;
   c.flush();
   c.read([&](const Bytes& request) { service.handle(c, request); });
-  if (!c.unproven()) strangers.erase(id);
 }
 
 /// A sweep looks at all clients: one for all events that come together.
@@ -187,37 +115,32 @@ void StoreServer::State::sweep_soon() {
   if (!std::exchange(sweeps_soon, true)) next_sweep.start(Clock::now(), [this] { sweep(); });
 }
 
-/// Drops connections that ended, answers whoever waited too long, has sockets watched for what they are needed for, and
-/// sets the timer for the next deadline.
+/// Drops connections that have ended, answers clients that have waited too long, has sockets watched for what they are
+/// needed for, and sets the timer for the next deadline.
 void StoreServer::State::sweep() {
   sweeps_soon = false;
-  Deadline next = service.expire();
+  const Deadline next = service.expire();
   for (auto it = clients.begin(); it != clients.end();) {
     StoreConnection& c = *it->second.connection;
-    const Deadline leaves(c.clock.since() + Strangers::kAtMost);
-    if (c.finished() || (c.unproven() && leaves.passed())) {
+    if (c.finished()) {
       service.forget(c);
-      strangers.erase(it->first);
       it = clients.erase(it);
       continue;
     }
-    it->second.watch.want({.read = c.reads(), .write = !c.idle()});
-    if (c.unproven() && leaves.at() < next.at()) next = leaves;
+    it->second.watch.want(c.interest());
     ++it;
-  }
-  open_doors();
-  for (const auto& [id, until] : shut_doors) {
-    if (until < next.at()) next = Deadline(until);
   }
   if (next.at() == Clock::time_point::max()) return next_sweep.stop();
   next_sweep.start(std::max(next.at(), Clock::now() + std::chrono::milliseconds(1)), [this] { sweep(); });
 }
 
-StoreServerThread::StoreServerThread(StoreServerOptions options) : server_(loop_, std::move(options)) {
+StoreServerThread::StoreServerThread(StoreServerOptions options)
+    : secret_(options.secret), server_(loop_, std::move(options)) {
   thread_ = quiet_thread([this] { run(); });
 }
 
 StoreServerThread::~StoreServerThread() {
+  service_ = {};
   if (fork_.in_child()) {  // which has no such thread, as its objects end when it exits
     thread_.detach();
     return;
@@ -226,11 +149,19 @@ StoreServerThread::~StoreServerThread() {
   thread_.join();
 }
 
-void StoreServerThread::listen(Listener listener) {
-  std::packaged_task<void()> task([&] { server_.listen(std::move(listener)); });
+void StoreServerThread::listen(Listener unix_socket) {
+  std::packaged_task<void()> task([&] { server_.listen(std::move(unix_socket)); });
   std::future<void> over = task.get_future();
   loop_.post([&task] { task(); });
   over.get();
+}
+
+void StoreServerThread::serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance) {
+  port_ = std::move(port);
+  service_ =
+      port_->serve({.service = kStoreService, .instance = instance}, secret_, [this](const AuthClaim&, Socket socket) {
+        loop_.post([this, client = std::make_shared<Socket>(std::move(socket))] { server_.take(std::move(*client)); });
+      });
 }
 
 void StoreServerThread::lose(int rank, const std::string& why) {

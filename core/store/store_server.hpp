@@ -6,24 +6,25 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/net/event_loop.hpp>
-#include <sinew/core/net/socket_address.hpp>
-#include <sinew/core/net/tls_context.hpp>
+#include <sinew/core/net/listening_port.hpp>
+#include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 #include <sinew/core/system/fork_count.hpp>
 
 namespace sinew {
 
 struct StoreServerOptions {
-  Bytes secret;                             ///< TCP clients prove it, UNIX clients of the same user are told it
-  int ranks = 0;                            ///< of the job, if known: whoever says otherwise is refused
-  std::shared_ptr<const TlsContext> tls{};  ///< of TCP clients; null: plain
+  Bytes secret;   ///< of the job; clients of this user that come by a UNIX socket are told it
+  int ranks = 0;  ///< of the job, if known: a client that says otherwise is refused
   StoreHost host = StoreHost::Rank;
-  std::string elsewhere;                      ///< not empty: tells UNIX clients where the store is, and serves none
+  std::string elsewhere;  ///< not empty: UNIX clients are told that the store is at these addresses, and not served
   std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is cut off
 };
 
-/// Serves a store to the processes of a job, on a loop that is its owner's.
-/// Thread: the loop's. Cost: a client holds a descriptor and at most one request; a stranger a place (strangers.hpp).
+/// Serves a store to the processes of a job, on a loop that is its owner's. Clients of this host come by a UNIX socket,
+/// others by a ListeningPort, which authenticates them.
+/// Thread: the loop's. Cost: a descriptor for each client, and the memory of at most one request.
 class SINEW_API StoreServer {
  public:
   StoreServer(EventLoop& loop, StoreServerOptions options);
@@ -31,7 +32,10 @@ class SINEW_API StoreServer {
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
-  void listen(Listener listener);
+  /// Serves the processes of this user that connect to a UNIX socket.
+  void listen(Listener unix_socket);
+  /// Serves an authenticated connection.
+  void take(Socket client);
   /// All answers have left this process.
   bool idle() const noexcept;
   /// Ends the waits for `rank`, now and later, with PeerLost and `why`.
@@ -50,7 +54,9 @@ class SINEW_API StoreServerThread {
   explicit StoreServerThread(StoreServerOptions options);
   ~StoreServerThread();
   /// As StoreServer::listen.
-  void listen(Listener listener);
+  void listen(Listener unix_socket);
+  /// Serves the connections that come to the port for the store with this number (AuthClaim::instance).
+  void serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance);
   /// As StoreServer::lose.
   void lose(int rank, const std::string& why);
   StoreServerThread(const StoreServerThread&) = delete;
@@ -59,10 +65,13 @@ class SINEW_API StoreServerThread {
  private:
   void run();
 
+  const Bytes secret_;
   ForkMark fork_;
   EventLoop loop_;
   StoreServer server_;
   std::thread thread_;
+  std::shared_ptr<ListeningPort> port_;
+  ListeningPort::Service service_;  // ends first: it posts to the loop
 };
 
 }  // namespace sinew

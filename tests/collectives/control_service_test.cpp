@@ -337,7 +337,7 @@ TEST(ControlServiceOnTwoHosts, EndsNothing_WhenAStrangerConnects) {
     if (exchange.rank == 0) {
       const ControlPeer& other = rank.service.peers()[1];
       for (int i = 0; i < 20; ++i) {
-        auto [socket, error] = try_connect(SocketAddress::parse(other.addresses.back()), Deadline::after(seconds(5)));
+        auto [socket, error] = try_connect({SocketAddress::parse(other.addresses.back())}, Deadline::after(seconds(5)));
         ASSERT_EQ(error, 0);
         const Bytes noise(static_cast<std::size_t>(i) * 50, std::byte{0xff});
         EXPECT_GE(::send(socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL), 0);
@@ -350,7 +350,7 @@ TEST(ControlServiceOnTwoHosts, EndsNothing_WhenAStrangerConnects) {
 }
 
 FileDescriptor stranger_at(const ControlPeer& peer) {
-  auto [socket, error] = try_connect(SocketAddress::parse(peer.addresses.back()), Deadline::after(seconds(5)));
+  auto [socket, error] = try_connect({SocketAddress::parse(peer.addresses.back())}, Deadline::after(seconds(5)));
   EXPECT_EQ(error, 0);
   return std::move(socket);
 }

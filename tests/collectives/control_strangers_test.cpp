@@ -13,8 +13,8 @@
 #include <sinew/collectives/control/verdict/report.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/auth.hpp>
-#include <sinew/core/net/socket_address.hpp>
-#include <sinew/core/net/strangers.hpp>
+#include <sinew/core/net/listening_port.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew::test {
@@ -39,7 +39,7 @@ struct Lonely {
 };
 
 FileDescriptor stranger_at(const ControlPeer& peer) {
-  auto [socket, error] = try_connect(SocketAddress::parse(peer.addresses.back()), Deadline::after(seconds(5)));
+  auto [socket, error] = try_connect({SocketAddress::parse(peer.addresses.back())}, Deadline::after(seconds(5)));
   EXPECT_EQ(error, 0);
   return std::move(socket);
 }
@@ -56,13 +56,13 @@ TEST(ControlStrangers, SlowOnesInAllPlaces_GiveWay_TheOldestFirst) {
     static_cast<void>(exchange.all_gather({}));
     if (exchange.rank == 1) {
       std::vector<FileDescriptor> slow;
-      for (std::size_t i = 0; i < 2 * Strangers::kPlaces; ++i) {
+      for (std::size_t i = 0; i < 2 * UnauthenticatedLimits::kPlaces; ++i) {
         slow.push_back(stranger_at(rank.service.peers()[0]));
         EXPECT_EQ(::send(slow.back().get(), "sinew", 5, MSG_NOSIGNAL), 5);  // half a hello
       }
       const auto start = Clock::now();
       EXPECT_TRUE(speaks(slow.front(), seconds(60)));
-      EXPECT_LT(Clock::now() - start, Strangers::kAtMost) << "it had its whole time while others waited";
+      EXPECT_LT(Clock::now() - start, UnauthenticatedLimits::kAtMost) << "it had its whole time while others waited";
       EXPECT_FALSE(speaks(slow.back(), std::chrono::milliseconds(0))) << "nobody waits for its place";
     }
     static_cast<void>(exchange.all_gather({}));

@@ -16,7 +16,7 @@
 
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew::test {
 

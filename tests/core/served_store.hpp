@@ -42,19 +42,26 @@ struct StoreUnderTest {
 };
 
 struct Served final : StoreUnderTest {
-  explicit Served(bool over_tcp, std::shared_ptr<const TlsContext> under = nullptr)
-      : tcp(over_tcp), tls(std::move(under)) {
-    Listener listener = tcp ? listen_on(SocketAddress::parse("127.0.0.1:0"))
-                            : listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
-    address = listener.address;
-    thread = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = secret, .tls = tls});
-    thread->listen(std::move(listener));
+  explicit Served(bool over_tcp, const TlsFiles& files = {})
+      : tcp(over_tcp),
+        tls(TlsContext::open(files)),
+        thread(std::make_unique<StoreServerThread>(StoreServerOptions{.secret = secret})) {
+    if (tcp) {
+      auto port = port_of_process({.tls = files});
+      address = SocketAddress::parse("127.0.0.1:0").with_port(port->number());
+      thread->serve(std::move(port), instance);
+    } else {
+      Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
+      address = listener.address;
+      thread->listen(std::move(listener));
+    }
   }
   std::shared_ptr<Store> handle(int rank, int ranks) override {
     StoreClient::Options options;
     options.addresses = {address};
     if (tcp) options.secret = secret;
     options.tls = tls;
+    options.instance = instance;
     options.group = fmt::format("world of {}", ranks);
     options.rank = rank;
     options.ranks = ranks;
@@ -64,6 +71,7 @@ struct Served final : StoreUnderTest {
   bool tcp;
   std::shared_ptr<const TlsContext> tls;
   Bytes secret = random_secret();
+  std::uint64_t instance = random_id();
   SocketAddress address;
   std::unique_ptr<StoreServerThread> thread;
 };

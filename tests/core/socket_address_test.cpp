@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew {
 namespace {
@@ -58,7 +58,7 @@ std::string address_of(int socket, int (*ask)(int, sockaddr*, socklen_t*)) {
 TEST(TryConnect, ComesFromTheAddressAsked_WithSegmentsAsShortAsAsked) {
   const Listener listener = listen_on(SocketAddress::parse("127.0.0.1:0"));
   const auto deadline = Deadline::after(std::chrono::seconds(10));
-  const auto [socket, error] = try_connect(listener.address, deadline, {SocketAddress::parse("127.0.0.77:9"), 600});
+  const auto [socket, error] = try_connect({listener.address, SocketAddress::parse("127.0.0.77:9"), 600}, deadline);
   ASSERT_EQ(error, 0);
   EXPECT_TRUE(address_of(socket.get(), ::getsockname).starts_with("127.0.0.77:"));
   EXPECT_EQ(address_of(socket.get(), ::getpeername), listener.address.text());
@@ -66,7 +66,7 @@ TEST(TryConnect, ComesFromTheAddressAsked_WithSegmentsAsShortAsAsked) {
   socklen_t length = sizeof segment;
   ASSERT_EQ(::getsockopt(socket.get(), IPPROTO_TCP, TCP_MAXSEG, &segment, &length), 0);
   EXPECT_LE(segment, 600);
-  const auto [none, foreign] = try_connect(listener.address, deadline, {SocketAddress::parse("203.0.113.9:0")});
+  const auto [none, foreign] = try_connect({listener.address, SocketAddress::parse("203.0.113.9:0")}, deadline);
   EXPECT_EQ(foreign, EADDRNOTAVAIL);
   EXPECT_FALSE(none);
 }

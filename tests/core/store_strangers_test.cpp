@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <sinew/core/net/auth.hpp>
-#include <sinew/core/net/strangers.hpp>
+#include <sinew/core/net/listening_port.hpp>
 
 #include "served_store.hpp"
 
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 /// Sends raw bytes and reads until the server closes; how many bytes came back.
 std::size_t talk(const SocketAddress& address, const Bytes& bytes) {
-  auto [socket, error] = try_connect(address, Deadline::after(kLong));
+  auto [socket, error] = try_connect({address}, Deadline::after(kLong));
   EXPECT_EQ(error, 0);
   ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   ::shutdown(socket.get(), SHUT_WR);
@@ -48,7 +48,7 @@ TEST_F(ServedStore, Stranger_LearnsNothingAndEndsNothing) {
 }
 
 FileDescriptor stranger_at(const SocketAddress& address) {
-  auto [socket, error] = try_connect(address, Deadline::after(kLong));
+  auto [socket, error] = try_connect({address}, Deadline::after(kLong));
   EXPECT_EQ(error, 0);
   return std::move(socket);
 }
@@ -64,20 +64,20 @@ Duration time_to_close(const FileDescriptor& socket) {
 TEST_F(ServedStore, SilentStranger_HasItsTime_AndNoMore) {
   const FileDescriptor silent = stranger_at(served.address);
   const Duration time = time_to_close(silent);
-  EXPECT_GT(time, Strangers::kAtMost - 500ms);
-  EXPECT_LT(time, Strangers::kAtMost + 5s);
+  EXPECT_GT(time, UnauthenticatedLimits::kAtMost - 500ms);
+  EXPECT_LT(time, UnauthenticatedLimits::kAtMost + 5s);
 }
 
 TEST_F(ServedStore, SlowStrangersWhoTakeAllPlaces_GiveWayToAPeer_TheOldestFirst) {
   std::vector<FileDescriptor> slow;
-  for (std::size_t i = 0; i < 3 * Strangers::kPlaces; ++i) {
+  for (std::size_t i = 0; i < 3 * UnauthenticatedLimits::kPlaces; ++i) {
     slow.push_back(stranger_at(served.address));
     EXPECT_EQ(::send(slow.back().get(), "sinew", 5, MSG_NOSIGNAL), 5);  // half a hello
   }
   const auto start = Clock::now();
   const auto a = served.handle(0, 1);
   a->set("k", bytes_of("v"));
-  EXPECT_LT(Clock::now() - start, Strangers::kAtMost) << "it waited for the strangers' whole time";
+  EXPECT_LT(Clock::now() - start, UnauthenticatedLimits::kAtMost) << "it waited for the strangers' whole time";
   pollfd first{slow.front().get(), POLLIN, 0};
   EXPECT_EQ(::poll(&first, 1, 0), 1) << "the oldest was not dropped";
   EXPECT_EQ(a->get("k"), bytes_of("v"));
@@ -85,7 +85,8 @@ TEST_F(ServedStore, SlowStrangersWhoTakeAllPlaces_GiveWayToAPeer_TheOldestFirst)
 
 TEST_F(ServedStore, ReplayedHandshake_IsRefused) {
   // What a peer has said in a handshake that was heard: its hello and its proof.
-  Authentication peer = Authentication::connector(served.secret, AuthClaim{.service = kStoreService});
+  Authentication peer =
+      Authentication::connector(served.secret, AuthClaim{.service = kStoreService, .instance = served.instance});
   const Bytes hello(peer.to_send().begin(), peer.to_send().end());
   Bytes proof;
   {

@@ -39,7 +39,7 @@ class AnyStore : public testing::TestWithParam<std::string> {
       under_test = std::make_unique<InMemory>();
     } else {
       const bool secured = GetParam() == "tls";
-      const auto tls = secured ? TlsContext::open(Authority(folder / "", "job").issue("rank")) : nullptr;
+      const TlsFiles tls = secured ? Authority(folder / "", "job").issue("rank") : TlsFiles{};
       under_test = std::make_unique<Served>(GetParam() == "tcp" || secured, tls);
     }
   }
@@ -325,6 +325,7 @@ TEST_F(ServedStore, Welcome_SendsClientsElsewhere_WithTheSecret) {
   Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
   StoreClient::Options options;
   options.addresses = {listener.address};
+  options.instance = served.instance;
   door.listen(std::move(listener));
   StoreClient client(options, Deadline::after(kLong));
   served.handle(0, 1)->set("k", bytes_of("over tcp"));

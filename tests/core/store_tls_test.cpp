@@ -21,6 +21,7 @@ class SecuredStore : public testing::Test {
     StoreClient::Options options;
     options.addresses = {where};
     options.secret = served.secret;
+    options.instance = served.instance;
     options.tls = std::move(tls);
     options.timeout = kLong;
     return options;
@@ -33,7 +34,7 @@ class SecuredStore : public testing::Test {
 
   ScratchFolder folder;
   Authority authority{folder / "", "job"};
-  Served served{true, TlsContext::open(authority.issue("server"))};
+  Served served{true, authority.issue("server")};
 };
 
 TEST_F(SecuredStore, KeepsWhatItIsGiven_LongValuesToo) {
@@ -49,6 +50,7 @@ TEST_F(SecuredStore, SaysWhichSideHasNoTls) {
   const Served plain(true);
   StoreClient::Options options = asking(plain.address, TlsContext::open(authority.issue("client")));
   options.secret = plain.secret;
+  options.instance = plain.instance;
   EXPECT_THAT(refusal(options), HasSubstr("does not speak TLS 1.3, and SINEW_TLS=1 here"));
 }
 

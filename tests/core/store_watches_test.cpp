@@ -28,7 +28,7 @@ TEST_F(ServedStore, ConnectionsThatCannotBeWatched_AreDropped_AndMayComeAgain) {
   for (Served* store : {&served, &local}) {
     {
       const FullEpoll full;
-      const auto [socket, error] = try_connect(store->address, Deadline::after(kLong));
+      const auto [socket, error] = try_connect({store->address}, Deadline::after(kLong));
       ASSERT_EQ(error, 0);
       EXPECT_EQ(first_bytes(socket.get()), 0);
       EXPECT_EQ(full.refused(), 1);

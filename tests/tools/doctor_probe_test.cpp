@@ -14,6 +14,7 @@
 #include "../../tools/info/doctor/link_server.hpp"
 #include "../../tools/info/doctor/peer_memory.hpp"
 #include "../../tools/info/doctor/timed_socket.hpp"
+#include "support/authenticate.hpp"
 
 namespace sinew::doctor {
 namespace {
@@ -73,8 +74,9 @@ TEST(DoctorProbe, EndsInTime_WhereTheOtherSideIsSilent) {
 
 /// Answers requests of no bytes, until there is another: what a path that loses full packets looks like from afar.
 void answer_short_requests(FileDescriptor accepted, const Bytes& secret, const AuthClaim& claim) {
-  TimedSocket socket(std::move(accepted));
-  socket.prove(Authentication::acceptor(secret, claim), Deadline::after(10s));
+  Socket authenticated(std::move(accepted), Socket::End::Accepts, nullptr);
+  test::authenticate(authenticated, Authentication::acceptor(secret, claim), Deadline::after(10s));
+  TimedSocket socket(std::move(authenticated));
   try {
     for (bool lost = false;;) {
       std::uint64_t bytes = 0;
@@ -118,7 +120,7 @@ TEST(DoctorServer, ServesProbes_WhileStrangersHangOn) {
   std::vector<FileDescriptor> strangers;
   const LinkServer server(secret, std::nullopt);
   const SocketAddress there = SocketAddress::parse("127.0.0.1:0").with_port(server.port());
-  for (int i = 0; i < 8; ++i) strangers.push_back(try_connect(there, Deadline::after(5s)).first);
+  for (int i = 0; i < 8; ++i) strangers.push_back(try_connect({there}, Deadline::after(5s)).first);
   const std::string noise(100, 'x');
   EXPECT_EQ(::send(strangers[0].get(), noise.data(), noise.size(), MSG_NOSIGNAL), 100);
   EXPECT_EQ(probe_link(loopback(), {server.port(), server.claim(), secret}).state, LinkState::Carries);

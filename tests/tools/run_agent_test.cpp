@@ -13,7 +13,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/net/secret.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <support/scratch_folder.hpp>
 
 #include "../../tools/run/agent_protocol.hpp"

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
@@ -24,11 +24,9 @@ using std::chrono::seconds;
 
 TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
   auto a = tcp::make_transport(options_of(0));
-  auto b = tcp::make_transport(options_of(1));
-  const Address gone = b->address();
-  const std::string where = listener_of(*b).text();
-  b.reset();
-  const auto to_b = a->connect(gone);
+  const SocketAddress closed = listen_on(SocketAddress::parse("127.0.0.1:0")).address;
+  const std::string where = closed.text();
+  const auto to_b = a->connect(tcp::PeerAddress{1, 99, {}, {{closed, 8, "lo"}}}.encode());
   Watched s, r;
   const auto data = pattern(1 << 20, 1);
   to_b->send(view(data), user(1), 0, s);
@@ -39,11 +37,28 @@ TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
   EXPECT_NE(r.status.message().find(where), std::string_view::npos) << r.status.message();
 }
 
+/// The process listens still, for another World.
+TEST(TcpPeerLost, WorldThatHasEnded_NamesRankAndAddress) {
+  auto a = tcp::make_transport(options_of(0));
+  auto b = tcp::make_transport(options_of(1));
+  const Address gone = b->address();
+  b.reset();
+  const auto to_b = a->connect(gone);
+  Watched r;
+  to_b->recv({}, user(1), r);
+  ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return r.done(); }));
+  EXPECT_EQ(r.status.code(), Code::PeerLost);
+  EXPECT_EQ(r.status.rank(), 1);
+  const std::string why(r.status.message());
+  EXPECT_NE(why.find("127.0.0.1"), std::string::npos) << why;
+  EXPECT_NE(why.find("or this World has ended there"), std::string::npos) << why;
+}
+
 /// The peer's descriptors, found by what they are connected to: a test's way to hurt it.
 std::vector<int> sockets_of_this_process() {
   std::vector<int> fds;
   for (int fd = 3; fd < 256; ++fd) {
-    if (tcp::peer_text(fd) != "?") fds.push_back(fd);
+    if (peer_address(fd).text() != "?") fds.push_back(fd);
   }
   return fds;
 }

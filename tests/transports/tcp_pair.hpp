@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
@@ -41,7 +41,7 @@ inline SocketAddress listener_of(const Transport& t) {
 }
 
 inline FileDescriptor raw_connection(const Transport& t) {
-  auto [socket, error] = try_connect(listener_of(t), Deadline::after(std::chrono::seconds(5)));
+  auto [socket, error] = try_connect({listener_of(t)}, Deadline::after(std::chrono::seconds(5)));
   EXPECT_EQ(error, 0);
   return std::move(socket);
 }

@@ -38,7 +38,7 @@ int option(int fd, int level, int name) {
 std::vector<int> connections_to(const SocketAddress& listener) {
   std::vector<int> found;
   for (int fd = 3; fd < 256; ++fd) {
-    if (tcp::peer_text(fd) == listener.text()) found.push_back(fd);
+    if (peer_address(fd).text() == listener.text()) found.push_back(fd);
   }
   return found;
 }

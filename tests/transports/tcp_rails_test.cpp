@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/rail_path.hpp>
 #include <sinew/transports/tcp/replay_log.hpp>
@@ -61,7 +62,7 @@ std::vector<int> sockets_of_rail(int rail) {
   std::vector<int> found;
   const std::string network = fmt::format("127.0.{}.", rail);
   for (int fd = 3; fd < 256; ++fd) {
-    if (tcp::peer_text(fd).starts_with(network)) found.push_back(fd);
+    if (peer_address(fd).text().starts_with(network)) found.push_back(fd);
   }
   return found;
 }

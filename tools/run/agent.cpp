@@ -52,7 +52,7 @@ void serve_unless_served(StoreServer& door, const SocketAddress& place) {
     try {
       return door.listen(listen_on(place));
     } catch (const Error&) {
-      const int error = try_connect(place, deadline).second;
+      const int error = try_connect({place}, deadline).second;
       if (error == 0 || error == EAGAIN) return;  // EAGAIN: more wait there than may
       if (deadline.passed()) throw;
     }

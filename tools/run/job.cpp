@@ -54,10 +54,7 @@ Job::Job(const Options& options, const Config& config, const SignalDescriptor& s
       signals_(signals),
       printer_(loop_, options.prefix, inside_line, holding()),
       secret_(random_secret()),
-      store_(loop_, {.secret = secret_,
-                     .ranks = options.ranks,
-                     .tls = TlsContext::open(config.tls),
-                     .host = StoreHost::Launcher}),
+      store_(loop_, {.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 
@@ -78,9 +75,10 @@ void Job::start() {
   bool elsewhere = false;
   for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
   if (elsewhere) {
-    Listener tcp = listen_everywhere(0, config_.ports);
-    store_addresses_ = format_addresses(reachable_addresses(config_.interface, tcp.address.port()));
-    store_.listen(std::move(tcp));
+    port_.emplace(loop_, listen_everywhere(0, config_.ports), TlsContext::open(config_.tls));
+    serves_store_ = port_->serve({.service = kStoreService}, secret_,
+                                 [this](const AuthClaim&, Socket client) { store_.take(std::move(client)); });
+    store_addresses_ = format_addresses(reachable_addresses(config_.interface, port_->number()));
   }
   // A rank is in a process group of its own: reading the terminal would stop it.
   const int input = ::isatty(0) ? -1 : 0;

@@ -63,6 +63,8 @@ class Job {
   LinePrinter printer_;
   Bytes secret_;
   StoreServer store_;
+  std::optional<ListeningPort> port_;  // where ranks are on other hosts
+  ListeningPort::Service serves_store_;
   EventLoop::Watch signals_come_;
   std::uint16_t master_port_ = 0;
   std::string name_;

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/transports/tcp/link.hpp>
+#include <sinew/transports/tcp/redial.hpp>
 
 namespace sinew::tcp {
 namespace {
@@ -39,18 +41,17 @@ Link::Link(Shared& shared, const PeerAddress& peer, LinkOwner& owner)
 
 void Link::dial() {
   for (Port& p : ports_) {
-    if (!p.socket && !p.dialer && !ended_) dial(p);
+    if (!p.socket && !p.connecting && !ended_) dial(p);
   }
 }
 
 void Link::dial(Port& p) {
   const ChannelClaim channel{p.channel, p.epoch};
   const AuthClaim claim{kService, shared_.self.rank, peer_.rank, channel.encode(), peer_.instance};
-  const int rounds = has_rails() && p.data ? kRailRounds : Dialer::kForever;
-  p.dialer.emplace(shared_.poller, paths_of(p), shared_.keys, claim, rounds,
-                   Dialer::Events{[this, channel](Socket socket) { attach(channel, std::move(socket)); },
-                                  [this, &p](const Status& why) { hopeless(p, why); }});
-  p.dialer->start();
+  const int rounds = has_rails() && p.data ? kRailRounds : Redial::kForever;
+  p.connecting.emplace(*shared_.thread, shared_.mailbox, paths_of(p), shared_.keys, claim, rounds,
+                       Connecting::Events{[this, channel](Socket socket) { attach(channel, std::move(socket)); },
+                                          [this, &p](const Status& why) { hopeless(p, why); }});
 }
 
 bool Link::wants(ChannelClaim claim) {
@@ -61,11 +62,11 @@ bool Link::wants(ChannelClaim claim) {
   if (p.lost || (p.socket && !replaces)) return false;
   // What went into a rail's first connection may not have come: that is found out once both sides have given it up.
   if (p.data && p.ended && p.data->has_written()) return false;
-  // Both sides dial: the lower rank's connection is the one, so that both decide alike. Before it has proved itself the
-  // peer cannot have taken it, and it may lead nowhere while the peer's has come; nor is it the one any more where the
-  // peer has lost it.
-  if (!replaces && p.dialer && p.dialer->has_proven() && shared_.self.rank < peer_.rank) return false;
-  p.dialer.reset();
+  // Both sides connect. The lower rank's connection is the one, so that both decide alike. Before this side has given
+  // its proof the peer cannot have taken the connection, and it may lead nowhere while the peer's has come. Nor is it
+  // the one any more where the peer has lost it.
+  if (!replaces && p.connecting && shared_.self.rank < peer_.rank && !p.connecting->withdraw()) return false;
+  p.connecting.reset();
   disconnect(p);
   return true;
 }
@@ -73,7 +74,7 @@ bool Link::wants(ChannelClaim claim) {
 void Link::attach(ChannelClaim claim, Socket socket) {
   Port& p = ports_[claim.channel];
   const int descriptor = socket.get();
-  p.where = peer_text(descriptor);
+  p.where = peer_address(descriptor).text();
   p.socket = std::move(socket);
   p.socket.read_ahead();
   p.epoch = claim.epoch;
@@ -200,7 +201,7 @@ void Link::hang_up(bool politely) {
   shared_.poller.remove_timed(*this);
   watching_ = false;
   for (Port& p : ports_) {
-    p.dialer.reset();
+    p.connecting.reset();
     if (!p.socket) continue;
     if (!p.ended) shared_.poller.remove(p.socket.get(), p);
     if (politely && !p.ended) {
@@ -234,9 +235,9 @@ void Link::prepare(Port& p) {
   p.due = Clock::time_point::max();
   p.unreachable = false;
   p.why.clear();
-  keep_alive(p.socket.get());
+  keep_alive(p.socket.get(), true);
   if (p.data) return queue_little(p.socket.get());
-  const std::string here = own_text(p.socket.get());
+  const std::string here = own_address(p.socket.get()).text();
   for (const RailPath& r : rails_) {
     if (here.starts_with(r.here.address.text().substr(0, r.here.address.text().rfind(':') + 1))) p.path = r;
   }
@@ -257,8 +258,8 @@ void Link::rail_event(Port& p, int error) {
   p.why = error == 0 ? "the peer has closed it" : std::generic_category().message(error);
   p.due = Clock::now() + (p.unreachable ? Clock::duration{} : Clock::duration(kGrace));
   log::debug("tcp: connection {} of rank {} ({}) has ended: {}", p.channel, peer_.rank, p.where, p.why);
-  if (std::ranges::none_of(ports_,
-                           [](const Port& q) { return q.socket || (q.data && q.dialer && q.dialer->active()); })) {
+  if (std::ranges::none_of(
+          ports_, [](const Port& q) { return q.socket || (q.data && q.connecting && q.connecting->active()); })) {
     return lose("closed the connection");
   }
   watch_rails();
@@ -275,7 +276,7 @@ void Link::disconnect(Port& p) {
 void Link::lose_rail(Port& p) {
   p.lost = true;
   disconnect(p);
-  p.dialer.reset();
+  p.connecting.reset();
   const auto left = std::ranges::count_if(ports_, [](const Port& q) { return q.data && !q.lost; });
   log::warning("tcp: the rail from {} to {} of rank {} is lost: {}; {} of {} left", p.path->here.text(),
                p.path->there.text(), peer_.rank, p.why, left, rails_.size());

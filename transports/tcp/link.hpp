@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <sinew/transports/tcp/connecting.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
-#include <sinew/transports/tcp/dialer.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/outgoing.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
@@ -80,7 +80,7 @@ class Link final : Timed {
     std::string where;  // the other end
     bool wants_write = false;
     bool ended = false;
-    std::optional<Dialer> dialer;
+    std::optional<Connecting> connecting;
 
     // Of a pair with several rails.
     std::optional<RailPath> path;                      // of control: what it runs over now

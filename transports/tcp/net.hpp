@@ -2,36 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/core/net/auth.hpp>
 #include <sinew/core/net/socket.hpp>
-#include <sinew/core/net/socket_address.hpp>
-#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::tcp {
-
-/// What connections are proven and encrypted with.
-struct Keys {
-  Bytes secret;
-  std::shared_ptr<const TlsContext> tls;  ///< null: plain
-};
-
-/// A way to a listener: the port of `from` counts for nothing; none: routing chooses.
-struct Path {
-  SocketAddress to;
-  std::optional<SocketAddress> from = {};
-};
-/// Begins to connect; the errno where it cannot even begin. Done when the socket can be written.
-std::pair<FileDescriptor, int> start_connect(const Path& path);
-/// The next connection, ready for use; or the errno (EAGAIN: none).
-std::pair<FileDescriptor, int> accept_next(int listener) noexcept;
-/// "10.0.0.2:4711", or "?" of a socket that has gone.
-SINEW_API std::string peer_text(int socket);
-SINEW_API std::string own_text(int socket);
 
 /// What the accepting side says after the proofs, one byte.
 enum class Consent : std::uint8_t {
@@ -59,11 +34,6 @@ struct ChannelClaim {
   static ChannelClaim decode(std::uint32_t c) noexcept { return {static_cast<Channel>(c & 0xff), c >> 8}; }
 };
 
-/// The kernel looks whether the peer's host is there while nothing is on its way; or no more.
-void keep_alive(int socket, bool looks = true) noexcept;
-/// The connection ends where the peer's kernel leaves what was sent unanswered for seconds; or no more. Not of one at
-/// work: see is_silent.
-void insist_on_answers(int socket, bool insists) noexcept;
 /// Takes no more than it can send soon: what waits goes by the rail that is first.
 void queue_little(int socket) noexcept;
 /// Was it the peer's end that ended a connection, and not the network? error 0: it closed.

@@ -2,11 +2,15 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
 #include <sinew/core/matcher.hpp>
+#include <sinew/core/net/control_thread.hpp>
+#include <sinew/core/net/dialer.hpp>
 #include <sinew/transports/tcp/farewell.hpp>
+#include <sinew/transports/tcp/mailbox.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/poller.hpp>
@@ -21,7 +25,9 @@ struct Shared {
   Options options;
   Keys keys;
   PeerAddress self;
+  std::shared_ptr<ControlThread> thread;  // makes connections
   Poller poller;
+  Mailbox mailbox{poller};
   BlockPool pool;
   FinishedOperations finished;
   std::size_t pending = 0;         // operations begun and not fired

@@ -8,7 +8,8 @@
 
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/transports/tcp/doorman.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/core/net/listening_port.hpp>
 #include <sinew/transports/tcp/endpoint.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
@@ -18,9 +19,9 @@ namespace {
 /// What is read at once and not kept: fits the caches, and holds any control frame.
 constexpr std::size_t kScratchBytes = 256 * 1024;
 
-Listener open_listener(const Config& config) {
+std::shared_ptr<ListeningPort> open_port(const Config& config) {
   try {
-    return listen_everywhere(0, config.ports);
+    return port_of_process({.range = config.ports, .tls = config.tls});
   } catch (const Error& e) {
     throw Error(Code::Unavailable, fmt::format("tcp: {}", e.what()));
   }
@@ -38,15 +39,25 @@ class TcpTransport final : public Transport {
   explicit TcpTransport(const Options& options) : shared_{.options = options} {
     if (options.secret.empty()) throw Error(Code::Unavailable, "tcp: the job has no secret to prove connections with");
     shared_.keys = {options.secret, TlsContext::open(options.config.tls)};
-    Listener listener = open_listener(options.config);
-    shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, listener.address.port())};
+    shared_.thread = ControlThread::of_process();
+    port_ = open_port(options.config);
+    shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, port_->number())};
     shared_.scratch.resize(kScratchBytes);
     capabilities_.cancels_sends = true;
     capabilities_.eager_bytes = options.eager_bytes;
-    doorman_.emplace(shared_.poller, std::move(listener.socket), shared_.keys,
-                     AuthClaim{kService, -1, options.rank, 0, shared_.self.instance},
-                     [this](int rank, ChannelClaim c, Socket s) { admit(rank, c, std::move(s)); });
+    service_ = port_->serve({.service = kService, .to_rank = options.rank, .instance = shared_.self.instance},
+                            options.secret, [this](const AuthClaim& claim, Socket socket) {
+                              shared_.mailbox.post([this, claim, s = std::make_shared<Socket>(std::move(socket))] {
+                                admit(claim, std::move(*s));
+                              });
+                            });
   }
+  ~TcpTransport() override {
+    service_ = {};
+    shared_.thread->run([] {});  // the attempts of closed endpoints end before the mailbox that they would write to
+  }
+  TcpTransport(const TcpTransport&) = delete;
+  TcpTransport& operator=(const TcpTransport&) = delete;
 
   std::string_view name() const noexcept override { return "tcp"; }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -56,6 +67,7 @@ class TcpTransport final : public Transport {
 
   int progress() noexcept override {
     const int events = shared_.poller.poll();
+    shared_.mailbox.deliver();
     const int fired = shared_.finished.fire();
     shared_.pending -= static_cast<std::size_t>(fired);
     return events + fired;
@@ -71,12 +83,13 @@ class TcpTransport final : public Transport {
     Socket socket;
   };
 
-  void admit(int rank, ChannelClaim channel, Socket socket);
+  void admit(const AuthClaim& claim, Socket socket);
 
   Shared shared_;
   Capabilities capabilities_;
   std::map<int, std::array<Parked, kMostChannels>> parked_;  // of peers that this rank has not connected to yet
-  std::optional<Doorman> doorman_;
+  std::shared_ptr<ListeningPort> port_;
+  ListeningPort::Service service_;
 };
 
 Reach TcpTransport::probe(const Address& peer) {
@@ -115,7 +128,14 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   return endpoint;
 }
 
-void TcpTransport::admit(int rank, ChannelClaim channel, Socket socket) {
+/// Takes or refuses an authenticated connection, and says which.
+void TcpTransport::admit(const AuthClaim& claim, Socket socket) {
+  const int rank = claim.from_rank;
+  const ChannelClaim channel = ChannelClaim::decode(claim.channel);
+  if (channel.channel >= kMostChannels || rank < 0) {
+    return log::debug("tcp: dropped a connection from {}: it asks for channel {} of rank {}",
+                      peer_address(socket.get()).text(), channel.channel, rank);
+  }
   const auto peer = shared_.peers.find(rank);
   const bool here = peer != shared_.peers.end();
   if (here ? peer->second->closed() : shared_.left.contains(rank)) return say(socket, Consent::Closed);

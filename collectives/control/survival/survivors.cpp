@@ -91,12 +91,9 @@ Ballot Survivors::propose(const std::vector<int>& members) {
   ballot.addresses = {user_socket(fmt::format("shrink-{:016x}", random_id()))};
   hosted_->listen(listen_on(ballot.addresses.front()));
   if (several_hosts) {
-    Listener tcp = listen_everywhere(0, config_.ports);
-    const auto own = SocketAddress::own(config_.interface, tcp.address.port());
+    const auto own = SocketAddress::own(config_.interface, hosted_->serve(store_of(ballot)));
     ballot.addresses.insert(ballot.addresses.end(), own.begin(), own.end());
-    hosted_->listen(std::move(tcp));
   }
-  hosted_->start();
   service_.on_gone([this](int rank) { lose(rank); });
   for (const int r : members) {
     if (!service_.living(r)) lose(r);
@@ -104,6 +101,11 @@ Ballot Survivors::propose(const std::vector<int>& members) {
   const Status proposal{Code::Ok, message_of(ballot, service_.peers().size())};
   service_.announce(Notice::of(NoticeKind::Proposal, service_.rank(), proposal, ballot.number));
   return ballot;
+}
+
+/// The number of the ballot's store at its leader's port, as all members know it.
+std::uint64_t Survivors::store_of(const Ballot& ballot) const {
+  return service_.peers()[static_cast<std::size_t>(ballot.members.front())].token ^ ballot.number;
 }
 
 std::optional<Ballot> Survivors::proposal_of(int leader) const {
@@ -117,6 +119,7 @@ Exchange Survivors::exchange_for(const Ballot& ballot) {
   const StoreClient::Options options{.addresses = ballot.addresses,
                                      .secret = secret_,
                                      .tls = TlsContext::open(config_.tls),
+                                     .instance = store_of(ballot),
                                      .group = fmt::format("ballot {}", ballot.number),
                                      .rank = static_cast<int>(place),
                                      .ranks = static_cast<int>(ballot.members.size()),

@@ -39,6 +39,7 @@ class SINEW_API Survivors {
   std::vector<int> living() const;
   Ballot next_ballot();
   Ballot propose(const std::vector<int>& members);
+  std::uint64_t store_of(const Ballot& ballot) const;
   std::optional<Ballot> proposal_of(int leader) const;
   Exchange exchange_for(const Ballot& ballot);
   bool stands(const Ballot& ballot) const;

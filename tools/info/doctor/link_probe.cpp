@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/net/dialer.hpp>
 
 #include "link_server.hpp"
 #include "timed_socket.hpp"
@@ -32,15 +33,23 @@ constexpr std::array kPackets{576, 1280, 1400, 1420, 1450, 1500};
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// A proven connection. Errors: Error as TimedSocket; Error{Unavailable} with `error` set where there is no connection.
+/// An authenticated connection. Errors: Error{Unavailable}, with `error` set where no connection could be made.
 TimedSocket connected(const Link& link, const LinkTarget& target, int segment_bytes, int& error) {
-  auto [socket, refused] = try_connect(link.to.address.with_port(target.port), Deadline::after(kToConnect),
-                                       {link.from.address, segment_bytes});
-  error = refused;
-  if (refused != 0) throw Error(Code::Unavailable, std::generic_category().message(refused));
-  TimedSocket ready(std::move(socket));
-  ready.prove(Authentication::connector(target.secret, target.claim), Deadline::after(kToAnswer));
-  return ready;
+  const auto give_up = [&error](const Dialer::Failure& failure) {
+    if (failure.stage == Dialer::Stage::Connecting) error = failure.error;
+    std::string why = failure.text;
+    if (failure.error != 0) why = std::generic_category().message(failure.error);
+    if (failure.stage != Dialer::Stage::Connecting && failure.error == ETIMEDOUT) why = "no answer in time";
+    return Dialer::Next{.end = Status(Code::Unavailable, why)};
+  };
+  error = 0;
+  return TimedSocket(dial({.paths = {{link.to.address.with_port(target.port), link.from.address, segment_bytes}},
+                           .keys = {target.secret, nullptr},
+                           .claim = target.claim,
+                           .connect_within = kToConnect,
+                           .authenticate_within = kToAnswer},
+                          give_up)
+                         .first);
 }
 
 /// Seconds until the other side has taken so many bytes and said so.

@@ -1,13 +1,9 @@
 #include "link_server.hpp"
 
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -24,7 +20,6 @@ namespace {
 
 constexpr std::uint32_t kService = 0x31636f64;  // "doc1"
 constexpr std::size_t kMostGuests = 64;
-constexpr int kBreatheMs = 10;
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
@@ -36,39 +31,28 @@ FileDescriptor new_event() {
 
 }  // namespace
 
-LinkServer::LinkServer(Bytes secret, std::optional<std::pair<std::uint16_t, std::uint16_t>> ports)
-    : secret_(std::move(secret)),
-      claim_{.service = kService, .instance = random_id()},
-      listener_(listen_everywhere(0, ports)),
-      stop_(new_event()) {
-  thread_ = quiet_thread([this] { accept_guests(); });
-}
+LinkServer::LinkServer(const Bytes& secret, std::optional<std::pair<std::uint16_t, std::uint16_t>> ports)
+    : claim_{.service = kService, .instance = random_id()},
+      stop_(new_event()),
+      port_(port_of_process({.range = ports})),
+      service_(port_->serve(claim_, secret, [this](const AuthClaim&, Socket socket) { admit(std::move(socket)); })) {}
 
 LinkServer::~LinkServer() {
+  service_ = {};
   const std::uint64_t one = 1;
   static_cast<void>(!::write(stop_.get(), &one, sizeof one));
-  thread_.join();
-}
-
-void LinkServer::accept_guests() {
-  std::array<pollfd, 2> entries{pollfd{listener_.socket.get(), POLLIN, 0}, pollfd{stop_.get(), POLLIN, 0}};
-  while (entries[1].revents == 0) {
-    if (::poll(entries.data(), entries.size(), -1) <= 0) continue;
-    for (Guest& g : guests_) {
-      if (g.gone) g.thread.join();
-    }
-    guests_.remove_if([](const Guest& g) { return !g.thread.joinable(); });
-    FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) ::poll(&entries[1], 1, kBreatheMs);  // no descriptor is free, and the guest goes on knocking
-    if (socket && guests_.size() < kMostGuests) admit(std::move(socket));
-  }
   for (Guest& g : guests_) g.thread.join();
 }
 
-void LinkServer::admit(FileDescriptor socket) {
+void LinkServer::admit(Socket socket) {
+  for (Guest& g : guests_) {
+    if (g.gone) g.thread.join();
+  }
+  guests_.remove_if([](const Guest& g) { return !g.thread.joinable(); });
+  if (guests_.size() >= kMostGuests) return;
   Guest& guest = guests_.emplace_back();
   try {
-    guest.thread = quiet_thread([this, &guest, taken = std::make_shared<FileDescriptor>(std::move(socket))] {
+    guest.thread = quiet_thread([this, &guest, taken = std::make_shared<Socket>(std::move(socket))] {
       serve(std::move(*taken));
       guest.gone = true;
     });
@@ -78,10 +62,9 @@ void LinkServer::admit(FileDescriptor socket) {
   }
 }
 
-void LinkServer::serve(FileDescriptor accepted) const {
+void LinkServer::serve(Socket accepted) const {
   try {
     TimedSocket socket(std::move(accepted), stop_.get());
-    socket.prove(Authentication::acceptor(secret_, claim_), Deadline::after(kPatience));
     std::vector<std::byte> piece(kPieceBytes);
     for (;;) {
       std::uint64_t left = 0;

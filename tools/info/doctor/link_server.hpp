@@ -8,7 +8,8 @@
 #include <utility>
 
 #include <sinew/core/net/auth.hpp>
-#include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/listening_port.hpp>
+#include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew::doctor {
 
@@ -16,17 +17,16 @@ namespace sinew::doctor {
 /// this many bytes at most), the answer to it is one byte.
 inline constexpr std::uint64_t kLongestRequest = std::uint64_t{64} << 20;
 
-/// Answers the probes of other hosts: listens on every interface, on threads of its own. Who cannot prove the job's
-/// secret is not heard.
+/// Answers the probes of other hosts, each on a thread of its own. They come to this process's port.
 class LinkServer {
  public:
   /// `ports`: as SINEW_PORTS. Errors: Error{System} where it cannot listen.
-  LinkServer(Bytes secret, std::optional<std::pair<std::uint16_t, std::uint16_t>> ports);
+  LinkServer(const Bytes& secret, std::optional<std::pair<std::uint16_t, std::uint16_t>> ports);
   ~LinkServer();
   LinkServer(const LinkServer&) = delete;
   LinkServer& operator=(const LinkServer&) = delete;
 
-  std::uint16_t port() const noexcept { return listener_.address.port(); }
+  std::uint16_t port() const noexcept { return port_->number(); }
   /// What a probe claims to want: this process, and nobody else's who has the same address.
   const AuthClaim& claim() const noexcept { return claim_; }
 
@@ -35,16 +35,14 @@ class LinkServer {
     std::atomic<bool> gone = false;
     std::thread thread;
   };
-  void accept_guests();
-  void admit(FileDescriptor socket);
-  void serve(FileDescriptor socket) const;
+  void admit(Socket socket);
+  void serve(Socket socket) const;
 
-  Bytes secret_;
   AuthClaim claim_;
-  Listener listener_;
   FileDescriptor stop_;
-  std::list<Guest> guests_;
-  std::thread thread_;  // accepts; the only one that touches guests_
+  std::list<Guest> guests_;  // the port's thread alone touches it until service_ has ended
+  std::shared_ptr<ListeningPort> port_;
+  ListeningPort::Service service_;
 };
 
 }  // namespace sinew::doctor

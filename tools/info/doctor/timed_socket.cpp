@@ -1,7 +1,6 @@
 #include "timed_socket.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
@@ -12,8 +11,6 @@ namespace sinew::doctor {
 namespace {
 
 constexpr int kLookAgainMs = 1000;
-
-bool is_for_later(int error) noexcept { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
@@ -30,7 +27,7 @@ void TimedSocket::wait(short events, Deadline deadline) const {
 
 void TimedSocket::send(std::span<const std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t n = socket_.send(bytes);
     if (n >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     } else if (is_for_later(errno)) {
@@ -43,7 +40,7 @@ void TimedSocket::send(std::span<const std::byte> bytes, Deadline deadline) {
 
 void TimedSocket::receive(std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const ssize_t n = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    const ssize_t n = socket_.receive(bytes);
     if (n == 0) throw Error(Code::PeerLost, "the other side has closed the connection");
     if (n > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -52,20 +49,6 @@ void TimedSocket::receive(std::span<std::byte> bytes, Deadline deadline) {
     } else {
       throw_errno("receiving");
     }
-  }
-}
-
-void TimedSocket::prove(Authentication proof, Deadline deadline) {
-  for (;;) {
-    if (const auto out = proof.to_send(); !out.empty()) {
-      send(out, deadline);
-      proof.sent(out.size());
-    }
-    if (proof.state() == Authentication::State::Proven) return;
-    if (proof.state() == Authentication::State::Refused) throw Error(Code::Mismatch, proof.reason());
-    const auto room = proof.room();
-    receive(room, deadline);
-    proof.received(room.size());
   }
 }
 

@@ -4,28 +4,25 @@
 #include <span>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/core/net/auth.hpp>
-#include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/core/net/socket.hpp>
 
 namespace sinew::doctor {
 
 /// A connected, non-blocking socket; each step ends by its deadline.
-/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed it; Error{Mismatch} where it cannot prove
-/// the
-///         secret; Error{Cancelled} once `stop` can be read; Error{System}.
+/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed it; Error{Cancelled} once `stop` can be
+/// read;
+///         Error{System}.
 class TimedSocket {
  public:
-  explicit TimedSocket(FileDescriptor socket, int stop = -1) noexcept : socket_(std::move(socket)), stop_(stop) {}
+  explicit TimedSocket(Socket socket, int stop = -1) noexcept : socket_(std::move(socket)), stop_(stop) {}
 
   void send(std::span<const std::byte> bytes, Deadline deadline);
   void receive(std::span<std::byte> bytes, Deadline deadline);
-  /// Both sides show that they know the job's secret.
-  void prove(Authentication proof, Deadline deadline);
 
  private:
   void wait(short events, Deadline deadline) const;
 
-  FileDescriptor socket_;
+  Socket socket_;
   int stop_;
 };
 

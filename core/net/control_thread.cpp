@@ -4,7 +4,7 @@
 #include <future>
 #include <utility>
 
-#include <sinew/collectives/control/control_thread.hpp>
+#include <sinew/core/net/control_thread.hpp>
 #include <sinew/core/system/quiet_thread.hpp>
 
 namespace sinew {
@@ -50,6 +50,7 @@ ControlThread::~ControlThread() {
 }
 
 void ControlThread::post(Call call, const void* owner) {
+  if (fork_.in_child()) return;
   {
     const std::scoped_lock lock(mutex_);
     posted_.push_back({owner, std::move(call)});
@@ -70,6 +71,8 @@ void ControlThread::run_first_posted() {
 }
 
 void ControlThread::run(const Call& call) {
+  if (fork_.in_child()) return;
+  if (std::this_thread::get_id() == thread_.get_id()) return call();
   std::packaged_task<void()> task(call);
   std::future<void> over = task.get_future();
   post([&task] { task(); });

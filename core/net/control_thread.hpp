@@ -14,9 +14,12 @@
 
 namespace sinew {
 
-/// The one thread per process that serves the control planes of its Worlds: asleep in an event loop, all signals
-/// blocked. It never touches user buffers, transports or the path of a call. Ends with the last World that holds it.
-/// Thread: post and run from any thread but its own; the rest on its own only.
+/// The one thread per process that serves its listening port and the control planes of its Worlds. It sleeps in an
+/// event loop, and all signals are blocked in it. It never touches user buffers, transports or the path of a call. It
+/// ends with the last owner.
+/// Thread:   any for post() and run(); its own for the rest.
+/// Lifetime: the last owner must not end on the thread itself. In a fork's child there is no such thread; post() and
+///           run() do nothing there.
 class SINEW_API ControlThread {
  public:
   using Call = EventLoop::Call;
@@ -31,6 +34,7 @@ class SINEW_API ControlThread {
   void post(Call call, const void* owner = nullptr);
   /// Runs the call on the thread and waits for its end; what it throws is thrown here.
   void run(const Call& call);
+  EventLoop& loop() noexcept { return loop_; }
 
   /// Calls `ready` while the descriptor is what `interest` says.
   void watch(int descriptor, EventLoop::Interest interest, Call ready);

@@ -1,0 +1,210 @@
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/net/dialer.hpp>
+#include <sinew/core/net/listening_port.hpp>
+#include <sinew/core/net/secret.hpp>
+
+namespace sinew {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint32_t kService = 0x74736574;  // "test"
+
+SocketAddress loopback(const ListeningPort& port) {
+  return SocketAddress::parse("127.0.0.1:0").with_port(port.number());
+}
+
+/// Connects once. Errors: Error where that fails.
+Socket connect(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
+  return dial({.paths = {{loopback(port)}}, .keys = {secret, nullptr}, .claim = claim},
+              [](const Dialer::Failure& f) { return Dialer::Next{.end = Status(Code::PeerLost, f.text)}; })
+      .first;
+}
+
+std::string refusal(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
+  try {
+    static_cast<void>(connect(port, secret, claim));
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "taken";
+}
+
+/// The claims of the connections that a service has been given.
+class Taken {
+ public:
+  ListeningPort::Take take() {
+    return [this](const AuthClaim& claim, Socket socket) {
+      const std::scoped_lock lock(mutex_);
+      claims_.push_back(claim);
+      sockets_.push_back(std::move(socket));
+    };
+  }
+  std::size_t count() const {
+    const std::scoped_lock lock(mutex_);
+    return claims_.size();
+  }
+  bool comes_to(std::size_t count) const {
+    const Deadline end = Deadline::after(seconds(30));
+    while (this->count() < count && !end.passed()) std::this_thread::sleep_for(milliseconds(1));
+    return this->count() == count;
+  }
+  std::vector<AuthClaim> claims() const {
+    const std::scoped_lock lock(mutex_);
+    return claims_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<AuthClaim> claims_;
+  std::vector<Socket> sockets_;
+};
+
+TEST(ListeningPort, GivesEachConnectionToTheServiceOfItsClaim) {
+  const auto port = port_of_process({});
+  const Bytes one = random_secret();
+  const Bytes two = random_secret();
+  Taken first, second;
+  const auto a = port->serve({.service = kService, .to_rank = 0, .instance = 1}, one, first.take());
+  const auto b = port->serve({.service = kService, .to_rank = 0, .instance = 2}, two, second.take());
+  const AuthClaim to_first{.service = kService, .from_rank = 7, .to_rank = 0, .channel = 3, .instance = 1};
+  AuthClaim to_second = to_first;
+  to_second.instance = 2;
+  const Socket s1 = connect(*port, one, to_first);
+  const Socket s2 = connect(*port, two, to_second);
+  EXPECT_TRUE(first.comes_to(1));
+  EXPECT_TRUE(second.comes_to(1));
+  EXPECT_EQ(first.claims(), std::vector{to_first});
+  EXPECT_EQ(second.claims(), std::vector{to_second});
+}
+
+TEST(ListeningPort, RefusesAnUnknownService_LikeAWrongSecret) {
+  const auto port = port_of_process({});
+  const Bytes secret = random_secret();
+  Taken taken;
+  const auto service = port->serve({.service = kService, .to_rank = 0, .instance = 1}, secret, taken.take());
+  const std::string wrong = refusal(*port, random_secret(), {.service = kService, .to_rank = 0, .instance = 1});
+  EXPECT_NE(wrong.find("does not know the job's secret"), std::string::npos) << wrong;
+  EXPECT_EQ(refusal(*port, secret, {.service = kService, .to_rank = 0, .instance = 2}), wrong);
+  EXPECT_EQ(refusal(*port, secret, {.service = kService, .to_rank = 1, .instance = 1}), wrong);
+  EXPECT_EQ(refusal(*port, secret, {.service = kService + 1, .to_rank = 0, .instance = 1}), wrong);
+  EXPECT_EQ(taken.count(), 0U);
+}
+
+TEST(ListeningPort, IsOneForAllSettingsThatItSuits) {
+  const auto port = port_of_process({});
+  EXPECT_EQ(port_of_process({}), port);
+  const std::uint16_t n = port->number();
+  EXPECT_EQ(port_of_process({.number = n}), port);
+  EXPECT_EQ(port_of_process({.range = std::pair(n, n)}), port);
+  const auto next = static_cast<std::uint16_t>(n + 1);
+  try {
+    EXPECT_NE(port_of_process({.range = std::pair(next, static_cast<std::uint16_t>(n + 99))}), port);
+  } catch (const Error&) {  // all of these are in use: it has asked for another
+  }
+}
+
+TEST(ListeningPort, RejectsASecondServiceOfOneClaim_AndAnEmptySecret) {
+  const auto port = port_of_process({});
+  const AuthClaim claim{.service = kService, .to_rank = 0, .instance = 1};
+  const auto ignore = [](const AuthClaim&, Socket) {};
+  {
+    const auto service = port->serve(claim, random_secret(), ignore);
+    EXPECT_THROW(static_cast<void>(port->serve(claim, random_secret(), ignore)), Error);
+  }
+  const auto again = port->serve(claim, random_secret(), ignore);
+  EXPECT_THROW(static_cast<void>(port->serve({.service = kService, .to_rank = 9}, {}, ignore)), Error);
+}
+
+/// Four Worlds with secrets of their own, two ranks of each in this process. One World ends while others connect.
+TEST(ListeningPort, FourWorldsWithEightRanks_OneEndsWhileOthersConnect) {
+  constexpr int kWorlds = 4;
+  constexpr int kRanks = 2;
+  constexpr int kConnections = 40;
+  struct Rank {
+    AuthClaim claim;
+    Taken taken;
+    std::shared_ptr<ListeningPort> port;
+    ListeningPort::Service service;
+  };
+  std::vector<Bytes> secrets;
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int w = 0; w < kWorlds; ++w) {
+    secrets.push_back(random_secret());
+    for (int r = 0; r < kRanks; ++r) {
+      auto rank = std::make_unique<Rank>();
+      rank->claim = {.service = kService, .to_rank = r, .instance = random_id()};
+      rank->port = port_of_process({});
+      rank->service = rank->port->serve(rank->claim, secrets.back(), rank->taken.take());
+      ranks.push_back(std::move(rank));
+    }
+  }
+  std::atomic<int> refused_of_last{0};
+  std::atomic<int> failed{0};
+  std::atomic<bool> ends{false};
+  const auto connect_to = [&](int w, int r) {
+    const Rank& to = *ranks[static_cast<std::size_t>(w * kRanks + r)];
+    const auto port = port_of_process({});
+    for (int i = 0; i < kConnections; ++i) {
+      const bool last = w == kWorlds - 1;
+      if (last && i == kConnections / 4) ends = true;
+      const std::string answer = refusal(*port, secrets[static_cast<std::size_t>(w)], to.claim);
+      if (answer == "taken") continue;
+      ++(last ? refused_of_last : failed);
+    }
+  };
+  std::vector<std::thread> peers;
+  for (int w = 0; w < kWorlds; ++w) {
+    for (int r = 0; r < kRanks; ++r) peers.emplace_back(connect_to, w, r);
+  }
+  while (!ends) std::this_thread::sleep_for(milliseconds(1));
+  std::size_t taken_before_end = 0;
+  for (int r = 0; r < kRanks; ++r) {
+    Rank& rank = *ranks[static_cast<std::size_t>((kWorlds - 1) * kRanks + r)];
+    rank.service = {};
+    taken_before_end += rank.taken.count();
+  }
+  for (std::thread& p : peers) p.join();
+  EXPECT_EQ(failed, 0) << "connections of Worlds that live";
+  for (int i = 0; i < (kWorlds - 1) * kRanks; ++i) {
+    EXPECT_TRUE(ranks[static_cast<std::size_t>(i)]->taken.comes_to(kConnections)) << "rank " << i;
+  }
+  std::size_t taken_of_last = 0;
+  for (int r = 0; r < kRanks; ++r) {
+    taken_of_last += ranks[static_cast<std::size_t>((kWorlds - 1) * kRanks + r)]->taken.count();
+  }
+  EXPECT_EQ(taken_of_last, taken_before_end) << "nothing is taken once the service has ended";
+  EXPECT_GT(refused_of_last, 0);
+}
+
+/// The port lets go of its connections where a service ends within its own call.
+TEST(ListeningPort, ServiceMayEndItselfInItsCall) {
+  const auto port = port_of_process({});
+  const Bytes secret = random_secret();
+  const AuthClaim claim{.service = kService, .to_rank = 0, .instance = 5};
+  ListeningPort::Service service;
+  std::atomic<int> taken{0};
+  service = port->serve(claim, secret, [&](const AuthClaim&, Socket) {
+    ++taken;
+    service = {};
+  });
+  EXPECT_EQ(refusal(*port, secret, claim), "taken");
+  const Deadline end = Deadline::after(seconds(30));
+  while (taken == 0 && !end.passed()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_NE(refusal(*port, secret, claim), "taken");
+  EXPECT_EQ(taken, 1);
+}
+
+}  // namespace
+}  // namespace sinew
