@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/transports/nccl/calls/issue.hpp>
 #include <sinew/transports/nccl/offload.hpp>
 
 namespace sinew::nccl {

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/library/library.hpp>
 
 namespace sinew::nccl {
 namespace {

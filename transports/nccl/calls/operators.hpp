@@ -3,7 +3,8 @@
 #include <array>
 #include <cstddef>
 
-#include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/calls/nccl_call.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 

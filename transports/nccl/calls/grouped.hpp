@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 

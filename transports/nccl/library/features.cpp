@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <sinew/transports/nccl/features.hpp>
-#include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/library/features.hpp>
+#include <sinew/transports/nccl/library/library.hpp>
 
 namespace sinew::nccl {
 

@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include <sinew/core/float_formats.hpp>
-#include <sinew/transports/nccl/operators.hpp>
+#include <sinew/transports/nccl/calls/data_type.hpp>
+#include <sinew/transports/nccl/calls/operators.hpp>
 
 namespace sinew::nccl {
 namespace {

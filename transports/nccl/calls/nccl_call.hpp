@@ -4,11 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include <sinew/core/call/cost.hpp>
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/nccl/features.hpp>
-#include <sinew/transports/nccl/grouped.hpp>
-#include <sinew/transports/nccl/nccl_api.hpp>
 
 namespace sinew::nccl {
 
@@ -36,22 +32,5 @@ struct NcclCall {
 
 /// Of a v-form: how many parts it has on this rank, on both sides; else 0.
 std::size_t parts_of(const Call& call) noexcept;
-
-/// What calls are judged by.
-struct Abilities {
-  int version = 0;             ///< of NCCL, as version_code
-  int compute_capability = 0;  ///< the least of all ranks' devices
-  Features features;
-};
-Availability can_run(const CollectiveDesc& desc, const Abilities& abilities, int ranks);
-/// The functions that it runs it with, in words.
-const char* way_of(Collective collective, const Features& features) noexcept;
-
-/// `op`: made for the call; ignored where it does not reduce. Success and InProgress are good answers.
-Result issue(const Caller& caller, const Features& features, const NcclCall& call, RedOp op);
-
-DataType type_of(DType dtype) noexcept;
-/// 8-bit floats as bytes: no version refuses those.
-DataType type_to_move(DType dtype) noexcept;
 
 }  // namespace sinew::nccl

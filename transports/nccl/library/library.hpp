@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include <sinew/core/call/cost.hpp>
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 
