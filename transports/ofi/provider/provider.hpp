@@ -3,7 +3,7 @@
 #include <string>
 
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/ofi/handles.hpp>
+#include <sinew/transports/ofi/provider/handles.hpp>
 
 namespace sinew::ofi {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/core/host/host_heap.hpp>
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
 
 namespace sinew::shm {
 

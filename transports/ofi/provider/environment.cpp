@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include <sinew/transports/ofi/environment.hpp>
+#include <sinew/transports/ofi/provider/environment.hpp>
 
 namespace sinew::ofi {
 namespace {

@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/ofi/domain.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
-#include <sinew/transports/ofi/provider.hpp>
+#include <sinew/transports/ofi/provider/domain.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
+#include <sinew/transports/ofi/provider/provider.hpp>
 
 namespace sinew::ofi {
 namespace {

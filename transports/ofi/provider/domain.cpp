@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/base/name_list.hpp>
-#include <sinew/transports/ofi/domain.hpp>
+#include <sinew/transports/ofi/provider/domain.hpp>
 
 namespace sinew::ofi {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/transports/shm/tree.hpp>
+#include <sinew/transports/shm/offload/tree.hpp>
 
 namespace sinew::shm {
 namespace {

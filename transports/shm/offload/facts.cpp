@@ -7,9 +7,9 @@
 
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
-#include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/layout.hpp>
-#include <sinew/transports/shm/tree.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
+#include <sinew/transports/shm/offload/tree.hpp>
 
 namespace sinew::shm {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/ofi/handles.hpp>
+#include <sinew/transports/ofi/provider/handles.hpp>
 
 namespace sinew::ofi {
 

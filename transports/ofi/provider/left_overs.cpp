@@ -14,7 +14,7 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
 
 namespace sinew::ofi {
 namespace {

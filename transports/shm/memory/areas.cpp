@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/memory/areas.hpp>
 
 namespace sinew::shm {
 
