@@ -18,7 +18,7 @@
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/numeric/reduce.hpp>
-#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
 
 #include "command_line.hpp"

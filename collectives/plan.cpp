@@ -53,8 +53,9 @@ std::string Plan::explain() const {
     if (!c.rejected.empty()) {
       text += fmt::format("  no     {:<38} {}\n", what, c.rejected);
     } else {
-      text += fmt::format("  {}{:<38} {:>12}  {}{}\n", first ? "takes  " : "loses  ", what, time_text(c.predicted),
-                          c.way, first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "");
+      text +=
+          fmt::format("  {}{:<38} {:>12}  {:<10}  {}{}\n", first ? "takes  " : "loses  ", what, time_text(c.predicted),
+                      name_of(c.source), c.way, first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "");
     }
     first = false;
   }
@@ -70,6 +71,7 @@ std::string Plan::to_json() const {
       row["rejected"] = c.rejected;
     } else {
       row["predicted_us"] = c.predicted * 1e6;
+      row["source"] = name_of(c.source);
       row["way"] = c.way;
     }
     rows.push_back(row);

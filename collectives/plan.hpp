@@ -8,7 +8,7 @@
 #include <sinew/collectives/schedule/cutting.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
-#include <sinew/core/call/cost.hpp>
+#include <sinew/core/call/cost_model.hpp>
 
 namespace sinew {
 
@@ -18,7 +18,8 @@ struct Candidate {
   std::string transport;  ///< "shm", "tcp", or "shm+tcp" where pairs differ
   std::string way;        ///< what it would do, in words; may be empty
   Seconds predicted = 0;
-  std::string rejected;  ///< why it cannot run; empty: it can
+  std::string rejected;                     ///< why it cannot run; empty: it can
+  CostSource source = CostSource::Default;  ///< of `predicted`
 };
 
 struct ReadyPlan;

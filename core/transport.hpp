@@ -22,7 +22,6 @@ using Address = Bytes;
 struct Capabilities {
   bool device_memory = false;  ///< messages with user tags may lie on this rank's device; no sink there reduces
   bool cancels_sends = false;
-  bool ordered = true;  ///< messages of a pair arrive in the order of the sends
   std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();  ///< a longer send ends InvalidArgument
   std::size_t eager_bytes = 0;  ///< longest message that may be buffered at the receiver
 };

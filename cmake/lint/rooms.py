@@ -7,6 +7,7 @@
 """
 
 import collections
+import functools
 import graphlib
 import pathlib
 import re
@@ -83,6 +84,16 @@ def unresolved():
                 yield f"{path}: no include root of {EDITORS} has sinew/{match[1]}"
 
 
+@functools.cache
+def unit_of(include):
+    """The header without its ending that <sinew/include> names: cmake/roots leads from include paths to folders."""
+    for root in pathlib.Path("cmake/roots").glob("*"):
+        header = root / "sinew" / include
+        if header.exists():
+            return str(header.resolve().relative_to(pathlib.Path.cwd()).with_suffix(""))
+    return include.removesuffix(".hpp")
+
+
 def faults_of_layer(table, layer):
     may, used, faults = table.may[layer], set(), []
     units = units_of(layer)
@@ -93,7 +104,7 @@ def faults_of_layer(table, layer):
             continue
         for path in paths:
             for match in INCLUDE.finditer(path.read_text(encoding="utf-8")):
-                other = match[1].removesuffix(".hpp")
+                other = unit_of(match[1])
                 if other not in units:
                     continue
                 to = table.room_of(other)

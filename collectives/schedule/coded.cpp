@@ -12,13 +12,13 @@ namespace sinew {
 namespace {
 
 using Index = std::uint32_t;
-constexpr Index kNone = std::numeric_limits<Index>::max();
+constexpr Index kNotCoded = std::numeric_limits<Index>::max();
 
 /// What some chunks hold alike.
 struct Value {
-  Index code = kNone;    ///< the Scratch chunk that has it coded
-  bool settled = false;  ///< it is what that decodes to
-  Index holders = 0;     ///< chunks
+  Index code = kNotCoded;  ///< the Scratch chunk that has it coded
+  bool settled = false;    ///< it is what that decodes to
+  Index holders = 0;       ///< chunks
 };
 
 /// Restates the steps in their order and keeps account of what every chunk holds.
@@ -64,7 +64,7 @@ class Coding {
   }
   Index& held(Slice chunk) { return holds_[cells_.of(chunk.space, chunk.first)]; }
   Value& value_of(Slice chunk) { return values_[held(chunk)]; }
-  bool unsettled(Slice chunk) { return value_of(chunk).code != kNone && !value_of(chunk).settled; }
+  bool unsettled(Slice chunk) { return value_of(chunk).code != kNotCoded && !value_of(chunk).settled; }
   Index class_of(Slice chunk) const {
     if (chunk.space == Space::In) return to_.in_class[chunk.first];
     return chunk.space == Space::Out ? to_.out_class[chunk.first] : to_.scratch_class[chunk.first];
@@ -81,9 +81,9 @@ class Coding {
     Index& at = held(chunk);
     if (at == value) return;
     --values_[at].holders;
-    if (values_[at].code != kNone) leave(values_[at].code, 1);
+    if (values_[at].code != kNotCoded) leave(values_[at].code, 1);
     ++values_[value].holders;
-    if (values_[value].code != kNone) ++users_[values_[value].code];
+    if (values_[value].code != kNotCoded) ++users_[values_[value].code];
     at = value;
   }
   /// Nobody asks for a code any more whose value is nowhere: its chunk serves again.
@@ -116,7 +116,7 @@ class Coding {
 
   void encode(Slice chunk, Index code) {
     Value& value = value_of(chunk);
-    if (value.code == kNone) {
+    if (value.code == kNotCoded) {
       copy(scratch(code), chunk, ElementMap::Encode);
     } else {
       copy(scratch(code), scratch(value.code), ElementMap::None);
@@ -128,7 +128,7 @@ class Coding {
   /// The code of a run of chunks, side by side.
   Slice code_of(Slice chunks) {
     const Index first = value_of(part(chunks, 0)).code;
-    bool there = first != kNone;
+    bool there = first != kNotCoded;
     for (Index k = 1; k < chunks.count && there; ++k) there = value_of(part(chunks, k)).code == first + k;
     if (there) return {Space::Scratch, first, chunks.count};
     const Slice run = chunks.count == 1 ? scratch(take(chunks)) : take_run(chunks);
@@ -200,7 +200,7 @@ class Coding {
   Slice room_for(Slice chunks) {
     if (chunks.count > 1) return take_run(chunks);
     const Index before = value_of(chunks).code;
-    if (before == kNone || users_[before] > 1) return take_run(chunks);
+    if (before == kNotCoded || users_[before] > 1) return take_run(chunks);
     hold(chunks, new_value({}));
     return scratch(take(chunks));  // the latest to be free
   }

@@ -79,6 +79,7 @@ bool Candidates::use_tuned() {
     if (!c.way.empty()) c.way += ", ";
     if (const auto seconds = known(c)) {
       c.predicted = *seconds;
+      c.source = CostSource::TunedFile;
       c.way += "timed by tune";
     } else {
       c.predicted = std::max(c.predicted, kGivenUp * best);

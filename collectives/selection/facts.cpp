@@ -54,17 +54,17 @@ LinkClass Facts::class_of(int rank_a, int rank_b) const noexcept {
   return {std::min(a.host, b.host), std::max(a.host, b.host), a.process == b.process};
 }
 
-const Reach* Facts::link(const LinkClass& where, const std::string& transport) const noexcept {
+const Facts::Link* Facts::link(const LinkClass& where, const std::string& transport) const noexcept {
   const auto row = links.find(where);
   if (row == links.end()) return nullptr;
   const auto link = std::ranges::find(row->second, transport, &Link::transport);
-  return link == row->second.end() ? nullptr : &link->reach;
+  return link == row->second.end() ? nullptr : &*link;
 }
 
 const Reach& Facts::reach(int rank_a, int rank_b, const std::string& transport) const {
   static const Reach kNotProbed{false, "was not opened", {}, {}};
-  const Reach* found = link(class_of(rank_a, rank_b), transport);
-  return found == nullptr ? kNotProbed : *found;
+  const Link* found = link(class_of(rank_a, rank_b), transport);
+  return found == nullptr ? kNotProbed : found->reach;
 }
 
 std::vector<std::string> Facts::with_offload() const {
@@ -90,7 +90,8 @@ std::string Facts::to_string() const {
         const CostCurve& c = l.reach.cost;
         text +=
             fmt::format("  {}: {}: {:.2f} us, {:.2f} GB/s{}\n", place, l.transport, (c.overhead_s + c.latency_s) * 1e6,
-                        c.knots.empty() ? 0.0 : c.knots.back().bytes_per_s / 1e9, l.known ? "" : ", assumed");
+                        c.knots.empty() ? 0.0 : c.knots.back().bytes_per_s / 1e9,
+                        l.source == CostSource::Default ? ", assumed" : "");
       }
     }
   }

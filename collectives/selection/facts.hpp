@@ -9,7 +9,7 @@
 
 #include <sinew/collectives/selection/tuned_times.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/core/call/cost.hpp>
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/transport.hpp>
 
 namespace sinew {
@@ -48,7 +48,7 @@ struct SINEW_API Facts {
   struct Link {
     std::string transport;
     Reach reach;
-    bool known = false;  ///< the cost is that of these links; else what the transport assumes of any
+    CostSource source = CostSource::Default;  ///< of the reach's cost; Default: what the transport assumes of any link
   };
   /// One transport that some rank could not open.
   struct Absence {
@@ -64,18 +64,19 @@ struct SINEW_API Facts {
   std::set<std::string> by_nic;  ///< transports that leave each rank's host by its nic; others: by one for all ranks
   std::vector<Absence> absences;
   std::map<std::string, Bytes> offload_facts;     ///< by transport: what its offload decides by
+  std::set<std::string> measured_offloads;        ///< transports whose offload_facts were measured
   std::map<std::string, std::string> no_offload;  ///< by transport: why it has none
   std::string no_device;  ///< why calls cannot take device memory: the first rank without one, and its reason
   std::vector<Rule> rules;
-  double copy_bytes_per_s = 8e9;          ///< one core, memory to memory
-  double device_copy_bytes_per_s = 12e9;  ///< between a device and pinned memory, one way
-  double reduce_bytes_per_s = 6e9;        ///< one core, `dst = a + b`, counted in bytes of dst
-  TunedTimes tuned;                       ///< of no ways: there is no file
+  double copy_bytes_per_s = assumed::kCopyBytesPerS;      ///< one core, memory to memory; 0: it takes no time
+  double reduce_bytes_per_s = assumed::kReduceBytesPerS;  ///< one core, `dst = a + b`, counted in bytes of dst
+  CostSource rates_source = CostSource::Default;          ///< of both
+  TunedTimes tuned;                                       ///< of no ways: there is no file
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;
   /// What a transport offers on links of a class; nullptr: it was not opened there.
-  const Reach* link(const LinkClass& where, const std::string& transport) const noexcept;
+  const Link* link(const LinkClass& where, const std::string& transport) const noexcept;
   /// The reach between two ranks over one transport; a reason where there is none.
   const Reach& reach(int rank_a, int rank_b, const std::string& transport) const;
   /// The transports whose own collectives every rank can have, in order of name.

@@ -11,13 +11,13 @@ namespace sinew {
 
 GroupShape::GroupShape(const Facts& facts, std::vector<int> of_world, const std::vector<int>& numa_nodes)
     : world_ranks(std::move(of_world)) {
-  std::set<LinkClass> between;
+  std::map<LinkClass, std::pair<int, int>> between;
   for (std::size_t i = 0; i < world_ranks.size(); ++i) {
     for (std::size_t j = i + 1; j < world_ranks.size(); ++j) {
-      between.insert(facts.class_of(world_ranks[i], world_ranks[j]));
+      between.try_emplace(facts.class_of(world_ranks[i], world_ranks[j]), static_cast<int>(i), static_cast<int>(j));
     }
   }
-  classes.assign(between.begin(), between.end());
+  for (const auto& [where, places] : between) pairs.push_back({where, places.first, places.second});
   std::map<int, int> ranks_of_host;
   for (const int r : world_ranks) {
     const Facts::Rank& rank = facts.ranks[static_cast<std::size_t>(r)];

@@ -9,16 +9,11 @@
 
 #include <sinew/collectives/hierarchy/near_order.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/selection/group_costs.hpp>
 #include <sinew/collectives/selection/prediction.hpp>
 
 namespace sinew {
 namespace {
-
-/// A curve is that of a round in which both ranks send and wait. Who takes part in a broadcast or scatter does one of
-/// the two, and messages that are sent without asking wait for nobody: such calls follow each other so much faster.
-constexpr double kAheadMessages = 8 << 10;
-constexpr double kAheadStart = 0.6;
-constexpr double kAheadBytes = 0.4;
 
 /// Of one host's ranks, counted in their programs.
 struct Footprint {
@@ -112,11 +107,9 @@ std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
   return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
 }
 
-/// Segments of what is pipelined follow each other; of the rest so many go round at a time. What is long in all comes
-/// from memory, whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs
-/// no core.
+/// Segments of what is pipelined follow each other; of the rest so many go round at a time.
 Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
-                                     const TransportSet& set, Links links, const Cut& cut,
+                                     const CostModel& costs, Links links, const Cut& cut,
                                      const Leaving& leaving) const {
   if (cost.rounds == 0) return {};
   const double wire = on_wire(desc.codec, bytes);
@@ -128,18 +121,19 @@ Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const Algorithm
     bool is_there = false;
   };
   Slowest inside_hosts, across_hosts;
-  for (const auto& [where, transport] : set.by_class) {
+  for (const auto& [where, from, to] : shape_.pairs) {
     const bool inside = where.host_a == where.host_b;
     if (links != Links::All && inside != (links == Links::InsideHosts)) continue;
-    const CostCurve& curve = facts_.link(where, transport)->cost;
-    const bool ahead = is_from_root(desc.collective) && message <= kAheadMessages;
-    const auto per_byte = [&](double n) { return n > 0 ? (curve.seconds(n) - curve.seconds(0)) / n : 0; };
+    const TransferCost takes = costs.transfer({.from = from,
+                                               .to = to,
+                                               .bytes = message,
+                                               .segments = segments,
+                                               .one_way = is_from_root(desc.collective),
+                                               .sharers = Sharers().set(Resource::Core, shape_.turns)});
     Slowest& link = inside ? inside_hosts : across_hosts;
     link.is_there = true;
-    link.start = std::max(link.start, shape_.turns * curve.seconds(0) * (ahead ? kAheadStart : 1));
-    link.a_byte =
-        std::max(link.a_byte, (inside ? shape_.turns : 1) * std::max(per_byte(message), per_byte(message / segments)) *
-                                  (ahead ? kAheadBytes : 1));
+    link.start = std::max(link.start, takes.start_s);
+    link.a_byte = std::max(link.a_byte, takes.per_byte_s);
   }
   const auto mixed = [&](double part_leaving, Seconds Slowest::*figure) {
     if (!across_hosts.is_there) return inside_hosts.*figure;
@@ -155,28 +149,29 @@ Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const Algorithm
   // Those under way come in together and go on together: a rank does one or the other, a link both at once.
   const Seconds each =
       2 * start / cut.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
-  // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
-  const Seconds reduced = shape_.turns * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
+  const auto on_core = [&](LocalStep step, double times) {
+    return costs.local_s({.step = step, .bytes = shape_.turns * times * bytes, .dtype = desc.dtype});
+  };
+  const Seconds reduced = on_core(LocalStep::Reduce, cost.reduced) + on_core(LocalStep::Code, coded);
   return {.busy = (cost.pipelined ? chain + (segments - 1) * each : start + busy) + reduced,
           .in_turns = segments / cut.depth * chain + (cost.pipelined ? 0 : reduced),
           .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
 }
 
-Seconds Predictor::sending(double messages, const TransportSet& set) const {
+Seconds Predictor::sending(double messages, const CostModel& costs) const {
   Seconds slowest = 0;
-  for (const auto& [where, transport] : set.by_class) {
-    if (where.host_a != where.host_b) slowest = std::max(slowest, facts_.link(where, transport)->cost.overhead_s);
+  for (const auto& [where, from, to] : shape_.pairs) {
+    if (where.host_a != where.host_b) slowest = std::max(slowest, costs.link(from, to).alone.overhead_s);
   }
   return messages * slowest;
 }
 
-Seconds Predictor::crossing(std::uint64_t leaving, const TransportSet& set) const {
+Seconds Predictor::crossing(std::uint64_t leaving, const CostModel& costs) const {
   Seconds slowest = 0;
-  for (const auto& [where, transport] : set.by_class) {
+  for (const auto& [where, from, to] : shape_.pairs) {
     if (where.host_a == where.host_b) continue;
-    const CostCurve& curve = facts_.link(where, transport)->cost;
-    slowest = std::max(slowest, curve.seconds(static_cast<double>(leaving)) - curve.seconds(0));
+    slowest = std::max(slowest, costs.link(from, to).alone.moving_s(static_cast<double>(leaving)));
   }
   return slowest;
 }
@@ -202,8 +197,6 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
   const std::uint64_t scratch = coded ? found.scratch : static_cast<std::uint64_t>((cost.scratch + scaled) * bytes);
   std::string way = reorders ? order_text(shape_.order) : "";
   if (coded) way += fmt::format("{}messages in {}", way.empty() ? "" : ", ", name_of(desc.codec));
-  // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
-  const Seconds copying = cost.whole ? static_cast<double>(found.copied) / facts_.copy_bytes_per_s : 0;
   // Where all ranks send in all rounds, chains lead through all of them alike, unless a round has several messages, of
   // which the last to come counts; else the longest chain may leave all the time.
   Leaving leaving;
@@ -214,16 +207,19 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
     leaving.of_busiest = found.most_leaving;
   }
   for (const TransportSet& set : sets) {
+    const GroupCosts costs(facts_, shape_.world_ranks, set);
     const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch), found.largest, desc.codec);
-    const Times times = on_links(desc, cost, bytes, set, Links::All, cut, leaving);
+    const Times times = on_links(desc, cost, bytes, costs, Links::All, cut, leaving);
+    // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
+    const Seconds copying = cost.whole ? costs.local_s({LocalStep::Copy, static_cast<double>(found.copied)}) : 0;
     const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
-                         shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
-    const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, set);
+                         shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), costs) + copying);
+    const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, costs);
     const Seconds waits = std::max(leaves - times.across, 0.0) / cut.segments;  // for others of its host
     const Seconds predicted = cost.rounds == 0
-                                  ? bytes / facts_.copy_bytes_per_s
+                                  ? costs.local_s({LocalStep::Copy, bytes})
                                   : std::max(busy + waits + cost.rounds * shape_.crowd * kSchedulerTurn, leaves);
-    options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, ""},
+    options.push_back({.candidate = {std::string(algorithm.name), set.label, way, predicted, "", costs.source()},
                        .recipe = recipe,
                        .transports = &set,
                        .whole = cost.whole,
@@ -249,7 +245,7 @@ void Predictor::for_each_stage(const CollectiveDesc& desc, const Composition& ho
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
 /// of it overlaps, but each goes through all of it, and so many at a time.
 Seconds Predictor::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
-                           const Cut& cut) const {
+                           const CostModel& costs, const Cut& cut) const {
   const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   Seconds all = 0, longest = 0, in_turns = 0;
   double rounds = 0;
@@ -259,7 +255,7 @@ Seconds Predictor::predict(const CollectiveDesc& desc, const Composition& how, c
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
     const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
-    const Times times = on_links(stage, cost, on_one, set, links, cut, {});
+    const Times times = on_links(stage, cost, on_one, costs, links, cut, {});
     all += times.busy;
     longest = std::max(longest, times.busy);
     in_turns += times.in_turns;
@@ -283,7 +279,8 @@ std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const Compositio
 
 Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& set) const {
   const int ranks = shape_.ranks();
-  Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, ""}, .transports = &set};
+  const GroupCosts costs(facts_, shape_.world_ranks, set);
+  Option best{.candidate = {std::string(kHierarchical), set.label, "", 0, "", costs.source()}, .transports = &set};
   std::string reason = "there is no composition of this collective";
   best.whole = moves_runs(desc.collective);
   const std::uint64_t part = size_to_select_by(desc, shape_.ranks()) / static_cast<std::uint64_t>(ranks);
@@ -299,7 +296,7 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
       }
       const Cut likely =
           best.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
-      const Seconds time = predict(desc, how, set, likely);
+      const Seconds time = predict(desc, how, set, costs, likely);
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
       best.candidate.predicted = time;
@@ -315,8 +312,8 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
   const Seconds busy =
-      predict(desc, *taken, set, cut) + shape_.turns * sending(std::max(held.messages - counted, 0.0), set);
-  best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));
+      predict(desc, *taken, set, costs, cut) + shape_.turns * sending(std::max(held.messages - counted, 0.0), costs);
+  best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, costs));
   best.candidate.way =
       fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, shape_.hosts,
                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/selection/candidates.hpp>
+#include <sinew/collectives/selection/group_costs.hpp>
 #include <sinew/collectives/selection/prediction.hpp>
 #include <sinew/collectives/selection/selector.hpp>
 #include <sinew/collectives/staging/cut.hpp>
@@ -13,12 +14,6 @@
 #include <sinew/core/error.hpp>
 
 namespace sinew {
-namespace {
-
-/// Enqueueing a copy and seeing that it is over.
-constexpr Seconds kDeviceTurn = 10e-6;
-
-}  // namespace
 
 Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads,
                    const std::vector<int>& numa_nodes)
@@ -44,7 +39,9 @@ Option Selector::staged_option(const CollectiveDesc& desc) const {
   const Selection inside = select(piece);
   const Candidate& way = inside.plan.chosen();
   const std::uint64_t copied = agrees ? std::min(known, kStagedPieceBytes) : piece.bytes(ranks);
-  const Seconds copy = kDeviceTurn + static_cast<double>(copied) / facts_.device_copy_bytes_per_s;
+  const GroupCosts costs(facts_, shape_.world_ranks, inside.transports);
+  const Seconds copy =
+      costs.call_s(MemoryKind::Device) + costs.local_s({LocalStep::PinnedCopy, static_cast<double>(copied)});
   const std::string pieces =
       agrees ? fmt::format("in as many pieces of at most {} as the ranks agree on", format_bytes(kStagedPieceBytes))
              : fmt::format("{} x {}", cut.pieces, format_bytes(copied));
@@ -66,6 +63,7 @@ std::vector<Option> Selector::options(const CollectiveDesc& desc) const {
         desc.separate ? Availability::no("takes one buffer, not a list") : o.offload->supports(desc);
     if (can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
+      if (facts_.measured_offloads.contains(o.transport)) option.candidate.source = CostSource::Measured;
       option.candidate.way = o.offload->describe(desc);
     } else {
       option.candidate.rejected = can.reason;
@@ -105,10 +103,13 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
                 fmt::format("{}: no transport leads from rank to rank in this group of {}", desc.to_string(), ranks));
   }
   Candidate message{"message", cheapest().label, "", 0, ""};
-  for (const auto& [where, transport] : cheapest().by_class) {
-    const CostCurve& cost = facts_.link(where, transport)->cost;
-    message.predicted = std::max(message.predicted, cost.seconds(static_cast<double>(desc.bytes(ranks))));
+  const GroupCosts costs(facts_, shape_.world_ranks, cheapest());
+  for (const auto& [where, from, to] : shape_.pairs) {
+    if (!cheapest().by_class.contains(where)) continue;
+    const Seconds takes = costs.link(from, to).alone.seconds(static_cast<double>(desc.bytes(ranks)));
+    message.predicted = std::max(message.predicted, takes);
   }
+  message.source = costs.source();
   if (desc.place.kind == MemoryKind::Device) message.way = "device memory through pinned memory, where need be";
   Selection selection;
   selection.transports = cheapest();

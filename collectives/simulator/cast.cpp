@@ -11,7 +11,7 @@
 #include <sinew/collectives/selection/selector.hpp>
 #include <sinew/collectives/simulator/cast.hpp>
 #include <sinew/collectives/simulator/likeness.hpp>
-#include <sinew/collectives/simulator/route_cost.hpp>
+#include <sinew/collectives/simulator/network_costs.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -30,7 +30,7 @@ class Casting {
 
   Cast find() {
     const auto [symmetry, in_order] = choose();
-    return {symmetry, in_order, executables(symmetry)};
+    return {symmetry, in_order, executables(symmetry), desc_.dtype};
   }
 
  private:
@@ -88,7 +88,7 @@ class Casting {
     Cutting cutting = options_.cutting.value_or(kCutting);
     const bool finds_scratch = !options_.cutting;
     if (finds_scratch && network_.hosts > 1)  // as Selector allows it
-      cutting.most_scratch = scratch_to_fill(cost_of_route(network_, 0, network_.ranks() - 1));
+      cutting.most_scratch = scratch_to_fill(NetworkCosts(network_).link(0, network_.ranks() - 1).alone);
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));

@@ -15,6 +15,7 @@ struct Cast {
   Symmetry symmetry;
   bool in_order = true;  ///< ranks of a kind do the same in the same order; false: some chunks sooner than others do
   std::vector<std::unique_ptr<Executable>> code;  ///< by kind
+  DType dtype = DType::U8;
 };
 
 /// The fewest that stand for all without an approximation, if that is few enough steps, else with one.

@@ -40,8 +40,17 @@ std::uint32_t segments_to_run(const Cast& cast, const SimulationOptions& options
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(waves * one.depth, one.segments));
 }
 
-/// What of a step takes time.
-const Slice& moved_by(const Step& step) { return step.op == Op::Send ? step.a : step.dst; }
+/// What of a step takes time: of an encoding the elements.
+const Slice& moved_by(const Step& step) {
+  return step.op == Op::Send || step.map == ElementMap::Encode ? step.a : step.dst;
+}
+
+/// A sum that decodes on its way takes as long as one that does not.
+LocalStep local_step(const Step& step) {
+  if (step.op == Op::Reduce) return LocalStep::Reduce;
+  const bool codes = step.map == ElementMap::Encode || step.map == ElementMap::Decode;
+  return codes ? LocalStep::Code : LocalStep::Copy;
+}
 
 const std::vector<ChunkTable::Extent>& row_of(const ChunkTable& chunks, Space space) {
   return space == Space::In ? chunks.in : space == Space::Out ? chunks.out : chunks.scratch;
@@ -52,6 +61,7 @@ const std::vector<ChunkTable::Extent>& row_of(const ChunkTable& chunks, Space sp
 ScheduleRun::ScheduleRun(const Cast& cast, const Network& network, const SimulationOptions& options)
     : cast_(cast),
       network_(network),
+      costs_(network),
       options_(options),
       routes_(network, cast.symmetry),
       segments_(segments_to_run(cast, options)),
@@ -197,15 +207,18 @@ void ScheduleRun::begin(At at) {
   switch (deeds_[at.deed].op) {
     case Op::Send:
     case Op::Recv: post(at); break;
-    case Op::Copy: compute(at, network_.copy_bytes_per_s); break;
-    case Op::Reduce: compute(at, network_.reduce_bytes_per_s); break;
+    case Op::Copy:
+    case Op::Reduce: compute(at, local_step(step(at))); break;
   }
 }
 
-void ScheduleRun::compute(const At& at, double bytes_per_s) {
-  const double moved = bytes_per_s == 0 ? 0 : bytes(at);
-  if (moved == 0) return over(at);
-  to_compute_.emplace_back(at, moved / bytes_per_s);
+void ScheduleRun::compute(const At& at, LocalStep step) {
+  const Seconds takes = costs_.local_s({.step = step,
+                                        .bytes = bytes(at),
+                                        .rank = cast_.symmetry.first_of(static_cast<int>(at.kind)),
+                                        .dtype = cast_.dtype});
+  if (takes == 0) return over(at);
+  to_compute_.emplace_back(at, takes);
 }
 
 /// What becomes possible at the same time is done in the order of segments and steps, on all ranks alike.
@@ -263,7 +276,7 @@ void ScheduleRun::arrive(std::uint64_t message) {
   m.send.since = m.recv.since = m.start;
   over(m.send);
   if (!deeds_[m.recv.deed].reduces) return over(m.recv);
-  compute(m.recv, network_.reduce_bytes_per_s);
+  compute(m.recv, LocalStep::Reduce);
 }
 
 void ScheduleRun::over(const At& at) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/cast.hpp>
+#include <sinew/collectives/simulator/network_costs.hpp>
 #include <sinew/collectives/simulator/routes.hpp>
 #include <sinew/collectives/simulator/time_queue.hpp>
 
@@ -62,7 +63,7 @@ class ScheduleRun {
   void find_partners();
   void start_segment(std::uint32_t kind, std::uint32_t instance);
   void begin(At at);
-  void compute(const At& at, double bytes_per_s);
+  void compute(const At& at, LocalStep step);
   void take_turns();
   void post(const At& at);
   void flow(std::uint64_t message);
@@ -84,6 +85,7 @@ class ScheduleRun {
 
   const Cast& cast_;
   const Network& network_;
+  const NetworkCosts costs_;
   const SimulationOptions& options_;
   Routes routes_;
   std::vector<Rank> ranks_;  // by kind

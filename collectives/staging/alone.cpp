@@ -4,14 +4,11 @@
 
 #include <sinew/collectives/staging/alone.hpp>
 #include <sinew/collectives/staging/cut.hpp>
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
 namespace {
-
-/// From the launch until the host sees the end, and what devices copy at least.
-constexpr Seconds kTurn = 10e-6;
-constexpr double kBytesPerSecond = 500e9;
 
 /// What this rank gives itself, and where it takes it; no elements: there is nothing.
 std::pair<Extent, Extent> own_part(const Call& call) {
@@ -37,7 +34,7 @@ Availability AloneOnDevice::supports(const CollectiveDesc& desc) const {
 }
 
 Seconds AloneOnDevice::predict(const CollectiveDesc& desc) const {
-  return kTurn + static_cast<double>(desc.bytes(1)) / kBytesPerSecond;
+  return assumed::kDeviceCallSeconds + Rate{assumed::kDeviceCopyBytesPerS}.seconds(static_cast<double>(desc.bytes(1)));
 }
 
 std::string AloneOnDevice::describe(const CollectiveDesc& /*desc*/) const {

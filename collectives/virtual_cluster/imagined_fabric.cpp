@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include <sinew/collectives/simulator/route_cost.hpp>
+#include <sinew/collectives/simulator/network_costs.hpp>
 #include <sinew/collectives/virtual_cluster/imagined_fabric.hpp>
 
 namespace sinew {
@@ -37,7 +37,7 @@ class ImaginedRail final : public Transport {
   Reach probe(const Address& peer) override {
     Reach reach = carrier_.probe(without_rank(peer));
     if (!reach.ok) return reach;
-    reach.cost = cost_of_route(network_, rank_, rank_in(peer));
+    reach.cost = NetworkCosts(network_).link(rank_, rank_in(peer)).alone;
     reach.resource = name_of(network_.route(rank_, rank_in(peer)).back().tier);
     return reach;
   }

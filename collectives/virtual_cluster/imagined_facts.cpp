@@ -35,8 +35,9 @@ void imagine_rates(const ImaginedWorld& imagined, Facts& facts) {
   const Network& network = imagined.on.network;
   facts.copy_bytes_per_s = network.copy_bytes_per_s;
   facts.reduce_bytes_per_s = network.reduce_bytes_per_s;
+  facts.rates_source = CostSource::Catalog;
   for (auto& [where, row] : facts.links) {
-    for (Facts::Link& link : row) link.known = true;
+    for (Facts::Link& link : row) link.source = CostSource::Catalog;
   }
   facts.source = fmt::format("imagined: {}", imagined.on.name);
 }

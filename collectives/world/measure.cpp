@@ -29,7 +29,7 @@ void apply(const MeasuredCosts& costs, const std::vector<LinkClass>& to, Facts& 
       const auto measured = costs.links.find(link.transport);
       if (measured == costs.links.end()) continue;
       link.reach.cost = measured->second;
-      link.known = true;
+      link.source = CostSource::Measured;
     }
   }
 }
@@ -40,9 +40,13 @@ void apply_to_hosts(const MeasuredCosts& costs, const std::string& source, Facts
     if (where.host_a == where.host_b) inside.push_back(where);
   }
   apply(costs, inside, facts);
-  for (const auto& [name, bytes] : costs.offloads) facts.offload_facts[name] = bytes;
+  for (const auto& [name, bytes] : costs.offloads) {
+    facts.offload_facts[name] = bytes;
+    facts.measured_offloads.insert(name);
+  }
   facts.copy_bytes_per_s = costs.copy_bytes_per_s;
   facts.reduce_bytes_per_s = costs.reduce_bytes_per_s;
+  facts.rates_source = CostSource::Measured;
   facts.source = source;
 }
 
@@ -130,8 +134,9 @@ std::string source_between_hosts(const Facts& facts) {
   for (const auto& [where, row] : facts.links) {
     if (where.host_a == where.host_b) continue;
     for (const Facts::Link& link : row) {
-      any = any || link.known;
-      all = all && (link.known || !link.reach.ok);
+      const bool known = link.source != CostSource::Default;
+      any = any || known;
+      all = all && (known || !link.reach.ok);
     }
   }
   return all ? "measured just now" : any ? "in part measured just now, in part assumed" : "assumed, not measured";

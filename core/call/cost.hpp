@@ -29,6 +29,10 @@ struct CostCurve {
   InlineVector<Knot, 8> knots;
 
   SINEW_API Seconds seconds(double bytes) const noexcept;
+  /// Without what a message of no bytes takes.
+  Seconds moving_s(double bytes) const noexcept { return seconds(bytes) - seconds(0); }
+  /// The same for each byte of a message of so many.
+  Seconds per_byte_s(double bytes) const noexcept { return bytes > 0 ? moving_s(bytes) / bytes : 0; }
 };
 
 /// Whether a transport leads from here to a peer: a curve, or the reason why not.

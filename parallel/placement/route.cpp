@@ -6,14 +6,12 @@
 #include <string>
 #include <tuple>
 
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
 #include <sinew/parallel/placement/route.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-/// A copy from memory to memory by one core, as collectives assume where nothing was measured.
-constexpr double kCopyBytesPerS = 8e9;
 
 /// How a stop was reached.
 struct Arrival {
@@ -24,7 +22,7 @@ struct Arrival {
 };
 
 Seconds time_of(const Move& move, const Roads& roads, std::span<const Seconds> answers) {
-  const Seconds copies = static_cast<double>(move.copied_bytes) / kCopyBytesPerS;
+  const Seconds copies = Rate{assumed::kCopyBytesPerS}.seconds(static_cast<double>(move.copied_bytes));
   if (move.question.collective == Collective::Barrier) return copies;
   const auto asked = std::ranges::find(roads.questions, move.question) - roads.questions.begin();
   return copies + answers[static_cast<std::size_t>(asked)];

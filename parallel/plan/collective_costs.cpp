@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/selection/recipe.hpp>
+#include <sinew/collectives/simulator/network_costs.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/plan/collective_costs.hpp>
@@ -24,17 +25,10 @@ constexpr SimulationOptions kQuick{
 double bytes_at(int power) noexcept { return std::ldexp(1.0, 2 * power); }
 
 /// By a message's way and the figures that an algorithm's author states: enough to tell which are worth simulating.
-Seconds promised(const AlgorithmCost& cost, double bytes, const Network& network) {
-  const int far = network.ranks() - 1;
-  double slowest = std::numeric_limits<double>::infinity(), latency = 0;
-  for (const NetworkLink& link : network.route(0, far)) {
-    const LinkRate& rate = network.rate(link.tier);
-    latency += rate.latency_s;
-    if (rate.bytes_per_s > 0) slowest = std::min(slowest, rate.bytes_per_s);
-  }
+Seconds promised(const AlgorithmCost& cost, double bytes, const LinkCost& link, const CostModel& costs) {
   const double moved = std::max({cost.sent, cost.received, cost.serial}) * bytes;
-  const double reduced = network.reduce_bytes_per_s > 0 ? cost.reduced * bytes / network.reduce_bytes_per_s : 0;
-  return cost.rounds * latency + moved / slowest + reduced;
+  return cost.rounds * link.alone.seconds(0) + moved / link.bytes_per_s() +
+         costs.local_s({.step = LocalStep::Reduce, .bytes = cost.reduced * bytes});
 }
 
 }  // namespace
@@ -70,11 +64,13 @@ Network CollectiveCosts::part_of(const Spread& spread) const {
 Seconds CollectiveCosts::simulate_best(const CollectiveDesc& desc, const Network& network) {
   const int ranks = network.ranks();
   const auto bytes = static_cast<double>(desc.bytes(ranks));
+  const NetworkCosts costs(network);
+  const LinkCost farthest = costs.link(0, ranks - 1);
   std::vector<std::pair<Seconds, const Algorithm*>> candidates;
   for (const Algorithm& a : all_algorithms()) {
     if (a.collective != desc.collective || !a.supports(desc, ranks).ok) continue;
     if (desc.collective == Collective::AllToAll && a.name != "direct") continue;
-    candidates.emplace_back(promised(a.cost(desc, ranks), bytes, network), &a);
+    candidates.emplace_back(promised(a.cost(desc, ranks), bytes, farthest, costs), &a);
   }
   std::ranges::stable_sort(candidates, {}, [](const auto& c) { return c.first; });
   Seconds best = std::numeric_limits<Seconds>::infinity();
@@ -130,19 +126,24 @@ Seconds CollectiveCosts::seconds(Collective collective, const GroupShape& group,
       fmt::format("cost of {}: expected all_reduce, all_gather, reduce_scatter or all_to_all", name_of(collective)));
 }
 
+/// While all ranks send a message to the rank that is so far away.
+Sharers CollectiveCosts::sharers_of_messages(int stride) const noexcept {
+  const double on_host = network_.ranks_per_host;
+  Sharers sharers;
+  sharers.set(Resource::Memory, on_host).set(Resource::Nic, std::max(1.0, on_host / network_.nics_per_host));
+  const int leaves = network_.count(Tier::LeafUp);
+  if (leaves == 0) return sharers;
+  // In a fat tree those that stay on their leaf do not pass its links to the spine.
+  const double hosts_apart = std::ceil(stride / on_host);
+  const double crossing =
+      network_.form == NetworkForm::FatTree ? std::min(1.0, hosts_apart / network_.hosts_per_leaf) : 1;
+  return sharers.set(Resource::Leaf, crossing * network_.ranks() / leaves);
+}
+
 Seconds CollectiveCosts::message(int stride, double bytes) const {
   if (stride <= 0 || stride >= network_.ranks()) return 0;
-  Seconds latency = 0, moving = 0;
-  const double sharing = std::max(1.0, static_cast<double>(network_.ranks_per_host) / network_.nics_per_host);
-  for (const NetworkLink& link : network_.route(0, stride)) {
-    const LinkRate& rate = network_.rate(link.tier);
-    const bool is_nic = link.tier == Tier::NicOut || link.tier == Tier::NicIn;
-    const double by = is_nic ? sharing : link.tier == Tier::Memory ? network_.ranks_per_host : 1;
-    latency += rate.latency_s;
-    if (rate.bytes_per_s > 0 && link.tier != Tier::LeafUp && link.tier != Tier::LeafDown)
-      moving = std::max(moving, bytes * by / rate.bytes_per_s);
-  }
-  return latency + moving;
+  const Transfer one{.from = 0, .to = stride, .bytes = bytes, .sharers = sharers_of_messages(stride)};
+  return NetworkCosts(network_).transfer(one).seconds(bytes);
 }
 
 }  // namespace sinew::parallel

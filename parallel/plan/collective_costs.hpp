@@ -7,7 +7,7 @@
 #include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
-#include <sinew/core/call/cost.hpp>
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/topology/network.hpp>
 
 namespace sinew::parallel {
@@ -46,6 +46,7 @@ class SINEW_API CollectiveCosts {
   };
   using Key = std::tuple<Collective, int, int, int, int>;  // on a host, hosts, apart, power of four
 
+  Sharers sharers_of_messages(int stride) const noexcept;
   Spread spread_of(const GroupShape& group) const noexcept;
   Network part_of(const Spread& spread) const;
   Seconds on_level(Collective collective, const Spread& spread, double bytes);

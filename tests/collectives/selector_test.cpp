@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -239,6 +240,40 @@ TEST(Selector, PredictsFromTheCurve) {
     EXPECT_NEAR(c.predicted, 2 * kLatency + bytes / kBytesPerSecond + bytes / 2 / facts.reduce_bytes_per_s,
                 1.5 * kLatency);
   }
+}
+
+TEST(Selector, PredictsNoTimeForSumsAndCopies_WhereTheTableSaysThatTheyTakeNone) {
+  Facts facts = one_host(4, 4);
+  facts.copy_bytes_per_s = facts.reduce_bytes_per_s = 0;
+  for (const int ranks : {1, 4}) {
+    std::vector<int> group = ranks_of(facts);
+    group.resize(static_cast<std::size_t>(ranks));
+    const Plan plan = Selector(facts, group, {}).select(sum_of(1 << 20)).plan;
+    for (const Candidate& c : plan.candidates()) {
+      EXPECT_TRUE(std::isfinite(c.predicted)) << c.algorithm << " on " << ranks;
+    }
+  }
+}
+
+TEST(Selector, SaysWhereEachPredictionComesFrom) {
+  Facts facts = one_host(2, 2);
+  std::vector<NamedOffload> offloads;
+  offloads.push_back({"host", std::make_unique<FixedOffload>(1)});
+  const auto source = [&](std::string_view algorithm) {
+    const Plan plan = Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan;
+    EXPECT_THAT(plan.explain(), HasSubstr(name_of(plan.chosen().source)));
+    return std::ranges::find(plan.candidates(), algorithm, &Candidate::algorithm)->source;
+  };
+  EXPECT_EQ(source("ring"), CostSource::Default);
+  EXPECT_EQ(source("fixed"), CostSource::Default);
+  facts.links.begin()->second.front().source = facts.rates_source = CostSource::Measured;
+  facts.measured_offloads = {"host"};
+  EXPECT_EQ(source("ring"), CostSource::Measured);
+  EXPECT_EQ(source("fixed"), CostSource::Measured);
+  facts.tuned.file = "times.json";
+  facts.tuned.ranks_on = {2};
+  facts.tuned.ways = {{"all_reduce", "direct", "wire", {{8, 1e-6}, {64 << 20, 2e-6}}}};
+  EXPECT_EQ(source("direct"), CostSource::TunedFile);
 }
 
 TEST(Selector, TakesTheOffload_WhenItIsFasterOrAsFastAsPredictionsTell) {

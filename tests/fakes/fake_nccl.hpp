@@ -1,6 +1,6 @@
 #pragma once
 
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 // What tests may ask of the fake libnccl.so.2 beside NCCL's own interface. Ranks are threads of one process; the work
 // runs on the streams of the fake device; a first call of a communicator, and some of the later ones, reach their

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/core/call/collective.hpp>
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::fake {
 

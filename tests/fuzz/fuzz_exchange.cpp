@@ -9,7 +9,7 @@
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/cluster/rank_place.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
 
 #include "only_errors.hpp"
 

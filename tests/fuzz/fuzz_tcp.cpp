@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   sinew::log::set_level(sinew::log::Level::Off);
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
-  sinew::Socket here(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr);
+  sinew::Socket here(sinew::FileDescriptor{ends[0]}, sinew::Socket::End::Accepts, nullptr);
   const sinew::FileDescriptor there(ends[1]);
   Endpoint endpoint;
   const bool rails = (*data & 1) != 0;

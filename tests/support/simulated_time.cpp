@@ -4,12 +4,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <stdexcept>
 #include <tuple>
 
 #include <sinew/collectives/execution/executable.hpp>
+#include <sinew/collectives/selection/group_costs.hpp>
 
 namespace sinew::test {
 namespace {
@@ -17,7 +19,10 @@ namespace {
 class Simulation {
  public:
   Simulation(const Selection& selection, const CollectiveDesc& desc, const Facts& facts)
-      : selection_(selection), facts_(facts), ranks_(facts.ranks.size()) {
+      : ranks_(facts.ranks.size()),
+        world_ranks_(facts.ranks.size()),
+        costs_(facts, world_ranks_, selection.transports) {
+    std::iota(world_ranks_.begin(), world_ranks_.end(), 0);
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
       Program program = selection.recipe->build(desc, static_cast<int>(r), static_cast<int>(ranks_.size()), false);
@@ -115,8 +120,8 @@ class Simulation {
   }
 
   /// On the rank's core, from `now` on or when it is free.
-  Seconds computed(Rank& rank, Seconds now, double bytes, double bytes_per_s) {
-    rank.core_free = std::max(rank.core_free, now) + bytes / bytes_per_s;
+  Seconds computed(Rank& rank, Seconds now, LocalStep step, double bytes) {
+    rank.core_free = std::max(rank.core_free, now) + costs_.local_s({step, bytes});
     return rank.core_free;
   }
 
@@ -124,8 +129,8 @@ class Simulation {
     Rank& rank = ranks_[e.rank];
     const Step& step = rank.code->program.steps[e.step];
     if (step.op == Op::Copy || step.op == Op::Reduce) {
-      const double rate = step.op == Op::Copy ? facts_.copy_bytes_per_s : facts_.reduce_bytes_per_s;
-      add(computed(rank, e.at, bytes(rank, step.dst, e.segment), rate), e.rank, e.segment, e.step, true);
+      const LocalStep local = step.op == Op::Copy ? LocalStep::Copy : LocalStep::Reduce;
+      add(computed(rank, e.at, local, bytes(rank, step.dst, e.segment)), e.rank, e.segment, e.step, true);
       return;
     }
     const auto peer = static_cast<std::size_t>(step.peer);
@@ -144,15 +149,12 @@ class Simulation {
     Rank& to = ranks_[recv.rank];
     const auto a = static_cast<int>(send.rank);
     const auto b = static_cast<int>(recv.rank);
-    const std::string& transport = selection_.transports.by_class.at(facts_.class_of(a, b));
-    const CostCurve& curve = facts_.reach(a, b, transport).cost;
     const Slice& slice = to.code->program.steps[recv.step].dst;
     const double length = bytes(to, slice, recv.segment);
     const double uncut = bytes(to, slice, std::nullopt);
-    const auto moving = [&](double n) { return curve.seconds(n) - curve.seconds(0); };
-    // A piece of what is long in all comes from memory, not from a cache.
-    const Seconds alone = length > 0 ? std::max(moving(length), moving(uncut) * length / uncut) : 0;
-    flows_.push_back({send, recv, curve.seconds(0), alone, length});
+    const double segments = length > 0 ? uncut / length : 1;
+    const TransferCost cost = costs_.transfer({.from = a, .to = b, .bytes = uncut, .segments = segments});
+    flows_.push_back({send, recv, cost.start_s, length * cost.per_byte_s, length});
     ++ranks_[send.rank].sending;
     ++to.receiving;
   }
@@ -183,7 +185,7 @@ class Simulation {
     const Seconds there = now_ + f.latency;
     add(there, f.send.rank, f.send.segment, f.send.step, true);
     const bool reduces = to.code->program.steps[f.recv.step].a.count > 0;
-    const Seconds used = reduces ? computed(to, there, f.bytes, facts_.reduce_bytes_per_s) : there;
+    const Seconds used = reduces ? computed(to, there, LocalStep::Reduce, f.bytes) : there;
     add(used, f.recv.rank, f.recv.segment, f.recv.step, true);
   }
 
@@ -197,9 +199,9 @@ class Simulation {
     if (--rank.steps_left[e.segment] == 0) segment_over(e.rank, e.segment, e.at);
   }
 
-  const Selection& selection_;
-  const Facts& facts_;
   std::vector<Rank> ranks_;
+  std::vector<int> world_ranks_;
+  const GroupCosts costs_;
   std::map<Message, Event> posted_;
   std::vector<Flow> flows_;
   Seconds now_ = 0;

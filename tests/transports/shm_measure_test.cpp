@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/numeric/reduce.hpp>
-#include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <support/ranks.hpp>
 #include <support/sanitized.hpp>
 

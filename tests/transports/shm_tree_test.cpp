@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/numeric/reduce.hpp>
-#include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/tree.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
+#include <sinew/transports/shm/offload/tree.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {

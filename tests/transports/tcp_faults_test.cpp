@@ -10,8 +10,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
 #include <sinew/transports/tcp/net.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
 #include "tcp_pair.hpp"

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/net/stream_socket.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
 #include "transports/conformance/rank.hpp"

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/transports/tcp/addresses/rail_path.hpp>
 #include <sinew/transports/tcp/net.hpp>
-#include <sinew/transports/tcp/rail_path.hpp>
 #include <sinew/transports/tcp/replay_log.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 

@@ -6,9 +6,9 @@
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/calls/abilities.hpp>
 #include <sinew/transports/nccl/endings.hpp>
-#include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/library/library.hpp>
 #include <sinew/transports/nccl/split.hpp>
 
 namespace sinew::nccl {

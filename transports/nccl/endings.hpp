@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/core/deadline.hpp>
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 

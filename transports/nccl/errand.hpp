@@ -1,7 +1,7 @@
 #pragma once
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace sinew::nccl {
 

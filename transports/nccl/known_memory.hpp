@@ -7,7 +7,7 @@
 #include <sinew/core/transport/offload_memory.hpp>
 #include <sinew/transports/nccl/current_device.hpp>
 #include <sinew/transports/nccl/errand.hpp>
-#include <sinew/transports/nccl/features.hpp>
+#include <sinew/transports/nccl/library/features.hpp>
 
 namespace sinew::nccl {
 

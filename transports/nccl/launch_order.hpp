@@ -7,7 +7,7 @@
 
 #include <sinew/core/completion.hpp>
 #include <sinew/core/transport/device.hpp>
-#include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/calls/nccl_call.hpp>
 #include <sinew/transports/nccl/errand.hpp>
 #include <sinew/transports/nccl/scratch.hpp>
 

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/transports/nccl/calls/issue.hpp>
 #include <sinew/transports/nccl/offload.hpp>
 
 namespace sinew::nccl {
@@ -13,7 +15,6 @@ namespace {
 
 // What predictions go by until costs of NCCL are measured: a link of PCIe 4.0 x16 within a host, one 100 Gbit/s adapter
 // per rank between hosts.
-constexpr Seconds kPerCall = 10e-6;    // a kernel is launched, and its end is seen
 constexpr Seconds kPerRound = 1.5e-6;  // ranks tell each other that they are there, along a tree
 constexpr double kHostBytesPerS = 20e9;
 constexpr double kNetworkBytesPerS = 10e9;
@@ -76,7 +77,8 @@ Availability NcclOffload::supports(const CollectiveDesc& desc) const {
 
 Seconds NcclOffload::predict(const CollectiveDesc& desc) const {
   const double bytes = static_cast<double>(desc.bytes(ranks_)) * share_moved(desc.collective, ranks_);
-  return kPerCall + kPerRound * std::ceil(std::log2(ranks_)) + bytes / (one_host_ ? kHostBytesPerS : kNetworkBytesPerS);
+  return assumed::kDeviceCallSeconds + kPerRound * std::ceil(std::log2(ranks_)) +
+         bytes / (one_host_ ? kHostBytesPerS : kNetworkBytesPerS);
 }
 
 std::string NcclOffload::describe(const CollectiveDesc& desc) const {

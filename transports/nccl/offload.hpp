@@ -9,9 +9,9 @@
 #include <sinew/core/offload.hpp>
 #include <sinew/core/transport/block_pool.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
+#include <sinew/transports/nccl/calls/operators.hpp>
 #include <sinew/transports/nccl/known_memory.hpp>
 #include <sinew/transports/nccl/launch_order.hpp>
-#include <sinew/transports/nccl/operators.hpp>
 
 namespace sinew::nccl {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/nccl/calls.hpp>
+#include <sinew/transports/nccl/calls/abilities.hpp>
 #include <sinew/transports/nccl/endings.hpp>
 #include <sinew/transports/nccl/errand.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <sinew/core/log.hpp>
 #include <sinew/transports/ofi/endpoint.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
 
 namespace sinew::ofi {
 namespace {

@@ -1,8 +1,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/transports/ofi/environment.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
 #include <sinew/transports/ofi/ofi.hpp>
+#include <sinew/transports/ofi/provider/environment.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
 #include <sinew/transports/ofi/transport.hpp>
 
 namespace sinew::ofi {

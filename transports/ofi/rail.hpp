@@ -9,7 +9,7 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
-#include <sinew/transports/ofi/handles.hpp>
+#include <sinew/transports/ofi/provider/handles.hpp>
 #include <sinew/transports/ofi/request.hpp>
 
 namespace sinew::ofi {

@@ -8,7 +8,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
 #include <sinew/transports/ofi/session_key.hpp>
 #include <sinew/transports/ofi/transport.hpp>
 

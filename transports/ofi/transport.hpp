@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/transports/ofi/endpoint.hpp>
-#include <sinew/transports/ofi/provider.hpp>
+#include <sinew/transports/ofi/provider/provider.hpp>
 #include <sinew/transports/ofi/shared.hpp>
 
 namespace sinew::ofi {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/memory/areas.hpp>
 #include <sinew/transports/shm/offload/measure.hpp>
 #include <sinew/transports/shm/offload/offload.hpp>
 #include <sinew/transports/shm/shm.hpp>

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include <sinew/core/host/host_peers.hpp>
-#include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/messages/endpoint.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 
 namespace sinew::shm {
 

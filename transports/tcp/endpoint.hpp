@@ -7,9 +7,9 @@
 #include <sinew/core/base/slot_table.hpp>
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/transport/credit_window.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
 #include <sinew/transports/tcp/link.hpp>
 #include <sinew/transports/tcp/outgoing.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/shared.hpp>
 
 namespace sinew::tcp {

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
+#include <sinew/transports/tcp/addresses/rail_path.hpp>
 #include <sinew/transports/tcp/connecting.hpp>
 #include <sinew/transports/tcp/control_channel.hpp>
 #include <sinew/transports/tcp/data_channel.hpp>
 #include <sinew/transports/tcp/net.hpp>
 #include <sinew/transports/tcp/outgoing.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/poller.hpp>
-#include <sinew/transports/tcp/rail_path.hpp>
 #include <sinew/transports/tcp/shared.hpp>
 
 namespace sinew::tcp {

@@ -5,6 +5,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/net/socket.hpp>
+#include <sinew/transports/tcp/addresses/rail_path.hpp>
 
 namespace sinew::tcp {
 
@@ -22,7 +23,6 @@ inline constexpr std::uint32_t kService = 0x32706374;  // "tcp2"
 /// The connections of a pair: control, then one for the data of each rail.
 using Channel = std::uint8_t;
 inline constexpr Channel kControl = 0;
-inline constexpr std::size_t kMostRails = 8;
 inline constexpr std::size_t kMostChannels = 1 + kMostRails;
 
 /// Which connection a claim is for.

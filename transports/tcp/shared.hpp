@@ -9,10 +9,10 @@
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/net/control_thread.hpp>
 #include <sinew/core/net/dialer.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
 #include <sinew/transports/tcp/farewell.hpp>
 #include <sinew/transports/tcp/mailbox.hpp>
 #include <sinew/transports/tcp/net.hpp>
-#include <sinew/transports/tcp/peer_address.hpp>
 #include <sinew/transports/tcp/poller.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 

@@ -8,7 +8,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/tcp/interface_address.hpp>
+#include <sinew/transports/tcp/addresses/interface_address.hpp>
 
 /// Messages over TCP: one connection per pair for control and eager frames, one per rail (pair of interfaces on one
 /// network) for the data of rendezvous in frames that take turns; large payloads go straight between the socket and the

@@ -27,7 +27,7 @@ void for_each_call(const RankRecords& of, const F& f) {
   }
 }
 
-bool is_stopped(const RankRecords& of) noexcept { return sinew::is_stopped(of.state); }
+bool has_stopped(const RankRecords& of) noexcept { return is_stopped(of.state); }
 
 bool is_closing(const CallSeen& call) noexcept { return call.fingerprint == kClosedFingerprint; }
 
@@ -192,7 +192,7 @@ class Judge {
   /// All have come to it, and some of those that are in it are stopped.
   void blame_the_stopped(const std::vector<Open>& open, StuckCall& call) const {
     for (const Open& o : open) {
-      if (!is_stopped(records_[o.rank])) continue;
+      if (!has_stopped(records_[o.rank])) continue;
       call.cause = Cause::Stopped;
       call.blamed = records_[o.rank].rank;
       call.text =
@@ -209,7 +209,7 @@ class Judge {
       case Finding::Late: break;
     }
     if (blamed >= records_.size() || !records_[blamed].page) return Cause::Unknown;
-    if (is_stopped(records_[blamed])) return Cause::Stopped;
+    if (has_stopped(records_[blamed])) return Cause::Stopped;
     const auto last = RecordReader(records_[blamed].page.get()).latest();
     return last && last->completed == 0 ? Cause::Elsewhere : Cause::NotCalled;
   }
@@ -233,7 +233,7 @@ class Judge {
                        .process = of.process,
                        .gone = of.gone(),
                        .left = left_[r],
-                       .stopped = is_stopped(of),
+                       .stopped = has_stopped(of),
                        .text = "of unknown whereabouts: no records"};
     if (!of.page) return at;
     const RecordReader reader(of.page.get());

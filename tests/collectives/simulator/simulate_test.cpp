@@ -63,6 +63,17 @@ TEST(Simulate, AddsTheSumsOfARing_WhereTheyTakeTime) {
               IsWithin(0.01, (kRanks - 1) * (2 * kLatency + 4 * 40'000 / kRate)));
 }
 
+/// Its elements are encoded, sent as half the bytes, and decoded at the other end; the own ones meanwhile.
+TEST(Simulate, TakesAPassOverTheElements_ToEncodeAndToDecode) {
+  Network n = flat(2);
+  n.reduce_bytes_per_s = 4 * kRate;
+  CollectiveDesc desc = call(Collective::AllGather, 10'000);
+  desc.codec = Codec::Bf16;
+  constexpr double kBytes = 40'000;
+  EXPECT_THAT(simulate(algorithm(desc.collective, "ring"), desc, n).seconds,
+              IsWithin(1e-6, 2 * kBytes / n.reduce_bytes_per_s + kLatency + kBytes / 2 / kRate));
+}
+
 TEST(Simulate, MeetsTheClosedFormOfHalvingAndDoubling) {
   for (const int ranks : {2, 4, 8, 16, 64}) {
     const CollectiveDesc desc = call(Collective::AllReduce, 640'000);

@@ -4,6 +4,7 @@
 #include <sinew/parallel/plan/cluster_spec.hpp>
 #include <sinew/parallel/plan/collective_costs.hpp>
 #include <sinew/parallel/plan/planner.hpp>
+#include <sinew/topology/catalog/named_networks.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -62,6 +63,13 @@ TEST(CollectiveCosts, OfAMessage_FollowItsRoute) {
   EXPECT_NEAR(costs.message(1, kGiB), kGiB / 450e9, 1e-5);
   EXPECT_NEAR(costs.message(8, kGiB), kGiB / 50e9, 1e-5);
   EXPECT_EQ(costs.message(128, kGiB), 0);  // nobody is there
+}
+
+/// Leaves of 4 hosts with 8 NICs of 50 GB/s each, and a quarter of that to the spine.
+TEST(CollectiveCosts, OfAMessage_ShareTheLinksOfALeaf) {
+  const CollectiveCosts costs(fat_tree(host_model("dgx-h100"), 8, 4, 4));
+  EXPECT_NEAR(costs.message(8, kGiB), kGiB / 50e9, 1e-5) << "to a host of the same leaf";
+  EXPECT_NEAR(costs.message(4 * 8, kGiB), kGiB / 12.5e9, 1e-5) << "all ranks of a leaf send to another leaf";
 }
 
 PlannedLayout planned(const char* model, const char* cluster, std::int64_t batch, const JobConfig& wanted,

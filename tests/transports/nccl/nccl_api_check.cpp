@@ -1,10 +1,11 @@
-// Holds transports/nccl/nccl_api.hpp against NCCL's own header. Compiled only where there is one; nothing to run.
+// Holds transports/nccl/library/nccl_api.hpp against the header of NCCL itself. Compiled only where there is one;
+// nothing to run.
 #include <cstddef>
 #include <type_traits>
 
 #include <nccl.h>
 
-#include <sinew/transports/nccl/nccl_api.hpp>
+#include <sinew/transports/nccl/library/nccl_api.hpp>
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/nccl/features.hpp>
-#include <sinew/transports/nccl/library.hpp>
+#include <sinew/transports/nccl/library/features.hpp>
+#include <sinew/transports/nccl/library/library.hpp>
 
 #include "fakes/fake_nccl.hpp"
 #include "support/log_guard.hpp"

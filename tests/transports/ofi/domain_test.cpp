@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/transports/ofi/domain.hpp>
+#include <sinew/transports/ofi/provider/domain.hpp>
 
 namespace sinew::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/base/sanitizer.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
 #if SINEW_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>
 #endif

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/transports/ofi/left_overs.hpp>
 #include <sinew/transports/ofi/peer_address.hpp>
-#include <sinew/transports/ofi/provider.hpp>
+#include <sinew/transports/ofi/provider/left_overs.hpp>
+#include <sinew/transports/ofi/provider/provider.hpp>
 
 #include "support/scratch_folder.hpp"
 #include "transports/ofi/pair.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/memory/direct_read.hpp>
 #include <sinew/transports/shm/messages/receiver.hpp>
 
 namespace sinew::shm {

@@ -12,7 +12,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/stream_copy.hpp>
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
 
 /// A ring of cache lines from one rank to another, in the sender's heap. A frame is a line that says what it is, and
 /// the lines of its payload right behind it. The receiver looks at the line where the next frame will begin: its stamp

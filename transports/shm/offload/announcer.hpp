@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/offload/call_ring.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/staging.hpp>
 #include <sinew/transports/shm/offload/tree_calls.hpp>

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include <sinew/core/host/stream_copy.hpp>
-#include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/memory/direct_read.hpp>
 #include <sinew/transports/shm/offload/chunks.hpp>
 
 namespace sinew::shm {

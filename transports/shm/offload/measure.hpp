@@ -4,8 +4,8 @@
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/shm/areas.hpp>
-#include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/memory/areas.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 
 namespace sinew::shm {
 

@@ -11,7 +11,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/memory/direct_read.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 
 namespace sinew::shm {

@@ -11,8 +11,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/host/host_peers.hpp>
-#include <sinew/transports/shm/areas.hpp>
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/areas.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
 
 namespace sinew::shm {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/shm/facts.hpp>
 #include <sinew/transports/shm/offload/announcer.hpp>
 #include <sinew/transports/shm/offload/call_ring.hpp>
 #include <sinew/transports/shm/offload/chunks.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/offload/pieces.hpp>

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include <sinew/core/offload.hpp>
-#include <sinew/transports/shm/facts.hpp>
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 
 namespace sinew::shm {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/transports/shm/direct_read.hpp>
+#include <sinew/transports/shm/memory/direct_read.hpp>
 #include <sinew/transports/shm/offload/pieces.hpp>
 
 namespace sinew::shm {

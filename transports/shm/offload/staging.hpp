@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <sinew/transports/shm/layout.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
 
 namespace sinew::shm {
 

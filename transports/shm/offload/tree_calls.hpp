@@ -7,7 +7,7 @@
 
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
-#include <sinew/transports/shm/tree.hpp>
+#include <sinew/transports/shm/offload/tree.hpp>
 
 namespace sinew::shm {
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost_model.hpp>
+#include <sinew/topology/network.hpp>
+
+namespace sinew {
+
+/// What things take on a described network, whose ranks are the model's. The simulator runs schedules on these numbers,
+/// and a World on an imagined cluster predicts from them.
+class SINEW_API NetworkCosts final : public CostModel {
+ public:
+  /// `network` outlives it.
+  explicit NetworkCosts(const Network& network) noexcept : network_(network) {}
+
+  LinkCost link(int from, int to) const override;
+  Rate rate(LocalStep step, int rank, DType dtype) const override;
+  CostSource source() const override { return CostSource::Catalog; }
+
+ private:
+  const Network& network_;
+};
+
+}  // namespace sinew

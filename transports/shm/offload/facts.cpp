@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sinew/core/call/determinism.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
+#include <sinew/transports/shm/offload/tree.hpp>
+
+namespace sinew::shm {
+namespace {
+
+/// A root runs ahead of those who take from it, as long as what it shows finds room: half of what an all_reduce takes
+/// to move bytes, in which everybody waits for everybody, and most of the call itself, as nobody answers.
+constexpr double kOneWay = 0.5;
+constexpr double kCallAhead = 0.75;
+/// Another rank's flag line to look at.
+constexpr Seconds kPerRank = 60e-9;
+/// Its payload behind it, while it is in the other core's cache.
+constexpr double kLinesPerS = 8e9;
+
+/// Bytes that one rank reads from others, by the cheapest way there is.
+double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  const auto n = static_cast<double>(desc.count * size_of(desc.dtype));
+  const double others = ranks - 1;
+  switch (desc.collective) {
+    case Collective::AllReduce: return 2 * n * others / ranks;
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+    case Collective::AllToAll:
+    case Collective::Gather:
+    case Collective::Reduce: return n * others;
+    case Collective::Broadcast:
+    case Collective::Scatter: return n;
+    case Collective::AllGatherV:
+    case Collective::AllToAllV:
+    case Collective::GatherV:
+    case Collective::ScatterV: return static_cast<double>(desc.bytes(ranks)) * others / ranks;
+    default: return 0;
+  }
+}
+
+/// Linear in both logarithms between the knots, the last slope's bandwidth beyond.
+Seconds interpolate(const Facts& facts, double bytes) noexcept {
+  const auto& x = Facts::kKnotBytes;
+  const auto& y = facts.knot_seconds;
+  if (bytes <= x[0]) return y[0];
+  if (bytes >= x[Facts::kKnots - 1]) return y[Facts::kKnots - 1] * bytes / x[Facts::kKnots - 1];
+  std::size_t i = 1;
+  while (bytes > x[i]) ++i;
+  const double t = std::log(bytes / x[i - 1]) / std::log(x[i] / x[i - 1]);
+  return y[i - 1] * std::pow(y[i] / y[i - 1], t);
+}
+
+/// Straight between the knots: each launch asks, and logarithms would cost it more than the difference matters.
+Seconds step_seconds(const Facts& facts, double bytes) noexcept {
+  const auto& x = Facts::kKnotBytes;
+  const auto& y = facts.knot_seconds;
+  if (bytes <= x[0]) return y[0];
+  std::size_t i = 1;
+  while (i + 1 < Facts::kKnots && bytes > x[i]) ++i;
+  return y[i - 1] + (y[i] - y[i - 1]) * (bytes - x[i - 1]) / (x[i] - x[i - 1]);
+}
+
+/// Up to the root, where something is reduced, and down again.
+Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const Seconds step = step_seconds(facts, bytes);
+  const Seconds up =
+      desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
+  const Seconds down = desc.collective == Collective::Reduce ? 0 : step + (kFanIn - 1) * kPerRank;
+  return tree_levels(ranks) * (up + down);
+}
+
+/// What tree_seconds is compared with: everybody reads the lines of everybody, or of the root.
+Seconds flat_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const Seconds each = kPerRank + (desc.collective == Collective::Broadcast ? 0 : bytes / kLinesPerS);
+  return step_seconds(facts, bytes) + (ranks - 2) * each;
+}
+
+bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  switch (desc.collective) {
+    case Collective::AllReduce:
+    case Collective::Broadcast:
+    case Collective::Reduce:
+    case Collective::Barrier: break;
+    default: return false;
+  }
+  if (shown_bytes(desc, ranks) > kLinesBytes) return false;
+  if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
+  if (needs_canonical_order(desc, ranks)) return false;                     // another tree
+  if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
+  const bool all_run = static_cast<std::uint64_t>(ranks) <= facts.cores;  // else each step waits for the scheduler
+  return all_run && tree_seconds(desc, ranks, facts) < flat_seconds(desc, ranks, facts);
+}
+
+}  // namespace
+
+bool shows(const CollectiveDesc& desc, int rank) noexcept {
+  switch (desc.collective) {
+    case Collective::Barrier: return false;
+    case Collective::Broadcast:
+    case Collective::Scatter: return rank == desc.root;
+    case Collective::Gather: return rank != desc.root;
+    case Collective::Reduce: return rank != desc.root || desc.op == ReduceOp::PreMulSum;
+    default: return true;
+  }
+}
+
+std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  const std::uint64_t blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
+  return desc.collective == Collective::Barrier ? 0 : desc.count * size_of(desc.dtype) * blocks;
+}
+
+bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept {
+  if (!exchanges(collective)) return bytes >= facts.direct_from_bytes;
+  return bytes >= facts.exchange_direct_from_bytes && bytes < facts.exchange_direct_to_bytes;
+}
+
+Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  if (is_v_form(desc.collective)) return Way::Pieces;
+  const std::uint64_t shown = shown_bytes(desc, ranks);
+  if (ranks > 2 && takes_tree(desc, ranks, facts)) return Way::Tree;
+  if (shown <= kInlineBytes) return Way::Inline;
+  if (shown <= kLinesBytes) return Way::Lines;
+  if (is_from_root(desc.collective)) return shown <= kSlotMostBytes ? Way::Slot : Way::Chunks;  // the root runs ahead
+  const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
+  const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
+  return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Way::Slot : Way::Chunks;
+}
+
+Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  if (ranks > 2 && takes_tree(desc, ranks, facts)) return tree_seconds(desc, ranks, facts);
+  const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
+  const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
+  const bool runs_ahead = is_from_root(desc.collective) && shown_bytes(desc, ranks) <= kSlotMostBytes;
+  const Seconds moving = interpolate(facts, moved_bytes(desc, ranks));
+  const Seconds call = facts.knot_seconds[0];
+  return waiting + turns * (runs_ahead ? kCallAhead * call + kOneWay * (moving - call) : moving);
+}
+
+std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {
+  switch (way_of(desc, ranks, facts)) {
+    case Way::Inline: return "flag line";
+    case Way::Lines: return "behind the flag line";
+    case Way::Tree: return fmt::format("tree of {}", kFanIn);
+    case Way::Slot: return "one shot";
+    case Way::Pieces: return "pieces, by each rank behind its flag line, staged or read in place";
+    case Way::Chunks: break;
+  }
+  const std::uint64_t bytes = exchanges(desc.collective) ? desc.count * size_of(desc.dtype) : shown_bytes(desc, ranks);
+  return fmt::format("{} chunks, {}", format_bytes(facts.chunk_bytes),
+                     reads_in_place(facts, desc.collective, bytes) ? "read in place" : "staged");
+}
+
+Bytes encode(const Facts& facts) {
+  Bytes bytes(sizeof facts);
+  std::memcpy(bytes.data(), &facts, sizeof facts);
+  return bytes;
+}
+
+bool are_facts(const Bytes& bytes) noexcept {
+  std::uint32_t version = 0;
+  if (bytes.size() != sizeof(Facts)) return false;
+  std::memcpy(&version, bytes.data() + offsetof(Facts, version), sizeof version);
+  return version == Facts{}.version;
+}
+
+Facts decode_facts(const Bytes& bytes) noexcept {
+  Facts facts;
+  if (are_facts(bytes)) std::memcpy(&facts, bytes.data(), sizeof facts);
+  return facts;
+}
+
+}  // namespace sinew::shm

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/transports/tcp/addresses/peer_address.hpp>
+
+namespace sinew::tcp {
+
+/// Most rails of a pair of ranks.
+inline constexpr std::size_t kMostRails = 8;
+
+/// One interface here, one of the peer's, on one network.
+struct RailPath {
+  InterfaceAddress here;
+  InterfaceAddress there;
+};
+
+/// The rails of a pair, in an order that both sides find. Fewer than two: one rail, by what routing reaches. An address
+/// that both sides have (a bridge of containers, say) is none where they could meet.
+SINEW_API std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& peer);
+
+}  // namespace sinew::tcp
