@@ -8,8 +8,8 @@
 
 #include <sinew/collectives/trace/job_trace.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/tools/info/commands/chrome_trace.hpp>
 
-#include "../../tools/info/chrome_trace.hpp"
 #include "only_errors.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
-#include "../../tools/bench/link_load.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sinew/tools/bench/report/link_load.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -4,14 +4,13 @@
 #include <memory>
 
 #include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/tools/bench/buffers/device_memory.hpp>
+#include <sinew/tools/bench/cases/options.hpp>
+#include <sinew/tools/bench/measurement/noise.hpp>
+#include <sinew/tools/bench/measurement/peer_contestant.hpp>
+#include <sinew/tools/bench/measurement/world_ranks.hpp>
+#include <sinew/tools/bench/report/line.hpp>
 #include <sinew/topology/cluster.hpp>
-
-#include "device_memory.hpp"
-#include "line.hpp"
-#include "noise.hpp"
-#include "options.hpp"
-#include "peer_contestant.hpp"
-#include "world_ranks.hpp"
 
 namespace sinew::tools {
 

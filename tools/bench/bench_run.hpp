@@ -1,6 +1,6 @@
 #pragma once
 
-#include "options.hpp"
+#include <sinew/tools/bench/cases/options.hpp>
 
 namespace sinew::tools {
 

@@ -6,7 +6,7 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/reduce.hpp>
 
-#include "check/exact_values.hpp"
+#include "exact_values.hpp"
 
 namespace sinew::check {
 

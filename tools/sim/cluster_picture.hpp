@@ -6,9 +6,8 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/tools/draw/svg.hpp>
 #include <sinew/topology/network.hpp>
-
-#include "draw/svg.hpp"
 
 namespace sinew::tools {
 

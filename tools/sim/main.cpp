@@ -14,12 +14,12 @@
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/output_file.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 
-#include "../command_line.hpp"
-#include "../network_options.hpp"
-#include "../output_file.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "scale.hpp"

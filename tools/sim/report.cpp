@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/config.hpp>
+#include <sinew/tools/common/network_options.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
 
 namespace sinew::tools {
 namespace {

@@ -6,11 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/error.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/draw/axis.hpp>
+#include <sinew/tools/draw/plot.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
-#include "draw/axis.hpp"
-#include "draw/plot.hpp"
 
 namespace sinew::tools {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/tools/draw/svg.hpp>
 
-#include "draw/svg.hpp"
 #include "spans.hpp"
 
 namespace sinew::tools {

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/time_text.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
-#include "../time_text.hpp"
 
 namespace sinew::tools {
 namespace {

@@ -7,10 +7,9 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/config.hpp>
-
-#include "finding.hpp"
-#include "link_probe.hpp"
-#include "link_survey.hpp"
+#include <sinew/tools/info/doctor/finding/finding.hpp>
+#include <sinew/tools/info/doctor/links/link_probe.hpp>
+#include <sinew/tools/info/doctor/links/link_survey.hpp>
 
 namespace sinew::doctor {
 
