@@ -96,8 +96,11 @@ int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& t
                                                full_name(fastest), fastest.rejected));
   }
   if (svg.wanted()) svg.write(picture_of(call, network, fastest));
-  if (trace.wanted())
-    trace.write(trace_of(fmt::format("{}: {}", heading(call, network), full_name(fastest)), fastest.forecast));
+  if (trace.wanted()) {
+    trace.write([&](std::ostream& to) {
+      write_trace(to, fmt::format("{}: {}", heading(call, network), full_name(fastest)), fastest.forecast);
+    });
+  }
   return any ? 0 : 1;
 }
 

@@ -18,7 +18,7 @@
 #include <sinew/tools/common/time_text.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
-#include "chrome_trace.hpp"
+#include "call_trace.hpp"
 #include "commands.hpp"
 
 namespace sinew::tools {
@@ -191,7 +191,7 @@ void trace_command(const InfoOptions& options, const TraceOptions& asked, int& e
   const JobLogs& latest = found.jobs.front();
   Progress progress(latest.logs.size());
   chrome.write([&](std::ostream& to) {
-    write_chrome_trace(latest, to, [&](std::size_t log) {
+    write_call_trace(latest, to, [&](std::size_t log) {
       progress.show(log,
                     fmt::format("rank {}, {} calls", latest.logs[log].about().rank, latest.logs[log].about().calls));
     });
