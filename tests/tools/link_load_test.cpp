@@ -12,7 +12,7 @@ TEST(LinkLoad, IsCountedBesideSimulated) {
   EXPECT_FALSE(kSame.differs());
   EXPECT_EQ(
       to_text(kSame),
-      "#     16 nic out   counted 1600 bytes by 16 links, 100 at most (nic out 3 of host 0); simulated: the same\n");
+      "#    16  nic out   counted 1600 bytes by 16 links, 100 at most (nic out 3 of host 0); simulated: the same\n");
 }
 
 TEST(LinkLoad, Differs_WhereAnyNumberDoes) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/call/bus_factor.hpp>
 #include <sinew/core/call/determinism.hpp>
@@ -26,14 +27,30 @@ double bus_bandwidth(const BenchOptions& options, const RunFacts& facts, const L
   return line.algorithm_bandwidth() * bus_factor(options.what->collective, facts.ranks);
 }
 
-/// Microseconds in eight columns: enough digits below a microsecond, no more than whole ones above ten thousand.
+/// Microseconds in eight characters at most up to ten seconds: the shorter the time, the more digits behind the point.
 std::string micros(double seconds) {
   const double us = seconds * kMicro;
-  return us < 10 ? fmt::format("{:8.3f}", us) : us < 1000 ? fmt::format("{:8.2f}", us) : fmt::format("{:8.0f}", us);
+  return us < 10 ? fmt::format("{:.3f}", us) : us < 1000 ? fmt::format("{:.2f}", us) : fmt::format("{:.0f}", us);
 }
 
-/// The same, or that there is none.
-std::string micros(std::optional<double> seconds) { return seconds ? micros(*seconds) : fmt::format("{:>8}", "N/A"); }
+/// The table of a run, row by row. Scripts know its columns from nccl-tests.
+Table table_of(bool peer) {
+  const auto figure = [](const char* name, const char* unit, std::size_t width) {
+    return Column{.name = name, .below = unit, .align = Align::Right, .width = width};
+  };
+  std::vector<Column> columns{figure("size", "(B)", 11),      figure("count", "(elements)", 10),
+                              figure("type", "", 6),          figure("redop", "", 8),
+                              figure("root", "", 5),          figure("way", "", 19),
+                              figure("time", "(us)", 7),      figure("p99", "(us)", 7),
+                              figure("predicted", "(us)", 9), figure("algbw", "(GB/s)", 7),
+                              figure("busbw", "(GB/s)", 7),   figure("#wrong", "", 6)};
+  if (peer) {
+    columns.push_back(figure("peer", "(us)", 7));
+    columns.push_back(figure("speedup", "(x)", 7));
+  }
+  columns.push_back({});  // remarks
+  return Table(std::move(columns), " ", "#");
+}
 
 /// Digits that mean something, so that a script's file stays readable.
 double rounded(double value) {
@@ -131,31 +148,32 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                 : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";
   }
   if (!facts.peer.empty()) text += fmt::format("# peer: {}, taking turns on the same buffers\n", facts.peer);
-  const bool peer = !facts.peer.empty();
-  text += fmt::format("#{:>11} {:>11} {:>7} {:>9} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "size",
-                      "count", "type", "redop", "root", "way", "time", "p99", "predicted", "algbw", "busbw", "#wrong",
-                      peer ? fmt::format(" {:>8} {:>8}", "peer", "speedup") : "");
-  text += fmt::format("#{:>11} {:>11} {:>7} {:>9} {:>6} {:>20} {:>8} {:>8} {:>9} {:>8} {:>8} {:>7}{}\n", "(B)",
-                      "(elements)", "", "", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "",
-                      peer ? fmt::format(" {:>8} {:>8}", "(us)", "(x)") : "");
-  return text;
+  return text + table_of(!facts.peer.empty()).heading();
 }
 
 std::string table_row(const BenchOptions& options, const RunFacts& facts, const Line& line) {
   const Measurement& m = line.measured;
   const Collective what = options.what->collective;
-  const auto timed = [&m](double seconds) { return m.timed ? std::optional(seconds) : std::nullopt; };
-  const auto gigas = [&m](double value) {
-    return m.timed ? fmt::format("{:8.2f}", value) : fmt::format("{:>8}", "N/A");
-  };
-  std::string text = fmt::format(
-      "{:>12} {:>11} {:>7} {:>9} {:>6} {:>20} {} {} {:>9} {} {} {:>7}", line.bytes, line.count, name_of(options.dtype),
-      reduces(what) ? name_of(options.op) : "none", has_root(what) ? options.root : -1,
-      line.algorithm + "@" + line.transport, micros(timed(m.ours.seconds)), micros(timed(m.ours.p99_seconds)),
-      line.predicted_s ? micros(*line.predicted_s) : "-", gigas(line.algorithm_bandwidth() / kGiga),
-      gigas(bus_bandwidth(options, facts, line) / kGiga), options.check ? fmt::format("{}", m.wrong) : "N/A");
-  if (m.peer) text += fmt::format(" {} {}", micros(timed(m.peer->seconds)), gigas(speedup(line)));
-  text += m.noisy ? "  noisy\n" : "\n";
+  const auto time = [&m](double seconds) { return m.timed ? micros(seconds) : "N/A"; };
+  const auto figure = [&m](double value) { return m.timed ? fmt::format("{:.2f}", value) : "N/A"; };
+  std::vector<std::string> cells{std::to_string(line.bytes),
+                                 std::to_string(line.count),
+                                 std::string(name_of(options.dtype)),
+                                 reduces(what) ? std::string(name_of(options.op)) : "none",
+                                 std::to_string(has_root(what) ? options.root : -1),
+                                 line.algorithm + "@" + line.transport,
+                                 time(m.ours.seconds),
+                                 time(m.ours.p99_seconds),
+                                 line.predicted_s ? micros(*line.predicted_s) : "-",
+                                 figure(line.algorithm_bandwidth() / kGiga),
+                                 figure(bus_bandwidth(options, facts, line) / kGiga),
+                                 options.check ? std::to_string(m.wrong) : "N/A"};
+  if (m.peer) {
+    cells.push_back(time(m.peer->seconds));
+    cells.push_back(figure(speedup(line)));
+  }
+  cells.emplace_back(m.noisy ? "noisy" : "");
+  std::string text = table_of(m.peer.has_value()).row(cells);
   for (const LinkLoad& load : line.links) text += to_text(load);
   return text;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
@@ -25,11 +26,12 @@ void print_json(const std::vector<ConfigEntry>& entries) {
 }
 
 void print_text(const std::vector<ConfigEntry>& entries) {
-  std::cout << fmt::format("{:<22} {:<16} {:<8} {}\n", "variable", "value", "from", "meaning (takes)");
+  Table table({{.name = "variable"}, {.name = "value"}, {.name = "from"}, {.name = "meaning (takes)"}});
   for (const ConfigEntry& e : entries) {
-    std::cout << fmt::format("{:<22} {:<16} {:<8} {} ({})\n", e.name, e.value.empty() ? "-" : e.value,
-                             e.set ? "set" : "default", e.meaning, e.expected);
+    table.add({std::string(e.name), e.value.empty() ? "-" : e.value, e.set ? "set" : "default",
+               fmt::format("{} ({})", e.meaning, e.expected)});
   }
+  std::cout << table.text();
 }
 
 }  // namespace

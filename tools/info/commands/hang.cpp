@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/tools/common/whole_number.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
@@ -56,10 +57,12 @@ void print_text(const JobRecords& job, const Diagnosis& d, std::int64_t least_ms
     std::cout << fmt::format("  {}: {}\n    waiting in it: rank{} {}\n", name_of(s.cause), s.text,
                              s.waiting.size() == 1 ? "" : "s", fmt::join(s.waiting, ", "));
   }
+  Table ranks({{}, {}, {}, {}}, "  ");
   for (const RankWhereabouts& r : d.ranks) {
     const char* state = r.left ? "left" : r.gone ? "gone" : r.stopped ? "stopped" : "alive";
-    std::cout << fmt::format("  rank {:<4} process {:<8} {:<8} {}\n", r.rank, r.process, state, r.text);
+    ranks.add({fmt::format("rank {}", r.rank), fmt::format("process {}", r.process), state, r.text});
   }
+  std::cout << ranks.text();
 }
 
 bool any_alive(const JobRecords& job) {

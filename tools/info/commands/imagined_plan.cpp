@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/simulator/simulate.hpp>
 #include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
@@ -99,12 +100,14 @@ std::string to_text(const ImaginedPlan& plan, const ImaginedCluster& on) {
   text += nics_text(plan, on);
   if (plan.simulated)
     text += time_text(*plan.simulated, n) + beside_prediction(*plan.simulated, plan.plan.chosen().predicted);
-  if (!plan.loads.empty()) text += "  links, in one call:\n";
+  if (plan.loads.empty()) return text;
+  Table loads({{}, {.align = Align::Right}, {.align = Align::Right}, {}}, "    ");
   for (const TierLoad& l : plan.loads) {
-    text += fmt::format("    {:<9} {:>4} of {:<4} used {:>14} bytes, most by {}: {}\n", name_of(l.tier), l.used,
-                        l.links, l.bytes, n.describe(l.busiest), l.busiest_bytes);
+    loads.add({std::string(name_of(l.tier)), fmt::format("{} of {} used", l.used, l.links),
+               fmt::format("{} bytes,", l.bytes),
+               fmt::format("most by {}: {}", n.describe(l.busiest), l.busiest_bytes)});
   }
-  return text;
+  return text + "  links, in one call:\n" + loads.text();
 }
 
 std::string to_json(const ImaginedPlan& plan, const ImaginedCluster& on) {

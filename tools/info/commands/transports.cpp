@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 #include <sinew/transports/registry.hpp>
@@ -48,13 +49,15 @@ void print_nics(const Cluster& cluster) {
 }
 
 void print_text(const World& world) {
+  Table table({Column{}, {}, {}});
   for (const TransportStatus& t : world.transports()) {
     std::string use = t.offload.empty() ? "messages and whole collectives" : "messages";
     if (!t.reason.empty()) use += " over " + t.reason;
     if (!t.left_alone.empty()) use += "; used only when asked for by name: " + t.left_alone;
     if (!t.no_device.empty()) use += "; device memory through the host: " + t.no_device;
-    std::cout << fmt::format("{:<10} {:<4} {}\n", t.name, t.ok ? "ok" : "no", t.ok ? use : t.reason);
+    table.add({t.name, t.ok ? "ok" : "no", t.ok ? use : t.reason});
   }
+  std::cout << table.text();
   try {
     print_nics(world.cluster());
   } catch (const Error& e) {
