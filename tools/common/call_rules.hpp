@@ -8,13 +8,13 @@
 
 namespace sinew::tools {
 
-/// An option that does not go with the others.
+/// An option that contradicts the others.
 struct OptionFault {
   std::string option;   ///< "--codec"
   std::string problem;  ///< what was found and expected
 };
 
-/// Why there is no such call; known before there are ranks to make it. nullopt: there is.
+/// Why there is no call with these options. Known before there are ranks. nullopt: there is such a call.
 std::optional<OptionFault> fault_of(Collective collective, DType dtype, ReduceOp op, Codec codec);
 
 }  // namespace sinew::tools

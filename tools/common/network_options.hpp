@@ -13,13 +13,13 @@ class Option;
 
 namespace sinew::tools {
 
-/// How the hosts of an imagined cluster are joined: --network, --hosts-per-leaf and --oversubscription, which fill
-/// `shape` and want `cluster` beside them.
+/// Adds the options that say how the hosts of an imagined cluster are joined: --network, --hosts-per-leaf and
+/// --oversubscription. They fill `shape` and need the option `cluster`.
 void add_network_options(CLI::App& app, CLI::Option* cluster, NetworkShape& shape);
 
 /// "fat_tree of 32 hosts per leaf, oversubscription 2"
 std::string form_text(const Network& network);
-/// The same as members of a JSON object.
+/// Adds the same facts to a JSON object.
 void describe_form(const Network& network, nlohmann::ordered_json& out);
 
 }  // namespace sinew::tools

@@ -8,13 +8,13 @@
 
 namespace sinew::tools {
 
-/// A file that an option names, "-" for standard output.
-/// Errors: Error{InvalidArgument} from the constructor if it cannot be written, so that nothing is computed in vain (a
-///         file that this makes goes again if nothing is written into it);
-///         Error{System} from write() if what was written is not all there.
+/// A file that an option names; "-" is standard output. The constructor opens the file, so that nothing is computed in
+/// vain for a file that cannot be written. A file that the constructor made is removed if nothing is written into it.
+/// Errors: Error{InvalidArgument} from the constructor if the file cannot be written;
+///         Error{System} from write() if some of the text was lost.
 class OutputFile {
  public:
-  /// `option`: "--svg". An empty name is no file at all.
+  /// `option`: such as "--svg". `name`: empty where the option was not given.
   OutputFile(std::string_view option, std::string name);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -22,9 +22,9 @@ class OutputFile {
 
   bool wanted() const noexcept { return !name_.empty(); }
   bool is_standard_output() const noexcept { return name_ == "-"; }
-  /// All that goes into it; replaces what it held.
+  /// Writes the whole file, and replaces what it held.
   void write(const std::string& text);
-  /// The same from a function that writes to the stream that it is given, for what is too long for memory.
+  /// The same for a text that is too long for memory: `text` writes it to the stream that it gets.
   void write(const std::function<void(std::ostream&)>& text);
 
  private:
@@ -35,8 +35,9 @@ class OutputFile {
   bool made_ = false;  // and nothing is in it
 };
 
-/// Whether the usual text goes to standard output: not beside a file that is "-".
-/// Errors: Error{InvalidArgument} if two files are, or one with --json, or if two names are of one file.
+/// Whether standard output is free for the usual text, because none of the files is "-".
+/// Errors: Error{InvalidArgument} if two of the files are "-", if one is and `json` is set, or if two names mean one
+///         file.
 bool leaves_standard_output(std::initializer_list<const OutputFile*> files, bool json);
 
 }  // namespace sinew::tools

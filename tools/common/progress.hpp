@@ -6,7 +6,7 @@
 
 namespace sinew::tools {
 
-/// One line on stderr that says how far a long job is, if stderr is a terminal; nothing otherwise.
+/// One line on stderr that says how far a long job is. Prints nothing unless stderr is a terminal.
 class Progress {
  public:
   explicit Progress(std::size_t steps);
@@ -14,9 +14,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Before a step: "3 of 24: 64KiB, 12 s gone".
+  /// Called before a step: "3 of 24: 64KiB, 12 s gone".
   void show(std::size_t step, std::string_view what);
-  /// Before other output to the same terminal.
+  /// Called before other output to the same terminal.
   void clear();
 
  private:

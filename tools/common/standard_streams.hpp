@@ -4,12 +4,13 @@
 
 namespace sinew::tools {
 
-/// Puts /dev/null, for reading only, where descriptor 0, 1 or 2 is closed: otherwise the next socket would get that
-/// number and what is printed would go into it. Reading finds the end; writing fails, so that lost output is noticed.
+/// Opens /dev/null, for reading only, where descriptor 0, 1 or 2 is closed. Otherwise the next socket would get that
+/// number, and printed text would go into the socket. Reading finds the end of the file. Writing fails, so that lost
+/// output is noticed.
 void open_missing_streams();
 
-/// Flushes standard output; false, after one line on stderr, if some of what was printed is lost. A pipe that nobody
-/// reads any more counts as written, in silence.
+/// Flushes standard output. Returns false, after one line on stderr, if some of the output is lost. Output to a pipe
+/// whose reader has gone counts as written.
 bool output_arrived(std::string_view program);
 
 }  // namespace sinew::tools

@@ -8,7 +8,8 @@ class Validator;
 
 namespace sinew::tools {
 
-/// For option->transform(): runs before the text becomes a number, so that the limits are named however large it is.
+/// For option->transform(). Checks the text before CLI11 converts it, so that the message names the limits however
+/// large the number is.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 
 }  // namespace sinew::tools

@@ -11,10 +11,11 @@
 namespace sinew::tools {
 
 /// Buffers in the memory of this rank's device. Data are made and compared on the host, in pinned memory of the same
-/// length. Lifetime: outlives what it allocated.
+/// length.
+/// Lifetime: this object outlives what it allocated.
 class DeviceMemory {
  public:
-  /// The device of a rank is its place among those of its host, modulo devices, as a World has it.
+  /// Takes the device that a World takes: the rank's place among the ranks of its host, modulo the number of devices.
   /// Errors: Error{Unavailable} with the driver's reason.
   explicit DeviceMemory(int place_on_host);
   ~DeviceMemory() { runtime_->release(stream_); }
@@ -22,7 +23,7 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   Place place() const noexcept { return {MemoryKind::Device, stream_.device}; }
-  /// `known_by`: a communicator all of whose ranks call this together, and which allocates it; null: plain.
+  /// `known_by`: a communicator that allocates the memory; all its ranks call this together. Null: plain device memory.
   RingMemory allocate(std::size_t bytes, Communicator* known_by);
 
  private:

@@ -42,8 +42,9 @@ struct BenchCase {
 std::span<const BenchCase> all_cases() noexcept;
 const BenchCase* find_case(std::string_view name) noexcept;
 
-/// A run of elements of a buffer and whose data it is: `source` is a rank, or check::kCombined for all of them.
-/// The data are the elements [first, first + count) of that rank's endless row (check/exact_rows.hpp).
+/// A run of elements of a buffer, with the rank whose data it holds. `source`: a rank, or check::kCombined for the
+/// combination of all ranks. The data are the elements [first, first + count) of that rank's endless row
+/// (check/exact_rows.hpp).
 struct Segment {
   std::uint64_t at = 0;
   int source = 0;
@@ -51,7 +52,8 @@ struct Segment {
   std::uint64_t count = 0;
 };
 
-/// What one rank gives and must find afterwards. Units: elements.
+/// What one rank sends, and what it must find afterwards.
+/// Units: elements.
 struct RankData {
   std::uint64_t in_elements = 0;
   std::uint64_t out_elements = 0;
@@ -60,13 +62,14 @@ struct RankData {
   std::uint64_t in_place_at = 0;  ///< in place: where the smaller buffer lies in the larger
 };
 
-/// `count`: as CollectiveDesc counts; for the point-to-point cases the elements of a message. `root`: of collectives
-/// that have one.
+/// `count`: elements, as CollectiveDesc counts; for the point-to-point cases the elements of a message.
+/// `root`: of collectives that have one.
 RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count, int root = 0);
 
-/// The parts of the v-forms grow with the rank: part r of P has 2 (r + 1) / (P + 1) times `count` elements, rounded so
-/// that all have ranks * count; the last is about twice the mean. Rank i sends rank j part (i + j) % P of an
-/// all_to_allv, as many as it receives from there. Elements of each rank's, or of each peer's, part.
+/// The parts of the v-forms grow with the rank. Part r of P has 2 (r + 1) / (P + 1) times `count` elements, rounded so
+/// that all parts together have ranks * count. The last part is about twice the mean. In an all_to_allv rank i sends
+/// rank j part (i + j) % P, and receives as many from rank j.
+/// Units: elements of each rank's part, or of each peer's part.
 std::vector<std::uint64_t> skewed_counts(const BenchCase& what, int rank, int ranks, std::uint64_t count);
 
 /// Bytes measured for one `count`, and the least above 0.

@@ -53,9 +53,9 @@ struct BenchOptions {
   std::string json;                        ///< empty: none; "-": stdout, instead of the table
 };
 
-/// One set of options for each element type, operator and root that `options` asks for; types outermost, roots
-/// innermost, as in nccl-tests. Where all types or all operators are asked for, pairs that do not go together are left
-/// out.
+/// One set of options for each element type, operator and root that `options` asks for. As in nccl-tests, types are
+/// outermost and roots innermost. Where all types or all operators are asked for, pairs that do not go together are
+/// left out.
 std::vector<BenchOptions> variants_of(const BenchOptions& options, int ranks);
 
 /// Adds arguments and options that fill `options`.

@@ -9,18 +9,18 @@
 
 namespace sinew::tools {
 
-/// Another library, loaded and started; stopped with this object. It must outlive a World made from exchange().
+/// Another library, loaded and started. It stops with this object, which outlives each World made from exchange().
 class LoadedPeer {
  public:
   /// Loads the module of the MPI whose mpirun started this process.
-  /// Errors: Error{InvalidArgument} if none did; Error{Unavailable} with the loader's reason.
+  /// Errors: Error{InvalidArgument} if no mpirun did; Error{Unavailable} with the loader's reason.
   LoadedPeer();
   ~LoadedPeer();
   LoadedPeer(const LoadedPeer&) = delete;
   LoadedPeer& operator=(const LoadedPeer&) = delete;
 
   const bench::Peer& functions() const noexcept { return *peer_; }
-  /// The ranks as the peer numbers them, meeting over the peer.
+  /// The ranks as the peer numbers them. They meet through the peer.
   Exchange exchange() const;
 
  private:
@@ -29,7 +29,7 @@ class LoadedPeer {
 
 class PeerContestant : public Contestant {
  public:
-  /// Errors: Error{InvalidArgument} saying what the peer lacks, as require() throws it.
+  /// Errors: Error{InvalidArgument} with what the peer lacks, as require() throws it.
   PeerContestant(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count, const BufferRing& ring);
   void run(std::size_t first_slot, std::size_t calls) override;
   void settle() override { peer_.settle(); }

@@ -35,18 +35,19 @@ struct Measurement {
   bool noisy = false;
 };
 
-/// One line of the table. All ranks call it together; it ends the same on all.
-/// A batch is enough calls to last batch_s and uses no slot twice; ours and the peer's batches take turns on the same
-/// slots; before each, untimed, all inputs are written anew, after each all outputs are read.
+/// Measures one line of the table. All ranks call it together and get the same result.
+/// A batch has enough calls to last batch_s and uses no slot twice. Our batches and the peer's take turns on the same
+/// slots. Before each batch all inputs are written anew, after it all outputs are read; neither is timed.
 Measurement measure(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& noise, Workload& work, std::size_t slots,
                     Contestant& ours, Contestant* peer);
 
-/// Do so many batches that somebody delayed, in spite of repeats, spoil the median of all? More than a quarter may.
+/// Whether so many disturbed batches spoil the median of all, although they were repeated. Up to a quarter may stay.
 bool delays_spoil(std::size_t delayed, std::size_t batches) noexcept;
 
-/// The middle one; of an even number the mean of the middle two. `values` is not empty.
+/// The middle value; of an even number of values the mean of the middle two.
+/// Shape: `values` is not empty.
 double median(std::vector<double> values);
-/// The smallest value that at least this share of the values does not exceed.
+/// The smallest value that is not exceeded by at least this share of the values.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace sinew::tools

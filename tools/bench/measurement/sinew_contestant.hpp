@@ -12,11 +12,12 @@
 
 namespace sinew::tools {
 
-/// What a case's call is to the selector. `count`: as CollectiveDesc counts; `counts`: of the v-forms, alive as long.
+/// The description of a case's call, as the selector gets it. `count`: as CollectiveDesc counts.
+/// Lifetime: `counts`, those of the v-forms, live as long as the description.
 CollectiveDesc desc_of(const BenchOptions& options, std::uint64_t count, std::span<const std::uint64_t> counts,
                        int ranks);
 
-/// sinew itself, through its public calls.
+/// sinew itself, measured through its public calls.
 class SinewContestant : public Contestant {
  public:
   SinewContestant(const BenchOptions& options, Communicator& communicator, const BufferRing& ring, std::uint64_t count);

@@ -8,19 +8,19 @@
 
 namespace sinew::tools {
 
-/// What happens between batches, untimed: this rank writes all its inputs anew and reads all its outputs.
+/// What each rank does between batches, untimed: it writes all its inputs anew and reads all its outputs.
 class Workload {
  public:
   Workload(RankData data, std::size_t element_bytes, const BufferRing& ring, check::ExactRows& rows, bool check);
 
-  /// Inputs of the first `slots` slots, with data that were not there before.
+  /// Writes the inputs of the first `slots` slots, with data that were not there before.
   void rewrite(std::size_t slots);
-  /// Reads the outputs of the first `slots` slots; adds up the elements that are wrong, if they are checked.
+  /// Reads the outputs of the first `slots` slots. Counts the elements that are wrong, if outputs are checked.
   void read(std::size_t slots);
   std::uint64_t wrong() const noexcept { return wrong_; }
 
  private:
-  /// Where in the rows the data of a slot begin in this round.
+  /// The element of the rows with which the data of a slot begin in this round.
   std::uint64_t start_of(std::size_t slot) const noexcept;
 
   RankData data_;

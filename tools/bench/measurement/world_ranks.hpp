@@ -10,7 +10,7 @@
 
 namespace sinew::tools {
 
-/// The world's ranks agreeing over a communicator of their own.
+/// The ranks of a World agree over a communicator of their own.
 class WorldRanks : public Ranks {
  public:
   explicit WorldRanks(Communicator& all) : communicator_(all.split(0)) {}
@@ -18,7 +18,7 @@ class WorldRanks : public Ranks {
   int size() const noexcept override { return communicator_.size(); }
   void meet() override { communicator_.barrier().get(); }
   std::vector<double> gather(std::span<const double> mine) override;
-  /// Lives no longer than this.
+  /// Lifetime: lives no longer than this object.
   Exchange exchange();
 
  private:
@@ -27,7 +27,7 @@ class WorldRanks : public Ranks {
   Communicator communicator_;
 };
 
-/// A World whose ranks meet over `exchange`; its secret goes the same way.
+/// A World whose ranks meet over `exchange`. The exchange carries the secret of that World, too.
 World world_over(const Exchange& exchange, WorldOptions options);
 
 }  // namespace sinew::tools

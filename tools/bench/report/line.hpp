@@ -13,7 +13,7 @@
 
 namespace sinew::tools {
 
-/// What is equal for all lines of a run.
+/// What is the same for all lines of a run.
 struct RunFacts {
   int ranks = 1;
   int hosts = 1;
@@ -36,14 +36,14 @@ struct Line {
   double algorithm_bandwidth() const noexcept;  ///< bytes per second
 };
 
-/// The object that --json writes, on one line.
+/// The line that --json writes: one JSON object.
 std::string to_json(const BenchOptions& options, const RunFacts& facts, const Line& line);
 
-/// The table, in the columns of nccl-tests.
+/// The table has the columns of nccl-tests. table_row() also has a line for each tier of links of an imagined cluster.
 std::string table_header(const BenchOptions& options, const RunFacts& facts);
 std::string table_row(const BenchOptions& options, const RunFacts& facts, const Line& line);
 
-/// What the footer adds up.
+/// The figures of the footer.
 struct Totals {
   std::uint64_t wrong = 0;
   std::uint64_t peer_wrong = 0;

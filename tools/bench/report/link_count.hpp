@@ -12,7 +12,7 @@
 
 namespace sinew::tools {
 
-/// Makes one call and tells rank 0 what it put on the links of the imagined cluster, beside what the simulator says
+/// Makes one call. Rank 0 gets what this call put on the links of the imagined cluster, beside what the simulator says
 /// of the same plan. All ranks call it together.
 std::vector<LinkLoad> count_links(const ImaginedWorld& imagined, World& world, Ranks& ranks, const Plan& plan,
                                   const std::function<void()>& call);

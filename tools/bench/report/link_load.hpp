@@ -24,7 +24,7 @@ struct LinkLoad {
   bool differs() const noexcept { return simulated && *simulated != counted; }
 };
 
-/// Below a row of the table.
+/// The line below a row of the table.
 std::string to_text(const LinkLoad& load);
 
 }  // namespace sinew::tools

@@ -8,23 +8,24 @@ class App;
 
 namespace sinew::tools {
 
-/// What all sub commands of sinew-info share.
+/// The options that all sub commands of sinew-info share.
 struct InfoOptions {
   bool json = false;
 };
 
-/// Each adds one sub command that prints to stdout. `options` outlives the app.
+/// Each function adds one sub command that prints to standard output.
+/// Lifetime: `options` and `exit_code` outlive the app.
 void add_topology_command(CLI::App& app, const InfoOptions& options);
 void add_config_command(CLI::App& app, const InfoOptions& options);
 void add_plan_command(CLI::App& app, const InfoOptions& options);
 void add_transports_command(CLI::App& app, const InfoOptions& options);
-/// Under a launcher only rank 0 prints. `exit_code`: becomes 1 on every rank where a job would fail; outlives the app.
+/// Under a launcher only rank 0 prints. `exit_code` becomes 1 on every rank if a job would fail.
 void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
-/// `exit_code`: becomes 1 where a call waits; outlives the app.
+/// `exit_code` becomes 1 if a call waits.
 void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
-/// `exit_code`: becomes 1 where a call was never completed, or a log is missing, cut or damaged; outlives the app.
+/// `exit_code` becomes 1 if a call was never completed, or if a log is missing, cut or damaged.
 void add_trace_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
 struct TopologyOptions {

@@ -12,7 +12,7 @@
 
 namespace sinew::tools {
 
-/// What would run for a call on a cluster that need not be here, as a job on it would choose.
+/// The plan that a job on a cluster would choose for a call. The cluster need not be here.
 struct ImaginedPlan {
   Plan plan;
   std::vector<std::string> stages;          ///< what runs one after the other, of a large call at a time
@@ -21,7 +21,8 @@ struct ImaginedPlan {
   std::optional<Forecast> simulated;        ///< of the same; nullopt where there are no loads
 };
 
-/// `describe`: the call, for so many ranks; its counts live as long.
+/// `describe`: the call for so many ranks.
+/// Lifetime: the counts of the call outlive this function.
 ImaginedPlan plan_on(const std::shared_ptr<const ImaginedWorld>& imagined,
                      const std::function<CollectiveDesc(int ranks)>& describe);
 

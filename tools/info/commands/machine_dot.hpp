@@ -7,7 +7,7 @@
 namespace sinew::tools {
 
 /// The machine as a graph in Graphviz's language: NUMA nodes, PCI devices, GPUs, NVSwitches and NICs with the links
-/// between them, those of a package in a frame.
+/// between them. A frame encloses the parts of a package.
 std::string machine_dot(const Machine& machine);
 
 }  // namespace sinew::tools

@@ -6,8 +6,8 @@
 
 namespace sinew::tools {
 
-/// The machine as SVG: boxes in boxes, each where it is attached; every core, GPU and NIC once. Where the pointer rests
-/// is what sinew-info topology prints, with the sources of all figures.
+/// The machine as SVG: boxes in boxes, each where it is attached. Every core, GPU and NIC is there once. A tooltip has
+/// the text of sinew-info topology, with the sources of all figures.
 std::string machine_picture(const Machine& machine);
 
 }  // namespace sinew::tools

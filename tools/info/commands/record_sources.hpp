@@ -16,12 +16,12 @@ struct JobRecords {
 };
 
 /// Records that ranks kept in a folder (SINEW_TRACE), the newest generation first.
-/// Errors: Error{InvalidArgument} for a folder that cannot be read, or has none.
+/// Errors: Error{InvalidArgument} for a folder that cannot be read or has no records.
 std::vector<JobRecords> jobs_in_folder(const std::string& folder);
 
-/// Records in the memory of processes of this host that show it to each other, by the parent that they share.
-/// only: of these processes, or of those that they have started; empty: of all that this user may look at.
-/// Errors: Error{InvalidArgument} where there is none, saying what would make them be seen.
+/// Records in the memory of processes of this host that share them, by the parent of these processes.
+/// `only`: looks at these processes and at those that they started; empty: at all that this user may look at.
+/// Errors: Error{InvalidArgument} where there are no records, with what would make them visible.
 std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only);
 
 }  // namespace sinew::tools

@@ -20,11 +20,11 @@ struct Diagnosis {
   std::vector<LinkResult> links;
 };
 
-/// Examines the hosts of a job; all its ranks call it together, and all get the same. The lowest rank of each host
-/// looks and probes.
-/// `rank_bytes`: JobShape.
-/// Errors: Error{Timeout} naming ranks that did not come.
-/// Cost:   a few rounds of the exchange, and what survey_links() costs.
+/// Examines the hosts of a job. All its ranks call it together and get the same result. The lowest rank of each host
+/// looks at the host and probes its links.
+/// `rank_bytes`: as in JobShape.
+/// Errors: Error{Timeout} that names ranks that did not come.
+/// Cost:   a few rounds of the exchange, and the cost of survey_links().
 Diagnosis examine(const Launch& job, const Config& config, std::optional<std::uint64_t> rank_bytes,
                   const ShowRound& show);
 

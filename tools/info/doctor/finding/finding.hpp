@@ -10,8 +10,8 @@
 
 namespace sinew::doctor {
 
-/// Fails: a job on these hosts would end with an error or hang until its deadline. Warns: it would run, but slower or
-/// with less than there is.
+/// Fails: a job on these hosts would end with an error, or hang until its deadline. Warns: a job would run, but slower
+/// or with less than these hosts have.
 enum class Severity : std::uint8_t { Fine, Warns, Fails };
 /// "ok", "warns", "fails".
 std::string_view name_of(Severity severity) noexcept;
@@ -28,11 +28,12 @@ struct Finding {
 
 bool would_fail(std::span<const Finding> findings) noexcept;
 
-/// The worst first, otherwise in their order; those that differ in nothing but the hosts are one.
+/// Sorts findings, the worst first; equally bad ones keep their order. Findings that differ only in their hosts become
+/// one.
 std::vector<Finding> merged(std::span<const Finding> findings);
 
 void write(WireWriter& to, const Finding& finding);
-/// Errors: Error{Mismatch} where the message is none.
+/// Errors: Error{Mismatch} where the bytes are no findings.
 Finding read_finding(WireReader& from);
 
 }  // namespace sinew::doctor

@@ -7,13 +7,14 @@
 
 namespace sinew::doctor {
 
-/// Lists in messages: their length, then each element as `write_one` and `read_one` say.
+/// Writes a list into a message: its length, then each element by `write_one`.
 template <class T, class WriteOne>
 void write_list(WireWriter& to, const std::vector<T>& list, WriteOne write_one) {
   to.value(static_cast<std::uint32_t>(list.size()));
   for (const T& element : list) write_one(element);
 }
 
+/// Reads such a list; `read_one` reads an element.
 /// Errors: Error{Mismatch} where the message ends early.
 template <class ReadOne>
 auto read_list(WireReader& from, ReadOne read_one) {

@@ -10,9 +10,9 @@
 
 namespace sinew::doctor {
 
-/// Interfaces that are down in a network that other hosts are in, MTUs unlike those of most in their network, and hosts
-/// that lack a network that most share.
-/// `hosts`: their addresses; `names`: and how they are called.
+/// Finds interfaces that are down in a network that other hosts are in, MTUs that differ from most in their network,
+/// and hosts that lack a network that most hosts share.
+/// `hosts`: the addresses of each host; `names`: the names of the hosts.
 std::vector<Finding> check_interfaces(std::span<const std::vector<HostAddress>> hosts,
                                       std::span<const std::string> names);
 

@@ -11,7 +11,7 @@
 
 namespace sinew::doctor {
 
-/// An address of a host's, and the interface that has it.
+/// An address of a host, and the interface that has it.
 struct HostAddress {
   SocketAddress address;  ///< port 0
   unsigned prefix_bits = 0;
@@ -26,25 +26,25 @@ struct HostAddress {
   std::string text() const;
 };
 
-/// What a host has of them, without those that mean another thing on each interface (fe80::). `names`: as in
-/// SINEW_INTERFACE, of these only; empty: all.
+/// The addresses of this host, without link-local addresses (fe80::), which mean another thing on each interface.
+/// `names`: only these interfaces, as in SINEW_INTERFACE; empty: all.
 std::vector<HostAddress> addresses_of(std::span<const Nic> nics, const std::string& names);
 
 void write(WireWriter& to, const HostAddress& address);
 HostAddress read_address(WireReader& from);
 
-/// Does a cable or switch, as far as the addresses tell, join the two? Not where both hosts have the same address, as
-/// bridges of containers do.
+/// Whether a cable or a switch joins the two, as far as the addresses tell. False where both hosts have the same
+/// address, as bridges of containers do.
 bool share_network(const HostAddress& a, const HostAddress& b);
 
-/// A way from one host's address to another's.
+/// A link from one host's address to another's.
 struct Link {
   HostAddress from;
   HostAddress to;
   bool routed = false;  ///< they are in no common network
 };
-/// Every pair of addresses that work and share a network; where there is none, a pair that a router might join. The
-/// same pairs from either side.
+/// Every pair of working addresses that share a network. Without such a pair, one pair that a router might join. Both
+/// hosts get the same pairs.
 std::vector<Link> links_between(std::span<const HostAddress> from, std::span<const HostAddress> to);
 
 /// How many networks of its own `host` shares with any of `others`.

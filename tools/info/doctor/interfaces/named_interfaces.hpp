@@ -9,13 +9,13 @@
 
 namespace sinew::doctor {
 
-/// What a host makes of SINEW_INTERFACE.
+/// The interfaces that SINEW_INTERFACE names on a host.
 struct NamedInterfaces {
   bool any_works = true;          ///< tcp listens on one of them at least, or none is named
   std::vector<Finding> findings;  ///< a warning, where one is not there, is down or has no address
 };
 
-/// `names`: as in SINEW_INTERFACE. An RDMA device's beside others is ofi's affair.
+/// `names`: as in SINEW_INTERFACE. Names of RDMA devices are left to ofi where other names stand beside them.
 NamedInterfaces look_at_named(std::span<const Nic> nics, const std::string& names);
 
 }  // namespace sinew::doctor

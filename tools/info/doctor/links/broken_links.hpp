@@ -9,11 +9,13 @@
 
 namespace sinew::doctor {
 
-/// The ways that do not carry. What is broken at a host, an interface or a network as a whole is said once, naming it;
-/// the rest way by way. Fails where no other network joins two hosts both ways, else a warning.
+/// Finds links that carry nothing. A fault of a whole host, interface or network is one finding; the rest is one
+/// finding for each link. A finding fails a job where no other network joins the two hosts both ways; else it is a
+/// warning.
 std::vector<Finding> broken_links(const LinkTable& table);
 
-/// Hosts that have no way to each other that could be tried, which fails; of a host that has none to anybody, once.
+/// Finds hosts without a link to each other that could be tried; this fails a job. A host without a link to any other
+/// host is one finding.
 std::vector<Finding> unjoined_hosts(const LinkTable& table);
 
 }  // namespace sinew::doctor

@@ -10,8 +10,8 @@
 
 namespace sinew::doctor {
 
-/// What the probes between hosts have shown. Two hosts that no network joins both ways fail a job; a network that does
-/// not work beside one that does is a warning, as is one that is slow against the median of its kind.
+/// The findings from the probes between hosts. Two hosts that no network joins both ways fail a job. A network that
+/// does not work beside one that does is a warning; so is a network that is slow against the median of its kind.
 /// `hosts`: their names; `results`: both directions of every link.
 std::vector<Finding> check_links(std::span<const std::string> hosts, std::span<const LinkResult> results);
 

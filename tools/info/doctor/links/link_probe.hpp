@@ -10,7 +10,7 @@
 
 namespace sinew::doctor {
 
-/// What became of a probe. Later ones imply those before.
+/// How far a probe came. A later value implies those before it.
 enum class LinkState : std::uint8_t {
   Unreachable,  ///< no connection, or nobody of the job at its end
   SmallOnly,    ///< short messages arrive, full packets do not
@@ -19,7 +19,7 @@ enum class LinkState : std::uint8_t {
 /// "unreachable", "small_only", "carries".
 std::string_view name_of(LinkState state) noexcept;
 
-/// One direction of a link, as who connects has found it.
+/// One direction of a link, as the side that connects found it.
 struct LinkResult {
   int from_host = 0;
   int to_host = 0;
@@ -33,20 +33,20 @@ struct LinkResult {
   std::uint32_t passing_bytes = 0;  ///< SmallOnly: longest packets that have been seen to arrive; 0: none
 };
 
-/// Adds another try of the same way. What is better counts: a busy machine makes a link look slow, nothing makes it
+/// Adds another try of the same link. The better result counts: a busy machine makes a link look slow, nothing makes it
 /// look fast.
 void add_try(LinkResult& result, const LinkResult& again);
 
 void write(WireWriter& to, const LinkResult& result);
 LinkResult read_link_result(WireReader& from);
 
-/// Who is to be asked, at link.to.
+/// The server to ask at link.to.
 struct LinkTarget {
   std::uint16_t port = 0;
   AuthClaim claim;
   Bytes secret;
 };
-/// Connects from link.from to the LinkServer behind link.to, proves the secret, sends short messages and long ones.
+/// Connects from link.from to the LinkServer at link.to, authenticates, and sends short and long messages.
 /// Cost: at most a quarter of a second where the link carries, seconds where it does not.
 LinkResult probe_link(const Link& link, const LinkTarget& target);
 

@@ -12,22 +12,23 @@
 
 namespace sinew::doctor {
 
-/// What the two sides of a probe say to each other after the proofs: a request is the length of what follows it (u64,
-/// this many bytes at most), the answer to it is one byte.
+/// The messages of a probe after the authentication. A request is the length of what follows it (u64), at most this
+/// many bytes. The answer to a request is one byte.
 inline constexpr std::uint64_t kLongestRequest = std::uint64_t{64} << 20;
 
-/// Answers the probes of other hosts: listens on every interface, on threads of its own. Who cannot prove the job's
-/// secret is not heard.
+/// Answers the probes of other hosts. It listens on every interface, with threads of its own, and answers only those
+/// who authenticate with the job's secret.
 class LinkServer {
  public:
-  /// `ports`: as SINEW_PORTS. Errors: Error{System} where it cannot listen.
+  /// `ports`: as in SINEW_PORTS.
+  /// Errors: Error{System} where it cannot listen.
   LinkServer(Bytes secret, std::optional<std::pair<std::uint16_t, std::uint16_t>> ports);
   ~LinkServer();
   LinkServer(const LinkServer&) = delete;
   LinkServer& operator=(const LinkServer&) = delete;
 
   std::uint16_t port() const noexcept { return listener_.address.port(); }
-  /// What a probe claims to want: this process, and nobody else's who has the same address.
+  /// The claim by which a probe asks for this process, and for no other process with the same address.
   const AuthClaim& claim() const noexcept { return claim_; }
 
  private:

@@ -13,8 +13,9 @@ struct SlowLink {
   std::string found;  ///< its figure and the median
 };
 
-/// Links that carry less than half, or take more than thrice as long to answer, of the median of all that carry in
-/// networks with the same prefix. Links of different networks are not compared: they may be made to differ.
+/// Finds links that carry less than half of the median, or take more than three times as long to answer. The median is
+/// that of all links that carry in networks with the same prefix. Links of different networks are not compared, because
+/// networks may differ on purpose.
 std::vector<SlowLink> slow_links(std::span<const LinkResult> results);
 
 /// "6 ways carry: 118 MB/s to 121 MB/s, round trips of 40.1 us to 52.2 us".

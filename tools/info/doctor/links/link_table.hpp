@@ -10,7 +10,7 @@
 
 namespace sinew::doctor {
 
-/// What was found between the hosts of a job: ways by the hosts that they lead from and to.
+/// The results of all links of a job, by the hosts where they begin and end.
 /// Lifetime: the names and results outlive it.
 class LinkTable {
  public:
@@ -23,13 +23,13 @@ class LinkTable {
   /// "node1 eth0 (10.0.0.1) -> node2 eth0 (10.0.0.2)"
   std::string text(const LinkResult& way) const;
 
-  /// Was there any way to try between the two?
+  /// Whether there was a link to try between the two hosts.
   bool has(int a, int b) const { return ways_.contains({a, b}) || ways_.contains({b, a}); }
-  /// Was there any way to try between it and anybody?
+  /// Whether there was a link to try between this host and any other.
   bool touches(int host) const;
-  /// The other direction of the same link; nullptr: it was not looked at.
+  /// The other direction of the same link; nullptr: that direction was not tried.
   const LinkResult* back_of(const LinkResult& way) const;
-  /// Does some network carry both ways between the two hosts?
+  /// Whether some network carries both ways between the two hosts.
   bool joins(int a, int b) const;
 
  private:
@@ -38,7 +38,7 @@ class LinkTable {
   std::map<std::pair<int, int>, std::vector<const LinkResult*>> ways_;
 };
 
-/// Ways within one network, as far as addresses tell; without those that a router joins.
+/// Groups of links within one network, as far as addresses tell. Links that a router joins are left out.
 std::vector<std::vector<const LinkResult*>> by_network(std::span<const LinkResult> results);
 
 }  // namespace sinew::doctor

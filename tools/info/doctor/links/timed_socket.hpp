@@ -9,17 +9,16 @@
 
 namespace sinew::doctor {
 
-/// A connected, non-blocking socket; each step ends by its deadline.
-/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed it; Error{Mismatch} where it cannot prove
-/// the
-///         secret; Error{Cancelled} once `stop` can be read; Error{System}.
+/// A connected, non-blocking socket. Each step ends by its deadline.
+/// Errors: Error{Timeout}; Error{PeerLost} where the other side has closed the connection; Error{Mismatch} where the
+///         other side does not authenticate; Error{Cancelled} once `stop` can be read; Error{System}.
 class TimedSocket {
  public:
   explicit TimedSocket(FileDescriptor socket, int stop = -1) noexcept : socket_(std::move(socket)), stop_(stop) {}
 
   void send(std::span<const std::byte> bytes, Deadline deadline);
   void receive(std::span<std::byte> bytes, Deadline deadline);
-  /// Both sides show that they know the job's secret.
+  /// Both sides authenticate with the job's secret.
   void prove(Authentication proof, Deadline deadline);
 
  private:

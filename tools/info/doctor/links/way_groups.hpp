@@ -8,7 +8,7 @@
 
 namespace sinew::doctor {
 
-/// Ways between hosts that have a network, a host or an interface in common: what is to blame if all have a fault.
+/// Links that have a network, a host or an interface in common. If all of them have a fault, that part is to blame.
 struct WayGroup {
   enum class Which : std::uint8_t { Both, Out, In };
 
@@ -19,13 +19,13 @@ struct WayGroup {
 
   /// "4 ways to and from other hosts".
   std::string text() const;
-  /// Names of the hosts to blame: one, or of a network all that are in it.
+  /// The names of the hosts to blame: one host, or all hosts of a network.
   std::vector<std::string> blamed(const LinkTable& table) const;
 };
 
-/// The groups of which all ways have the fault, with hosts enough to tell whose it is: three. Of groups that say the
-/// same only the widest: a network, else a host, an interface, one direction of it. A way may be in several, or in
-/// none.
+/// The groups in which all links have the fault. At least three hosts are needed to tell whose fault it is. Of groups
+/// with the same links only the widest is named: a network, else a host, an interface, one direction of an interface. A
+/// link may be in several groups, or in none.
 std::vector<WayGroup> groups_with_fault(const LinkTable& table, const std::function<bool(const LinkResult&)>& fault);
 
 }  // namespace sinew::doctor

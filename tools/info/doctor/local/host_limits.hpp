@@ -9,14 +9,14 @@
 
 namespace sinew::doctor {
 
-/// One of setrlimit's. nullopt: unlimited, or unknown.
+/// A limit of setrlimit. nullopt: unlimited, or unknown.
 struct ProcessLimit {
   std::optional<std::uint64_t> soft;
   std::optional<std::uint64_t> hard;
   friend bool operator==(const ProcessLimit&, const ProcessLimit&) = default;
 };
 
-/// What a host grants to this process, as the kernel's files say; 0 and empty: they do not.
+/// What a host grants to this process, as the kernel's files say. 0 and empty: the files do not say it.
 struct HostLimits {
   std::optional<CgroupRoom> group_memory;
   std::optional<CgroupRoom> group_swap;

@@ -5,8 +5,8 @@
 
 namespace sinew::doctor {
 
-/// Memory of a rank that nobody says anything of: its code, its libraries' and transports' buffers, and small ones of
-/// its own.
+/// The memory of a rank if nobody says how much it takes: its code, buffers of libraries and transports, small buffers
+/// of its own.
 inline constexpr std::uint64_t kRankBytes = std::uint64_t{64} << 20;
 
 /// A job as one of its hosts sees it.

@@ -10,14 +10,14 @@
 
 namespace sinew::doctor {
 
-/// Whether ranks may read each other's memory: shm then copies once, else twice. `tried`: what came of it where a rank
-/// has tried on another (empty: it could); nullopt: there was no other, and the settings must tell.
+/// Whether ranks may read each other's memory. If so, shm copies once, else twice. `tried`: why a rank could not read
+/// another's memory; empty: it could; nullopt: there was no other rank, and the settings must tell.
 Finding check_direct_reads(const HostLimits& host, const std::optional<std::string>& tried);
 
-/// TCP's congestion control, where there are other hosts.
+/// TCP's congestion control, if there are other hosts.
 Finding check_congestion_control(const HostLimits& host, const JobShape& job);
 
-/// A quota that stops ranks in the middle of their work, and more ranks than cores.
+/// A CPU quota that stops ranks in the middle of their work, and more ranks than cores.
 Finding check_cores(const HostLimits& host, const JobShape& job);
 
 }  // namespace sinew::doctor

@@ -11,7 +11,7 @@
 
 namespace sinew::doctor {
 
-/// Everything that one host can tell of itself. `tried`: as for check_direct_reads.
+/// All checks that one host makes of itself. `tried`: as for check_direct_reads.
 std::vector<Finding> check_host(const HostLimits& host, const JobShape& job, const std::optional<std::string>& tried);
 
 }  // namespace sinew::doctor

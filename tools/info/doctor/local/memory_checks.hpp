@@ -7,11 +7,11 @@
 
 namespace sinew::doctor {
 
-/// Whether this host's ranks find the memory that they will take: by its control groups, by what the machine has left,
-/// and by what the kernel promises. Fails where it is known what they take and no swap space makes up for the rest.
+/// Whether this host has the memory that its ranks will take: by its control groups, by what is left, and by what the
+/// kernel promises. Fails a job only if it is known how much ranks take and no swap space makes up for what is missing.
 Finding check_memory(const HostLimits& host, const JobShape& job);
 
-/// Huge pages that lie idle in a pool, and transparent ones.
+/// Huge pages that lie unused in a pool, and transparent huge pages.
 Finding check_huge_pages(const HostLimits& host);
 
 }  // namespace sinew::doctor

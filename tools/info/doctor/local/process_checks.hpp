@@ -7,14 +7,15 @@
 
 namespace sinew::doctor {
 
-/// Descriptors that one rank of a job has open at once, at most: its peers of this host, and a connection for control
-/// and one per network to every other.
+/// The most descriptors that one rank of a job has open at once: for its peers of this host, and for each other host a
+/// connection for control and one per network.
 std::uint64_t descriptors_needed(const JobShape& job) noexcept;
-/// Fails where its ranks cannot even meet; between that and what they need at most it depends on libraries and calls.
+/// Fails a job whose ranks could not even meet. With more descriptors, but fewer than the most that a rank may need, it
+/// depends on libraries and calls.
 Finding check_descriptors(const HostLimits& host, const JobShape& job);
 
-/// Processes and threads: of the control groups, and of the user. Fails where not every rank can start the one thread
-/// that it must have.
+/// Processes and threads, as control groups and the user's limits allow. Fails a job if not every rank can start the
+/// one thread that it must have.
 Finding check_tasks(const HostLimits& host, const JobShape& job);
 
 /// Address space and locked memory, where they are limited.

@@ -11,13 +11,13 @@
 
 namespace sinew::doctor {
 
-/// Versions of sinew that differ, which no job survives, and builds of one version that do. `ranks`: all, by rank.
+/// Finds different versions of sinew, which no job survives, and different builds of one version. `ranks`: by rank.
 std::vector<Finding> check_versions(std::span<const RankRecord> ranks);
 
-/// Variables that all ranks must have alike, or had better.
+/// Finds variables that must, or should, be the same on all ranks.
 std::vector<Finding> check_settings(std::span<const RankRecord> ranks);
 
-/// Transports that some hosts have and others do not: no job uses them between the two. `hosts`: their names.
+/// Finds transports that only some hosts have. No job uses them between these hosts and others. `hosts`: their names.
 std::vector<Finding> check_modules(std::span<const HostRecord> records, std::span<const std::string> hosts);
 
 }  // namespace sinew::doctor

@@ -11,7 +11,7 @@ namespace sinew::doctor {
 
 using sinew::ClockReading;
 
-/// Clocks that surely are apart by more than a tenth of a second. `readings`: of CLOCK_REALTIME, by host.
+/// Finds clocks that are surely more than a tenth of a second apart. `readings`: of CLOCK_REALTIME, by host.
 std::vector<Finding> check_clocks(std::span<const std::vector<ClockReading>> readings,
                                   std::span<const std::string> hosts);
 

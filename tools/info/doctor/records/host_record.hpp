@@ -12,14 +12,14 @@
 
 namespace sinew::doctor {
 
-/// A transport as a host has it.
+/// A transport on a host.
 struct ModuleRecord {
   std::string name;
   bool ok = false;
   std::string reason;  ///< why it cannot be used
 };
 
-/// What the lowest rank of a host says of it: what the others need to try it.
+/// What the lowest rank of a host says of the host: what other hosts need to probe it.
 struct HostRecord {
   std::vector<HostAddress> addresses;
   std::vector<ModuleRecord> modules;
@@ -28,7 +28,7 @@ struct HostRecord {
   std::vector<Finding> findings;  ///< why something of this is missing
 };
 
-/// Loads all modules, as a World would. Without port and claim.
+/// The record of this host, without port and claim. Loads all modules, as a World would.
 HostRecord record_of_this_host(const Config& config);
 Bytes to_bytes(const HostRecord& record);
 /// Errors: Error{Mismatch} where the bytes are no record.

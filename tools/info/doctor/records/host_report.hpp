@@ -9,7 +9,7 @@
 
 namespace sinew::doctor {
 
-/// What the lowest rank of a host has found out about it when all probes are over.
+/// What the lowest rank of a host has found out about the host when all probes are over.
 struct HostReport {
   std::vector<Finding> findings;
   std::vector<ClockReading> clocks;

@@ -11,7 +11,7 @@
 
 namespace sinew::doctor {
 
-/// A variable as a rank has it.
+/// A variable of a rank's environment.
 struct Setting {
   std::string name;
   std::string value;
@@ -29,7 +29,8 @@ struct RankRecord {
 
 RankRecord record_of_this_rank(const Config& config);
 Bytes to_bytes(const RankRecord& record);
-/// The rest stays empty where the version is not this one. Errors: Error{Mismatch} where the bytes are no record.
+/// Reads a record. Only the version is filled in if it is not this version.
+/// Errors: Error{Mismatch} where the bytes are no record.
 RankRecord rank_record_from(const Bytes& bytes);
 
 }  // namespace sinew::doctor

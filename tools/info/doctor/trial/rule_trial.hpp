@@ -8,9 +8,9 @@
 
 namespace sinew::doctor {
 
-/// Why calls that SINEW_TUNE has rules for would be refused, each reason once: of every collective that a rule names
-/// the smallest call of f32 that it is for is planned, in host and in device memory. A rule for all of them refuses no
-/// job as long as one can run.
+/// Why calls that SINEW_TUNE has rules for would be refused, each reason once. For every collective that a rule names,
+/// it plans the smallest call of f32 that the rule covers, in host and in device memory. A rule for all collectives
+/// refuses no job as long as one collective can run.
 std::set<std::string> refused_by_rules(const Communicator& all, const Config& config);
 
 }  // namespace sinew::doctor
