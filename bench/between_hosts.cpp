@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 // Latencies of a World of several hosts: of an all-reduce of 8 bytes beside one message between the first ranks of the
 // first two hosts, while the others sleep; and of a barrier beside a long message between the same two. One line of
@@ -113,10 +114,12 @@ int main() try {
   }
   all.barrier().get();
   if (all.rank() == 0) {
-    std::printf(
-        "{\"all_reduce_us\": %.3f, \"one_way_us\": %.3f, \"barrier_ms\": %.3f, \"worst_loaded_barrier_ms\": %.3f, "
-        "\"load_bytes_per_s\": %.3g}\n",
-        all_reduce * 1e6, one_way * 1e6, alone.usual_s * 1e3, loaded.worst_s * 1e3, kLongBytes / loaded.all_s);
+    std::puts(json_object({{"all_reduce_us", all_reduce * 1e6, 3},
+                           {"one_way_us", one_way * 1e6, 3},
+                           {"barrier_ms", alone.usual_s * 1e3, 3},
+                           {"worst_loaded_barrier_ms", loaded.worst_s * 1e3, 3},
+                           {"load_bytes_per_s", kLongBytes / loaded.all_s, 0}})
+                  .c_str());
   }
 } catch (const sinew::Error& e) {
   std::fprintf(stderr, "between_hosts: %s\n", e.what());

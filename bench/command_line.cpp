@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "../tools/command_line.hpp"
+#include <sinew/tools/common/command_line.hpp>
 
 namespace sinew::bench {
 namespace {

@@ -1,12 +1,11 @@
 // What a communicator keeps when every collective has run, short and long. One line of JSON from each rank.
 #include <cstdint>
-#include <iostream>
+#include <cstdio>
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <sinew/collectives/world.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 namespace {
 
@@ -37,5 +36,5 @@ int main() {
   sinew::Communicator& all = world.communicator();
   for (const std::uint64_t count : {std::uint64_t{2}, std::uint64_t{4} << 10, std::uint64_t{2} << 20})
     run_all(all, count);
-  std::cout << fmt::format("{{\"rank\": {}, \"memory_bytes\": {}}}\n", world.rank(), all.memory_bytes());
+  std::puts(sinew::json_object({{"rank", world.rank()}, {"memory_bytes", all.memory_bytes()}}).c_str());
 }

@@ -12,6 +12,7 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/transport/drain.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 #include "command_line.hpp"
@@ -57,17 +58,19 @@ void run(std::size_t bytes) {
   Bench b(bytes);
   const double copy = b.seconds([&] { b.runtime.copy_async(b.memory[0], b.memory[1], b.stream); });
   const double copy_rate = 2.0 * static_cast<double>(bytes) / copy;
-  fmt::print(R"({{"what":"copy","bytes":{},"GBps":{:.1f}}})"
-             "\n",
-             bytes, copy_rate / 1e9);
+  std::puts(json_object({{"what", "copy"}, {"bytes", bytes}, {"GBps", copy_rate / 1e9, 1}}).c_str());
   for (const DType t : all_dtypes()) {
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Product}) {
       const double s =
           b.seconds([&] { b.runtime.reduce_async(b.memory[0], b.memory[1], b.memory[2], op, t, b.stream); });
       const double rate = 3.0 * static_cast<double>(bytes) / s;
-      fmt::print(R"({{"what":"reduce","dtype":"{}","op":"{}","bytes":{},"GBps":{:.1f},"of_copy":{:.3f}}})"
-                 "\n",
-                 name_of(t), name_of(op), bytes, rate / 1e9, rate / copy_rate);
+      std::puts(json_object({{"what", "reduce"},
+                             {"dtype", name_of(t)},
+                             {"op", name_of(op)},
+                             {"bytes", bytes},
+                             {"GBps", rate / 1e9, 1},
+                             {"of_copy", rate / copy_rate, 3}})
+                    .c_str());
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <span>
@@ -21,6 +22,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/transport/drain.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 #include "command_line.hpp"
@@ -108,9 +110,13 @@ void measure(World& world, const char* what, std::size_t bytes, int calls, int r
     ratios.push_back(b / a);
   }
   if (world.rank() != 0) return;
-  fmt::print(R"({{"what":"{}","ranks":{},"bytes":{},"nccl_us":{:.1f},"sinew_us":{:.1f},"ratio":{:.3f}}})"
-             "\n",
-             what, world.size(), bytes, median(bare), median(ours), median(ratios));
+  std::puts(json_object({{"what", what},
+                         {"ranks", world.size()},
+                         {"bytes", bytes},
+                         {"nccl_us", median(bare), 1},
+                         {"sinew_us", median(ours), 1},
+                         {"ratio", median(ratios), 3}})
+                .c_str());
 }
 
 void run(std::size_t least, std::size_t most, int rounds) {

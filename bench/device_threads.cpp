@@ -2,6 +2,7 @@
 // cost where no process waits for its turn on the device. One JSON object per line.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 #include "command_line.hpp"
@@ -44,9 +46,12 @@ void run_rank(const Exchange& exchange, std::size_t least, std::size_t most) {
     const Plan plan =
         all.plan({.collective = Collective::AllReduce, .dtype = DType::F32, .place = place, .count = bytes / 4});
     if (world.rank() == 0) {
-      fmt::print(R"({{"what":"all_reduce","ranks":{},"bytes":{},"us":{:.1f},"predicted_us":{:.1f}}})"
-                 "\n",
-                 world.size(), bytes, us[us.size() / 2], plan.chosen().predicted * 1e6);
+      std::puts(json_object({{"what", "all_reduce"},
+                             {"ranks", world.size()},
+                             {"bytes", bytes},
+                             {"us", us[us.size() / 2], 1},
+                             {"predicted_us", plan.chosen().predicted * 1e6, 1}})
+                    .c_str());
     }
     runtime.release(in);
     runtime.release(out);

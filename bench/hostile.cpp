@@ -33,6 +33,7 @@
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_protocol.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -281,12 +282,17 @@ int main(int argc, char** argv) {
   }
   board.stop = true;
   const bool well = well_ended(ranks[0]) && well_ended(ranks[1]);
-  std::printf(
-      "{\"connections\": %zu, \"refused\": %zu, \"listeners\": %zu, \"per_second\": %zu, \"calls\": %ld, \"wrong\": "
-      "%ld, "
-      "\"well\": %s, \"quiet_calls_per_s\": %.1f, \"hostile_calls_per_s\": %.1f, \"loss\": %.4f, \"growth_bytes\": "
-      "%ld}\n",
-      strangers.count(), strangers.refused(), targets.size(), per_s, board.calls.load(), board.wrong.load(),
-      well ? "true" : "false", median(quiet), median(hostile), 1 - median(ratios), growth);
+  std::puts(json_object({{"connections", strangers.count()},
+                         {"refused", strangers.refused()},
+                         {"listeners", targets.size()},
+                         {"per_second", per_s},
+                         {"calls", board.calls.load()},
+                         {"wrong", board.wrong.load()},
+                         {"well", well},
+                         {"quiet_calls_per_s", median(quiet), 1},
+                         {"hostile_calls_per_s", median(hostile), 1},
+                         {"loss", 1 - median(ratios), 4},
+                         {"growth_bytes", growth}})
+                .c_str());
   return well && board.wrong == 0 ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -84,7 +85,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "rank %d: told '%s', ended %s\n", world.rank(), verdict.c_str(),
                  std::string(end.message()).c_str());
   }
-  std::printf("{\"rank\": %d, \"told\": %s, \"well\": %s}\n", world.rank(), told ? "true" : "false",
-              well ? "true" : "false");
+  std::puts(sinew::json_object({{"rank", world.rank()}, {"told", told}, {"well", well}}).c_str());
   return told && well ? 0 : 1;
 }

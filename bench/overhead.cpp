@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,12 @@
 #include <sinew/collectives/call/arguments.hpp>
 #include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/runtime/call_slab.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/core/work.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 #include "two_ranks.hpp"
@@ -221,24 +224,35 @@ int main(int argc, char** argv) {
                                       {"Work", 10, work()}}};
   Part sum{"sum of the parts", 0, 0};
   std::string list;
-  fmt::print("{:<34}{:>8}{:>8}\n", "part of an 8-byte all_reduce", "ns", "budget");
+  Table table({{.name = "part of an 8-byte all_reduce"},
+               {.name = "ns", .align = Align::Right},
+               {.name = "budget", .align = Align::Right}});
+  const auto line = [&](const char* what, double took, std::optional<double> budget = {}) {
+    table.add({what, fmt::format("{:.1f}", took), budget ? fmt::format("{}", *budget) : ""});
+  };
   for (const Part& p : parts) {
-    fmt::print("{:<34}{:>8.1f}{:>8}\n", p.name, p.ns, p.budget);
+    line(p.name, p.ns, p.budget);
     sum.ns += p.ns;
     sum.budget += p.budget;
-    list +=
-        fmt::format(R"({}{{"part":"{}","ns":{:.2f},"budget":{}}})", list.empty() ? "" : ",", p.name, p.ns, p.budget);
+    list += (list.empty() ? "" : ",") + json_object({{"part", p.name}, {"ns", p.ns, 2}, {"budget", p.budget}});
   }
   const double beyond = ns.whole - ns.bare;
-  fmt::print("{:<34}{:>8.1f}{:>8}\n", sum.name, sum.ns, sum.budget);
-  fmt::print("{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n{:<34}{:>8.1f}\n", "bare exchange of flag lines", ns.bare,
-             "whole call", ns.whole, "whole call beyond the exchange", beyond, "of that the transport's own",
-             beyond - sum.ns);
-  fmt::print("{:<34}{:>8.1f}{:>8}\n{:<34}{:>8.1f}\n", "Threads::Multiple adds", ns.threads, kThreadsBudget,
-             "and if callers do not say they wait", ns.threads_async);
+  line(sum.name, sum.ns, sum.budget);
+  line("bare exchange of flag lines", ns.bare);
+  line("whole call", ns.whole);
+  line("whole call beyond the exchange", beyond);
+  line("of that the transport's own", beyond - sum.ns);
+  line("Threads::Multiple adds", ns.threads, kThreadsBudget);
+  line("and if callers do not say they wait", ns.threads_async);
+  fmt::print("{}", table.text());
   if (!json.empty())
-    std::ofstream(json) << fmt::format(R"({{"parts":[{}],"sum":{:.2f},"bare":{:.2f},"whole":{:.2f},"beyond":{:.2f},)"
-                                       R"("threads":{:.2f},"threads_async":{:.2f}}})",
-                                       list, sum.ns, ns.bare, ns.whole, beyond, ns.threads, ns.threads_async)
+    std::ofstream(json) << fmt::format(R"({{"parts":[{}],{})", list,
+                                       json_object({{"sum", sum.ns, 2},
+                                                    {"bare", ns.bare, 2},
+                                                    {"whole", ns.whole, 2},
+                                                    {"beyond", beyond, 2},
+                                                    {"threads", ns.threads, 2},
+                                                    {"threads_async", ns.threads_async, 2}})
+                                           .substr(1))
                         << '\n';
 }

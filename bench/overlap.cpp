@@ -11,6 +11,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -93,11 +94,15 @@ class Bench {
       rounds *= wanted / compute.back();  // the ratio stays what was asked for
     }
     if (world_.rank() != 0) return;
-    std::printf(
-        "{\"row\": \"%s\", \"mib\": %d, \"compute_s\": %.4f, \"communication_s\": %.4f, \"overlapped_s\": %.4f, "
-        "\"serial_s\": %.4f, \"over_longer\": %.4f, \"underway_bytes\": %zu}\n",
-        options_.row.c_str(), options_.mib, median(compute), median(communication), median(overlapped), median(serial),
-        median(over_longer), data_->held().most_of(sp::Purpose::Underway));
+    std::puts(sinew::json_object({{"row", options_.row},
+                                  {"mib", options_.mib},
+                                  {"compute_s", median(compute), 4},
+                                  {"communication_s", median(communication), 4},
+                                  {"overlapped_s", median(overlapped), 4},
+                                  {"serial_s", median(serial), 4},
+                                  {"over_longer", median(over_longer), 4},
+                                  {"underway_bytes", data_->held().most_of(sp::Purpose::Underway)}})
+                  .c_str());
   }
 
  private:

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/pipeline/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 #include <sinew/parallel/pipeline/simulate.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -110,11 +110,15 @@ int main(int argc, char** argv) {
     const sp::PipelineSchedule schedule = sp::with_messages(generator.make(world.size(), asked.micro_batches, v));
     const double measured = measured_idle(world, schedule, asked, std::chrono::microseconds(asked.unit_us) / v);
     const double simulated = simulated_idle(schedule);
-    if (world.rank() == 0)
-      fmt::print(
-          "{{\"schedule\":\"{}\",\"ranks\":{},\"micro_batches\":{},\"virtual_stages\":{},\"measured\":{:.5f},"
-          "\"simulated\":{:.5f}}}\n",
-          generator.name, world.size(), asked.micro_batches, v, measured, simulated);
+    if (world.rank() == 0) {
+      std::puts(sinew::json_object({{"schedule", generator.name},
+                                    {"ranks", world.size()},
+                                    {"micro_batches", asked.micro_batches},
+                                    {"virtual_stages", v},
+                                    {"measured", measured, 5},
+                                    {"simulated", simulated, 5}})
+                    .c_str());
+    }
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -56,8 +57,11 @@ class Calls {
   }
 
   void print() const {
-    std::printf("{\"calls\": %ld, \"mean_us\": %.2f, \"worst_ms\": %.2f, \"stalls\": %ld}\n", count,
-                sum_s / static_cast<double>(count) * 1e6, worst_s * 1e3, stalls);
+    std::puts(sinew::json_object({{"calls", count},
+                                  {"mean_us", sum_s / static_cast<double>(count) * 1e6, 2},
+                                  {"worst_ms", worst_s * 1e3, 2},
+                                  {"stalls", stalls}})
+                  .c_str());
   }
 
   long count = 0;

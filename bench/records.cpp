@@ -18,10 +18,12 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/numeric/reduce.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/shm.hpp>
 
@@ -203,18 +205,21 @@ int main(int argc, char** argv) {
     }
   });
   std::filesystem::remove_all(folder);
-  fmt::print("{:<52}{:>8}\n", "all_reduce of 8 bytes over shared memory, 2 ranks", "ns");
-  const auto line = [](const char* what, double ns) { fmt::print("{:<52}{:>8.1f}\n", what, ns); };
+  Table table({{.name = "all_reduce of 8 bytes over shared memory, 2 ranks"}, {.name = "ns", .align = Align::Right}});
+  const auto line = [&](const char* what, double ns) { table.add({what, fmt::format("{:.1f}", ns)}); };
   line("the offload, without records and fingerprints", bench::median(off));
   line("with", bench::median(on));
   line("difference", between(on, off));
   line("a whole call", bench::median(plain));
   line("SINEW_STATS adds", between(timed, plain));
   line("SINEW_TRACE adds", between(logged, plain));
+  fmt::print("{}", table.text());
   if (!json.empty())
-    std::ofstream(json)
-        << fmt::format(R"({{"off":{:.2f},"on":{:.2f},"adds":{:.2f},"whole":{:.2f},"stats":{:.2f},"trace":{:.2f}}})",
-                       bench::median(off), bench::median(on), between(on, off), bench::median(plain),
-                       between(timed, plain), between(logged, plain))
-        << '\n';
+    std::ofstream(json) << json_object({{"off", bench::median(off), 2},
+                                        {"on", bench::median(on), 2},
+                                        {"adds", between(on, off), 2},
+                                        {"whole", bench::median(plain), 2},
+                                        {"stats", between(timed, plain), 2},
+                                        {"trace", between(logged, plain), 2}})
+                        << '\n';
 }

@@ -11,10 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/numeric/reduce.hpp>
@@ -92,8 +94,10 @@ class Rank {
         "{}\n",
         took.count() * 1e3, f.slot_bytes, f.stream_from_bytes, f.chunk_bytes, f.direct_from_bytes,
         f.exchange_direct_from_bytes, f.exchange_direct_to_bytes);
+    Table knots({{.name = "bytes", .align = Align::Right}, {.name = "us", .align = Align::Right}});
     for (std::size_t k = 0; k < shm::Facts::kKnots; ++k)
-      fmt::print("{:>10.0f} bytes {:>12.2f} us\n", shm::Facts::kKnotBytes[k], f.knot_seconds[k] * 1e6);
+      knots.add({fmt::format("{:.0f}", shm::Facts::kKnotBytes[k]), fmt::format("{:.2f}", f.knot_seconds[k] * 1e6)});
+    fmt::print("{}", knots.text());
   }
   /// Slowest rank's seconds per call.
   Seconds measure(std::uint64_t bytes) {
@@ -274,11 +278,17 @@ int main(int argc, char** argv) {
   {
     Rank self(options, *board, rank);
     if (measured) self.adopt(rank == 0);
+    const Table table({{.name = "bytes", .align = Align::Right, .width = 10},
+                       {.name = "us", .align = Align::Right, .width = 12},
+                       {.name = "best us", .align = Align::Right, .width = 12},
+                       {.name = "GB/s", .align = Align::Right, .width = 6}});
+    if (rank == 0) fmt::print("{}", table.heading());
     for (const std::uint64_t bytes : options.sizes) {
       const Seconds median = options.collective == "ping_pong" ? self.ping_pong(bytes) : self.measure(bytes);
       if (rank == 0)
-        fmt::print("{:>10} bytes {:>12.2f} us  best {:>12.2f} us  {:>6.2f} GB/s\n", bytes, median * 1e6,
-                   self.best() * 1e6, static_cast<double>(bytes) / median / 1e9);
+        fmt::print("{}", table.row({std::to_string(bytes), fmt::format("{:.2f}", median * 1e6),
+                                    fmt::format("{:.2f}", self.best() * 1e6),
+                                    fmt::format("{:.2f}", static_cast<double>(bytes) / median / 1e9)}));
     }
     board->meet(options.ranks);
   }

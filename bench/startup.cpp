@@ -7,6 +7,7 @@
 #include <string>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 // One line per rank: when its first all-reduce was done, and how much memory it keeps. bench/scorecard/startup.sh
 // judges.
@@ -42,7 +43,7 @@ int main() {
   world.communicator().barrier().get();
   const std::uint64_t bytes = kept_bytes();
   world.communicator().barrier().get();  // all are there while each measures: a shared page counts as shared
-  std::printf("{\"rank\": %d, \"sum\": %g, \"ready_ns\": %lld, \"kept_bytes\": %llu}\n", world.rank(), one[0],
-              static_cast<long long>(ready_ns), static_cast<unsigned long long>(bytes));
+  std::puts(sinew::json_object({{"rank", world.rank()}, {"sum", one[0]}, {"ready_ns", ready_ns}, {"kept_bytes", bytes}})
+                .c_str());
   return one[0] == world.size() ? 0 : 1;
 }

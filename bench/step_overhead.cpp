@@ -12,6 +12,7 @@
 #include <sinew/parallel/data/step_plan.hpp>
 #include <sinew/parallel/step/protocol.hpp>
 #include <sinew/parallel/step/runner.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -88,8 +89,10 @@ int main(int argc, char** argv) {
       seconds_of_protocol.push_back(std::chrono::duration<double>(end - end_of_runner).count());
     }
     const double us = 1e6 / parameters;
-    std::printf("{\"row\": \"%s\", \"us_per_parameter\": %.4f, \"us_per_parameter_of_protocol\": %.4f}\n", row,
-                median_of(seconds) * us, median_of(seconds_of_protocol) * us);
+    std::puts(sinew::json_object({{"row", row},
+                                  {"us_per_parameter", median_of(seconds) * us, 4},
+                                  {"us_per_parameter_of_protocol", median_of(seconds_of_protocol) * us, 4}})
+                  .c_str());
   }
   return 0;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -103,19 +104,25 @@ int main(int argc, char** argv) {
     if (early > 0) ::kill(early, SIGKILL);
     const int rank = world.rank();
     if (victim < 0) {
-      std::printf("{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f, \"message\": \"%s\"}\n", rank,
-                  error.rank(), std::string(name_of(error.code())).c_str(), seconds, error.what());
+      std::puts(sinew::json_object({{"rank", rank},
+                                    {"lost", error.rank()},
+                                    {"code", name_of(error.code())},
+                                    {"seconds", seconds, 6},
+                                    {"message", error.what()}})
+                    .c_str());
       return 0;
     }
     const double before = now_s();
     sinew::World next = world.shrink();
     const double shrink_seconds = now_s() - before;
     const bool went_on = goes_on(next);
-    std::printf(
-        "{\"rank\": %d, \"lost\": %d, \"code\": \"%s\", \"seconds\": %.6f, \"shrink_seconds\": %.6f, \"went_on\": "
-        "%s}\n",
-        rank, error.code() == sinew::Code::PeerLost ? error.rank() : -1, std::string(name_of(error.code())).c_str(),
-        seconds, shrink_seconds, went_on ? "true" : "false");
+    std::puts(sinew::json_object({{"rank", rank},
+                                  {"lost", error.code() == sinew::Code::PeerLost ? error.rank() : -1},
+                                  {"code", name_of(error.code())},
+                                  {"seconds", seconds, 6},
+                                  {"shrink_seconds", shrink_seconds, 6},
+                                  {"went_on", went_on}})
+                  .c_str());
     return 0;
   }
   std::fprintf(stderr, "rank %d: all calls ended well, but rank %d is dead\n", world.rank(), victim);

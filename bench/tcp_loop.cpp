@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
@@ -24,6 +25,7 @@
 #include <sinew/core/runtime/engine.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 #include <sinew/core/system/host_name.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 #include <sinew/transports/tcp/tcp.hpp>
 
 #include "command_line.hpp"
@@ -150,13 +152,16 @@ void play(int rank, Bare bare, const Plan& plan) {
   const double o = median(ours_s);
   const auto rate = [&plan](double s) { return static_cast<double>(plan.bytes) / s * 1e-9; };
   fmt::print("{} there, 8 bytes back, {} rounds in turns, medians\n", format_bytes(plan.bytes), plan.rounds);
-  fmt::print(
-      "  bare blocking loop {:10.1f} us {:7.2f} GB/s\n  tcp transport      {:10.1f} us {:7.2f} GB/s\n  ratio {:.3f}\n",
-      b * 1e6, rate(b), o * 1e6, rate(o), b / o);
+  Table table({{}, {.name = "us", .align = Align::Right}, {.name = "GB/s", .align = Align::Right}}, "  ", "  ");
+  table.add({"bare blocking loop", fmt::format("{:.1f}", b * 1e6), fmt::format("{:.2f}", rate(b))});
+  table.add({"tcp transport", fmt::format("{:.1f}", o * 1e6), fmt::format("{:.2f}", rate(o))});
+  fmt::print("{}  ratio {:.3f}\n", table.text(), b / o);
   if (plan.json.empty()) return;
-  std::ofstream(plan.json) << fmt::format(
-                                  R"({{"bytes":{},"rounds":{},"bare_us":{:.3f},"tcp_us":{:.3f},"ratio":{:.4f}}})",
-                                  plan.bytes, plan.rounds, b * 1e6, o * 1e6, b / o)
+  std::ofstream(plan.json) << json_object({{"bytes", plan.bytes},
+                                           {"rounds", plan.rounds},
+                                           {"bare_us", b * 1e6, 3},
+                                           {"tcp_us", o * 1e6, 3},
+                                           {"ratio", b / o, 4}})
                            << '\n';
 }
 

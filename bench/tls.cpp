@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/proof.hpp>
 #include <sinew/core/net/socket.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"
 
@@ -98,13 +100,19 @@ int main(int argc, char** argv) {
   try {
     World plain = world_over_tcp({});
     World secured = world_over_tcp(tls);
+    const Table table({{.name = "size", .align = Align::Right, .width = 6},
+                       {.name = "plain", .below = "(us)", .align = Align::Right, .width = 10},
+                       {.name = "TLS", .below = "(us)", .align = Align::Right, .width = 10},
+                       {.name = "times", .align = Align::Right, .width = 6}});
+    if (plain.rank() == 0) fmt::print("{}", table.heading());
     std::string row;
     for (const Size& s : kSizes) {
       const auto [without, with] = both_ways(s, plain, secured);
       if (plain.rank() != 0) continue;
-      fmt::print("{:>6}  plain {:10.2f} us  TLS {:10.2f} us  {:.2f} times\n", s.name, without * 1e6, with * 1e6,
-                 with / without);
-      row += fmt::format(R"("{}":{{"plain_us":{:.3f},"tls_us":{:.3f}}},)", s.name, without * 1e6, with * 1e6);
+      fmt::print("{}", table.row({s.name, fmt::format("{:.2f}", without * 1e6), fmt::format("{:.2f}", with * 1e6),
+                                  fmt::format("{:.2f}", with / without)}));
+      row +=
+          fmt::format(R"("{}":{},)", s.name, json_object({{"plain_us", without * 1e6, 3}, {"tls_us", with * 1e6, 3}}));
     }
     if (plain.rank() != 0) return 0;
     const double proof = handshake(tls);

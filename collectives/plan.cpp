@@ -3,6 +3,7 @@
 
 #include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/selection/plan_cache.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 
@@ -46,20 +47,20 @@ const Cutting& Plan::cutting() const {
 std::string Plan::explain() const {
   static_cast<void>(chosen());
   std::string text = call_ + (bytes_ == 0 ? "\n" : fmt::format(", {}\n", format_bytes(bytes_)));
+  Table table({{}, {.width = 38}, {.align = Align::Right, .width = 12}, {.width = 10}, {}}, "  ");
   bool first = true;
   for (const Candidate& c : candidates_) {
     const std::string what = fmt::format("{} over {}", c.algorithm == "*" ? "anything" : c.algorithm,
                                          c.transport == "*" ? "any transport" : c.transport);
     if (!c.rejected.empty()) {
-      text += fmt::format("  no     {:<38} {}\n", what, c.rejected);
+      table.add({"no", what, c.rejected});
     } else {
-      text +=
-          fmt::format("  {}{:<38} {:>12}  {:<10}  {}{}\n", first ? "takes  " : "loses  ", what, time_text(c.predicted),
-                      name_of(c.source), c.way, first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "");
+      table.add({first ? "takes" : "loses", what, time_text(c.predicted), name_of(c.source),
+                 c.way + (first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "")});
     }
     first = false;
   }
-  return text + fmt::format("  costs: {}\n", facts_);
+  return text + table.text() + fmt::format("  costs: {}\n", facts_);
 }
 
 std::string Plan::to_json() const {

@@ -23,6 +23,7 @@
 #include <sinew/parallel/pipeline/simulate.hpp>
 #include <sinew/parallel/plan/pipeline_costs.hpp>
 #include <sinew/parallel/plan/planner.hpp>
+#include <sinew/topology/format/json/json_object.hpp>
 
 #include "calibration.hpp"
 #include "exchange_times.hpp"
@@ -153,13 +154,19 @@ int run(sinew::World& world, const gpt::Options& options) {
   const double least = -most_of(world, -held / expected), most = most_of(world, held / expected);
   const Sharing sharing = sharing_of(world);
   if (world.rank() == 0) {
-    fmt::print(
-        "{{\"ranks\": {}, \"ranks_of_host\": {}, \"cores_of_host\": {}, \"predicted_s\": {:.5f}, \"measured_s\": "
-        "{:.5f}, "
-        "\"step_error\": {:.4f}, \"memory_error\": {:.5f}, \"passes_s\": {:.5f}, \"gradients_s\": {:.5f}, "
-        "\"gathers_s\": {:.5f}, \"layers_s\": {:.5f}, \"update_s\": {:.5f}}}\n",
-        world.size(), sharing.ranks, sharing.cores, median(predicted), median(measured), median(ratios) - 1,
-        std::max(most - 1, 1 - least), last.passes, last.gradients, last.gathers, last.layers, last.update);
+    std::puts(sinew::json_object({{"ranks", world.size()},
+                                  {"ranks_of_host", sharing.ranks},
+                                  {"cores_of_host", sharing.cores},
+                                  {"predicted_s", median(predicted), 5},
+                                  {"measured_s", median(measured), 5},
+                                  {"step_error", median(ratios) - 1, 4},
+                                  {"memory_error", std::max(most - 1, 1 - least), 5},
+                                  {"passes_s", last.passes, 5},
+                                  {"gradients_s", last.gradients, 5},
+                                  {"gathers_s", last.gathers, 5},
+                                  {"layers_s", last.layers, 5},
+                                  {"update_s", last.update, 5}})
+                  .c_str());
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 import collections
 import functools
 import graphlib
+import os
 import pathlib
 import re
 import subprocess
@@ -19,6 +20,7 @@ DESIGN = pathlib.Path("docs/design.md")
 EDITORS = pathlib.Path("compile_flags.txt")  # what clangd and others read
 GENERATED = {"core/contract_hash.hpp"}
 MOST_CONCEPTS = 16
+BY_PATH = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*/[^"]*)\.hpp"', re.MULTILINE)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*<sinew/([^>]+)>', re.MULTILINE)
 
 
@@ -103,6 +105,10 @@ def faults_of_layer(table, layer):
             faults.append(f"{paths[0]}: belongs to no room of {TABLE}; put it into one, or add a row")
             continue
         for path in paths:
+            for match in BY_PATH.finditer(path.read_text(encoding="utf-8")):
+                other = os.path.normpath(path.parent / match[1])
+                if other in units:
+                    faults.append(f"{path}: includes another room by a path; write <sinew/{other}.hpp>")
             for match in INCLUDE.finditer(path.read_text(encoding="utf-8")):
                 other = unit_of(match[1])
                 if other not in units:

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/schedule/schedule_text.hpp>
+#include <sinew/core/base/table.hpp>
 
 namespace sinew {
 namespace {
@@ -48,15 +49,14 @@ std::string to_text(const Program& p) {
   std::string out = fmt::format("rank {} of {}, {}: {} steps; chunks: {} in, {} out, {} scratch\n", p.rank, p.ranks,
                                 p.in_place ? "in place" : "out of place", p.steps.size(), p.in_class.size(),
                                 p.out_class.size(), p.scratch_class.size());
+  constexpr std::size_t kUsualStep = 45;  // characters of most steps
+  Table table({Column{.align = Align::Right, .width = 5}, {.width = kUsualStep}, {}});
   const std::span<const std::uint32_t> dependencies(p.dependencies);
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const Step& s = p.steps[i];
     const auto after = dependencies.subspan(s.deps.first, s.deps.count);
-    if (after.empty()) {
-      out += fmt::format("{:5}  {}\n", i, to_text(s));
-    } else {
-      out += fmt::format("{:5}  {:<45}  after {}\n", i, to_text(s), fmt::join(after, ", "));
-    }
+    out += table.row(
+        {std::to_string(i), to_text(s), after.empty() ? "" : fmt::format("after {}", fmt::join(after, ", "))});
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/trace/call_tally.hpp>
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/call/bus_factor.hpp>
 
 namespace sinew {
@@ -71,9 +72,18 @@ void CallTally::fill(CallStats& stats, int ranks) const {
 }
 
 std::string to_text(const std::vector<CallStats>& calls) {
-  std::string text =
-      fmt::format("{:<16} {:<8} {:>12} {:>9} {:>11} {:>8} {:>11} {:>11} {:>16} {:>11} {:>7}  {}\n", "call", "dtype",
-                  "bytes", "calls", "time us", "GB/s", "skew us", "worst us", "last", "predicted", "ratio", "way");
+  Table table({{.name = "call"},
+               {.name = "dtype"},
+               {.name = "bytes", .align = Align::Right},
+               {.name = "calls", .align = Align::Right},
+               {.name = "time us", .align = Align::Right},
+               {.name = "GB/s", .align = Align::Right},
+               {.name = "skew us", .align = Align::Right},
+               {.name = "worst us", .align = Align::Right},
+               {.name = "last", .align = Align::Right},
+               {.name = "predicted", .align = Align::Right},
+               {.name = "ratio", .align = Align::Right},
+               {.name = "way"}});
   for (const CallStats& c : calls) {
     const bool judged = c.judged > 0;
     const std::string last =
@@ -84,16 +94,16 @@ std::string to_text(const std::vector<CallStats>& calls) {
                             : c.algorithm == c.transport || c.transport.empty()
                                 ? c.algorithm
                                 : fmt::format("{} on {}", c.algorithm, c.transport);
-    text += fmt::format(
-        "{:<16} {:<8} {:>12} {:>9} {:>11} {:>8} {:>11} {:>11} {:>16} {:>11} {:>7}  {}{}\n", name_of(c.collective),
-        is_message(c.collective) || c.collective == Collective::Barrier ? "-" : name_of(c.dtype), c.bytes, c.calls,
-        judged ? microseconds(c.time_median) : "-", c.busbw > 0 ? fmt::format("{:.3g}", c.busbw * 1e-9) : "-",
-        c.last_rank < 0 ? "-" : microseconds(c.skew_median), c.last_rank < 0 ? "-" : microseconds(c.skew_worst), last,
-        c.predicted > 0 ? microseconds(c.predicted) : "-",
-        judged && c.predicted > 0 ? fmt::format("{:.2f}", c.measured_by_predicted()) : "-", way,
-        c.failed == 0 ? "" : fmt::format(", {} failed", c.failed));
+    const bool typed = !is_message(c.collective) && c.collective != Collective::Barrier;
+    table.add({std::string(name_of(c.collective)), typed ? std::string(name_of(c.dtype)) : "-", std::to_string(c.bytes),
+               std::to_string(c.calls), judged ? microseconds(c.time_median) : "-",
+               c.busbw > 0 ? fmt::format("{:.3g}", c.busbw * 1e-9) : "-",
+               c.last_rank < 0 ? "-" : microseconds(c.skew_median), c.last_rank < 0 ? "-" : microseconds(c.skew_worst),
+               last, c.predicted > 0 ? microseconds(c.predicted) : "-",
+               judged && c.predicted > 0 ? fmt::format("{:.2f}", c.measured_by_predicted()) : "-",
+               way + (c.failed == 0 ? "" : fmt::format(", {} failed", c.failed))});
   }
-  return text;
+  return table.text();
 }
 
 }  // namespace sinew

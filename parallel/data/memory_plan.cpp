@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data/flat_group.hpp>
 #include <sinew/parallel/data/memory_plan.hpp>
@@ -164,21 +165,21 @@ MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, const DataR
 }
 
 std::string memory_table(std::span<const NamedMemory> plans) {
-  const auto line = [](const auto&... cells) {
-    return fmt::format("{:<6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", cells...);
-  };
   std::size_t most = 0;
   for (const auto& [name, plan] : plans) most = std::max(most, plan.total());
   const auto [unit, factor] = unit_of(most);
   const auto in_units = [factor](std::size_t bytes) {
     return fmt::format("{:.2f}", static_cast<double>(bytes) / factor);
   };
-  std::string text = line(unit, "parameters", "gradients", "optimizer", "underway", "residual", "sum");
+  std::vector<Column> columns{{.name = std::string(unit)}};
+  for (const char* name : {"parameters", "gradients", "optimizer", "underway", "residual", "sum"})
+    columns.push_back({.name = name, .align = Align::Right, .width = 9});
+  Table table(std::move(columns));
   for (const auto& [name, p] : plans)
-    text += line(name, in_units(p.of(Purpose::Parameter)), in_units(p.of(Purpose::Gradient)),
-                 in_units(p.of(Purpose::Optimizer)), in_units(p.of(Purpose::Underway)),
-                 in_units(p.of(Purpose::Residual)), in_units(p.total()));
-  return text;
+    table.add({std::string(name), in_units(p.of(Purpose::Parameter)), in_units(p.of(Purpose::Gradient)),
+               in_units(p.of(Purpose::Optimizer)), in_units(p.of(Purpose::Underway)), in_units(p.of(Purpose::Residual)),
+               in_units(p.total())});
+  return table.text();
 }
 
 void require_planned(std::size_t gathered, const MemoryPlan& plan) {

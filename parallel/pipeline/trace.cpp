@@ -1,52 +1,39 @@
-#include <cstddef>
+#include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include <sinew/collectives/trace/chrome_trace.hpp>
 #include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/picture.hpp>
-#include <sinew/topology/format/json/json_text.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kCompute = "compute";
-constexpr std::string_view kInstants = "messages and parameters";
-
-Json event_of(const Action& a, const PipelineTimeLine::Span& span, std::size_t rank) {
-  Json event{{"name", to_string(a)}, {"pid", rank}, {"tid", is_compute(a.kind) ? 0 : 1}, {"ts", span.start}};
-  if (is_compute(a.kind)) {
-    event["ph"] = "X";
-    event["dur"] = span.end - span.start;
-  } else {
-    event["ph"] = "i";
-    event["s"] = "t";
-  }
-  event["args"] = {{"stage", a.stage}};
-  if (has_micro_batch(a.kind)) event["args"]["micro_batch"] = a.micro_batch;
-  return event;
-}
-
-Json name(std::string_view what, std::size_t rank, int thread, std::string_view text) {
-  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", thread}, {"args", {{"name", text}}}};
-}
-
-}  // namespace
 
 std::string trace_of(const PipelineSchedule& schedule, const PipelineTimeLine& line) {
-  std::string events;
-  const auto add = [&](const Json& event) { events += (events.empty() ? "\n" : ",\n") + json_text(event); };
+  std::ostringstream text;
+  ChromeTrace trace(
+      text, {{"schedule", schedule.name}, {"micro_batches", schedule.micro_batches}, {"makespan", line.makespan}});
   for (std::size_t r = 0; r < schedule.actions.size(); ++r) {
-    add(name("process_name", r, 0, fmt::format("rank {}", r)));
-    add(name("thread_name", r, 0, kCompute));
-    add(name("thread_name", r, 1, kInstants));
-    for (std::size_t i = 0; i < schedule.actions[r].size(); ++i)
-      add(event_of(schedule.actions[r][i], line.spans[r][i], r));
+    const TraceLane compute{static_cast<int>(r), 0}, instants{static_cast<int>(r), 1};
+    trace.name_process(static_cast<int>(r), fmt::format("rank {}", r));
+    trace.name_thread(compute, "compute");
+    trace.name_thread(instants, "messages and parameters");
+    for (std::size_t i = 0; i < schedule.actions[r].size(); ++i) {
+      const Action& a = schedule.actions[r][i];
+      const PipelineTimeLine::Span& span = line.spans[r][i];
+      TraceEvent event{.lane = is_compute(a.kind) ? compute : instants,
+                       .name = to_string(a),
+                       .start_us = static_cast<double>(span.start),
+                       .fields = {{"stage", a.stage}}};
+      if (has_micro_batch(a.kind)) event.fields.emplace_back("micro_batch", a.micro_batch);
+      if (is_compute(a.kind)) {
+        trace.span(event, static_cast<double>(span.end - span.start));
+      } else {
+        trace.instant(event);
+      }
+    }
   }
-  const Json about{{"schedule", schedule.name}, {"micro_batches", schedule.micro_batches}, {"makespan", line.makespan}};
-  return fmt::format("{{\"otherData\":{},\"traceEvents\":[{}\n]}}\n", json_text(about), events);
+  trace.end();
+  return text.str();
 }
 
 }  // namespace sinew::parallel

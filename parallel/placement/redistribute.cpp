@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/placement/buffers.hpp>
@@ -84,15 +85,16 @@ Seconds Redistribution::predicted() const noexcept {
 }
 
 std::string Redistribution::explain() const {
-  std::string text = what_moves(from, to) + "\n";
+  Table table({{}, {}, {.align = Align::Right}}, "  ");
   for (const Transition& step : steps) {
     const std::string change =
         fmt::format("{}: {} -> {}", step.axis, parallel::to_string(step.from), parallel::to_string(step.to));
     const bool sends = step.collective != Collective::Barrier;
-    text += fmt::format("  {:<40} {:<16} {:>10.2f} us\n", change, sends ? name_of(step.collective) : "a copy",
-                        step.predicted * 1e6);
+    table.add({change, sends ? std::string(name_of(step.collective)) : "a copy",
+               fmt::format("{:.2f} us", step.predicted * 1e6)});
   }
-  return text + fmt::format("  {:<57} {:>10.2f} us\n", "sum", predicted() * 1e6);
+  table.add({"sum", "", fmt::format("{:.2f} us", predicted() * 1e6)});
+  return what_moves(from, to) + "\n" + table.text();
 }
 
 Redistribution plan_redistribution(const TensorSpec& from, const Placements& to, Mesh& mesh,

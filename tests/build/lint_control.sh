@@ -40,6 +40,7 @@ echo '#include <sinew/core/base/b.hpp>' >core/net/uses.hpp
 expect rooms ok core/net/a.hpp <<<'#include <sinew/core/base/b.hpp>'
 expect rooms 'core/base may include only: nothing' core/base/a.hpp <<<'#include <sinew/core/net/uses.hpp>'
 expect rooms 'core/a.hpp: belongs to no room' core/a.hpp <<<'int a = 0;'
+expect rooms 'includes another room by a path; write <sinew/core/base/b.hpp>' core/net/a.hpp <<<'#include "../base/b.hpp"'
 touch core/net/{1..15}.hpp
 expect rooms ok core/net/a.md <<<'no source'
 expect rooms 'core/net: shows 17 headers' core/net/a.cpp <<<'int a = 0;'

@@ -8,9 +8,9 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/whole_number.hpp>
 
-#include "../../tools/command_line.hpp"
-#include "../../tools/whole_number.hpp"
 #include "support/collective_case.hpp"
 
 namespace {

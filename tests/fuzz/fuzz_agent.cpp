@@ -3,8 +3,7 @@
 #include <string_view>
 
 #include <sinew/core/error.hpp>
-
-#include "../../tools/run/agent_protocol.hpp"
+#include <sinew/tools/run/agent_protocol.hpp>
 
 namespace {
 

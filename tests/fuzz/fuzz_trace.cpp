@@ -8,8 +8,8 @@
 
 #include <sinew/collectives/trace/job_trace.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/tools/info/commands/call_trace.hpp>
 
-#include "../../tools/info/chrome_trace.hpp"
 #include "only_errors.hpp"
 
 namespace {
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const sinew::JobTrace trace = sinew::trace_of(job);
     for (const auto& communicator : trace.communicators) (void)sinew::to_text(communicator.calls);
     std::ostringstream events;
-    sinew::tools::write_chrome_trace(job, events);
+    sinew::tools::write_call_trace(job, events);
   });
   return 0;
 }

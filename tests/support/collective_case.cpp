@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "check/exact_data.hpp"
+#include <sinew/tools/check/exact_data.hpp>
+
 #include "support/case_storage.hpp"
 #include "support/v_case.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/tools/check/exact_data.hpp>
 
-#include "check/exact_data.hpp"
 #include "support/collective_case.hpp"
 
 namespace sinew::test {

@@ -1,14 +1,12 @@
-#include "../../tools/bench/bench_case.hpp"
-
 #include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sinew/core/call/bus_factor.hpp>
-
-#include "../../tools/bench/buffer_ring.hpp"
-#include "check/exact_rows.hpp"
+#include <sinew/tools/bench/buffers/buffer_ring.hpp>
+#include <sinew/tools/bench/cases/bench_case.hpp>
+#include <sinew/tools/check/exact_rows.hpp>
 
 namespace sinew::tools {
 namespace {

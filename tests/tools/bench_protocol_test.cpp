@@ -13,8 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/base/exchange.hpp>
-
-#include "../../tools/bench/protocol.hpp"
+#include <sinew/tools/bench/measurement/protocol.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../tools/bench/sweep.hpp"
+#include <sinew/tools/bench/cases/sweep.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/base/version.hpp>
-
-#include "../../tools/info/doctor/agreement.hpp"
-#include "../../tools/info/doctor/clocks.hpp"
-#include "../../tools/info/doctor/host_report.hpp"
+#include <sinew/tools/info/doctor/records/agreement.hpp>
+#include <sinew/tools/info/doctor/records/clocks.hpp>
+#include <sinew/tools/info/doctor/records/host_report.hpp>
 
 namespace sinew::doctor {
 namespace {

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../tools/info/doctor/kernel_checks.hpp"
-#include "../../tools/info/doctor/local_checks.hpp"
-#include "../../tools/info/doctor/memory_checks.hpp"
-#include "../../tools/info/doctor/process_checks.hpp"
+#include <sinew/tools/info/doctor/local/kernel_checks.hpp>
+#include <sinew/tools/info/doctor/local/local_checks.hpp>
+#include <sinew/tools/info/doctor/local/memory_checks.hpp>
+#include <sinew/tools/info/doctor/local/process_checks.hpp>
 
 namespace sinew::doctor {
 namespace {

@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../tools/info/doctor/interface_checks.hpp"
-#include "../../tools/info/doctor/interfaces.hpp"
-#include "../../tools/info/doctor/named_interfaces.hpp"
+#include <sinew/tools/info/doctor/interfaces/interface_checks.hpp>
+#include <sinew/tools/info/doctor/interfaces/interfaces.hpp>
+#include <sinew/tools/info/doctor/interfaces/named_interfaces.hpp>
+
 #include "doctor_ways.hpp"
 
 namespace sinew::doctor {

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <sinew/tools/info/doctor/local/host_limits.hpp>
 #include <support/kernel_tree.hpp>
-
-#include "../../tools/info/doctor/host_limits.hpp"
 
 namespace sinew::doctor {
 namespace {

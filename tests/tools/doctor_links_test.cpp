@@ -5,7 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../tools/info/doctor/link_checks.hpp"
+#include <sinew/tools/info/doctor/links/link_checks.hpp>
+
 #include "doctor_ways.hpp"
 
 namespace sinew::doctor {

@@ -9,12 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/net/secret.hpp>
-
-#include "../../tools/info/doctor/link_probe.hpp"
-#include "../../tools/info/doctor/link_server.hpp"
-#include "../../tools/info/doctor/peer_memory.hpp"
-#include "../../tools/info/doctor/timed_socket.hpp"
-#include "support/authenticate.hpp"
+#include <sinew/tools/info/doctor/links/link_probe.hpp>
+#include <sinew/tools/info/doctor/links/link_server.hpp>
+#include <sinew/tools/info/doctor/links/timed_socket.hpp>
+#include <sinew/tools/info/doctor/records/peer_memory.hpp>
+#include <support/authenticate.hpp>
 
 namespace sinew::doctor {
 namespace {

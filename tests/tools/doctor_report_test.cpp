@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../../tools/info/doctor/report.hpp"
+#include <sinew/tools/info/doctor/report.hpp>
+
 #include "doctor_ways.hpp"
 
 namespace sinew::doctor {

@@ -9,13 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/net/secret.hpp>
+#include <sinew/tools/info/doctor/links/link_checks.hpp>
+#include <sinew/tools/info/doctor/links/link_repeats.hpp>
+#include <sinew/tools/info/doctor/links/link_server.hpp>
+#include <sinew/tools/info/doctor/links/link_speeds.hpp>
+#include <sinew/tools/info/doctor/links/link_survey.hpp>
+#include <sinew/tools/info/doctor/links/tournament.hpp>
 
-#include "../../tools/info/doctor/link_checks.hpp"
-#include "../../tools/info/doctor/link_repeats.hpp"
-#include "../../tools/info/doctor/link_server.hpp"
-#include "../../tools/info/doctor/link_speeds.hpp"
-#include "../../tools/info/doctor/link_survey.hpp"
-#include "../../tools/info/doctor/tournament.hpp"
 #include "doctor_ways.hpp"
 
 namespace sinew::doctor {

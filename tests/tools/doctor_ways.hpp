@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "../../tools/info/doctor/link_probe.hpp"
+#include <sinew/tools/info/doctor/links/link_probe.hpp>
 
 namespace sinew::doctor {
 

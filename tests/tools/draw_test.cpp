@@ -5,12 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "draw/axis.hpp"
-#include "draw/parts.hpp"
-#include "draw/plot.hpp"
-#include "draw/printable.hpp"
-#include "draw/style.hpp"
-#include "draw/svg.hpp"
+#include <sinew/tools/draw/axis.hpp>
+#include <sinew/tools/draw/parts.hpp>
+#include <sinew/tools/draw/plot.hpp>
+#include <sinew/tools/draw/printable.hpp>
+#include <sinew/tools/draw/style.hpp>
+#include <sinew/tools/draw/svg.hpp>
+
 #include "drawing.hpp"
 
 namespace sinew::test {

@@ -1,7 +1,7 @@
-#include "../../tools/bench/enough_memory.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sinew/tools/bench/buffers/enough_memory.hpp>
 
 namespace sinew::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "check/exact_rows.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,8 +8,8 @@
 
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/reduce.hpp>
-
-#include "check/exact_values.hpp"
+#include <sinew/tools/check/exact_rows.hpp>
+#include <sinew/tools/check/exact_values.hpp>
 
 namespace sinew::check {
 namespace {

@@ -206,7 +206,7 @@ TEST(ImaginedBench, SaysThatItIsImagined_AboveTheTable) {
   EXPECT_THAT(
       outcome.out,
       HasSubstr("# imagined: xeon-2s:3+5, one_switch; times are those of 8 threads here, predictions the cluster's"));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("#      4 nic out +counted [0-9]+ bytes by 4 links"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("# +4 +nic out +counted [0-9]+ bytes by 4 links"));
   EXPECT_THAT(outcome.out, HasSubstr("; simulated: the same\n"));
 }
 

@@ -1,5 +1,3 @@
-#include "../../tools/run/line_merger.hpp"
-
 #include <algorithm>
 #include <map>
 #include <random>
@@ -10,6 +8,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sinew/tools/run/line_merger.hpp>
 
 namespace sinew::run {
 namespace {

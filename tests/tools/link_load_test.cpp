@@ -1,7 +1,7 @@
-#include "../../tools/bench/link_load.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sinew/tools/bench/report/link_load.hpp>
 
 namespace sinew::tools {
 namespace {
@@ -12,7 +12,7 @@ TEST(LinkLoad, IsCountedBesideSimulated) {
   EXPECT_FALSE(kSame.differs());
   EXPECT_EQ(
       to_text(kSame),
-      "#     16 nic out   counted 1600 bytes by 16 links, 100 at most (nic out 3 of host 0); simulated: the same\n");
+      "#    16  nic out   counted 1600 bytes by 16 links, 100 at most (nic out 3 of host 0); simulated: the same\n");
 }
 
 TEST(LinkLoad, Differs_WhereAnyNumberDoes) {

@@ -14,9 +14,9 @@
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/tools/run/agent_protocol.hpp>
 #include <support/scratch_folder.hpp>
 
-#include "../../tools/run/agent_protocol.hpp"
 #include "run_job.hpp"
 
 namespace sinew::test {

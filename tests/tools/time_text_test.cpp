@@ -1,6 +1,6 @@
-#include "../../tools/time_text.hpp"
-
 #include <gtest/gtest.h>
+
+#include <sinew/tools/common/time_text.hpp>
 
 namespace sinew::tools {
 namespace {

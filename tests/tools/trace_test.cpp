@@ -84,7 +84,7 @@ TEST(Trace, WritesEveryCallForChrome) {
   ASSERT_EQ(job.trace({"--chrome", file}).exit_code, 0);
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
-  const json events = json::parse(text.str());
+  const json events = json::parse(text.str()).at("traceEvents");
   std::map<int, int> sums;
   std::map<std::pair<int, int>, double> free;
   std::set<int> named;

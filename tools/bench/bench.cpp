@@ -7,12 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <sinew/tools/bench/buffers/enough_memory.hpp>
+#include <sinew/tools/bench/measurement/sinew_contestant.hpp>
+#include <sinew/tools/bench/report/link_count.hpp>
+#include <sinew/tools/common/command_line.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
-
-#include "../command_line.hpp"
-#include "enough_memory.hpp"
-#include "link_count.hpp"
-#include "sinew_contestant.hpp"
 
 namespace sinew::tools {
 namespace {

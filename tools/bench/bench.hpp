@@ -4,25 +4,25 @@
 #include <memory>
 
 #include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/tools/bench/buffers/device_memory.hpp>
+#include <sinew/tools/bench/cases/options.hpp>
+#include <sinew/tools/bench/measurement/noise.hpp>
+#include <sinew/tools/bench/measurement/peer_contestant.hpp>
+#include <sinew/tools/bench/measurement/world_ranks.hpp>
+#include <sinew/tools/bench/report/line.hpp>
 #include <sinew/topology/cluster.hpp>
-
-#include "device_memory.hpp"
-#include "line.hpp"
-#include "noise.hpp"
-#include "options.hpp"
-#include "peer_contestant.hpp"
-#include "world_ranks.hpp"
 
 namespace sinew::tools {
 
-/// One case measured in one World, size by size. All ranks call the same.
+/// Measures one case in one World, size by size. All ranks make the same calls.
 class Bench {
  public:
-  /// The world, `peer` and `imagined` live as long. `peer` null: none; `imagined` null: ranks are where they are.
+  /// `peer`: null where no peer is measured. `imagined`: null where ranks are where they are.
+  /// Lifetime: `world`, `peer` and `imagined` outlive this object.
   Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
-  /// From now on another of variants_of() the options.
+  /// Goes on with `options`, one of variants_of() the options that the constructor got.
   void take_variant(const BenchOptions& variant) { options_ = variant; }
   /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
   void require_memory();
@@ -35,7 +35,7 @@ class Bench {
   bool ranks_fit() const;
   /// Errors: UsageError on all ranks where one has no device.
   void make_device();
-  /// A process is counted once; all ranks of an imagined cluster are of one.
+  /// Ranks of this host, one of each process. All ranks of an imagined cluster are threads of one process.
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);
 
@@ -50,7 +50,7 @@ class Bench {
   RunFacts facts_;
 };
 
-/// What the selector is asked for one size of a case, on this rank.
+/// The selector's plan for one size of a case, on this rank.
 Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count, Place place = {});
 
 }  // namespace sinew::tools

@@ -20,17 +20,17 @@
 #include <sinew/collectives/world/imagined_ranks.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/call/determinism.hpp>
+#include <sinew/tools/bench/cases/sweep.hpp>
+#include <sinew/tools/bench/measurement/peer_contestant.hpp>
+#include <sinew/tools/bench/measurement/sinew_contestant.hpp>
+#include <sinew/tools/bench/measurement/world_ranks.hpp>
+#include <sinew/tools/bench/report/line.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/progress.hpp>
 #include <sinew/transports/registry.hpp>
 
-#include "../command_line.hpp"
-#include "../progress.hpp"
 #include "bench.hpp"
-#include "line.hpp"
-#include "peer_contestant.hpp"
-#include "sinew_contestant.hpp"
-#include "sweep.hpp"
 #include "tune.hpp"
-#include "world_ranks.hpp"
 
 namespace sinew::tools {
 namespace {

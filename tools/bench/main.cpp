@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sinew/core/base/version.hpp>
+#include <sinew/tools/common/command_line.hpp>
 
-#include "../command_line.hpp"
 #include "bench_run.hpp"
 
 int main(int argc, char** argv) {

@@ -13,12 +13,12 @@
 #include <sinew/collectives/selection/tuned_times.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/tools/bench/cases/sweep.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/output_file.hpp>
+#include <sinew/tools/common/progress.hpp>
 
-#include "../command_line.hpp"
-#include "../output_file.hpp"
-#include "../progress.hpp"
 #include "bench.hpp"
-#include "sweep.hpp"
 
 namespace sinew::tools {
 namespace {

@@ -1,6 +1,6 @@
-#include "check/exact_data.hpp"
+#include "exact_data.hpp"
 
-#include "check/exact_rows.hpp"
+#include "exact_rows.hpp"
 
 namespace sinew::check {
 namespace {

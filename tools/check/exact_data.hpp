@@ -6,11 +6,11 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/reduce.hpp>
 
-#include "check/exact_values.hpp"
+#include "exact_values.hpp"
 
 namespace sinew::check {
 
-/// Who gives what: one call on `ranks` ranks. `salt` tells calls apart, so that a stale buffer is seen.
+/// The data of one call on `ranks` ranks. `salt` makes the data of calls differ, so that a stale buffer is noticed.
 struct Pattern {
   DType dtype = DType::F32;
   ReduceOp op = ReduceOp::Sum;
@@ -18,12 +18,12 @@ struct Pattern {
   std::uint32_t salt = 0;
 };
 
-/// Writes rank's elements from `first` on into `to`.
+/// Writes the elements of `rank` from `first` on into `to`.
 void fill(const Pattern& pattern, int rank, std::uint64_t first, Buffer to);
 
-/// Elements of `found` that differ from the combination over all ranks of the elements from `first` on.
+/// The number of elements of `found` that differ from the combination over all ranks, from element `first` on.
 std::uint64_t wrong_combined(const Pattern& pattern, std::uint64_t first, ConstBuffer found);
-/// Elements of `found` that differ from rank's own elements from `first` on.
+/// The number of elements of `found` that differ from the elements of `rank`, from `first` on.
 std::uint64_t wrong_copied(const Pattern& pattern, int rank, std::uint64_t first, ConstBuffer found);
 
 }  // namespace sinew::check

@@ -11,13 +11,13 @@
 
 namespace sinew::check {
 
-/// The combination of all ranks' rows, where a rank is asked for.
+/// In place of a rank: the combination of the rows of all ranks.
 inline constexpr int kCombined = -1;
 
-/// Data whose reduction is exact whatever the order, for every dtype and operator, so that results are compared bit
-/// for bit. Every rank has an endless row of elements that repeats after a prime number of them, and so has the
+/// Data whose reduction is exact in every order, for every dtype and operator, so that results are compared bit for
+/// bit. Every rank has an endless row of elements that repeats after a prime number of elements; so does the
 /// combination of all rows. Sums stay in the range where the dtype holds every integer; products are powers of two.
-/// Without an operator (data that only moves) any bits occur.
+/// Data that only move, without an operator, may have any bits.
 class ExactRows {
  public:
   static constexpr std::uint64_t kPeriod = 1021;
@@ -29,11 +29,12 @@ class ExactRows {
 
   /// Writes `count` elements of `source`'s row (a rank or kCombined) from element `first` on.
   void write(std::byte* to, int source, std::uint64_t first, std::uint64_t count);
-  /// How many of `count` elements differ from it; coded: by more than the codec's stated error.
+  /// The number of elements, of `count`, that differ from that row; of coded data, by more than the codec's stated
+  /// error.
   std::uint64_t differing(const std::byte* found, int source, std::uint64_t first, std::uint64_t count);
 
  private:
-  /// Two periods, so that a period from anywhere is contiguous.
+  /// Two periods, so that a period is contiguous from any element on.
   const std::vector<std::byte>& row_of(int source);
   std::vector<std::byte> make_row(int source) const;
   bool differs(const std::byte* found, const std::byte* wanted) const;

@@ -7,20 +7,20 @@
 
 namespace sinew::check {
 
-/// PreMulSum: what to pass as CallOptions::pre_multiply.
+/// The value for CallOptions::pre_multiply of PreMulSum.
 inline constexpr double kPreMultiply = 2.0;
 
-/// Largest n such that the dtype holds every integer from 0 to n; capped where more is of no use.
+/// The largest n such that the dtype holds every integer from 0 to n. Capped, because a larger n is of no use.
 std::int64_t exact_limit(DType dtype) noexcept;
 
-/// What `rank` contributes at `index`: an integer; for bitwise operators the bits of one.
-/// Source: chosen so that any partial combination of any ranks is exact in the dtype.
+/// The element that `rank` contributes at `index`: an integer, or the bits of one for bitwise operators. The values are
+/// chosen so that every partial combination of any ranks is exact in the dtype.
 std::int64_t contribution(ReduceOp op, DType dtype, int ranks, int rank, std::uint64_t index);
 
-/// All contributions combined. Average: the sum, to be scaled once.
+/// The combination of all contributions. Average: their sum, not yet scaled.
 std::int64_t combination(ReduceOp op, DType dtype, int ranks, std::uint64_t index);
 
-/// 64 well mixed bits of two numbers.
+/// 64 well mixed bits made from two numbers.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) noexcept;
 
 }  // namespace sinew::check

@@ -8,7 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "../time_text.hpp"
+#include <sinew/tools/common/time_text.hpp>
+
 #include "axis.hpp"
 #include "style.hpp"
 #include "svg.hpp"

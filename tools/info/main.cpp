@@ -3,9 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sinew/core/base/version.hpp>
-
-#include "../command_line.hpp"
-#include "commands.hpp"
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/info/commands/commands.hpp>
 
 int main(int argc, char** argv) {
   sinew::tools::InfoOptions options;

@@ -4,8 +4,8 @@
 
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/tools/common/command_line.hpp>
 
-#include "../command_line.hpp"
 #include "agent.hpp"
 #include "job.hpp"
 #include "options.hpp"

@@ -9,8 +9,8 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/tools/common/whole_number.hpp>
 
-#include "../whole_number.hpp"
 #include "slurm_hosts.hpp"
 #include "this_host.hpp"
 

@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/tools/draw/style.hpp>
 #include <sinew/topology/format/text/part_text.hpp>
-
-#include "draw/style.hpp"
 
 namespace sinew::tools {
 namespace {

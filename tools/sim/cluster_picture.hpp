@@ -6,16 +6,16 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/tools/draw/svg.hpp>
 #include <sinew/topology/network.hpp>
-
-#include "draw/svg.hpp"
 
 namespace sinew::tools {
 
-/// Hosts with their ranks and NICs, leaf switches and what joins these, each link in the colour of its utilisation, and
-/// below a table of the kinds. Of many hosts and ranks the first are drawn, of a fat tree those of the first leaves;
-/// account() says how many more there are.
-/// Lifetime: network and forecast outlive it; the forecast has its link_bytes.
+/// The hosts with their ranks and NICs, the leaf switches and what joins these. Each link has the colour of its
+/// utilisation. A table of the kinds of links stands below. Of many hosts and ranks only the first are drawn, of a fat
+/// tree those of the first leaves; account() says how many are left out.
+/// Lifetime: network and forecast outlive it.
+/// Shape:    the forecast has its link_bytes.
 class ClusterPicture {
  public:
   ClusterPicture(const Network& network, const Forecast& forecast);
@@ -32,7 +32,7 @@ class ClusterPicture {
   int ranks_on(int host) const;
   int first_rank(int host) const;
   int leaves() const;
-  /// Middle of a leaf switch that is drawn.
+  /// The middle of a leaf switch. That switch is drawn.
   double leaf_x(int leaf) const;
   void link(draw::Svg& svg, draw::Point low, draw::Point high, const NetworkLink& up, const NetworkLink& down) const;
   void draw_host(draw::Svg& svg, draw::Point at, std::size_t drawn) const;

@@ -14,12 +14,12 @@
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/output_file.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
 #include <sinew/topology/imagined_cluster.hpp>
 
-#include "../command_line.hpp"
-#include "../network_options.hpp"
-#include "../output_file.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "scale.hpp"
@@ -96,8 +96,11 @@ int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& t
                                                full_name(fastest), fastest.rejected));
   }
   if (svg.wanted()) svg.write(picture_of(call, network, fastest));
-  if (trace.wanted())
-    trace.write(trace_of(fmt::format("{}: {}", heading(call, network), full_name(fastest)), fastest.forecast));
+  if (trace.wanted()) {
+    trace.write([&](std::ostream& to) {
+      write_trace(to, fmt::format("{}: {}", heading(call, network), full_name(fastest)), fastest.forecast);
+    });
+  }
   return any ? 0 : 1;
 }
 

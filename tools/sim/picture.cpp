@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "../time_text.hpp"
+#include <sinew/tools/common/time_text.hpp>
+#include <sinew/tools/draw/svg.hpp>
+
 #include "cluster_picture.hpp"
-#include "draw/svg.hpp"
 #include "time_line.hpp"
 
 namespace sinew::tools {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/tools/common/network_options.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -41,26 +41,31 @@ std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const
   const Network& network = on.network;
   std::string text = heading(call, network) + "\n";
   for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
-  text += fmt::format("  {:<58} {:>12} {:>9} {:>9}  {}\n", "", "time", "algbw", "busbw", "busiest link");
-  text += fmt::format("  {:<58} {:>12} {:>9} {:>9}\n", "", "(us)", "(GB/s)", "(GB/s)");
+  Table table({{},
+               {.name = "time", .below = "(us)", .align = Align::Right},
+               {.name = "algbw", .below = "(GB/s)", .align = Align::Right},
+               {.name = "busbw", .below = "(GB/s)", .align = Align::Right},
+               {.name = "busiest link"}},
+              "  ", "  ");
   std::string accounts;
   for (const SimulatedWay& w : ways) {
     if (!w.rejected.empty()) {
-      text += fmt::format("  {:<58} {:>12}  {}\n", full_name(w), "-", w.rejected);
+      table.add({full_name(w), "-", w.rejected});
       continue;
     }
     const Forecast& f = w.forecast;
-    text += fmt::format("  {:<58} {:>12.2f} {:>9.2f} {:>9.2f}", full_name(w), f.seconds * kMicrosecondsPerSecond,
-                        f.algbw_bytes_per_s / kGiga, f.busbw_bytes_per_s / kGiga);
+    std::string busiest;
     if (!f.loads.empty() && f.loads.front().busiest_bytes > 0) {
       const Forecast::Load& most = f.loads.front();
-      text += fmt::format("  {}: {:.0f} bytes, {:.1f} % ({} of {} used)", network.describe(most.busiest),
-                          most.busiest_bytes, 100 * most.utilisation, most.used, most.links);
+      busiest = fmt::format("{}: {:.0f} bytes, {:.1f} % ({} of {} used)", network.describe(most.busiest),
+                            most.busiest_bytes, 100 * most.utilisation, most.used, most.links);
     }
-    text += '\n';
+    table.add({full_name(w), fmt::format("{:.2f}", f.seconds * kMicrosecondsPerSecond),
+               fmt::format("{:.2f}", f.algbw_bytes_per_s / kGiga), fmt::format("{:.2f}", f.busbw_bytes_per_s / kGiga),
+               busiest});
     accounts += fmt::format("  {}: {}{}\n", full_name(w), f.exact ? "" : "approximation: ", f.account);
   }
-  return text + "How:\n" + accounts;
+  return text + table.text() + "How:\n" + accounts;
 }
 
 std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways) {

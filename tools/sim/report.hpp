@@ -9,7 +9,7 @@
 
 namespace sinew::tools {
 
-/// What was asked, in the words of the command line.
+/// The question, in the words of the command line.
 struct SimulatedCall {
   CollectiveDesc desc;
   std::uint64_t bytes = 0;  ///< of the larger buffer
@@ -19,9 +19,9 @@ struct SimulatedCall {
 std::string call_text(const SimulatedCall& call);
 /// "all_reduce of 64MiB on dgx-h100x8: 64 ranks, one_switch".
 std::string heading(const SimulatedCall& call, const Network& network);
-/// With what is assumed of the cluster.
+/// The table, with what is assumed of the cluster above it.
 std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
-/// One JSON object in one line.
+/// One JSON object on one line.
 std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
 
 }  // namespace sinew::tools

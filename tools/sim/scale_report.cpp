@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/draw/axis.hpp>
+#include <sinew/tools/draw/plot.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
-#include "draw/axis.hpp"
-#include "draw/plot.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -20,10 +20,10 @@ std::string title_of(const Scale& scale) {
                      scale.points.front().ranks, scale.points.back().ranks, form_text(scale.network));
 }
 
-/// "12.34", "~12.34" of an approximation, with a star the fastest.
+/// "12.34 ", "~12.34 " of an approximation, with a star for the space if it is the fastest.
 std::string cell(const ScalePoint& point, const std::string& name) {
   const SimulatedWay* way = point.simulated(name);
-  if (way == nullptr) return "-";
+  if (way == nullptr) return "- ";
   return fmt::format("{}{:.2f}{}", way->forecast.exact ? "" : "~", way->forecast.seconds * kMicrosecondsPerSecond,
                      point.fastest() == way ? "*" : " ");
 }
@@ -40,15 +40,17 @@ std::string as_table(const Scale& scale) {
   const std::vector<std::string> names = scale.names();
   std::string text = title_of(scale) + "\nTime in us; * the fastest, ~ an approximation:\n";
   for (std::size_t i = 0; i < names.size(); ++i) text += fmt::format("  [{}] {}\n", i + 1, names[i]);
-  text += fmt::format("{:>8}", "ranks");
-  for (std::size_t i = 0; i < names.size(); ++i) text += fmt::format(" {:>13} ", fmt::format("[{}]", i + 1));
-  text += '\n';
+  std::vector<Column> columns{{.name = "ranks", .align = Align::Right, .width = 8}};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    columns.push_back({.name = fmt::format("[{}] ", i + 1), .align = Align::Right});
+  Table times(std::move(columns));
   for (const ScalePoint& point : scale.points) {
-    text += fmt::format("{:>8}", point.ranks);
-    for (const std::string& name : names) text += fmt::format(" {:>14}", cell(point, name));
-    text += '\n';
+    std::vector<std::string> cells{std::to_string(point.ranks)};
+    for (const std::string& name : names) cells.push_back(cell(point, name));
+    times.add(std::move(cells));
   }
-  return text + lines_text("The fastest:\n", scale.winners()) + lines_text("Not simulated:\n", scale.gaps());
+  return text + times.text() + lines_text("The fastest:\n", scale.winners()) +
+         lines_text("Not simulated:\n", scale.gaps());
 }
 
 std::string as_json(const Scale& scale) {

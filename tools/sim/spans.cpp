@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "../time_text.hpp"
+#include <sinew/tools/common/time_text.hpp>
 
 namespace sinew::tools {
 

@@ -14,17 +14,17 @@ namespace sinew::tools {
 
 inline constexpr std::size_t kOps = 4;
 
-/// "send", "recv", "copy", "reduce"; classes of draw::style_sheet(), too.
+/// "send", "recv", "copy", "reduce". These are also classes of draw::style_sheet().
 std::string_view word_of(Op op) noexcept;
 
 /// "rank 0 sends to 1, segment 2, step 3: 1.5 us to 4 us, 2.5 us".
 std::string describe(const Forecast::Span& span);
 
-/// For each span a track among those of its rank and operation, from 0 on, so that none of a track overlap.
-/// Shape: ordered as by in_time().
+/// The track of each span, from 0 on, among the spans of its rank and operation. Spans of a track do not overlap.
+/// Shape: `spans` are in the order of in_time().
 std::vector<std::uint32_t> tracks_of(const std::vector<Forecast::Span>& spans);
 
-/// By start, the rest in an order that is the same every time.
+/// Sorted by start. Spans that start together have the same order each time.
 std::vector<Forecast::Span> in_time(std::vector<Forecast::Span> spans);
 
 }  // namespace sinew::tools

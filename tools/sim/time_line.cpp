@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "../time_text.hpp"
-#include "draw/axis.hpp"
+#include <sinew/tools/common/time_text.hpp>
+#include <sinew/tools/draw/axis.hpp>
 
 namespace sinew::tools {
 namespace {

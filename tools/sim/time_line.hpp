@@ -7,14 +7,14 @@
 #include <vector>
 
 #include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/tools/draw/svg.hpp>
 
-#include "draw/svg.hpp"
 #include "spans.hpp"
 
 namespace sinew::tools {
 
-/// What ranks do when: a lane for each simulated rank, in it sends, receives, copies and reductions. Of many ranks the
-/// first, of many spans the earliest are drawn; account() says what is left out.
+/// What ranks do when: a lane for each simulated rank, with its sends, receives, copies and reductions. Of many ranks
+/// the first are drawn, of many spans the earliest; account() says what is left out.
 class TimeLine {
  public:
   explicit TimeLine(const Forecast& forecast);

@@ -19,10 +19,10 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/plan/search.hpp>
+#include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/whole_number.hpp>
 
-#include "../command_line.hpp"
-#include "../network_options.hpp"
-#include "../whole_number.hpp"
 #include "train_report.hpp"
 
 namespace sinew::tools {

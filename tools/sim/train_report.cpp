@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/time_text.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
-
-#include "../network_options.hpp"
-#include "../time_text.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -35,17 +35,38 @@ std::string heading(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
   return text;
 }
 
-std::string row(const sp::Planner& planner, const sp::PlannedLayout& p) {
+/// The columns of layouts side by side.
+Table layouts_table() {
+  const auto figure = [](const char* name, const char* below = "") {
+    return Column{.name = name, .below = below, .align = Align::Right};
+  };
+  return Table(
+      {figure("tp"), figure("pp"), figure("dp"), figure("cp"), figure("ep"), figure("zero"), figure("micro", "batch"),
+       Column{.name = "schedule"}, Column{.name = "recompute"}, figure("memory", "(GiB)"), figure("step", "(s)"),
+       figure("exposed", "(%)"), figure("bubble", "(%)"), figure("MFU", "(%)"), figure("tokens/s")},
+      "  ", "  ");
+}
+
+std::vector<std::string> row(const sp::Planner& planner, const sp::PlannedLayout& p) {
   const sp::PlanQuestion& q = planner.question();
   const sp::LayoutSizes& l = p.config.layout;
   const double step = p.time.total();
-  return fmt::format(
-      "  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7.1f} {:>9.3f} {:>7.1f} {:>6.1f} {:>6.1f} "
-      "{:>10.0f}\n",
-      l.tp, l.pp, sp::data_ranks(q.ranks(), p.config), l.cp, l.ep, p.config.zero,
-      sp::samples_of_pass(q.ranks(), p.config), schedule_text(p.config), name_of(p.config.recompute),
-      gib(p.memory.total()), step, 100 * p.time.communication() / step, 100 * p.time.bubble / step,
-      100 * planner.model_flops_share(step), q.tokens() / step);
+  const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
+  return {std::to_string(l.tp),
+          std::to_string(l.pp),
+          std::to_string(sp::data_ranks(q.ranks(), p.config)),
+          std::to_string(l.cp),
+          std::to_string(l.ep),
+          std::to_string(p.config.zero),
+          std::to_string(sp::samples_of_pass(q.ranks(), p.config)),
+          schedule_text(p.config),
+          std::string(name_of(p.config.recompute)),
+          fmt::format("{:.1f}", gib(p.memory.total())),
+          fmt::format("{:.3f}", step),
+          percent(p.time.communication() / step),
+          percent(p.time.bubble / step),
+          percent(planner.model_flops_share(step)),
+          fmt::format("{:.0f}", q.tokens() / step)};
 }
 
 Json memory_json(const sp::PlannedMemory& m) {
@@ -108,21 +129,16 @@ Json question_object(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
 std::string plan_table(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
   std::string text = heading(planner.question(), memory_bytes);
   text += fmt::format("{} layouts judged, {} break no rule and fit\n", result.judged, result.fitting);
-  if (!result.best.empty()) {
-    text +=
-        fmt::format("  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7} {:>9} {:>7} {:>6} {:>6} {:>10}\n",
-                    "tp", "pp", "dp", "cp", "ep", "zero", "micro", "schedule", "recompute", "memory", "step", "exposed",
-                    "bubble", "MFU", "tokens/s");
-    text += fmt::format("  {:>3} {:>3} {:>4} {:>3} {:>3} {:>4} {:>5} {:<14} {:<9} {:>7} {:>9} {:>7} {:>6} {:>6}\n", "",
-                        "", "", "", "", "", "batch", "", "", "(GiB)", "(s)", "(%)", "(%)", "(%)");
-  }
-  for (const sp::PlannedLayout& p : result.best) text += row(planner, p);
+  Table layouts = layouts_table();
+  for (const sp::PlannedLayout& p : result.best) layouts.add(row(planner, p));
+  if (!result.best.empty()) text += layouts.text();
   text += "Why the others lose, by the first limit that each hits, and of each the one that comes nearest:\n";
+  Table losers({{.align = Align::Right, .width = 7}, {}}, "  ");
   for (const sp::LoserClass& c : result.losers) {
-    text += fmt::format("  {:>7}  {}: {}\n           {}{}\n", c.count, c.limit, c.found, c.nearest,
-                        c.fix.empty() ? "" : fmt::format("; nearest fix: {}", c.fix));
+    losers.add({std::to_string(c.count), fmt::format("{}: {}", c.limit, c.found)});
+    losers.add({"", c.nearest + (c.fix.empty() ? "" : fmt::format("; nearest fix: {}", c.fix))});
   }
-  return text;
+  return text + losers.text();
 }
 
 std::string plan_json(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
@@ -149,15 +165,17 @@ std::string layout_table(const sp::Planner& planner, const sp::PlannedLayout& p,
                                                          {"optimizer", p.memory.optimizer},
                                                          {"under way", p.memory.underway},
                                                          {"activations", p.memory.activations}};
-  for (const auto& [name, bytes] : memory) text += fmt::format("  {:<22} {:>10.2f} GiB\n", name, gib(bytes));
+  Table parts({{}, {.align = Align::Right}}, "  ");
+  for (const auto& [name, bytes] : memory) parts.add({name, fmt::format("{:.2f} GiB", gib(bytes))});
+  text += parts.text();
   text += fmt::format("step {}, {:.1f} % of it exposed communication, {:.1f} % bubble; MFU {:.1f} %, {:.0f} tokens/s\n",
                       time_text(step), 100 * p.time.communication() / step, 100 * p.time.bubble / step,
                       100 * planner.model_flops_share(step), q.tokens() / step);
+  Table times({{}, {.align = Align::Right}, {.align = Align::Right}}, "  ");
   for (const auto& [name, seconds] : parts_of(p.time)) {
-    if (seconds > 0)
-      text += fmt::format("  {:<22} {:>14} {:>6.1f} %\n", name, time_text(seconds), 100 * seconds / step);
+    if (seconds > 0) times.add({name, time_text(seconds), fmt::format("{:.1f} %", 100 * seconds / step)});
   }
-  return text;
+  return text + times.text();
 }
 
 std::string layout_json(const sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {

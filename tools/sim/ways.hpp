@@ -9,10 +9,10 @@
 
 namespace sinew::tools {
 
-/// Reports and traces show microseconds, forecasts are in seconds.
+/// Reports and traces show microseconds; forecasts are in seconds.
 inline constexpr double kMicrosecondsPerSecond = 1e6;
 
-/// One way to run a call, and what it takes or why it cannot be had.
+/// One candidate for a call: the time that it takes, or why it was rejected.
 struct SimulatedWay {
   std::string algorithm;  ///< "ring", "hierarchical"
   std::string way;        ///< "direct inside hosts, ring across"; may be empty
@@ -27,8 +27,8 @@ std::string full_name(const SimulatedWay& way);
 /// "ring", "hierarchical ring".
 std::string short_name(const SimulatedWay& way);
 
-/// Simulates every algorithm, or those of one name, the fastest first and the rejected last. `begins` is called with
-/// the name of each.
+/// Simulates every algorithm, or those of one name. The fastest comes first, rejected candidates last. `begins` is
+/// called with the name of each before it is simulated.
 /// Errors: Error{InvalidArgument} that lists the known names.
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
                                         const std::string& algorithm,

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <draw/axis.hpp>
-#include <draw/svg.hpp>
 
 #include <fmt/format.h>
+
+#include <sinew/tools/draw/axis.hpp>
+#include <sinew/tools/draw/svg.hpp>
 
 namespace gpt {
 namespace {

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <whole_number.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/tools/common/whole_number.hpp>
 
 #include "command_line.hpp"
 

@@ -65,7 +65,7 @@ TEST(Trace, HasAnEventForEachAction) {
   for (const json& event : trace["traceEvents"]) {
     spans += event["ph"] == "X" ? 1 : 0;
     instants += event["ph"] == "i" ? 1 : 0;
-    names += event["ph"] == "M" ? 1 : 0;
+    names += event["name"] == "process_name" || event["name"] == "thread_name" ? 1 : 0;
     if (event["ph"] == "X") busy += event["dur"].get<std::int64_t>();
     seen.insert(event["name"].get<std::string>());
   }

@@ -12,18 +12,17 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
+#include <sinew/tools/info/doctor/interfaces/interface_checks.hpp>
+#include <sinew/tools/info/doctor/links/link_checks.hpp>
+#include <sinew/tools/info/doctor/links/link_server.hpp>
+#include <sinew/tools/info/doctor/local/local_checks.hpp>
+#include <sinew/tools/info/doctor/records/agreement.hpp>
+#include <sinew/tools/info/doctor/records/clocks.hpp>
+#include <sinew/tools/info/doctor/records/host_record.hpp>
+#include <sinew/tools/info/doctor/records/host_report.hpp>
+#include <sinew/tools/info/doctor/records/rank_record.hpp>
+#include <sinew/tools/info/doctor/trial/trial.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
-
-#include "agreement.hpp"
-#include "clocks.hpp"
-#include "host_record.hpp"
-#include "host_report.hpp"
-#include "interface_checks.hpp"
-#include "link_checks.hpp"
-#include "link_server.hpp"
-#include "local_checks.hpp"
-#include "rank_record.hpp"
-#include "trial.hpp"
 
 namespace sinew::doctor {
 namespace {

@@ -7,10 +7,9 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/config.hpp>
-
-#include "finding.hpp"
-#include "link_probe.hpp"
-#include "link_survey.hpp"
+#include <sinew/tools/info/doctor/finding/finding.hpp>
+#include <sinew/tools/info/doctor/links/link_probe.hpp>
+#include <sinew/tools/info/doctor/links/link_survey.hpp>
 
 namespace sinew::doctor {
 
@@ -21,11 +20,11 @@ struct Diagnosis {
   std::vector<LinkResult> links;
 };
 
-/// Examines the hosts of a job; all its ranks call it together, and all get the same. The lowest rank of each host
-/// looks and probes.
-/// `rank_bytes`: JobShape.
-/// Errors: Error{Timeout} naming ranks that did not come.
-/// Cost:   a few rounds of the exchange, and what survey_links() costs.
+/// Examines the hosts of a job. All its ranks call it together and get the same result. The lowest rank of each host
+/// looks at the host and probes its links.
+/// `rank_bytes`: as in JobShape.
+/// Errors: Error{Timeout} that names ranks that did not come.
+/// Cost:   a few rounds of the exchange, and the cost of survey_links().
 Diagnosis examine(const Launch& job, const Config& config, std::optional<std::uint64_t> rank_bytes,
                   const ShowRound& show);
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <sinew/core/base/table.hpp>
 #include <sinew/core/base/version.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 #include <sinew/topology/format/text/part_text.hpp>
@@ -56,16 +57,18 @@ Json json_of(const LinkResult& r, const std::vector<std::string>& hosts) {
 std::string to_text(const Diagnosis& d) {
   std::string text = fmt::format("sinew {}: {} on {}\n", version(), counted(static_cast<std::size_t>(d.ranks), "rank"),
                                  d.hosts.empty() ? "hosts that differ" : fmt::format("{}", fmt::join(d.hosts, ", ")));
+  Table findings({Column{.width = 5}, {}});
   std::set<std::string> fine;
   for (const Finding& f : d.findings) {
     if (f.severity == Severity::Fine && !fine.insert(f.what).second) continue;
     const std::string where = f.hosts.empty() ? "" : fmt::format(" [{}]", fmt::join(f.hosts, ", "));
-    text += fmt::format("{:<5}  {}: {}{}\n", name_of(f.severity), f.what, f.found, where);
-    if (!f.cure.empty()) text += fmt::format("       cure: {}\n", f.cure);
+    findings.add({std::string(name_of(f.severity)), fmt::format("{}: {}{}", f.what, f.found, where)});
+    if (!f.cure.empty()) findings.add({"", fmt::format("cure: {}", f.cure)});
   }
-  return text + fmt::format("{}: {} would fail a job, {} would slow it, {} are fine\n",
-                            would_fail(d.findings) ? "fails" : "ok", count(d, Severity::Fails),
-                            count(d, Severity::Warns), count(d, Severity::Fine));
+  return text + findings.text() +
+         fmt::format("{}: {} would fail a job, {} would slow it, {} are fine\n",
+                     would_fail(d.findings) ? "fails" : "ok", count(d, Severity::Fails), count(d, Severity::Warns),
+                     count(d, Severity::Fine));
 }
 
 std::string to_json(const Diagnosis& d) {

@@ -6,12 +6,12 @@
 
 namespace sinew::doctor {
 
-/// For people: a line per finding with its cure below it, and what it comes to. Of a check that is fine on several
-/// hosts the first speaks for all.
+/// For people: a line for each finding with its cure below it, and a line that sums up. A check that is fine on several
+/// hosts is shown for the first of them.
 std::string to_text(const Diagnosis& diagnosis);
 
-/// For scripts: one object. Every key is always there; what is not known is null, what there is nothing to say of "".
-/// docs/using.md lists them.
+/// For scripts: one object. Every key is always there. null: unknown; "": there is nothing to say.
+/// docs/using.md lists the keys.
 std::string to_json(const Diagnosis& diagnosis);
 
 }  // namespace sinew::doctor

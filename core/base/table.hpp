@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+
+namespace sinew {
+
+enum class Align : std::uint8_t { Left, Right };
+
+/// A column of a Table.
+struct Column {
+  std::string name{};   ///< empty: the column has no heading
+  std::string below{};  ///< second line of the heading: the unit, such as "(us)", or the rest of a long name
+  Align align = Align::Left;
+  std::size_t width = 0;  ///< the column is at least that wide, in characters
+};
+
+/// A table as text for people: a heading, then rows of cells in columns that are as wide as their widest cell. Two
+/// spaces stand between columns. Lines end without spaces.
+/// Shape: a row has as many cells as there are columns, or fewer. The last cell of a shorter row runs over all columns
+///        that are left: a remark instead of figures.
+class SINEW_API Table {
+ public:
+  /// `before_row` and `before_heading` stand at the begin of each such line: an indent, or "#".
+  explicit Table(std::vector<Column> columns, std::string before_row = {}, std::string before_heading = {});
+
+  /// Errors: std::invalid_argument for more cells than columns.
+  void add(std::vector<std::string> cells);
+
+  /// Heading and rows, each line with its newline. A table of columns without names has no heading.
+  std::string text() const;
+
+  // A table that is printed while its rows come into being: columns are as wide as their `width` says.
+
+  std::string heading() const;
+  /// One row, with its newline.
+  /// Errors: as add().
+  std::string row(const std::vector<std::string>& cells) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::string before_row_, before_heading_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace sinew

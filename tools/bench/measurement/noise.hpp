@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sinew/core/host/run_queue_delay.hpp>
+
+#include "ranks.hpp"
+
+namespace sinew::tools {
+
+/// Others that take more than this share of the cores spoil a measurement.
+inline constexpr double kNoiseShare = 0.02;
+
+/// The kernel's counters at one moment.
+struct CpuCounts {
+  double wall_s = 0;
+  double idle_s = 0;  ///< of all cores together
+  double own_s = 0;   ///< of this process, all its threads
+  int cores = 1;
+};
+CpuCounts read_cpu_counts();
+
+/// CPU seconds that processes outside the job took between two readings on one host. `job_s`: CPU seconds of all ranks
+/// of the host. The kernel counts idle time in ticks of 10 ms; the doubt within a tick counts for the job.
+double outside_share(const CpuCounts& before, const CpuCounts& after, double job_s) noexcept;
+
+/// Judges how much others took while a measurement ran. All ranks of a job use it together and get the same verdict.
+class NoiseGauge {
+ public:
+  /// `accounted`: ranks of this rank's host, one of each process. Only these ranks judge: a further thread of a process
+  /// begins and ends its span when it gets a core, and does not know what the process took meanwhile.
+  /// `ranks_fit`: a host has no more ranks than usable cores.
+  NoiseGauge(Ranks& ranks, std::vector<int> accounted, bool ranks_fit,
+             std::function<CpuCounts()> read_counts = read_cpu_counts);
+
+  /// Enclose a timed batch that took `elapsed_s`. Each rank judges for itself.
+  void begin_batch() noexcept {
+    if (fits_) batch_before_ = delay_.read();
+  }
+  bool batch_was_delayed(double elapsed_s) const noexcept;
+
+  /// Enclose many batches, which the coarse counters need.
+  void begin_span() { span_before_ = read_counts_(); }
+  bool span_was_noisy();
+
+ private:
+  Ranks& ranks_;
+  std::vector<int> accounted_;
+  bool fits_;
+  std::function<CpuCounts()> read_counts_;
+  RunQueueDelay delay_;
+  Displacement batch_before_;
+  CpuCounts span_before_;
+};
+
+}  // namespace sinew::tools

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/tools/bench/buffers/buffer_ring.hpp>
+#include <sinew/tools/bench/cases/options.hpp>
+
+#include "../../../bench/peer/peer.hpp"
+#include "contestant.hpp"
+
+namespace sinew::tools {
+
+/// Another library, loaded and started. It stops with this object, which outlives each World made from exchange().
+class LoadedPeer {
+ public:
+  /// Loads the module of the MPI whose mpirun started this process.
+  /// Errors: Error{InvalidArgument} if no mpirun did; Error{Unavailable} with the loader's reason.
+  LoadedPeer();
+  ~LoadedPeer();
+  LoadedPeer(const LoadedPeer&) = delete;
+  LoadedPeer& operator=(const LoadedPeer&) = delete;
+
+  const bench::Peer& functions() const noexcept { return *peer_; }
+  /// The ranks as the peer numbers them. They meet through the peer.
+  Exchange exchange() const;
+
+ private:
+  const bench::Peer* peer_ = nullptr;
+};
+
+class PeerContestant : public Contestant {
+ public:
+  /// Errors: Error{InvalidArgument} with what the peer lacks, as require() throws it.
+  PeerContestant(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count, const BufferRing& ring);
+  void run(std::size_t first_slot, std::size_t calls) override;
+  void settle() override { peer_.settle(); }
+
+  static void require(const LoadedPeer& peer, const BenchOptions& options, std::uint64_t count);
+
+ private:
+  const bench::Peer& peer_;
+  const BufferRing& ring_;
+};
+
+}  // namespace sinew::tools

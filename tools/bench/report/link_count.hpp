@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <sinew/collectives/plan.hpp>
+#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/world.hpp>
+#include <sinew/tools/bench/measurement/ranks.hpp>
+
+#include "link_load.hpp"
+
+namespace sinew::tools {
+
+/// Makes one call. Rank 0 gets what this call put on the links of the imagined cluster, beside what the simulator says
+/// of the same plan. All ranks call it together.
+std::vector<LinkLoad> count_links(const ImaginedWorld& imagined, World& world, Ranks& ranks, const Plan& plan,
+                                  const std::function<void()>& call);
+
+}  // namespace sinew::tools

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/control/verdict/diagnosis.hpp>
+
+namespace sinew::tools {
+
+/// The ranks of a job whose records were found.
+struct JobRecords {
+  std::string name;                ///< "processes of 1234", "folder/, generation 0"
+  std::vector<RankRecords> ranks;  ///< by rank; those that were not found in between have no page
+};
+
+/// Records that ranks kept in a folder (SINEW_TRACE), the newest generation first.
+/// Errors: Error{InvalidArgument} for a folder that cannot be read or has no records.
+std::vector<JobRecords> jobs_in_folder(const std::string& folder);
+
+/// Records in the memory of processes of this host that share them, by the parent of these processes.
+/// `only`: looks at these processes and at those that they started; empty: at all that this user may look at.
+/// Errors: Error{InvalidArgument} where there are no records, with what would make them visible.
+std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only);
+
+}  // namespace sinew::tools
