@@ -55,7 +55,7 @@ std::string Plan::explain() const {
     if (!c.rejected.empty()) {
       table.add({"no", what, c.rejected});
     } else {
-      table.add({first ? "takes" : "loses", what, time_text(c.predicted), name_of(c.source),
+      table.add({first ? "takes" : "loses", what, time_text(c.predicted), std::string(name_of(c.source)),
                  c.way + (first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "")});
     }
     first = false;
