@@ -39,9 +39,9 @@ const CollectiveDesc& Plan::call() const {
   return ready_->desc;
 }
 
-const Cutting& Plan::cutting() const {
+const Segmentation& Plan::segmentation() const {
   static_cast<void>(call());
-  return ready_->selection.cutting;
+  return ready_->selection.segmentation;
 }
 
 std::string Plan::explain() const {
@@ -56,7 +56,7 @@ std::string Plan::explain() const {
       table.add({"no", what, c.rejected});
     } else {
       table.add({first ? "takes" : "loses", what, time_text(c.predicted), std::string(name_of(c.source)),
-                 c.way + (first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "")});
+                 c.method + (first ? fmt::format("{}({})", c.method.empty() ? "" : " ", reason_) : "")});
     }
     first = false;
   }
@@ -73,7 +73,7 @@ std::string Plan::to_json() const {
     } else {
       row["predicted_us"] = c.predicted * 1e6;
       row["source"] = name_of(c.source);
-      row["way"] = c.way;
+      row["way"] = c.method;
     }
     rows.push_back(row);
   }

@@ -60,8 +60,8 @@ struct SINEW_API Network {
   std::vector<int> nic_by_place{};       ///< which NIC a rank uses, by its place; empty: side by side
 
   int ranks() const noexcept;
-  int host_of(int rank) const noexcept { return ranks_on.empty() ? rank / ranks_per_host : seat_of(rank).host; }
-  int place_of(int rank) const noexcept { return ranks_on.empty() ? rank % ranks_per_host : seat_of(rank).place; }
+  int host_of(int rank) const noexcept { return ranks_on.empty() ? rank / ranks_per_host : location_of(rank).host; }
+  int place_of(int rank) const noexcept { return ranks_on.empty() ? rank % ranks_per_host : location_of(rank).place; }
   /// Of its host's NICs the one that a rank uses.
   int nic_of_place(int place) const noexcept;
   /// The leaf that a host's NIC is on; one switch has none, and says 0.
@@ -79,11 +79,11 @@ struct SINEW_API Network {
   friend bool operator==(const Network&, const Network&) = default;
 
  private:
-  struct Seat {
+  struct Location {
     int host = 0;
     int place = 0;
   };
-  Seat seat_of(int rank) const noexcept;
+  Location location_of(int rank) const noexcept;
 };
 
 }  // namespace sinew

@@ -7,7 +7,7 @@
 namespace sinew {
 
 /// What things take on a described network, whose ranks are the model's. The simulator runs schedules on these numbers,
-/// and a World on an imagined cluster predicts from them.
+/// and a World on a virtual cluster predicts from them.
 class SINEW_API NetworkCosts final : public CostModel {
  public:
   /// `network` outlives it.

@@ -5,7 +5,7 @@
 
 #include <sinew/collectives/hierarchy/levels.hpp>
 #include <sinew/collectives/plan.hpp>
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/forecast.hpp>
 #include <sinew/core/base/export.hpp>
@@ -15,7 +15,7 @@
 namespace sinew {
 
 struct SimulationOptions {
-  std::optional<Cutting> cutting{};         ///< nullopt: kCutting, with the programs' scratch and what the links need
+  std::optional<Segmentation> segmentation{};         ///< nullopt: kSegmentation, with the programs' scratch and what the links need
   bool every_rank = false;                  ///< without looking for ranks that behave alike
   bool time_line = false;                   ///< into Forecast
   bool link_bytes = false;                  ///< into Forecast

@@ -31,7 +31,7 @@ struct CallSpan {
 };
 
 /// One collective, as its ranks come in any order.
-class SINEW_API CallMeeting {
+class SINEW_API CollectiveTiming {
  public:
   void add(const CallSpan& span) noexcept;
   int ranks() const noexcept { return ranks_; }
@@ -47,10 +47,10 @@ class SINEW_API CallMeeting {
   CallSpan last_{.rank = -1, .entered = std::numeric_limits<std::int64_t>::min()};
 };
 
-/// Sums up meetings, or messages, of one key. Memory: 12 bytes a call.
+/// Sums up timings of collectives, or messages, of one key. Memory: 12 bytes a call.
 class SINEW_API CallTally {
  public:
-  void add(const CallMeeting& meeting, std::optional<Seconds> predicted = {});
+  void add(const CollectiveTiming& timing, std::optional<Seconds> predicted = {});
   /// A message, or a call of a rank alone.
   void add_alone(std::int64_t ns, std::optional<Seconds> predicted = {});
   /// Fills in what it knows: from `judged` on, but `total`. `ranks`: of the communicator.

@@ -28,7 +28,7 @@ struct LogHeader {
   std::int64_t ahead_error;          ///< give or take; below 0: not known
   std::atomic<std::int64_t> closed;  ///< when the World ended in order; 0: it has not
   std::atomic<std::uint64_t> lost;   ///< calls after the log was cut
-  std::atomic<std::int32_t> cut;     ///< errno of what the log could not grow for; 0: it is whole
+  std::atomic<std::int32_t> truncated;     ///< errno of what the log could not grow for; 0: it is whole
   std::int32_t unused;
   char host[128];   ///< its name; filled up with zeros
   char clock[128];  ///< clock_identity()

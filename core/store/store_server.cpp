@@ -11,7 +11,7 @@
 #include <sinew/core/net/acceptor.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <sinew/core/store/store_service.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -136,7 +136,7 @@ void StoreServer::State::sweep() {
 
 StoreServerThread::StoreServerThread(StoreServerOptions options)
     : secret_(options.secret), server_(loop_, std::move(options)) {
-  thread_ = quiet_thread([this] { run(); });
+  thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServerThread::~StoreServerThread() {

@@ -75,19 +75,19 @@ TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
   shm::Facts facts;
   facts.cores = 256;
   CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
-  EXPECT_EQ(way_of(desc, 8, facts), shm::Way::Inline);
-  EXPECT_EQ(way_of(desc, 128, facts), shm::Way::Tree);
+  EXPECT_EQ(protocol_of(desc, 8, facts), shm::Protocol::Inline);
+  EXPECT_EQ(protocol_of(desc, 128, facts), shm::Protocol::Tree);
   desc.count = 512;
-  EXPECT_EQ(way_of(desc, 4, facts), shm::Way::Lines);
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Tree);
+  EXPECT_EQ(protocol_of(desc, 4, facts), shm::Protocol::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Tree);
   desc.op = ReduceOp::User;
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   desc.op = ReduceOp::Sum;
   facts.cores = 16;
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   facts.cores = 256;
   desc.collective = Collective::AllGather;
-  EXPECT_NE(way_of(desc, 32, facts), shm::Way::Tree);
+  EXPECT_NE(protocol_of(desc, 32, facts), shm::Protocol::Tree);
 }
 
 Bytes always_trees() {
@@ -211,7 +211,7 @@ TEST(ShmTree, EndsTheCallBeforeToo_WhenAChildMakesAnother) {
     const CollectiveDesc small{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
     CollectiveDesc other = small;
     other.op = ReduceOp::Max;
-    ASSERT_EQ(way_of(large, 3, shm::decode_facts(always_trees())), shm::Way::Slot);
+    ASSERT_EQ(protocol_of(large, 3, shm::decode_facts(always_trees())), shm::Protocol::Slot);
     const std::vector<float> in(large.count, 1.0F);
     std::vector<float> out(large.count);
     std::array<float, 2> two{};

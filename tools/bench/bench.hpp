@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
 #include <sinew/tools/bench/buffers/device_memory.hpp>
 #include <sinew/tools/bench/cases/options.hpp>
 #include <sinew/tools/bench/measurement/noise.hpp>
@@ -17,9 +17,9 @@ namespace sinew::tools {
 /// Measures one case in one World, size by size. All ranks make the same calls.
 class Bench {
  public:
-  /// `peer`: null where no peer is measured. `imagined`: null where ranks are where they are.
-  /// Lifetime: `world`, `peer` and `imagined` outlive this object.
-  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined = nullptr);
+  /// `peer`: null where no peer is measured. `virtual_world`: null where ranks are where they are.
+  /// Lifetime: `world`, `peer` and `virtual_world` outlive this object.
+  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const VirtualWorld* virtual_world = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
   /// Goes on with `options`, one of variants_of() the options that the constructor got.
@@ -35,14 +35,14 @@ class Bench {
   bool ranks_fit() const;
   /// Errors: UsageError on all ranks where one has no device.
   void make_device();
-  /// Ranks of this host, one of each process. All ranks of an imagined cluster are threads of one process.
+  /// Ranks of this host, one of each process. All ranks of a virtual cluster are threads of one process.
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);
 
   BenchOptions options_;
   World& world_;
   const LoadedPeer* peer_;
-  const ImaginedWorld* imagined_;
+  const VirtualWorld* virtual_world_;
   std::unique_ptr<DeviceMemory> device_;  ///< null: buffers are host memory
   WorldRanks ranks_;
   Cluster cluster_;

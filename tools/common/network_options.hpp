@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 namespace CLI {
 class App;
@@ -13,7 +13,7 @@ class Option;
 
 namespace sinew::tools {
 
-/// Adds the options that say how the hosts of an imagined cluster are joined: --network, --hosts-per-leaf and
+/// Adds the options that say how the hosts of a virtual cluster are joined: --network, --hosts-per-leaf and
 /// --oversubscription. They fill `shape` and need the option `cluster`.
 void add_network_options(CLI::App& app, CLI::Option* cluster, NetworkShape& shape);
 

@@ -44,7 +44,7 @@ struct Request {
   Completion* completion = nullptr;
   std::size_t bytes = 0;     ///< of the payload, or of the data
   std::uint32_t stream = 0;  ///< of Fetch
-  std::uint32_t piece = 0;   ///< of Fetch
+  std::uint32_t fragment = 0;   ///< of Fetch
   What what = What::Frame;
   Frame frame{};  ///< UCX reads the header until it has sent it
   DataFrame data{};

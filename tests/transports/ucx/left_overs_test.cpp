@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/system/file_descriptor.hpp>
-#include <sinew/transports/ucx/left_overs.hpp>
+#include <sinew/transports/ucx/stale_segments.hpp>
 
 #include "support/scratch_folder.hpp"
 
@@ -49,17 +49,17 @@ TEST(UcxLeftOvers, OnlyWhatNobodyUsesIsRemoved) {
   }
   files::create_symlink(folder / "shm_posix_1", folder / "ucx_shm_posix_d");
 
-  EXPECT_EQ(ucx::remove_left_overs(folder / ""), 2);
+  EXPECT_EQ(ucx::remove_stale_segments(folder / ""), 2);
   for (const char* kept : {"ucx_shm_posix_aaaa", "ucx_shm_posix_", "ucx_shm_posix_XY", "shm_posix_1", "ucx_shm_posix_b",
                            "ucx_shm_posix_c", "ucx_shm_posix_d"}) {
     EXPECT_TRUE(files::is_regular_file(folder / kept)) << kept;
   }
   ::munmap(mapped, kBytes);
-  EXPECT_EQ(ucx::remove_left_overs(folder / ""), 1) << "what was mapped is not any more";
+  EXPECT_EQ(ucx::remove_stale_segments(folder / ""), 1) << "what was mapped is not any more";
   EXPECT_FALSE(files::exists(folder / "ucx_shm_posix_c"));
 }
 
-TEST(UcxLeftOvers, AFolderThatIsNotThereHasNone) { EXPECT_EQ(ucx::remove_left_overs("/nowhere/at/all"), 0); }
+TEST(UcxLeftOvers, AFolderThatIsNotThereHasNone) { EXPECT_EQ(ucx::remove_stale_segments("/nowhere/at/all"), 0); }
 
 }  // namespace
 }  // namespace sinew::test

@@ -18,7 +18,7 @@ struct RunFacts {
   int ranks = 1;
   int hosts = 1;
   std::string peer;      ///< its name and version; empty: none
-  std::string imagined;  ///< the cluster that ranks act as if they were on; empty: they are where they are
+  std::string virtual_world;  ///< the cluster that ranks act as if they were on; empty: they are where they are
   std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and what is taken instead
   Network network{};                   ///< of that cluster
 };
@@ -31,7 +31,7 @@ struct Line {
   std::string algorithm;
   std::optional<double> predicted_s;  ///< point to point has no plan
   Measurement measured;
-  std::vector<LinkLoad> links;  ///< of an imagined cluster
+  std::vector<LinkLoad> links;  ///< of a virtual cluster
 
   double algorithm_bandwidth() const noexcept;  ///< bytes per second
 };
@@ -39,7 +39,7 @@ struct Line {
 /// The line that --json writes: one JSON object.
 std::string to_json(const BenchOptions& options, const RunFacts& facts, const Line& line);
 
-/// The table has the columns of nccl-tests. table_row() also has a line for each tier of links of an imagined cluster.
+/// The table has the columns of nccl-tests. table_row() also has a line for each tier of links of a virtual cluster.
 std::string table_header(const BenchOptions& options, const RunFacts& facts);
 std::string table_row(const BenchOptions& options, const RunFacts& facts, const Line& line);
 

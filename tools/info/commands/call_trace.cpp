@@ -23,7 +23,7 @@ class CallTrace {
   CallTrace(std::ostream& to, std::int64_t zero) : trace_(to), zero_(zero) {}
 
   void add(const RankLog& log) {
-    const LogAbout& about = log.about();
+    const LogSummary& about = log.about();
     rank_ = about.rank;
     trace_.name_process(rank_, fmt::format("rank {} (host {}, process {})", about.rank, about.host, about.process));
     tracks_.clear();

@@ -10,13 +10,13 @@
 namespace sinew::shm {
 
 /// How the bytes of a call travel. Which one is a pure function of the call and of Facts, so equal on all ranks.
-enum class Way : std::uint8_t {
+enum class Protocol : std::uint8_t {
   Inline,  ///< in the flag line itself
   Lines,   ///< right behind the flag line
   Tree,    ///< the same two, but up and down a tree of ranks instead of from everybody to everybody
   Slot,    ///< each rank shows all it has, in a staging slot or where it lies; everybody combines for itself
   Chunks,  ///< each rank combines its share, chunk by chunk, and the others fetch the results
-  Pieces,  ///< v-forms: each rank shows a table of what it has for whom, and chooses by itself where that lies
+  CallParts,  ///< v-forms: each rank shows a table of what it has for whom, and chooses by itself where that lies
 };
 
 /// What the choices and predictions are made from: measured by measure() on a host, else these defaults.
@@ -24,7 +24,7 @@ enum class Way : std::uint8_t {
 struct Facts {
   std::uint32_t version = 5;
   std::uint32_t cores = 1;                    ///< usable by the ranks of this host; known when the group is made
-  std::uint64_t slot_bytes = 64 << 10;        ///< Way::Slot up to here on 2 ranks; less on more, as all read all
+  std::uint64_t slot_bytes = 64 << 10;        ///< Protocol::Slot up to here on 2 ranks; less on more, as all read all
   std::uint64_t stream_from_bytes = 1 << 10;  ///< copies for others go past the caches from here on
   std::uint64_t chunk_bytes = 128 << 10;
   /// Ordinary memory is read through the kernel, where that is permitted, instead of staged: from here on.
@@ -34,7 +34,7 @@ struct Facts {
   std::uint64_t exchange_direct_from_bytes = ~std::uint64_t{0};
   std::uint64_t exchange_direct_to_bytes = ~std::uint64_t{0};
 
-  /// Way::Tree on so many ranks and more; 0: where it is predicted to be faster.
+  /// Protocol::Tree on so many ranks and more; 0: where it is predicted to be faster.
   std::uint64_t tree_from_ranks = 0;
 
   static constexpr std::size_t kKnots = 9;
@@ -55,7 +55,7 @@ constexpr bool exchanges(Collective c) noexcept { return c == Collective::AllGat
 /// exchange blocks.
 bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept;
 
-SINEW_API Way way_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
+SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
 

@@ -15,7 +15,7 @@ struct Range {
   std::uint64_t bytes = 0;
 };
 
-/// Who reads what of whom in a call of Way::Chunks: arithmetic that all ranks do alike.
+/// Who reads what of whom in a call of Protocol::Chunks: arithmetic that all ranks do alike.
 /// Every range is cut into chunks of the same length; all ranks count `chunks()` of them, some find less or nothing.
 class Geometry {
  public:
@@ -62,7 +62,7 @@ class Geometry {
     return blocks_of(collective_, ranks_).out > 1 ? o * bytes_ : 0;
   }
   /// So many chunks of a range from chunk c on, relative to it; empty behind its end.
-  Range piece(const Range& whole, std::uint64_t c, std::uint64_t chunks = 1) const noexcept {
+  Range part(const Range& whole, std::uint64_t c, std::uint64_t chunks = 1) const noexcept {
     const std::uint64_t begin = std::min(c * chunk_, whole.bytes);
     return {begin, std::min(chunks * chunk_, whole.bytes - begin)};
   }

@@ -4,7 +4,7 @@
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/shm/memory/areas.hpp>
+#include <sinew/transports/shm/memory/group_states.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 
 namespace sinew::shm {
@@ -14,7 +14,7 @@ namespace sinew::shm {
 /// and repeated, because wrong facts would slow down every later job. Returns nullopt if `budget` ends first.
 /// Errors: as ShmOffload's constructor; Timeout naming the other rank where it does not answer for as long as
 /// `patience`.
-std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget,
+std::optional<Facts> measure(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget,
                              Duration patience);
 
 }  // namespace sinew::shm

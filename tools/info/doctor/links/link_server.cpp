@@ -11,7 +11,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 #include "timed_socket.hpp"
 
@@ -52,7 +52,7 @@ void LinkServer::admit(Socket socket) {
   if (guests_.size() >= kMostGuests) return;
   Guest& guest = guests_.emplace_back();
   try {
-    guest.thread = quiet_thread([this, &guest, taken = std::make_shared<Socket>(std::move(socket))] {
+    guest.thread = thread_without_signals([this, &guest, taken = std::make_shared<Socket>(std::move(socket))] {
       serve(std::move(*taken));
       guest.gone = true;
     });

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <sinew/core/fabric.hpp>
+#include <sinew/topology/network.hpp>
+
+namespace sinew {
+
+/// Another fabric's rails, whose probes answer for the links of a virtual cluster, which outlives the fabric.
+class VirtualFabric final : public Fabric {
+ public:
+  VirtualFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank);
+  std::span<const std::unique_ptr<Transport>> transports() override { return rails_; }
+  NicChoice nic_choice() const override { return {.text = {}, .is_nearest = true}; }
+
+ private:
+  std::unique_ptr<Fabric> carrier_;
+  std::vector<std::unique_ptr<Transport>> rails_;
+};
+
+}  // namespace sinew
