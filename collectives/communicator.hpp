@@ -118,11 +118,11 @@ class SINEW_API Communicator {
   /// Order:  a recv() of the same tag that was posted earlier takes its rank's message first.
   /// Cost:   as recv(). While the call is pending, every rank's messages are looked at.
   Work recv_any(Buffer to, std::uint32_t tag = 0, const CallOptions& = {});
-  /// A send and a receive that are under way together, to and from the same rank or two. Does not wait for itself,
+  /// A send and a receive that are in flight together, to and from the same rank or two. Does not wait for itself,
   /// whatever all ranks do at the same time.
   Work sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& = {});
-  /// Any sends and receives that are under way together and end as one Work: with the first failure, when all are over.
+  /// Any sends and receives that are in flight together and end as one Work: with the first failure, when all are over.
   /// What ncclGroupStart and ncclGroupEnd are for, without a state between them. Matches send and recv of others.
   Work group(std::span<const Message> messages, const CallOptions& = {});
   Work group(std::initializer_list<Message> messages, const CallOptions& options = {}) {

@@ -38,9 +38,9 @@ const CollectiveDesc& Plan::call() const {
   return ready_->desc;
 }
 
-const Cutting& Plan::cutting() const {
+const Segmentation& Plan::segmentation() const {
   static_cast<void>(call());
-  return ready_->selection.cutting;
+  return ready_->selection.segmentation;
 }
 
 std::string Plan::explain() const {
@@ -54,7 +54,7 @@ std::string Plan::explain() const {
       text += fmt::format("  no     {:<38} {}\n", what, c.rejected);
     } else {
       text += fmt::format("  {}{:<38} {:>12}  {}{}\n", first ? "takes  " : "loses  ", what, time_text(c.predicted),
-                          c.way, first ? fmt::format("{}({})", c.way.empty() ? "" : " ", reason_) : "");
+                          c.method, first ? fmt::format("{}({})", c.method.empty() ? "" : " ", reason_) : "");
     }
     first = false;
   }
@@ -70,7 +70,7 @@ std::string Plan::to_json() const {
       row["rejected"] = c.rejected;
     } else {
       row["predicted_us"] = c.predicted * 1e6;
-      row["way"] = c.way;
+      row["way"] = c.method;
     }
     rows.push_back(row);
   }

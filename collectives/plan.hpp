@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/call/cost.hpp>
@@ -16,7 +16,7 @@ namespace sinew {
 struct Candidate {
   std::string algorithm;  ///< "ring", "recursive_doubling", or the name of an offload such as "shm"
   std::string transport;  ///< "shm", "tcp", or "shm+tcp" where pairs differ
-  std::string way;        ///< what it would do, in words; may be empty
+  std::string method;     ///< what it would do, in words; may be empty
   Seconds predicted = 0;
   std::string rejected;  ///< why it cannot run; empty: it can
 };
@@ -43,7 +43,7 @@ class SINEW_API Plan {
   /// The call that it is for. Errors: as explain(), and for messages.
   const CollectiveDesc& call() const;
   /// How what the recipe builds is cut. Errors: as call().
-  const Cutting& cutting() const;
+  const Segmentation& segmentation() const;
   /// Of the group that it is for.
   int ranks() const noexcept { return ranks_; }
 

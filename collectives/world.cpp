@@ -14,7 +14,7 @@
 
 #include <sinew/collectives/control/survival/survivors.hpp>
 #include <sinew/collectives/launch/launch.hpp>
-#include <sinew/collectives/virtual_cluster/imagined_facts.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/id_ballot.hpp>
@@ -26,7 +26,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/net/tls_context.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -35,7 +35,7 @@ namespace {
 class ProgressMeanwhile {
  public:
   explicit ProgressMeanwhile(Engine& engine)
-      : thread_(quiet_thread([this, &engine] {
+      : thread_(thread_without_signals([this, &engine] {
           engine.wait([this] { return over_.load(std::memory_order_acquire); }, Deadline::never(), {});
         })) {}
   ~ProgressMeanwhile() {
@@ -123,8 +123,8 @@ World World::create(Exchange exchange, WorldOptions options) {
 
 std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOptions options, std::uint8_t generation) {
   auto state = std::make_shared<WorldState>(exchange, std::move(options), generation);
-  if (state->options.imagined) {
-    imagine_rates(*state->options.imagined, state->facts);
+  if (state->options.virtual_world) {
+    set_virtual_rates(*state->options.virtual_world, state->facts);
   } else {
     const auto held = state->hold();
     settle_costs(*state, state->with_lock_free(exchange));

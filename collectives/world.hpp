@@ -26,7 +26,7 @@ namespace sinew {
 ///           Cost: about 10 ns for a call with CallOptions::waits_at_once, 0.2 us for others (bench/overhead).
 enum class Threads : std::uint8_t { Single, Multiple };
 
-struct ImaginedWorld;
+struct VirtualWorld;
 
 struct WorldOptions {
   Threads threads = Threads::Single;
@@ -37,7 +37,7 @@ struct WorldOptions {
   DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
   bool count_sent = false;                  ///< keep World::sent_bytes()
   /// Ranks are threads that act as if they were there; null: as they are.
-  std::shared_ptr<const ImaginedWorld> imagined{};
+  std::shared_ptr<const VirtualWorld> virtual_world{};
 };
 
 /// A transport as this rank sees it: usable, or why not.

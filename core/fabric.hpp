@@ -28,7 +28,7 @@ struct NicName {
 };
 
 /// What messages leave a host by.
-struct Outlet {
+struct NicChoice {
   std::string text;         ///< what was taken, and why; empty: there was nothing to choose
   bool is_nearest = false;  ///< FabricContext::nic, which only ranks that are given the same one share
 };
@@ -79,7 +79,7 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
   virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
-  virtual Outlet outlet() const { return {}; }
+  virtual NicChoice nic_choice() const { return {}; }
   /// Whether messages may lie on this rank's device (Capabilities::device_memory), or why not where others of this
   /// module may; without a reason: it carries host memory only.
   virtual Availability takes_device_memory() const { return Availability::no(""); }

@@ -79,7 +79,7 @@ void Matcher::recv(Sink to, Tag tag, Completion& done) {
   }
 }
 
-bool Matcher::holds(Tag tag) const noexcept {
+bool Matcher::has_unexpected(Tag tag) const noexcept {
   const Unexpected* at = unexpected_[queue_of(tag)].head;
   while (at != nullptr && at->envelope.tag != tag) at = at->next;
   return at != nullptr;
@@ -116,7 +116,7 @@ void Matcher::end_posted(const Status& reason) {
 
 void Matcher::eager(const Envelope& envelope, const std::byte* data) { arrive({envelope, 0, data, true}); }
 
-void Matcher::announce(const Envelope& envelope, std::uint64_t id) { arrive({envelope, id, nullptr, false}); }
+void Matcher::rendezvous(const Envelope& envelope, std::uint64_t id) { arrive({envelope, id, nullptr, false}); }
 
 bool Matcher::withdraw(std::uint64_t id) {
   for (UnexpectedQueue& queue : unexpected_) {

@@ -50,7 +50,7 @@ class SINEW_API Matcher {
   // From the endpoint.
   void recv(Sink to, Tag tag, Completion& done);
   /// Does a message with this tag wait here?
-  bool holds(Tag tag) const noexcept;
+  bool has_unexpected(Tag tag) const noexcept;
   /// true: it will fire Cancelled. false: not a receive, or its message has been found; should that be taken back by
   /// its sender, the receive does not wait for another.
   bool cancel(Completion& done);
@@ -63,7 +63,7 @@ class SINEW_API Matcher {
   /// A message that came unasked; `data` is the transport's memory and free again on return.
   void eager(const Envelope& envelope, const std::byte* data);
   /// A message that waits at its sender; `id` comes back through grant or refuse.
-  void announce(const Envelope& envelope, std::uint64_t id);
+  void rendezvous(const Envelope& envelope, std::uint64_t id);
   /// The sender takes an announced message back. false: it is not waiting here (granted, refused or unknown).
   bool withdraw(std::uint64_t id);
 

@@ -48,13 +48,13 @@ class Endpoint {
   /// in both cases before a byte is taken.
   virtual void recv(Sink to, Tag tag, Completion& done) = 0;
   /// Has a message with this tag come that no receive has taken? Then recv() takes it. For receives from any rank.
-  virtual bool holds(Tag tag) const noexcept = 0;
+  virtual bool has_unexpected(Tag tag) const noexcept = 0;
   /// true: `done` will fire Cancelled at the next progress; false: too late, it completes as it would have, but a
   /// receive whose message is then taken back by its sender ends Cancelled.
   /// A send taken back before a byte of it was received was never sent; after that its receive ends Cancelled, too.
   virtual bool cancel(Completion& done) = 0;
-  /// Pending operations end Cancelled; after `quiet` fires no buffer of this endpoint is touched any more.
-  virtual void close(Completion& quiet) = 0;
+  /// Pending operations end Cancelled; after `closed` fires no buffer of this endpoint is touched any more.
+  virtual void close(Completion& closed) = 0;
 };
 
 /// Framed delivery between two processes; one object per rail ("tcp/eth0"). All the author of a transport writes.

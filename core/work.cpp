@@ -88,7 +88,7 @@ void CallSlab::finish(PendingCall& op) noexcept {
 }
 
 void CallSlab::start_after(PendingCall& op) noexcept {
-  for (std::unique_ptr<AfterCall> at = std::move(op.after); at; at = std::move(at->next)) {
+  for (std::unique_ptr<Continuation> at = std::move(op.after); at; at = std::move(at->next)) {
     continuations_->post([run = std::move(at->run), status = op.status] { run(status); });
   }
 }
@@ -99,9 +99,9 @@ void CallSlab::then(PendingCall& op, std::function<void(const Status&)> run) {
     const Hold hold(shared_.get());
     if (!op.done.load(std::memory_order_acquire)) {
       if (!continuations_) continuations_ = std::make_unique<Continuations>();
-      std::unique_ptr<AfterCall>* last = &op.after;
+      std::unique_ptr<Continuation>* last = &op.after;
       while (*last) last = &(*last)->next;
-      *last = std::make_unique<AfterCall>(AfterCall{std::move(run), nullptr});
+      *last = std::make_unique<Continuation>(Continuation{std::move(run), nullptr});
       return;
     }
   }

@@ -16,7 +16,7 @@ int main() try {
   std::array<int, 1> of_left = {};
   all.sendrecv(mine, right, of_left, left).get();
 
-  // Any number of messages under way together. The tags tell what goes round one way from what goes round the other.
+  // Any number of messages in flight together. The tags tell what goes round one way from what goes round the other.
   std::array<int, 1> from_left = {};
   std::array<int, 1> from_right = {};
   using sinew::Message;

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 namespace CLI {
 class App;
@@ -13,7 +13,7 @@ class Option;
 
 namespace sinew::tools {
 
-/// How the hosts of an imagined cluster are joined: --network, --hosts-per-leaf and --oversubscription, which fill
+/// How the hosts of a virtual cluster are joined: --network, --hosts-per-leaf and --oversubscription, which fill
 /// `shape` and want `cluster` beside them.
 void add_network_options(CLI::App& app, CLI::Option* cluster, NetworkShape& shape);
 

@@ -26,14 +26,14 @@ int Network::ranks() const noexcept {
   return ranks_on.empty() ? hosts * ranks_per_host : std::accumulate(ranks_on.begin(), ranks_on.end(), 0);
 }
 
-Network::Seat Network::seat_of(int rank) const noexcept {
-  Seat seat{0, rank};
+Network::Location Network::location_of(int rank) const noexcept {
+  Location location{0, rank};
   for (const int here : ranks_on) {
-    if (seat.place < here) break;
-    seat.place -= here;
-    ++seat.host;
+    if (location.place < here) break;
+    location.place -= here;
+    ++location.host;
   }
-  return seat;
+  return location;
 }
 
 int Network::nic_of_place(int place) const noexcept {

@@ -24,14 +24,14 @@ Program all_reduce(const CollectiveDesc& desc, int rank, int ranks, bool in_plac
   int left = floor_log2(ranks) + (folds ? 1 : 0);
   if (left == 0) b.copy(b.out(), b.in(), Sum::Complete);
   // Both partners read what they send until it has arrived, so a sum never goes where its operand is.
-  const bool aside = left == 1 && b.same(b.in(), b.out());
+  const bool in_scratch = left == 1 && b.same(b.in(), b.out());
   Slice spare[2];
   Slice sum = b.in();
   const auto add_from = [&](int peer, Slice mine) {
     --left;
     Slice& next = spare[left % 2];
-    if (next.count == 0 && (left > 0 || aside)) next = b.scratch(0);
-    sum = left > 0 || aside ? next : b.out();
+    if (next.count == 0 && (left > 0 || in_scratch)) next = b.scratch(0);
+    sum = left > 0 || in_scratch ? next : b.out();
     b.recv_reduce(peer, sum, mine, left > 0 ? Sum::Partial : Sum::Complete);
   };
   if (folds) add_from(core.partner(), sum);

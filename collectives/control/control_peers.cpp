@@ -30,10 +30,10 @@ std::shared_ptr<std::byte> private_memory(std::size_t bytes) {
   return {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
 }
 
-/// Of the heap, and never given back to it: what a rank wrote last must stay readable when it is gone.
-std::shared_ptr<std::byte> heap_memory(HostHeap& heap, std::size_t bytes, std::uint64_t& offset) {
-  std::byte* memory = heap.allocate(bytes);
-  offset = heap.offset_of(memory);
+/// Of the shared segment, and never given back to it: what a rank wrote last must stay readable when it is gone.
+std::shared_ptr<std::byte> segment_memory(SharedSegment& segment, std::size_t bytes, std::uint64_t& offset) {
+  std::byte* memory = segment.allocate(bytes);
+  offset = segment.offset_of(memory);
   return {memory, [](std::byte*) {}};
 }
 
@@ -79,13 +79,14 @@ ControlPages ControlPages::make(const ControlSetup& setup, int rank, int ranks) 
   ControlPages pages;
   bool watched = false;  // by another process
   for (const int r : setup.host.ranks()) watched = watched || !setup.host.same_process(r);
-  HostHeap& heap = setup.host.heap();
+  SharedSegment& segment = setup.host.shared_segment();
   std::uint64_t slots = NoticeBoard::slots_for(ranks);
-  constexpr std::size_t kPartOfHeap = 16;  // which may be small, under a limit
-  while (slots > NoticeBoard::kFewestSlots && ControlPage::bytes(slots) > heap.address_space_bytes() / kPartOfHeap)
+  constexpr std::size_t kPartOfSegment = 16;  // which may be small, under a limit
+  while (slots > NoticeBoard::kFewestSlots &&
+         ControlPage::bytes(slots) > segment.address_space_bytes() / kPartOfSegment)
     slots /= 2;
   const std::size_t bytes = ControlPage::bytes(slots);
-  auto page = watched ? heap_memory(heap, bytes, pages.page_offset) : private_memory(bytes);
+  auto page = watched ? segment_memory(segment, bytes, pages.page_offset) : private_memory(bytes);
   pages.page = {page, reinterpret_cast<ControlPage*>(page.get())};
   pages.page->board.slots = slots;
   if (!setup.config.trace_dir.empty()) {
@@ -100,7 +101,7 @@ ControlPages ControlPages::make(const ControlSetup& setup, int rank, int ranks) 
   }
   if (pages.records) return pages;
   if (watched) {
-    pages.records = heap_memory(heap, RecordRing::bytes(), pages.records_offset);
+    pages.records = segment_memory(segment, RecordRing::bytes(), pages.records_offset);
   } else {
     pages.records = private_memory(RecordRing::bytes());
   }

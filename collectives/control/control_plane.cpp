@@ -64,7 +64,7 @@ ControlPlane::~ControlPlane() = default;
 void ControlPlane::add(Controlled& communicator) {
   communicators_[communicator.owner()] = &communicator;
   const Group& group = communicator.members();
-  ring_.sit(group);
+  ring_.join(group);
   if (const Status end = service_.end_of(group.identity, group.world_ranks); !end.ok()) communicator.end(end);
 }
 
@@ -86,7 +86,7 @@ void ControlPlane::remove(Controlled& communicator) {
               .id = group.communicator},
              std::source_location::current())
       .complete(end.ok() ? world_end().code() : end.code());
-  ring_.stand_up(group.identity);
+  ring_.leave(group.identity);
   communicators_.erase(communicator.owner());
 }
 

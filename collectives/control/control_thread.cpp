@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <sinew/collectives/control/control_thread.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -36,7 +36,7 @@ std::shared_ptr<ControlThread> ControlThread::of_process() {
 }
 
 ControlThread::ControlThread() {
-  thread_ = quiet_thread([this] { loop_.run(); });
+  thread_ = thread_without_signals([this] { loop_.run(); });
   pthread_setname_np(thread_.native_handle(), "sinew-control");
 }
 

@@ -28,14 +28,15 @@ double scale_factor(const CollectiveDesc& desc, int ranks) {
 
 }  // namespace
 
-void Executable::cut(const Cutting& cutting) {
+void Executable::set_segments(const Segmentation& segmentation) {
   if (program.whole || local_counts) return;  // a pair agrees on nothing but the whole
-  const Cut cut = cut_of(cutting, chunks.largest * element_bytes, codec);
-  segments = cut.segments;
-  depth = cut.depth;
+  const Segments segmented = segments_of(segmentation, chunks.largest * element_bytes, codec);
+  segments = segmented.count;
+  depth = segmented.depth;
 }
 
-std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program, const Cutting& cutting) {
+std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program,
+                                                const Segmentation& segmentation) {
   auto e = std::make_unique<Executable>();
   e->local_counts = has_local_counts(desc.collective);
   if (e->local_counts) {
@@ -53,7 +54,7 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
   e->codec = desc.codec;
   e->unit = cut_unit(desc.codec);
   e->coding = codec_kernels(desc.codec);
-  e->cut(cutting);
+  e->set_segments(segmentation);
   // An instance's scratch holds one segment of each scratch chunk; rounding may add a unit to any of them.
   for (std::size_t c = 0; c < e->chunks.scratch.size(); ++c) {
     ChunkTable::Extent& extent = e->chunks.scratch[c];

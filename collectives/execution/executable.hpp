@@ -6,7 +6,7 @@
 
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/group.hpp>
 #include <sinew/core/numeric/codec.hpp>
@@ -43,9 +43,9 @@ struct SINEW_API Executable {
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.
   template <class EndpointOf>
-  static std::unique_ptr<Executable> make(const CollectiveDesc& desc, Program program, const Cutting& cutting,
+  static std::unique_ptr<Executable> make(const CollectiveDesc& desc, Program program, const Segmentation& segmentation,
                                           EndpointOf&& endpoint) {
-    auto e = prepare(desc, std::move(program), cutting);
+    auto e = prepare(desc, std::move(program), segmentation);
     for (const Step& s : e->program.steps) {
       e->endpoint_of_step.push_back(s.op == Op::Send || s.op == Op::Recv ? endpoint(s.peer) : nullptr);
     }
@@ -53,8 +53,9 @@ struct SINEW_API Executable {
   }
 
  private:
-  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program, const Cutting& cutting);
-  void cut(const Cutting& cutting);
+  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program,
+                                             const Segmentation& segmentation);
+  void set_segments(const Segmentation& segmentation);
 };
 
 }  // namespace sinew

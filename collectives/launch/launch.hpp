@@ -49,6 +49,6 @@ SINEW_API Launch exchange_from_environment(const Config& config);
 SINEW_API bool in_a_job();
 
 /// Where the ranks of one host meet, and where sinew-run or its agent awaits them: an abstract UNIX socket.
-SINEW_API SocketAddress meeting_place(std::uint16_t master_port, const std::string& job);
+SINEW_API SocketAddress bootstrap_address(std::uint16_t master_port, const std::string& job);
 
 }  // namespace sinew

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/collectives/launch/master.hpp>
-#include <sinew/collectives/launch/meeting.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 
@@ -47,7 +47,7 @@ Whereabouts locate(const LaunchVariables& v, bool has_secret) {
                   v.cure.empty() ? "" : v.cure + ", "));
 }
 
-std::string meeting_name(std::uint16_t master_port, const std::string& job) {
+std::string bootstrap_name(std::uint16_t master_port, const std::string& job) {
   if (master_port == 0) return "job-" + job;  // of a launcher that names its jobs
   return job.empty() ? fmt::format("{}", master_port) : fmt::format("{}-{}", master_port, job);
 }
@@ -103,12 +103,12 @@ bool launcher_serves(const SocketAddress& place, const LaunchVariables& v, Durat
 }
 
 /// As join. A Timeout because nobody answered where rank 0 should be says which variables name that place.
-Joined join_master(const LaunchVariables& v, const Meeting& meeting, std::shared_ptr<HostedStore> hosted,
+Joined join_master(const LaunchVariables& v, const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted,
                    const Config& config) {
   try {
-    return join(meeting, std::move(hosted), config);
+    return join(bootstrap, std::move(hosted), config);
   } catch (const Error& e) {
-    const bool over_tcp = !meeting.addresses.back().is_unix();
+    const bool over_tcp = !bootstrap.addresses.back().is_unix();
     const bool by_variables = v.master_said.starts_with("MASTER_ADDR=") && v.master_port != 0;
     if (e.code() != Code::Timeout || e.rank() != 0 || !(over_tcp || by_variables)) throw;
     const std::string port = over_tcp ? "" : fmt::format(", MASTER_PORT={}", v.master_port);
@@ -118,36 +118,36 @@ Joined join_master(const LaunchVariables& v, const Meeting& meeting, std::shared
 
 }  // namespace
 
-SocketAddress meeting_place(std::uint16_t master_port, const std::string& job) {
-  return user_socket(meeting_name(master_port, job));
+SocketAddress bootstrap_address(std::uint16_t master_port, const std::string& job) {
+  return user_socket(bootstrap_name(master_port, job));
 }
 
 Launch launch_from_master(const LaunchVariables& v, const Config& config) {
   const int world = next_world();
-  Meeting meeting{v.rank, v.ranks, {}, {}, fmt::format("world {}", world)};
+  Bootstrap bootstrap{v.rank, v.ranks, {}, {}, fmt::format("world {}", world)};
   std::shared_ptr<HostedStore> hosted;
-  const std::string name = meeting_name(v.master_port, v.job);
+  const std::string name = bootstrap_name(v.master_port, v.job);
   if (const SocketAddress place = user_socket(name); launcher_serves(place, v, config.timeout)) {
-    meeting.addresses = {place};
+    bootstrap.addresses = {place};
   } else {
-    if (!config.secret_file.empty()) meeting.secret = secret_from_file(config.secret_file);
-    const Whereabouts where = locate(v, !meeting.secret.empty());
+    if (!config.secret_file.empty()) bootstrap.secret = secret_from_file(config.secret_file);
+    const Whereabouts where = locate(v, !bootstrap.secret.empty());
     const SocketAddress of_world = where.one_host && world > 0 ? user_socket(fmt::format("{}.{}", name, world)) : place;
     if (v.rank == 0 && where.one_host) {
       hosted =
-          std::make_shared<HostedStore>(v.ranks, meeting.secret.empty() ? random_secret() : meeting.secret, config);
+          std::make_shared<HostedStore>(v.ranks, bootstrap.secret.empty() ? random_secret() : bootstrap.secret, config);
       hosted->listen(take_place(of_world, v));
       hosted->start();
     } else if (v.rank == 0) {
-      hosted = hosted_at(of_world, v, where.master.front().port(), meeting.secret, config);
+      hosted = hosted_at(of_world, v, where.master.front().port(), bootstrap.secret, config);
     }
-    if (where.one_host || where.master_is_here) meeting.addresses.push_back(of_world);
+    if (where.one_host || where.master_is_here) bootstrap.addresses.push_back(of_world);
     if (!where.one_host && v.rank != 0) {
-      meeting.addresses.insert(meeting.addresses.end(), where.master.begin(), where.master.end());
+      bootstrap.addresses.insert(bootstrap.addresses.end(), where.master.begin(), where.master.end());
     }
-    if (v.rank == 0) meeting.addresses = {of_world};
+    if (v.rank == 0) bootstrap.addresses = {of_world};
   }
-  Joined joined = join_master(v, meeting, std::move(hosted), config);
+  Joined joined = join_master(v, bootstrap, std::move(hosted), config);
   return {v.kind, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks, joined.store};
 }
 

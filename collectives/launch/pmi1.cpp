@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/base/parse_number.hpp>
@@ -74,7 +74,7 @@ Pmi1Client& client(const LaunchVariables& v, Deadline deadline) {
 
 std::string key_of(int world, std::size_t part) { return fmt::format("sinew-{}-{}", world, part); }
 
-void put_record(Pmi1Client& pmi, int world, const MeetingRecord& record, Deadline deadline) {
+void put_record(Pmi1Client& pmi, int world, const BootstrapRecord& record, Deadline deadline) {
   const std::string text = to_hex(record.encode());
   const std::size_t stride = pmi.longest_value() - 1;
   const std::size_t parts = (text.size() + stride - 1) / stride;
@@ -82,11 +82,11 @@ void put_record(Pmi1Client& pmi, int world, const MeetingRecord& record, Deadlin
   for (std::size_t i = 0; i < parts; ++i) pmi.put(key_of(world, i + 1), text.substr(i * stride, stride), deadline);
 }
 
-MeetingRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
+BootstrapRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
   const auto parts = parse_number<std::size_t>(pmi.get(key_of(world, 0), deadline)).value_or(0);
   std::string text;
   for (std::size_t i = 0; i < parts; ++i) text += pmi.get(key_of(world, i + 1), deadline);
-  return MeetingRecord::decode(from_hex(text));
+  return BootstrapRecord::decode(from_hex(text));
 }
 
 }  // namespace
@@ -114,20 +114,20 @@ Launch launch_from_pmi1(const LaunchVariables& told, const Config& config) {
                     "file with the same random bytes on every host",
                     v.pmi_port));
   }
-  Meeting meeting{v.rank, v.ranks, {place}, {}, fmt::format("world {}", world)};
+  Bootstrap bootstrap{v.rank, v.ranks, {place}, {}, fmt::format("world {}", world)};
   Hosting hosting;
   if (v.rank == 0) {
-    hosting = host_meeting(place, v.ranks, several_hosts, config);
-    meeting.secret = hosting.record.secret;
+    hosting = host_bootstrap(place, v.ranks, several_hosts, config);
+    bootstrap.secret = hosting.record.secret;
     if (public_record) hosting.record.secret.clear();
     if (several_hosts) put_record(pmi, world, hosting.record, deadline);
   }
   if (several_hosts) {
     pmi.barrier(deadline);
-    if (v.rank != 0) follow(get_record(pmi, world, deadline), meeting);
-    if (public_record) meeting.secret = secret_from_file(config.secret_file);
+    if (v.rank != 0) follow(get_record(pmi, world, deadline), bootstrap);
+    if (public_record) bootstrap.secret = secret_from_file(config.secret_file);
   }
-  Joined joined = join(meeting, std::move(hosting.store), config);
+  Joined joined = join(bootstrap, std::move(hosting.store), config);
   return {LaunchKind::Pmi1,
           std::move(joined.exchange),
           joined.store->secret(),

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <pmix.h>
 
-#include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
@@ -180,18 +180,18 @@ Launch launch_from_pmix(const Config& config) {
   const int world = next_world();
   const int local_ranks = job_number(s, PMIX_LOCAL_SIZE, false).value_or(-1);
   const int local_rank = job_number(s, PMIX_LOCAL_RANK, true).value_or(-1);
-  Meeting meeting{static_cast<int>(s.self.rank), *ranks, {}, {}, fmt::format("world {}", world)};
+  Bootstrap bootstrap{static_cast<int>(s.self.rank), *ranks, {}, {}, fmt::format("world {}", world)};
   const std::string key = fmt::format("sinew.{}", world);
   Hosting hosting;
-  if (meeting.rank == 0) {
+  if (bootstrap.rank == 0) {
     const SocketAddress place = user_socket(fmt::format("{}-{:016x}", s.self.nspace, random_id()));
-    hosting = host_meeting(place, meeting.ranks, local_ranks != meeting.ranks, config);
+    hosting = host_bootstrap(place, bootstrap.ranks, local_ranks != bootstrap.ranks, config);
     put(s, key, hosting.record.encode());
-    meeting.addresses = {place};
+    bootstrap.addresses = {place};
   } else {
-    follow(MeetingRecord::decode(get_of_rank_0(s, key, Deadline::after(config.timeout))), meeting);
+    follow(BootstrapRecord::decode(get_of_rank_0(s, key, Deadline::after(config.timeout))), bootstrap);
   }
-  Joined joined = join(meeting, std::move(hosting.store), config);
+  Joined joined = join(bootstrap, std::move(hosting.store), config);
   return {LaunchKind::Pmix, std::move(joined.exchange), joined.store->secret(), s.self.nspace, local_rank, local_ranks,
           joined.store};
 }

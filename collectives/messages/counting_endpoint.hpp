@@ -20,9 +20,9 @@ class CountingEndpoint final : public Endpoint {
     carrier_->send(from, tag, note, done);
   }
   void recv(Sink to, Tag tag, Completion& done) override { carrier_->recv(to, tag, done); }
-  bool holds(Tag tag) const noexcept override { return carrier_->holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return carrier_->has_unexpected(tag); }
   bool cancel(Completion& done) override { return carrier_->cancel(done); }
-  void close(Completion& quiet) override { carrier_->close(quiet); }
+  void close(Completion& closed) override { carrier_->close(closed); }
 
  private:
   std::unique_ptr<Endpoint> carrier_;

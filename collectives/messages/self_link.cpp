@@ -23,7 +23,7 @@ void SelfLink::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& d
   const std::uint32_t number = ++last_;
   done.make<Operation>().handle = number;
   waiting_[number] = {from, &done};
-  matcher_.announce(envelope, number);
+  matcher_.rendezvous(envelope, number);
 }
 
 bool SelfLink::cancel(Completion& done) {
@@ -35,11 +35,11 @@ bool SelfLink::cancel(Completion& done) {
   return true;
 }
 
-void SelfLink::close(Completion& quiet) {
+void SelfLink::close(Completion& closed) {
   const Status reason(Code::Cancelled, "the endpoint was closed");
   matcher_.close(reason);
   for (const auto& [number, message] : std::exchange(waiting_, {})) finished_.add(*message.done, reason);
-  finished_.add(quiet, {});
+  finished_.add(closed, {});
 }
 
 void SelfLink::grant(std::uint64_t id, Completion& receive) {

@@ -19,9 +19,9 @@ class SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
-  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) override;
-  void close(Completion& quiet) override;
+  void close(Completion& closed) override;
 
   int progress() noexcept override { return finished_.fire(); }
   bool active() const noexcept override { return !finished_.empty(); }

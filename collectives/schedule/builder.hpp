@@ -48,7 +48,7 @@ class SINEW_API ProgramBuilder {
   /// dst = a (op) b; dst may be a or b.
   void reduce(Slice dst, Slice a, Slice b, Sum sum = Sum::Partial);
   /// Messages stated from here on wait for those stated since the last turn: for algorithms that keep the number of
-  /// messages under way small. Not needed for correctness.
+  /// messages in flight small. Not needed for correctness.
   void turn();
 
   Program build();

@@ -76,13 +76,13 @@ bool Candidates::use_tuned() {
     const double last = last_timed(facts_.tuned, collective, c.algorithm, c.transport);
     if (!c.rejected.empty() || last == 0) continue;
     is_used = true;
-    if (!c.way.empty()) c.way += ", ";
+    if (!c.method.empty()) c.method += ", ";
     if (const auto seconds = known(c)) {
       c.predicted = *seconds;
-      c.way += "timed by tune";
+      c.method += "timed by tune";
     } else {
       c.predicted = std::max(c.predicted, kGivenUp * best);
-      c.way += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
+      c.method += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
     }
   }
   return is_used;

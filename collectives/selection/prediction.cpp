@@ -116,13 +116,13 @@ std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
 /// from memory, whatever its pieces are. Ranks that share a core take turns, but what is on its way between hosts needs
 /// no core.
 Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
-                                     const TransportSet& set, Links links, const Cut& cut,
+                                     const TransportSet& set, Links links, const Segments& segmented,
                                      const Leaving& leaving) const {
   if (cost.rounds == 0) return {};
   const double wire = on_wire(desc.codec, bytes);
   const double most = std::max(cost.sent, cost.received);
   const double message = wire * cost.serial / cost.rounds;
-  const double segments = cut.segments;
+  const double segments = segmented.count;
   struct Slowest {
     Seconds start = 0, a_byte = 0;
     bool is_there = false;
@@ -153,13 +153,13 @@ Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const Algorithm
       std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Slowest::a_byte) / segments,
                start + busy / segments);
   // Those under way come in together and go on together: a rank does one or the other, a link both at once.
-  const Seconds each =
-      2 * start / cut.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
+  const Seconds each = 2 * start / segmented.depth +
+                       (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
   // To encode or decode is to go through the elements once, as to add them.
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
   const Seconds reduced = shape_.turns * (cost.reduced + coded) * bytes / facts_.reduce_bytes_per_s;
   return {.busy = (cost.pipelined ? chain + (segments - 1) * each : start + busy) + reduced,
-          .in_turns = segments / cut.depth * chain + (cost.pipelined ? 0 : reduced),
+          .in_turns = segments / segmented.depth * chain + (cost.pipelined ? 0 : reduced),
           .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
 }
 
@@ -214,12 +214,13 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
     leaving.of_busiest = found.most_leaving;
   }
   for (const TransportSet& set : sets) {
-    const Cut cut = cost.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch), found.largest, desc.codec);
-    const Times times = on_links(desc, cost, bytes, set, Links::All, cut, leaving);
+    const Segments segmented =
+        cost.whole ? Segments{} : segments_of(segmentation_on(set, shape_, scratch), found.largest, desc.codec);
+    const Times times = on_links(desc, cost, bytes, set, Links::All, segmented, leaving);
     const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
                          shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), set) + copying);
     const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, set);
-    const Seconds waits = std::max(leaves - times.across, 0.0) / cut.segments;  // for others of its host
+    const Seconds waits = std::max(leaves - times.across, 0.0) / segmented.count;  // for others of its host
     const Seconds predicted = cost.rounds == 0
                                   ? bytes / facts_.copy_bytes_per_s
                                   : std::max(busy + waits + cost.rounds * shape_.crowd * kSchedulerTurn, leaves);
@@ -235,7 +236,7 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
 
 /// Who runs at which place of a composition, and on how much.
 template <class Add>
-void Predictor::for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const {
+void Predictor::for_each_stage(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const Add& add) const {
   const int here = static_cast<int>(shape_.largest_host.size());
   if (desc.collective == Collective::AllReduce) {
     add(Collective::ReduceScatter, how.inside, here, Links::InsideHosts);
@@ -248,8 +249,8 @@ void Predictor::for_each_stage(const CollectiveDesc& desc, const Composition& ho
 
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
 /// of it overlaps, but each goes through all of it, and so many at a time.
-Seconds Predictor::predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set,
-                           const Cut& cut) const {
+Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
+                           const Segments& segmented) const {
   const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   Seconds all = 0, longest = 0, in_turns = 0;
   double rounds = 0;
@@ -259,17 +260,18 @@ Seconds Predictor::predict(const CollectiveDesc& desc, const Composition& how, c
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
     const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
-    const Times times = on_links(stage, cost, on_one, set, links, cut, {});
+    const Times times = on_links(stage, cost, on_one, set, links, segmented, {});
     all += times.busy;
     longest = std::max(longest, times.busy);
     in_turns += times.in_turns;
     rounds += cost.rounds;
   });
-  return std::max(longest + (all - longest) / cut.segments, in_turns) + rounds * shape_.crowd * kSchedulerTurn;
+  return std::max(longest + (all - longest) / segmented.count, in_turns) + rounds * shape_.crowd * kSchedulerTurn;
 }
 
 /// Of its stages together, before its programs are built.
-std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const {
+std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const HierarchicalAlgorithm& how,
+                                    const TransportSet& set) const {
   const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   double scratch = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
@@ -287,18 +289,19 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   std::string reason = "there is no composition of this collective";
   best.whole = moves_runs(desc.collective);
   const std::uint64_t part = size_to_select_by(desc, shape_.ranks()) / static_cast<std::uint64_t>(ranks);
-  std::optional<Composition> taken;
+  std::optional<HierarchicalAlgorithm> taken;
   for (const Algorithm& inside : all_algorithms()) {
     if (inside.collective != first_inside(desc.collective)) continue;
     for (const Algorithm& across : all_algorithms()) {
       if (across.collective != desc.collective) continue;
-      const Composition how{shape_.levels, inside.name, across.name};
+      const HierarchicalAlgorithm how{shape_.levels, inside.name, across.name};
       if (const Availability can = how.supports(desc, ranks); !can.ok) {
         if (!taken) reason = can.reason;
         continue;
       }
-      const Cut likely =
-          best.whole ? Cut{} : cut_of(cutting_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
+      const Segments likely =
+          best.whole ? Segments{}
+                     : segments_of(segmentation_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
       const Seconds time = predict(desc, how, set, likely);
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
@@ -312,12 +315,13 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   best.recipe = *taken;
   const Footprint held = footprint_of(*best.recipe, desc, shape_.largest_host, shape_.nic_of);
   best.scratch = held.scratch;
-  const Cut cut = best.whole ? Cut{} : cut_of(cutting_on(set, shape_, held.scratch), held.largest, desc.codec);
+  const Segments segmented =
+      best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
   const Seconds busy =
-      predict(desc, *taken, set, cut) + shape_.turns * sending(std::max(held.messages - counted, 0.0), set);
+      predict(desc, *taken, set, segmented) + shape_.turns * sending(std::max(held.messages - counted, 0.0), set);
   best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, set));
-  best.candidate.way =
+  best.candidate.method =
       fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, shape_.hosts,
                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
   return best;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
-#include <sinew/collectives/hierarchy/composition.hpp>
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/selection/group_shape.hpp>
 #include <sinew/collectives/selection/option.hpp>
@@ -51,17 +51,18 @@ class Predictor {
 
   /// `cost` of a call on `bytes`, over the slowest of these links.
   Times on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const TransportSet& set,
-                 Links links, const Cut& cut, const Leaving& leaving) const;
+                 Links links, const Segments& segmented, const Leaving& leaving) const;
   /// What it costs a rank to give so many messages for other hosts away.
   Seconds sending(double messages, const TransportSet& set) const;
   /// At least as long: what a NIC takes to send what leaves its host by it, however many ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const TransportSet& set) const;
   /// Of what crosses hosts in a composition, the part that one NIC sends: as much as ranks share it.
   double part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const;
-  Seconds predict(const CollectiveDesc& desc, const Composition& how, const TransportSet& set, const Cut& cut) const;
+  Seconds predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
+                  const Segments& segmented) const;
   template <class Add>
-  void for_each_stage(const CollectiveDesc& desc, const Composition& how, const Add& add) const;
-  std::uint64_t scratch_of(const CollectiveDesc& desc, const Composition& how, const TransportSet& set) const;
+  void for_each_stage(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const Add& add) const;
+  std::uint64_t scratch_of(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set) const;
 
   const Facts& facts_;
   const GroupShape& shape_;

@@ -12,13 +12,13 @@ std::string_view Recipe::name() const noexcept {
 Program Recipe::build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const {
   const auto* algorithm = std::get_if<const Algorithm*>(&how_);
   const auto* ordered = std::get_if<Ordered>(&how_);
-  const auto* composition = std::get_if<Composition>(&how_);
+  const auto* hierarchical = std::get_if<HierarchicalAlgorithm>(&how_);
   Program program = algorithm != nullptr ? build_program(**algorithm, desc, rank, ranks, in_place)
                     : ordered != nullptr ? ordered->build(desc, rank, in_place)
-                                         : composition->build(desc, rank, ranks, in_place);
+                                         : hierarchical->build(desc, rank, ranks, in_place);
   if (desc.codec == Codec::None) return program;
   return code_messages(desc.collective, std::move(program),
-                       [&](int peer) { return composition == nullptr || composition->crosses(rank, peer); });
+                       [&](int peer) { return hierarchical == nullptr || hierarchical->crosses(rank, peer); });
 }
 
 Schedule Recipe::build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
-#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/hierarchy/ordered.hpp>
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/core/base/export.hpp>
@@ -18,11 +18,11 @@ class SINEW_API Recipe {
  public:
   Recipe(const Algorithm& algorithm) noexcept : how_(&algorithm) {}  // an algorithm is a recipe
   Recipe(Ordered ordered) noexcept : how_(std::move(ordered)) {}
-  Recipe(Composition composition) noexcept : how_(std::move(composition)) {}
+  Recipe(HierarchicalAlgorithm hierarchical) noexcept : how_(std::move(hierarchical)) {}
 
   std::string_view name() const noexcept;
   /// nullptr: one algorithm.
-  const Composition* composition() const noexcept { return std::get_if<Composition>(&how_); }
+  const HierarchicalAlgorithm* hierarchical() const noexcept { return std::get_if<HierarchicalAlgorithm>(&how_); }
   /// What a rank runs; of a v-form chunk by chunk; contributions are scaled first where the operator is PreMulSum; with
   /// a codec the messages are coded, of a composition those between the outermost parts.
   Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
@@ -30,7 +30,7 @@ class SINEW_API Recipe {
   Schedule build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const;
 
  private:
-  std::variant<const Algorithm*, Ordered, Composition> how_;
+  std::variant<const Algorithm*, Ordered, HierarchicalAlgorithm> how_;
 };
 
 }  // namespace sinew

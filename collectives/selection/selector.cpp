@@ -7,7 +7,7 @@
 #include <sinew/collectives/selection/candidates.hpp>
 #include <sinew/collectives/selection/prediction.hpp>
 #include <sinew/collectives/selection/selector.hpp>
-#include <sinew/collectives/staging/cut.hpp>
+#include <sinew/collectives/staging/segments.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
@@ -38,20 +38,21 @@ Option Selector::staged_option(const CollectiveDesc& desc) const {
   const int ranks = shape_.ranks();
   const bool agrees = has_local_counts(desc.collective);
   const std::uint64_t known = size_to_select_by(desc, ranks);
-  const StagedCut cut = agrees ? StagedCut::of(kStagedPieceBytes, known) : staged_cut(desc, ranks);
+  const StagedSegments segments =
+      agrees ? StagedSegments::of(kStagedSegmentBytes, known) : staged_segments(desc, ranks);
   std::vector<std::uint64_t> counts;
-  const CollectiveDesc piece = staged_piece(desc, cut, 0, counts);
-  const Selection inside = select(piece);
+  const CollectiveDesc segment = staged_segment(desc, segments, 0, counts);
+  const Selection inside = select(segment);
   const Candidate& way = inside.plan.chosen();
-  const std::uint64_t copied = agrees ? std::min(known, kStagedPieceBytes) : piece.bytes(ranks);
+  const std::uint64_t copied = agrees ? std::min(known, kStagedSegmentBytes) : segment.bytes(ranks);
   const Seconds copy = kDeviceTurn + static_cast<double>(copied) / facts_.device_copy_bytes_per_s;
   const std::string pieces =
-      agrees ? fmt::format("in as many pieces of at most {} as the ranks agree on", format_bytes(kStagedPieceBytes))
-             : fmt::format("{} x {}", cut.pieces, format_bytes(copied));
+      agrees ? fmt::format("in as many pieces of at most {} as the ranks agree on", format_bytes(kStagedSegmentBytes))
+             : fmt::format("{} x {}", segments.count, format_bytes(copied));
   option.candidate.transport = way.transport;
-  option.candidate.way = fmt::format("through pinned host memory, {}: {}{}{}", pieces, way.algorithm,
-                                     way.way.empty() ? "" : ", ", way.way);
-  option.candidate.predicted = 2 * copy + static_cast<double>(cut.pieces) * std::max(way.predicted, copy);
+  option.candidate.method = fmt::format("through pinned host memory, {}: {}{}{}", pieces, way.algorithm,
+                                        way.method.empty() ? "" : ", ", way.method);
+  option.candidate.predicted = 2 * copy + static_cast<double>(segments.count) * std::max(way.predicted, copy);
   if (agrees) option.candidate.predicted += select(kStagedAgreement).plan.chosen().predicted;
   return option;
 }
@@ -66,7 +67,7 @@ std::vector<Option> Selector::options(const CollectiveDesc& desc) const {
         desc.separate ? Availability::no("takes one buffer, not a list") : o.offload->supports(desc);
     if (can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
-      option.candidate.way = o.offload->describe(desc);
+      option.candidate.method = o.offload->describe(desc);
     } else {
       option.candidate.rejected = can.reason;
     }
@@ -86,7 +87,7 @@ std::vector<Option> Selector::options(const CollectiveDesc& desc) const {
     }
     std::ranges::move(predictor.flat(desc, a, sets_.usable()), std::back_inserter(all));
     if (shape_.ranks() == 1) {  // one copies as well as another
-      all.back().candidate.way = "nothing goes anywhere";
+      all.back().candidate.method = "nothing goes anywhere";
       return all;
     }
   }
@@ -109,7 +110,7 @@ Selection Selector::select_message(const CollectiveDesc& desc) const {
     const CostCurve& cost = facts_.link(where, transport)->cost;
     message.predicted = std::max(message.predicted, cost.seconds(static_cast<double>(desc.bytes(ranks))));
   }
-  if (desc.place.kind == MemoryKind::Device) message.way = "device memory through pinned memory, where need be";
+  if (desc.place.kind == MemoryKind::Device) message.method = "device memory through pinned memory, where need be";
   Selection selection;
   selection.transports = cheapest();
   selection.plan = Plan(desc, ranks, {message}, "the cheapest between each two", facts_.source);
@@ -130,7 +131,7 @@ Selection Selector::select(const CollectiveDesc& desc) const {
   selection.recipe = chosen.recipe;
   selection.staged = chosen.staged;
   if (chosen.transports != nullptr) selection.transports = *chosen.transports;
-  selection.cutting = cutting_on(selection.transports, shape_, chosen.scratch);
+  selection.segmentation = segmentation_on(selection.transports, shape_, chosen.scratch);
   selection.plan = Plan(desc, ranks, candidates.list(), reason, candidates.source());
   return selection;
 }

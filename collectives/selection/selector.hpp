@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/plan.hpp>
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/selection/group_shape.hpp>
 #include <sinew/collectives/selection/option.hpp>
@@ -23,7 +23,7 @@ struct Selection {
   std::optional<Recipe> recipe;  ///< where no offload was taken
   bool staged = false;           ///< device memory that goes through the host: neither of the two above
   TransportSet transports;
-  Cutting cutting;
+  Segmentation segmentation;
 };
 
 /// Chooses for one group: a pure function of the call and of the shared table, so that all ranks choose alike.

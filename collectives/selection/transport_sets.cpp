@@ -66,9 +66,9 @@ TransportSets::TransportSets(const Facts& facts, const GroupShape& shape) {
   if (mixed && cheapest_.by_class.size() == shape.classes.size()) usable_.push_back(cheapest_);
 }
 
-Cutting cutting_on(const TransportSet& set, const GroupShape& shape, std::uint64_t scratch_bytes) noexcept {
-  return {.segment_bytes = kCutting.segment_bytes,
-          .depth = shape.hosts > 1 ? kDepthAcrossHosts : kCutting.depth,
+Segmentation segmentation_on(const TransportSet& set, const GroupShape& shape, std::uint64_t scratch_bytes) noexcept {
+  return {.segment_bytes = kSegmentation.segment_bytes,
+          .depth = shape.hosts > 1 ? kDepthAcrossHosts : kSegmentation.depth,
           .scratch_bytes = scratch_bytes,
           .most_scratch = set.most_scratch};
 }

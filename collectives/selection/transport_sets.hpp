@@ -6,14 +6,14 @@
 #include <vector>
 
 #include <sinew/collectives/plan.hpp>
-#include <sinew/collectives/schedule/cutting.hpp>
+#include <sinew/collectives/schedule/segmentation.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/selection/group_shape.hpp>
 
 namespace sinew {
 
 /// Pieces large enough to move at full rate and small enough that neighbours overlap, and how many at a time.
-inline constexpr Cutting kCutting{.segment_bytes = 512 << 10, .depth = 4};
+inline constexpr Segmentation kSegmentation{.segment_bytes = 512 << 10, .depth = 4};
 
 /// Between hosts a piece is asked for, and its end told, in as long as a link takes for several: so many keep it busy.
 inline constexpr std::uint32_t kDepthAcrossHosts = 8;
@@ -44,6 +44,6 @@ class TransportSets {
 };
 
 /// How a call on `set` is cut that holds `scratch_bytes` beside its buffers if it is not cut.
-Cutting cutting_on(const TransportSet& set, const GroupShape& shape, std::uint64_t scratch_bytes) noexcept;
+Segmentation segmentation_on(const TransportSet& set, const GroupShape& shape, std::uint64_t scratch_bytes) noexcept;
 
 }  // namespace sinew

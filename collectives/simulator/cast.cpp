@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
 #include <sinew/collectives/selection/selector.hpp>
 #include <sinew/collectives/simulator/cast.hpp>
@@ -63,7 +63,7 @@ class Casting {
   }
 
   bool can_be_composed(const Symmetry& s) const {
-    return recipe_.composition() == nullptr || s.kinds() <= options_.most_composed;
+    return recipe_.hierarchical() == nullptr || s.kinds() <= options_.most_composed;
   }
 
   /// Of the first kind, and the last.
@@ -85,15 +85,16 @@ class Casting {
     }
     std::vector<Program> programs;
     std::uint64_t steps = 0;
-    Cutting cutting = options_.cutting.value_or(kCutting);
-    const bool finds_scratch = !options_.cutting;
+    Segmentation segmentation = options_.segmentation.value_or(kSegmentation);
+    const bool finds_scratch = !options_.segmentation;
     if (finds_scratch && network_.hosts > 1)  // as Selector allows it
-      cutting.most_scratch = scratch_to_fill(cost_of_route(network_, 0, network_.ranks() - 1));
+      segmentation.most_scratch = scratch_to_fill(cost_of_route(network_, 0, network_.ranks() - 1));
     for (int kind = 0; kind < s.kinds(); ++kind) {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));
       steps += held_steps(programs.back());
-      if (finds_scratch) cutting.scratch_bytes = std::max(cutting.scratch_bytes, scratch_bytes(programs.back()));
+      if (finds_scratch)
+        segmentation.scratch_bytes = std::max(segmentation.scratch_bytes, scratch_bytes(programs.back()));
       if (steps > options_.most_steps) {
         throw Error(
             Code::InvalidArgument,
@@ -105,7 +106,7 @@ class Casting {
     programs_.clear();
     std::vector<std::unique_ptr<Executable>> code;
     for (Program& p : programs)
-      code.push_back(Executable::make(desc_, std::move(p), cutting, [](int) -> Endpoint* { return nullptr; }));
+      code.push_back(Executable::make(desc_, std::move(p), segmentation, [](int) -> Endpoint* { return nullptr; }));
     return code;
   }
 

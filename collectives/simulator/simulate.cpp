@@ -40,7 +40,7 @@ Forecast simulate(const Plan& plan, const Network& network, const SimulationOpti
                                                    desc.to_string(), plan.ranks(), network.name, network.ranks()));
   }
   SimulationOptions as_planned = options;
-  as_planned.cutting = plan.cutting();
+  as_planned.segmentation = plan.segmentation();
   return simulate(recipe, desc, network, as_planned);
 }
 

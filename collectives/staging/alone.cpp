@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/staging/alone.hpp>
-#include <sinew/collectives/staging/cut.hpp>
+#include <sinew/collectives/staging/segments.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {

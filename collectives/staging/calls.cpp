@@ -22,7 +22,7 @@ std::uint64_t longest(const StagedParts& parts) {
 }
 
 std::uint64_t elements_that_fit(const StagedParts& parts, std::size_t element_bytes) {
-  std::uint64_t elements = StagedCut::kWhole;
+  std::uint64_t elements = StagedSegments::kWhole;
   for (const auto* row : {&parts.in, &parts.out}) {
     std::vector<std::uint64_t> counts;
     for (const auto& part : *row) counts.push_back(part.count);
@@ -31,13 +31,13 @@ std::uint64_t elements_that_fit(const StagedParts& parts, std::size_t element_by
   return elements;
 }
 
-/// Where a piece's parts lie; returns their elements.
-std::uint64_t lay_out_piece(const StagedParts::Row& parts, const StagedCut& cut, std::uint64_t piece,
-                            std::vector<ChunkTable::Extent>& row) {
+/// Where a segment's parts lie; returns their elements.
+std::uint64_t lay_out_segment(const StagedParts::Row& parts, const StagedSegments& segments, std::uint64_t segment,
+                              std::vector<ChunkTable::Extent>& row) {
   row.clear();
   std::uint64_t next = 0;
   for (const auto& part : parts) {
-    row.push_back({next, cut.piece(part.count, piece).count});
+    row.push_back({next, segments.segment(part.count, segment).count});
     next += row.back().count;
   }
   return next;
@@ -47,9 +47,9 @@ std::uint64_t lay_out_piece(const StagedParts::Row& parts, const StagedCut& cut,
 
 StagedCalls::StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange)
     : runtime_(runtime), device_(device), rank_(rank), ranks_(ranks), exchange_(std::move(exchange)) {
-  piece_.owner = this;
-  piece_.fire = [](Completion& c) noexcept {
-    StagedCalls& self = *static_cast<Piece&>(c).owner;
+  segment_.owner = this;
+  segment_.fire = [](Completion& c) noexcept {
+    StagedCalls& self = *static_cast<Segment&>(c).owner;
     self.exchanging_ = false;
   };
 }
@@ -66,9 +66,9 @@ StagedCalls::~StagedCalls() {
 
 void StagedCalls::make_slots() {
   if (in_stream_.device >= 0) return;
-  // One element of every block is the least; with very many ranks that is more than a piece.
+  // One element of every block is the least; with very many ranks that is more than a segment.
   const std::uint64_t bytes =
-      std::max<std::uint64_t>(kStagedPieceBytes, static_cast<std::uint64_t>(ranks_) * sizeof(double));
+      std::max<std::uint64_t>(kStagedSegmentBytes, static_cast<std::uint64_t>(ranks_) * sizeof(double));
   for (Slot& s : slots_) {
     for (Buffer* b : {&s.in, &s.out}) {
       if (b->data == nullptr) *b = runtime_.allocate(bytes, {MemoryKind::PinnedHost, device_});
@@ -96,8 +96,8 @@ void StagedCalls::start(const CollectiveDesc& desc, const CallPartsRef& local, C
     call->parts = {local->chunks.in, local->chunks.out};
   } else {
     call->parts = staged_parts(desc, rank_, ranks_);
-    call->cut = staged_cut(desc, ranks_);
-    call->is_cut = true;
+    call->segments = staged_segments(desc, ranks_);
+    call->knows_segments = true;
   }
   try {
     make_slots();
@@ -126,36 +126,36 @@ bool StagedCalls::idle(Slot& slot) {
   return true;
 }
 
-/// The maximum of both words gives the smallest part of a piece and the longest part of all.
+/// The maximum of both words gives the smallest part of a segment and the longest part of all.
 int StagedCalls::agree(Call& call) {
   if (exchanging_) return 0;
   if (!std::exchange(call.agreeing, true)) {
     agreement_ = {~elements_that_fit(call.parts, size_of(call.desc.dtype)), longest(call.parts)};
     const auto bytes = std::as_writable_bytes(std::span(agreement_));
     const Buffer words{bytes.data(), bytes.size()};
-    exchange_(kStagedAgreement, words, words, {*call.done, call.history, true, {}}, piece_);
+    exchange_(kStagedAgreement, words, words, {*call.done, call.history, true, {}}, segment_);
     exchanging_ = true;
     return 1;
   }
-  piece_.status.require();
-  call.cut = StagedCut::of(~agreement_[0], agreement_[1]);
-  call.is_cut = true;
+  segment_.status.require();
+  call.segments = StagedSegments::of(~agreement_[0], agreement_[1]);
+  call.knows_segments = true;
   return 1;
 }
 
-/// Counts that differ show in one piece: the message names it.
+/// Counts that differ show in one segment: the message names it.
 void StagedCalls::require_landed(const Call& call) const {
-  const Status& end = piece_.status;
-  if (end.code() != Code::Mismatch || call.cut.pieces == 1) return end.require();
+  const Status& end = segment_.status;
+  if (end.code() != Code::Mismatch || call.segments.count == 1) return end.require();
   throw Error(Code::Mismatch,
               fmt::format("{}, in piece {} of {}: from element {} of each part on", end.message(), call.landed + 1,
-                          call.cut.pieces, call.landed * call.cut.elements),
+                          call.segments.count, call.landed * call.segments.elements),
               end.rank());
 }
 
 void StagedCalls::copy_in(Call& call) {
-  const std::uint64_t piece = call.copied_in++;
-  Slot& slot = slot_of(piece);
+  const std::uint64_t segment = call.copied_in++;
+  Slot& slot = slot_of(segment);
   if (std::exchange(call.waits, false)) {  // both: a rank that only takes must not write earlier either
     runtime_.wait(in_stream_, call.after);
     runtime_.wait(out_stream_, call.after);
@@ -164,7 +164,7 @@ void StagedCalls::copy_in(Call& call) {
   if (!gives(call)) return;
   const std::size_t each = size_of(call.desc.dtype);
   const auto elements = for_each_row(
-      call.parts.in, call.cut, piece,
+      call.parts.in, call.segments, segment,
       [&](std::uint64_t first, std::uint64_t pitch, std::uint64_t count, std::uint64_t rows, std::uint64_t packed) {
         const std::size_t row = count * each;
         runtime_.copy_rows_async(slot.in.part(packed * each, rows * row), row,
@@ -177,27 +177,27 @@ void StagedCalls::copy_in(Call& call) {
 }
 
 void StagedCalls::exchange(Call& call) {
-  const std::uint64_t piece = call.started++;
-  Slot& slot = slot_of(piece);
+  const std::uint64_t segment = call.started++;
+  Slot& slot = slot_of(segment);
   const std::size_t each = size_of(call.desc.dtype);
   const bool one_buffer = is_one_buffer(call.desc);
-  CallParts& parts = *piece_parts_;
-  const CollectiveDesc desc = staged_piece(call.desc, call.cut, piece, parts.counts);
-  const std::size_t in = lay_out_piece(call.parts.in, call.cut, piece, parts.chunks.in) * each;
-  const std::size_t out = lay_out_piece(call.parts.out, call.cut, piece, parts.chunks.out) * each;
+  CallParts& parts = *segment_parts_;
+  const CollectiveDesc desc = staged_segment(call.desc, call.segments, segment, parts.counts);
+  const std::size_t in = lay_out_segment(call.parts.in, call.segments, segment, parts.chunks.in) * each;
+  const std::size_t out = lay_out_segment(call.parts.out, call.segments, segment, parts.chunks.out) * each;
   exchange_(desc, slot.in.part(0, in), (one_buffer ? slot.in : slot.out).part(0, out),
-            {*call.done, call.history, one_buffer, piece_parts_}, piece_);
+            {*call.done, call.history, one_buffer, segment_parts_}, segment_);
   exchanging_ = true;
 }
 
 void StagedCalls::copy_out(Call& call) {
-  const std::uint64_t piece = call.landed++;
-  Slot& slot = slot_of(piece);
+  const std::uint64_t segment = call.landed++;
+  Slot& slot = slot_of(segment);
   if (!takes(call)) return;
   const Buffer from = is_one_buffer(call.desc) ? slot.in : slot.out;
   const std::size_t each = size_of(call.desc.dtype);
   const auto elements = for_each_row(
-      call.parts.out, call.cut, piece,
+      call.parts.out, call.segments, segment,
       [&](std::uint64_t first, std::uint64_t pitch, std::uint64_t count, std::uint64_t rows, std::uint64_t packed) {
         const std::size_t row = count * each;
         runtime_.copy_rows_async(call.out.part(first * each, call.out.bytes - first * each), pitch * each,
@@ -209,7 +209,7 @@ void StagedCalls::copy_out(Call& call) {
 }
 
 int StagedCalls::advance(Call& call) {
-  if (!call.is_cut) return agree(call);
+  if (!call.knows_segments) return agree(call);
   int steps = 0;
   const auto slots = slots_.size();
   if (!exchanging_ && call.started > call.landed) {
@@ -217,7 +217,7 @@ int StagedCalls::advance(Call& call) {
     copy_out(call);
     ++steps;
   }
-  if (call.copied_in < call.cut.pieces && call.copied_in < call.landed + slots && idle(slot_of(call.copied_in))) {
+  if (call.copied_in < call.segments.count && call.copied_in < call.landed + slots && idle(slot_of(call.copied_in))) {
     copy_in(call);
     ++steps;
   }
@@ -284,7 +284,7 @@ int StagedCalls::progress() noexcept {
     mark_rest();
     call.landed = call.started;
   }
-  const bool over = !call.status.ok() || call.landed == call.cut.pieces;
+  const bool over = !call.status.ok() || call.landed == call.segments.count;
   if (!over || exchanging_ || !all_idle()) return steps;
   const auto ended = std::move(calls_.front());
   calls_.pop_front();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <sinew/collectives/execution/call_parts.hpp>
-#include <sinew/collectives/staging/cut.hpp>
+#include <sinew/collectives/staging/segments.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/completion.hpp>
 #include <sinew/core/transport/device.hpp>
@@ -17,22 +17,22 @@
 
 namespace sinew {
 
-/// The collectives of one communicator on device memory, run on the host through pinned memory: while one piece is
+/// The collectives of one communicator on device memory, run on the host through pinned memory: while one segment is
 /// exchanged, the next is copied from the device and the one before to it. Calls run one after the other, and what is
 /// queued behind them in order: all ranks start their exchanges alike. Where each rank knows only its own counts, they
-/// agree on the cut before the first piece: one all_reduce of two words.
-/// Thread: of the World's engine. Cost: six pinned pieces, allocated by the first call.
+/// agree on the cut before the first segment: one all_reduce of two words.
+/// Thread: of the World's engine. Cost: six pinned segments, allocated by the first call.
 class StagedCalls : public ProgressSource {
  public:
-  /// One piece between host buffers; `parts` has its local counts, `origin` is the call it belongs to.
-  struct PieceOf {
+  /// One segment between host buffers; `parts` has its local counts, `origin` is the call it belongs to.
+  struct SegmentOf {
     Completion& origin;
     std::uint64_t history;
     bool in_place;
     const CallPartsRef& parts;
   };
-  using Exchange =
-      std::function<void(const CollectiveDesc& piece, ConstBuffer in, Buffer out, const PieceOf& of, Completion& done)>;
+  using Exchange = std::function<void(const CollectiveDesc& segment, ConstBuffer in, Buffer out, const SegmentOf& of,
+                                      Completion& done)>;
 
   StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange);
   ~StagedCalls() override;
@@ -42,14 +42,14 @@ class StagedCalls : public ProgressSource {
              std::uint64_t history, Completion& done);
   /// Runs `launch` when all that was started before has been exchanged.
   void queue(std::function<void()> launch) { calls_.push_back(std::make_unique<Call>(std::move(launch))); }
-  /// What was started ends with `reason` as soon as its piece is back; no buffer is touched after.
+  /// What was started ends with `reason` as soon as its segment is back; no buffer is touched after.
   void abort(const Status& reason) noexcept;
   bool busy() const noexcept { return !calls_.empty(); }
 
   int progress() noexcept override;
   bool active() const noexcept override { return busy(); }
   int wake_descriptor() const noexcept override { return -1; }
-  /// Nobody is woken by a device: only while a piece is with the host, which wakes.
+  /// Nobody is woken by a device: only while a segment is with the host, which wakes.
   bool arm() noexcept override { return !busy() || exchanging_; }
   void disarm() noexcept override {}
 
@@ -67,21 +67,22 @@ class StagedCalls : public ProgressSource {
     Buffer out;
     std::uint64_t history = 0;
     StagedParts parts;
-    StagedCut cut;
-    bool is_cut = false;  // until then the ranks have to agree on it
+    StagedSegments segments;
+    bool knows_segments = false;  // until then the ranks have to agree on it
     bool agreeing = false;
     DeviceRuntime::Event after = 0;
     bool waits = false;
-    std::uint64_t copied_in = 0, started = 0, landed = 0;  // pieces that have left the device, for the ranks, for home
+    std::uint64_t copied_in = 0, started = 0,
+                  landed = 0;  // segments that have left the device, for the ranks, for home
     Status status;
   };
-  /// A piece on its way.
+  /// A segment on its way.
   struct Slot {
     Buffer in, out;
     DeviceRuntime::Event event = 0;
     bool copying = false;
   };
-  struct Piece : Completion {
+  struct Segment : Completion {
     using Completion::Completion;
     StagedCalls* owner = nullptr;
   };
@@ -89,7 +90,7 @@ class StagedCalls : public ProgressSource {
   /// Whether this rank's data leave the device, and whether what it receives goes there.
   bool gives(const Call& call) const noexcept;
   bool takes(const Call& call) const noexcept;
-  Slot& slot_of(std::uint64_t piece) noexcept { return slots_[piece % slots_.size()]; }
+  Slot& slot_of(std::uint64_t segment) noexcept { return slots_[segment % slots_.size()]; }
   bool idle(Slot& slot);
   /// Asks all ranks for the cut, then takes what they agreed on.
   int agree(Call& call);
@@ -112,10 +113,10 @@ class StagedCalls : public ProgressSource {
   std::array<Slot, 3> slots_;
   std::deque<std::unique_ptr<Call>> calls_;
   std::vector<DeviceRuntime::Event> rest_;  // after a failure: the ends of what was enqueued
-  CallPartsRef piece_parts_{new CallParts};
+  CallPartsRef segment_parts_{new CallParts};
   std::array<std::uint64_t, 2> agreement_{};
-  Piece piece_;
-  bool exchanging_ = false;  // agreement_, or a piece with piece_parts_
+  Segment segment_;
+  bool exchanging_ = false;  // agreement_, or a segment with segment_parts_
 };
 
 }  // namespace sinew

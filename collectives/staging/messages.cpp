@@ -8,7 +8,7 @@
 namespace sinew {
 namespace {
 
-/// Shorter pieces are not worth telling apart.
+/// Shorter segments are not worth telling apart.
 constexpr std::size_t kShortestBytes = 64 << 10;
 
 }  // namespace
@@ -138,7 +138,7 @@ bool StagedMessages::may_launch(Leaving& first) {
   return true;
 }
 
-/// Nothing of theirs is under way: they need not wait for their streams.
+/// Nothing of theirs is in flight: they need not wait for their streams.
 int StagedMessages::end_cancelled() {
   std::vector<Leaving> ended;
   for (auto l = leaving_.begin(); l != leaving_.end();) {

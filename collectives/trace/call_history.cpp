@@ -53,16 +53,16 @@ std::vector<CallStats> CallHistory::stats(std::span<const std::vector<TimedCall>
   std::vector<std::vector<TimedCall>::const_iterator> at;
   for (const auto& calls : everybody) at.push_back(calls.begin());
   for (const TimedCall& own : everybody[static_cast<std::size_t>(rank)]) {
-    CallMeeting meeting;
+    CollectiveTiming timing;
     for (std::size_t r = 0; r < everybody.size(); ++r) {
       while (at[r] != everybody[r].end() && at[r]->sequence < own.sequence) ++at[r];
       if (at[r] == everybody[r].end() || at[r]->sequence != own.sequence) break;
-      meeting.add({static_cast<int>(r), at[r]->entered, at[r]->completed});
+      timing.add({static_cast<int>(r), at[r]->entered, at[r]->completed});
     }
     const auto key = keys.find(own.sequence);
-    if (key == keys.end() || meeting.ranks() != static_cast<int>(everybody.size())) continue;
+    if (key == keys.end() || timing.ranks() != static_cast<int>(everybody.size())) continue;
     const Seconds predicted = rows_.at(key->second).predicted;
-    tallies[key->second].add(meeting, predicted > 0 ? std::optional(predicted) : std::nullopt);
+    tallies[key->second].add(timing, predicted > 0 ? std::optional(predicted) : std::nullopt);
   }
   std::vector<CallStats> all;
   for (const auto& [key, row] : rows_) {

@@ -21,8 +21,8 @@ namespace sinew {
 namespace {
 
 /// On whole pages of any machine, as files are mapped; the header is in the first.
-constexpr std::size_t kFirstPiece = 256 << 10;
-constexpr std::size_t kLargestPiece = 8 << 20;
+constexpr std::size_t kFirstBlock = 256 << 10;
+constexpr std::size_t kLargestBlock = 8 << 20;
 
 template <std::size_t N>
 void copy_text(char (&to)[N], const std::string& text) {
@@ -32,10 +32,10 @@ void copy_text(char (&to)[N], const std::string& text) {
 }  // namespace
 
 CallLog::CallLog(std::string path, const LogOwner& owner) : path_(std::move(path)), file_(create_private_file(path_)) {
-  LogPiece first{map(kFirstPiece), kFirstPiece, sizeof(LogHeader)};
+  LogBlock first{map(kFirstBlock), kFirstBlock, sizeof(LogHeader)};
   header_memory_ = first.memory;
   header_ = reinterpret_cast<LogHeader*>(header_memory_.get());
-  pieces_.push_back(std::move(first));
+  blocks_.push_back(std::move(first));
   header_->rank = owner.rank;
   header_->ranks = owner.ranks;
   header_->process = ::getpid();
@@ -52,7 +52,7 @@ CallLog::CallLog(std::string path, const LogOwner& owner) : path_(std::move(path
 
 CallLog::~CallLog() {
   header_->closed.store(monotonic_now(), std::memory_order_release);
-  const std::size_t left = pieces_.back().bytes - pieces_.back().used;
+  const std::size_t left = blocks_.back().bytes - blocks_.back().used;
   static_cast<void>(::ftruncate(file_.get(), static_cast<off_t>(file_bytes_ - left)));
 }
 
@@ -67,22 +67,22 @@ std::shared_ptr<std::byte> CallLog::map(std::size_t bytes) {
 }
 
 bool CallLog::grow() noexcept {
-  if (cut_) return false;
-  const auto closed = [](const LogPiece& piece) { return piece.open == 0; };
+  if (truncated_) return false;
+  const auto closed = [](const LogBlock& block) { return block.open == 0; };
   try {
-    const std::size_t bytes = std::min(kLargestPiece, 2 * pieces_.back().bytes);
-    pieces_.push_back({map(bytes), bytes});
-    while (pieces_.size() > 1 && closed(pieces_.front())) pieces_.pop_front();
+    const std::size_t bytes = std::min(kLargestBlock, 2 * blocks_.back().bytes);
+    blocks_.push_back({map(bytes), bytes});
+    while (blocks_.size() > 1 && closed(blocks_.front())) blocks_.pop_front();
     return true;
   } catch (const std::exception& e) {
-    cut_ = true;
-    header_->cut.store(errno == 0 ? ENOSPC : errno, std::memory_order_relaxed);
+    truncated_ = true;
+    header_->truncated.store(errno == 0 ? ENOSPC : errno, std::memory_order_relaxed);
     log::warning("{}: calls from here on are not logged; the job goes on", e.what());
     return false;
   }
 }
 
-LogPlace CallLog::lose(bool call) noexcept {
+LogEntry CallLog::lose(bool call) noexcept {
   if (call) header_->lost.store(header_->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return {};
 }
@@ -92,7 +92,7 @@ std::uint32_t CallLog::define(CellKind kind, std::span<const std::byte> meaning)
   std::uint32_t part = 0;
   const std::size_t bytes = meaning.size();
   do {
-    const LogPlace place = take(false);
+    const LogEntry place = take(false);
     if (place.cell == nullptr) return 0;
     auto& cell = *reinterpret_cast<DefinitionCell*>(place.cell);
     cell.number = number;

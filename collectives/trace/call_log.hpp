@@ -25,7 +25,7 @@ struct LogOwner {
 };
 
 /// A part of the file that is mapped.
-struct LogPiece {
+struct LogBlock {
   std::shared_ptr<std::byte> memory;
   std::size_t bytes = 0;
   std::size_t used = 0;
@@ -33,16 +33,16 @@ struct LogPiece {
 };
 
 /// Where a call was written; null: nowhere, the log is cut.
-struct LogPlace {
+struct LogEntry {
   CallCell* cell = nullptr;
-  LogPiece* piece = nullptr;
+  LogBlock* block = nullptr;
 };
 
-/// Writes all calls of a rank into a file of its own (0600, never over a link), which outlives it: mapped in pieces of
+/// Writes all calls of a rank into a file of its own (0600, never over a link), which outlives it: mapped in blocks of
 /// up to 8 MiB whose room on the disk is taken beforehand. Where there is no more room the job goes on: the log says
 /// so once, in the log of lines and in itself.
 /// Thread: one at a time.
-/// Cost:   a call takes no system call, allocation or lock. Every 131,072 calls a new piece of the file is mapped.
+/// Cost:   a call takes no system call, allocation or lock. Every 131,072 calls a new block of the file is mapped.
 class SINEW_API CallLog {
  public:
   /// Errors: Error{System} naming the file.
@@ -57,31 +57,31 @@ class SINEW_API CallLog {
 
   /// The first half; `write` fills all but the kind.
   template <class Write>
-  LogPlace enter(Write&& write) noexcept {
-    const LogPlace place = take(true);
+  LogEntry enter(Write&& write) noexcept {
+    const LogEntry place = take(true);
     if (place.cell == nullptr) return place;
     write(*place.cell);
     place.cell->kind.store(CellKind::Call, std::memory_order_release);
     return place;
   }
   /// The second half of a call that was written.
-  void complete(LogPlace place, std::int64_t at) noexcept {
+  void complete(LogEntry place, std::int64_t at) noexcept {
     place.cell->completed.store(at, std::memory_order_release);
-    --place.piece->open;
+    --place.block->open;
   }
 
  private:
-  LogPlace take(bool call) noexcept {
-    if (pieces_.empty() || pieces_.back().used == pieces_.back().bytes) {
+  LogEntry take(bool call) noexcept {
+    if (blocks_.empty() || blocks_.back().used == blocks_.back().bytes) {
       if (!grow()) return lose(call);
     }
-    LogPiece& piece = pieces_.back();
-    auto* cell = reinterpret_cast<CallCell*>(piece.memory.get() + piece.used);
-    piece.used += sizeof(CallCell);
-    if (call) ++piece.open;
-    return {cell, &piece};
+    LogBlock& block = blocks_.back();
+    auto* cell = reinterpret_cast<CallCell*>(block.memory.get() + block.used);
+    block.used += sizeof(CallCell);
+    if (call) ++block.open;
+    return {cell, &block};
   }
-  LogPlace lose(bool call) noexcept;
+  LogEntry lose(bool call) noexcept;
   bool grow() noexcept;
   std::shared_ptr<std::byte> map(std::size_t bytes);
 
@@ -90,9 +90,9 @@ class SINEW_API CallLog {
   std::shared_ptr<std::byte> header_memory_;
   LogHeader* header_ = nullptr;
   std::size_t file_bytes_ = 0;
-  std::deque<LogPiece> pieces_;
+  std::deque<LogBlock> blocks_;
   std::uint32_t last_[5] = {};  // number, by kind
-  bool cut_ = false;
+  bool truncated_ = false;
 };
 
 }  // namespace sinew

@@ -31,22 +31,22 @@ CallKey key_of(Fingerprint fingerprint, std::uint64_t extent, int ranks) noexcep
   return {desc.collective, desc.dtype, shared ? 0 : desc.bytes(ranks)};
 }
 
-void CallMeeting::add(const CallSpan& span) noexcept {
+void CollectiveTiming::add(const CallSpan& span) noexcept {
   ++ranks_;
   first_entered_ = std::min(first_entered_, span.entered);
   end_ = std::max(end_, span.completed);
   if (span.entered > last_.entered) last_ = span;
 }
 
-std::int64_t CallMeeting::time_ns() const noexcept {
+std::int64_t CollectiveTiming::time_ns() const noexcept {
   return std::max({end_ - last_.entered, last_.completed - last_.entered, std::int64_t{0}});
 }
 
-void CallTally::add(const CallMeeting& meeting, std::optional<Seconds> predicted) {
-  add_alone(meeting.time_ns(), predicted);
-  if (meeting.ranks() < 2) return;
-  skews_s_.push_back(seconds_of(meeting.skew_ns()));
-  const auto last = static_cast<std::size_t>(meeting.last_rank());
+void CallTally::add(const CollectiveTiming& timing, std::optional<Seconds> predicted) {
+  add_alone(timing.time_ns(), predicted);
+  if (timing.ranks() < 2) return;
+  skews_s_.push_back(seconds_of(timing.skew_ns()));
+  const auto last = static_cast<std::size_t>(timing.last_rank());
   if (last_.size() <= last) last_.resize(last + 1);
   ++last_[last];
 }

@@ -23,7 +23,7 @@ void append_text(Bytes& to, const std::string& text) {
 
 }  // namespace
 
-CallTimer::CallTimer(std::unique_ptr<CallLog> log, const RecordPage* page, ClockPlace clock)
+CallTimer::CallTimer(std::unique_ptr<CallLog> log, const RecordPage* page, ClockDifference clock)
     : log_(std::move(log)), page_(page), clock_(clock), sites_(RecordPage::kSites) {}
 
 std::uint32_t CallTimer::define(const Group& group) {
@@ -39,7 +39,7 @@ void CallTimer::entered(PendingCall& call, std::uint32_t communicator, CallHisto
   call.notes = {.history = history, .extent = extent, .entered = monotonic_now()};
   if (!log_) return;
   const std::uint32_t site = site_of(call);
-  const LogPlace place = log_->enter([&](CallCell& cell) {
+  const LogEntry place = log_->enter([&](CallCell& cell) {
     cell.communicator = communicator;
     cell.fingerprint = call.fingerprint;
     cell.extent = extent;
@@ -49,7 +49,7 @@ void CallTimer::entered(PendingCall& call, std::uint32_t communicator, CallHisto
     cell.site = site;
   });
   call.notes.cell = place.cell;
-  call.notes.piece = place.piece;
+  call.notes.block = place.block;
 }
 
 void CallTimer::ended(PendingCall& call) noexcept {
@@ -59,7 +59,7 @@ void CallTimer::ended(PendingCall& call) noexcept {
     if (notes.plan != nullptr) notes.cell->plan = number_of(*notes.plan);
     notes.cell->outcome = static_cast<std::uint32_t>(call.status.code());
     notes.cell->in_place = notes.in_place ? 1 : 0;
-    log_->complete({notes.cell, notes.piece}, now);
+    log_->complete({notes.cell, notes.block}, now);
   }
   if (notes.history != nullptr) keep(call, now);
 }

@@ -7,7 +7,7 @@
 #include <sinew/collectives/selection/plan_cache.hpp>
 #include <sinew/collectives/trace/call_history.hpp>
 #include <sinew/collectives/trace/call_log.hpp>
-#include <sinew/collectives/trace/clock_place.hpp>
+#include <sinew/collectives/trace/clock_difference.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/core/runtime/call_record.hpp>
 #include <sinew/core/runtime/call_slab.hpp>
@@ -21,7 +21,7 @@ namespace sinew {
 class CallTimer {
  public:
   /// `log`: null without SINEW_TRACE. `page`: where call sites' texts are.
-  CallTimer(std::unique_ptr<CallLog> log, const RecordPage* page, ClockPlace clock);
+  CallTimer(std::unique_ptr<CallLog> log, const RecordPage* page, ClockDifference clock);
 
   /// The number that entered() takes; of a group of ranks.
   std::uint32_t define(const Group& group);
@@ -29,7 +29,7 @@ class CallTimer {
   void entered(PendingCall& call, std::uint32_t communicator, CallHistory* history, std::uint64_t extent) noexcept;
   void ended(PendingCall& call) noexcept;
 
-  const ClockPlace& clock() const noexcept { return clock_; }
+  const ClockDifference& clock() const noexcept { return clock_; }
 
  private:
   std::uint32_t site_of(const PendingCall& call);
@@ -39,7 +39,7 @@ class CallTimer {
 
   std::unique_ptr<CallLog> log_;
   const RecordPage* page_;
-  ClockPlace clock_;
+  ClockDifference clock_;
   std::vector<std::uint32_t> sites_;  // number in the log, by index in the page
 };
 

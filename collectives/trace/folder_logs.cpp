@@ -20,7 +20,7 @@ bool is_log_name(const std::string& name) {
 
 /// Adds a log to its job; refuses one that cannot be of the job that it says it is of.
 void add(RankLog log, std::map<std::pair<std::uint32_t, std::uint64_t>, JobLogs>& jobs, FolderLogs& found) {
-  const LogAbout& about = log.about();
+  const LogSummary& about = log.about();
   JobLogs& job = jobs[{about.generation, about.job}];
   if (job.logs.empty()) {
     job.generation = about.generation;

@@ -20,7 +20,7 @@ struct Row {
 
 /// A collective that not all of its ranks have come to.
 struct Open {
-  CallMeeting meeting;
+  CollectiveTiming timing;
   CallKey key;
   Fingerprint fingerprint = 0;
   std::string site;
@@ -156,7 +156,7 @@ class Merge {
       open.key.bytes = plan->bytes;
     }
     if (!call.completed) return open.waiting.push_back(rank);
-    open.meeting.add({rank, call.entered, *call.completed});
+    open.timing.add({rank, call.entered, *call.completed});
     open.total_s += static_cast<double>(*call.completed - call.entered) * 1e-9;
   }
 
@@ -190,7 +190,7 @@ class Merge {
         row.stats.transport = open.plan->transport;
         if (open.plan->predicted > 0) predicted = open.plan->predicted;
       }
-      if (!open.failed && open.came == group.logs) row.tally.add(open.meeting, predicted);
+      if (!open.failed && open.came == group.logs) row.tally.add(open.timing, predicted);
     } else {
       UnfinishedCall call{group.about.id, at->first, call_text(open.fingerprint, open.site), {}, {}};
       for (const int r : open.waiting) call.waiting.push_back(group.about.world_ranks[static_cast<std::size_t>(r)]);

@@ -56,7 +56,7 @@ struct JobTrace {
 
 /// Brings the ranks' calls together. Calls are judged as far as their ranks' logs go; those of ranks without a log are
 /// judged by the others'.
-/// Memory: 12 bytes for each collective, and what is under way at a time; calls are read in the order of time.
+/// Memory: 12 bytes for each collective, and what is in flight at a time; calls are read in the order of time.
 SINEW_API JobTrace trace_of(const JobLogs& job);
 
 }  // namespace sinew

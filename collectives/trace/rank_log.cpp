@@ -91,7 +91,7 @@ void RankLog::read_header() {
   about_.opened_realtime = read_at<std::int64_t>(h, offsetof(LogHeader, opened_realtime));
   about_.clock_error = read_at<std::int64_t>(h, offsetof(LogHeader, ahead_error));
   about_.lost = read_at<std::uint64_t>(h, offsetof(LogHeader, lost));
-  about_.cut = read_at<std::int32_t>(h, offsetof(LogHeader, cut));
+  about_.truncated = read_at<std::int32_t>(h, offsetof(LogHeader, truncated));
   about_.host = text_of(h + offsetof(LogHeader, host), sizeof LogHeader::host);
   about_.clock = text_of(h + offsetof(LogHeader, clock), sizeof LogHeader::clock);
   ahead_ = read_at<std::int64_t>(h, offsetof(LogHeader, ahead));

@@ -17,7 +17,7 @@
 namespace sinew {
 
 /// What a log says of its rank and of itself. Units: ns of rank 0's clock, but `opened_realtime`.
-struct LogAbout {
+struct LogSummary {
   std::string path;
   int rank = 0;
   int ranks = 1;
@@ -31,7 +31,7 @@ struct LogAbout {
   std::int64_t clock_error = 0;  ///< below 0: how its clock lies to rank 0's is not known
   bool closed = false;           ///< the rank ended its World in order
   std::int64_t ended = 0;        ///< then, or its latest sign of life
-  int cut = 0;                   ///< errno, where the log could not grow
+  int truncated = 0;             ///< errno, where the log could not grow
   std::uint64_t lost = 0;        ///< calls after that
   std::uint64_t calls = 0;
   std::uint64_t unfinished = 0;  ///< of them
@@ -78,7 +78,7 @@ class SINEW_API RankLog {
   /// Errors: Error{InvalidArgument} naming the file and what is wrong: it cannot be read, or is no log.
   explicit RankLog(const std::string& path);
 
-  const LogAbout& about() const noexcept { return about_; }
+  const LogSummary& about() const noexcept { return about_; }
   /// null: not defined.
   const LoggedCommunicator* communicator(std::uint32_t number) const noexcept;
   const LoggedPlan* plan(std::uint32_t number) const noexcept;
@@ -116,7 +116,7 @@ class SINEW_API RankLog {
   /// nullopt: damaged.
   std::optional<LoggedCall> call_from(const std::byte* cell) const;
 
-  LogAbout about_;
+  LogSummary about_;
   std::shared_ptr<FileDescriptor> file_;
   std::int64_t ahead_ = 0;
   std::map<std::uint32_t, LoggedCommunicator> communicators_;

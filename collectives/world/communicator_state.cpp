@@ -321,7 +321,7 @@ Executable& CommunicatorState::executable(ReadyPlan& plan, bool in_place) {
   auto& made = plan.executable[in_place ? 1 : 0];
   if (!made) {
     Program program = plan.selection.recipe->build(plan.desc, group.rank, group.size(), in_place);
-    made = Executable::make(plan.desc, std::move(program), plan.selection.cutting, [&](int peer) {
+    made = Executable::make(plan.desc, std::move(program), plan.selection.segmentation, [&](int peer) {
       const auto& name = selector->transport_between(plan.selection.transports, group.rank, peer);
       return &world->endpoint(group.world_ranks[static_cast<std::size_t>(peer)], name);
     });
@@ -355,9 +355,9 @@ StagedCalls& CommunicatorState::staged_calls() {
   if (!staged_calls_) {
     staged_calls_ = std::make_unique<StagedCalls>(
         *world->device_runtime, world->device, group.rank, group.size(),
-        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, const StagedCalls::PieceOf& of,
+        [this](const CollectiveDesc& segment, ConstBuffer in, Buffer out, const StagedCalls::SegmentOf& of,
                Completion& done) {
-          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          ReadyPlan& plan = plans_.find(segment, fingerprint_of(segment), [&] { return make_plan(segment); });
           staged_plan_ = &plan;
           launch_on_host(plan, in, out, of.in_place, of.parts, static_cast<PendingCall&>(of.origin), of.history, done);
         });

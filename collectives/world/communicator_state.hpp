@@ -117,7 +117,7 @@ struct CommunicatorState : Controlled {
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
-  const ReadyPlan* staged_plan_ = nullptr;  // of the last piece on device memory: it may be under way
+  const ReadyPlan* staged_plan_ = nullptr;  // of the last piece on device memory: it may be in flight
   CallPartsPool parts_;
   std::unique_ptr<StagedCalls> staged_calls_;  // from the first call on device memory on
 };

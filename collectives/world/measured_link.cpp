@@ -105,7 +105,7 @@ class Rounds {
     const CollectiveDesc desc{
         .collective = combines() ? Collective::AllReduce : Collective::AllGather, .dtype = DType::U8, .count = bytes};
     const Algorithm& exchange = *find_algorithm(desc.collective, "direct");
-    round_ = Executable::make(desc, build_program(exchange, desc, rank_, 2, true), kCutting,
+    round_ = Executable::make(desc, build_program(exchange, desc, rank_, 2, true), kSegmentation,
                               [&](int) { return &world.endpoint(peer, transport); });
     fingerprint_ = fingerprint_of(desc);
   }

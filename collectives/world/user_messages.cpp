@@ -88,7 +88,7 @@ AnyReceives& UserMessages::any_receives() {
   if (!any_receives_) {
     const auto holds = [this](int rank, std::uint32_t tag) {
       Endpoint* endpoint = endpoint_to(rank);
-      return endpoint != nullptr && endpoint->holds(tag_of(tag));
+      return endpoint != nullptr && endpoint->has_unexpected(tag_of(tag));
     };
     const auto begin = [this](const Message& message, StreamRef after, PendingCall& call) {
       launch(message, after, call);

@@ -11,8 +11,8 @@
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/messages/counting_endpoint.hpp>
 #include <sinew/collectives/selection/gather_facts.hpp>
-#include <sinew/collectives/virtual_cluster/imagined_fabric.hpp>
-#include <sinew/collectives/virtual_cluster/imagined_facts.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_fabric.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/world_state.hpp>
 #include <sinew/core/error.hpp>
@@ -83,8 +83,6 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
 
 }  // namespace
 
-std::string process_identity() { return fmt::format("{}", ::getpid()); }
-
 WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_t generation_of)
     : rank(exchange.rank),
       size(exchange.size),
@@ -92,7 +90,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
   free_ids.back() &= ~(std::uint64_t{1} << 63);  // kBootstrapId
-  if (options.imagined) require_imagined(*options.imagined, size, options.config);
+  if (options.virtual_world) require_virtual_options(*options.virtual_world, size, options.config);
   if (options.count_sent) sent_bytes.resize(static_cast<std::size_t>(size));
   require_known(options.config);
   for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
@@ -102,15 +100,15 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   find_cluster(exchange);
   open_fabrics();
 
-  LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
+  LocalFacts mine{host_id, fmt::format("{}", ::getpid()), host->usable_cores(), {}, device, no_device};
   if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
-  if (options.imagined) imagine_place(*options.imagined, rank, mine);
+  if (options.virtual_world) set_virtual_place(*options.virtual_world, rank, mine);
   for (const TransportStatus& s : statuses) {
     if (!wanted(options.config, s.name)) continue;  // nobody asks why what he left out is not there
     OpenedTransport& t =
         mine.transports.emplace_back(OpenedTransport{s.name, nullptr, s.ok ? "" : s.reason, s.offload, {}});
     t.rail = rail(s.name);
-    if (s.ok) t.by_nic = fabric(s.name).outlet().is_nearest;
+    if (s.ok) t.by_nic = fabric(s.name).nic_choice().is_nearest;
   }
   GatheredFacts gathered = gather_facts(exchange, mine, options.config);
   facts = std::move(gathered.facts);
@@ -131,8 +129,8 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
 }
 
 void WorldState::find_cluster(const Exchange& exchange) {
-  if (options.imagined) {
-    cluster = std::shared_ptr<const Cluster>(options.imagined, &options.imagined->cluster);
+  if (options.virtual_world) {
+    cluster = std::shared_ptr<const Cluster>(options.virtual_world, &options.virtual_world->cluster);
     return;
   }
   try {
@@ -184,13 +182,13 @@ void WorldState::open_control(const Exchange& exchange) {
 }
 
 void WorldState::open_timer(const Exchange& exchange) {
-  const ClockPlace clock = place_clocks(exchange, control->service().peers());
+  const ClockDifference clock = compare_clocks(exchange, control->service().peers());
   const Config& config = options.config;
   if (config.trace_dir.empty() && !config.time_calls) return;
   timer = std::make_unique<CallTimer>(config.trace_dir.empty() ? nullptr : open_log(clock), control->page(), clock);
 }
 
-std::unique_ptr<CallLog> WorldState::open_log(const ClockPlace& clock) const {
+std::unique_ptr<CallLog> WorldState::open_log(const ClockDifference& clock) const {
   const std::vector<ControlPeer>& peers = control->service().peers();
   const LogOwner owner{.rank = rank,
                        .ranks = size,
@@ -239,8 +237,8 @@ WorldState::~WorldState() {
 }
 
 void WorldState::choose_device() {
-  if (options.imagined) {
-    no_device = "accelerators of an imagined cluster hold no memory";
+  if (options.virtual_world) {
+    no_device = "accelerators of a virtual cluster hold no memory";
     return;
   }
   device_runtime = options.device_runtime;
@@ -300,13 +298,13 @@ void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus
     auto fabric = module.open(
         {rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device, nic});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
-    if (options.imagined) {
-      fabric = std::make_unique<ImaginedFabric>(std::move(fabric), options.imagined->on.network, rank);
+    if (options.virtual_world) {
+      fabric = std::make_unique<VirtualFabric>(std::move(fabric), options.virtual_world->on.network, rank);
     }
     const Availability offload = fabric->has_offload();
     status.no_device = fabric->takes_device_memory().reason;
     status.offload = offload.ok ? "" : offload.reason;
-    status.reason = fabric->outlet().text;
+    status.reason = fabric->nic_choice().text;
     status.ok = true;
     fabrics.push_back({status.name, std::move(fabric)});
     if (options.config.tls.wanted && !is_covered_by_tls(status.name) && asks_for(status.name)) {

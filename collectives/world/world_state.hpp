@@ -127,7 +127,7 @@ struct WorldState {
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
   void open_timer(const Exchange& exchange);
-  std::unique_ptr<CallLog> open_log(const ClockPlace& clock) const;
+  std::unique_ptr<CallLog> open_log(const ClockDifference& clock) const;
 
   ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]

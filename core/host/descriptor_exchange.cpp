@@ -216,7 +216,7 @@ class Leader {
     const std::span<const DescriptorSet> all(sets_);
     for (std::size_t first = 0; first < all.size(); first += kRanksPerMessage) {
       const std::size_t count = std::min(kRanksPerMessage, all.size() - first);
-      // One message in flight at a time: the kernel counts descriptors under way against RLIMIT_NOFILE.
+      // One message in flight at a time: the kernel counts descriptors in flight against RLIMIT_NOFILE.
       std::byte acknowledged{};
       if (!send_sets(socket, static_cast<std::uint32_t>(first), all.subspan(first, count)) ||
           !wait_for(socket, POLLIN, deadline_) || ::recv(socket, &acknowledged, 1, 0) != 1)

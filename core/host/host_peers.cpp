@@ -35,7 +35,7 @@ using Token = std::array<std::uint64_t, 2>;
 
 /// This rank's own half; ranks that are threads of the same process hold it together.
 struct Local {
-  std::shared_ptr<HostHeap> heap;
+  std::shared_ptr<SharedSegment> segment;
   FileDescriptor event;
   FileDescriptor life;       // the pidfd; else an end of a socket, whose other end closes with this process
   FileDescriptor life_kept;  // that other end
@@ -43,11 +43,11 @@ struct Local {
 
   void watch_own_life();
   explicit Local(int ranks)
-      : heap(std::make_shared<HostHeap>(HostHeap::kDefaultAddressSpace, ranks)),
+      : segment(std::make_shared<SharedSegment>(SharedSegment::kDefaultAddressSpace, ranks)),
         event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!event) throw_errno("eventfd for waking this rank");
     watch_own_life();
-    asleep = new (heap->allocate(kFalseSharing, kFalseSharing)) SleepWord(0);
+    asleep = new (segment->allocate(kFalseSharing, kFalseSharing)) SleepWord(0);
   }
 };
 
@@ -105,7 +105,7 @@ Bytes affinity_mask() {
 /// First round: plain data, then the affinity mask, then the host id, or the reason why this rank cannot take part.
 struct Card {
   Token token{};
-  std::uint64_t heap_bytes = 0;
+  std::uint64_t segment_bytes = 0;
   std::uint64_t sleep_offset = 0;
   std::int32_t pid = 0;
   std::uint32_t mask_bytes = 0;
@@ -180,7 +180,7 @@ bool register_membarrier() noexcept {
 struct Peer {
   int rank = -1;
   Card card;
-  DescriptorSet descriptors;  // heap, eventfd, life; empty where `local`
+  DescriptorSet descriptors;  // shared segment, eventfd, life; empty where `local`
   std::shared_ptr<Local> local;
   const std::byte* base = nullptr;
   bool mapped = false;  // base is a mapping of our own
@@ -202,7 +202,7 @@ struct HostPeers::State {
   ~State() {
     LocalRanks::of_process().remove(token);
     for (const Peer& p : peers) {
-      if (p.mapped) munmap(const_cast<std::byte*>(p.base), p.card.heap_bytes);
+      if (p.mapped) munmap(const_cast<std::byte*>(p.base), p.card.segment_bytes);
     }
   }
 
@@ -221,11 +221,12 @@ struct HostPeers::State {
   const std::byte* map(Peer& p) {
     const std::scoped_lock lock(mapping);
     if (p.base) return p.base;
-    void* memory = mmap(nullptr, p.card.heap_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, p.descriptors[0].get(), 0);
+    void* memory =
+        mmap(nullptr, p.card.segment_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, p.descriptors[0].get(), 0);
     if (memory == MAP_FAILED)
       throw_errno(
-          fmt::format("mapping {} bytes of address space for the memory of rank {}", p.card.heap_bytes, p.rank));
-    (void)madvise(memory, p.card.heap_bytes, MADV_DONTDUMP);  // a core file shows it once, from its owner
+          fmt::format("mapping {} bytes of address space for the memory of rank {}", p.card.segment_bytes, p.rank));
+    (void)madvise(memory, p.card.segment_bytes, MADV_DONTDUMP);  // a core file shows it once, from its owner
     p.base = static_cast<const std::byte*>(memory);
     p.mapped = true;
     p.descriptors[0] = FileDescriptor();
@@ -240,8 +241,8 @@ struct HostPeers::State {
     LocalRanks::of_process().add(token, local);
     Card card;
     card.token = token;
-    card.heap_bytes = local->heap->address_space_bytes();
-    card.sleep_offset = local->heap->offset_of(local->asleep);
+    card.segment_bytes = local->segment->address_space_bytes();
+    card.sleep_offset = local->segment->offset_of(local->asleep);
     card.pid = getpid();
     card.quota_cores = quota_cores();
     card.usable = 1;
@@ -265,7 +266,7 @@ struct HostPeers::State {
       p.rank = static_cast<int>(r);
       p.card = card;
       p.local = LocalRanks::of_process().find(card.token);
-      if (p.local) p.base = p.local->heap->base();
+      if (p.local) p.base = p.local->segment->base();
       fence = fence || !card.membarrier;
       cores.add(theirs.cpus(), card.quota_cores);
     }
@@ -274,7 +275,7 @@ struct HostPeers::State {
   void pass_descriptors(DescriptorExchange& socket, Deadline deadline, const std::function<void()>& check) {
     if (std::ranges::all_of(peers, [](const Peer& p) { return p.local != nullptr; })) return;
     DescriptorSet mine;
-    const std::array<int, kDescriptorsPerRank> own{local->heap->descriptor(), local->event.get(), local->life.get()};
+    const std::array<int, kDescriptorsPerRank> own{local->segment->descriptor(), local->event.get(), local->life.get()};
     for (std::size_t i = 0; i < own.size(); ++i) {
       mine[i] = FileDescriptor(::dup(own[i]));
       if (!mine[i]) throw_errno("dup");
@@ -351,9 +352,9 @@ bool HostPeers::same_process(int world_rank) const noexcept {
 
 const std::byte* HostPeers::memory_of(int world_rank) { return state_->map(state_->require(world_rank)); }
 
-HostHeap& HostPeers::heap() noexcept { return *state_->local->heap; }
+SharedSegment& HostPeers::shared_segment() noexcept { return *state_->local->segment; }
 
-std::shared_ptr<HostHeap> HostPeers::shared_heap() const noexcept { return state_->local->heap; }
+std::shared_ptr<SharedSegment> HostPeers::shared_segment_owner() const noexcept { return state_->local->segment; }
 
 HostWaker HostPeers::waker_of(int world_rank) {
   Peer& p = state_->require(world_rank);

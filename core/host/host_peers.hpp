@@ -14,7 +14,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/core/host/host_heap.hpp>
+#include <sinew/core/host/shared_segment.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 
 namespace sinew {
@@ -70,12 +70,13 @@ class SINEW_API HostPeers {
   bool has_ended(int world_rank) const noexcept;
   /// A thread of this process?
   bool same_process(int world_rank) const noexcept;
-  /// Base of the rank's heap in this address space (read only; mapped on first use). Errors: System where mmap refuses.
+  /// Base of the rank's shared segment in this address space (read only; mapped on first use). Errors: System where
+  /// mmap refuses.
   const std::byte* memory_of(int world_rank);
 
-  HostHeap& heap() noexcept;
+  SharedSegment& shared_segment() noexcept;
   /// For who gives memory of it away that may outlive this.
-  std::shared_ptr<HostHeap> shared_heap() const noexcept;
+  std::shared_ptr<SharedSegment> shared_segment_owner() const noexcept;
 
   /// Maps the rank's memory if need be; same errors as memory_of.
   HostWaker waker_of(int world_rank);

@@ -40,7 +40,7 @@ struct SiteText {
 };
 
 /// A communicator that a rank is in, or lately was, whether or not it has called on it.
-struct CommunicatorSeat {
+struct Membership {
   std::atomic<std::uint64_t> identity;  ///< Group::identity; 0: none, or being written
   std::atomic<std::int32_t> ranks;
   std::atomic<std::int32_t> place;   ///< this rank's number in the communicator
@@ -50,21 +50,22 @@ struct CommunicatorSeat {
 /// What lies in shared memory or in a trace file, from its first byte.
 struct RecordPage {
   static constexpr std::uint64_t kMagic = 0x33'64'72'6f'63'65'72'73;  // "srecord3"
-  static constexpr std::size_t kSeats = 512;
+  static constexpr std::size_t kMemberships = 512;
   static constexpr std::size_t kRecords = 1024;
   static constexpr std::size_t kSites = 1024;
 
   std::atomic<std::uint64_t> magic;
   std::atomic<std::int32_t> rank;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::int32_t> world_ranks;  ///< size of the World, whose communicator takes no seat; 0 until it is known
+  std::atomic<std::int32_t>
+      world_ranks;  ///< size of the World, whose communicator takes no membership; 0 until it is known
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
-  std::array<CommunicatorSeat, kSeats> seats;
+  std::array<Membership, kMemberships> memberships;
 };
 
-/// A seat taken out of a page.
-struct SeatSeen {
+/// A membership taken out of a page.
+struct MembershipSeen {
   std::uint64_t communicator = 0;
   int ranks = 0;
   int place = 0;
@@ -103,10 +104,10 @@ class SINEW_API RecordReader {
   /// The latest call of all.
   std::optional<CallSeen> latest() const noexcept;
   /// A communicator that the rank is in, or lately was; nothing where there is none.
-  std::optional<SeatSeen> seat(std::size_t index) const noexcept;
+  std::optional<MembershipSeen> membership(std::size_t index) const noexcept;
   std::string site(std::uint16_t index) const;
   /// Names the communicator of a call as Group::text() does: "tp of 2". It is "communicator 6" if another communicator
-  /// has taken its seat since.
+  /// has taken its membership since.
   std::string communicator(const CallSeen& call) const;
 
  private:

@@ -25,7 +25,7 @@ namespace sinew {
 
 class CallSlab;
 struct CallCell;
-struct LogPiece;
+struct LogBlock;
 class CallHistory;
 struct ReadyPlan;
 
@@ -33,7 +33,7 @@ struct ReadyPlan;
 /// neither written nor read where nobody times.
 struct CallNotes {
   CallCell* cell = nullptr;  ///< its place in the log
-  LogPiece* piece = nullptr;
+  LogBlock* block = nullptr;
   CallHistory* history = nullptr;  ///< where its times are kept
   std::uint64_t extent = 0;
   std::int64_t entered = 0;   ///< ns of CLOCK_MONOTONIC
@@ -42,9 +42,9 @@ struct CallNotes {
 };
 
 /// A function that was given to Work::then, and a link to the next one of the same call.
-struct AfterCall {
+struct Continuation {
   std::function<void(const Status&)> run;
-  std::unique_ptr<AfterCall> next;
+  std::unique_ptr<Continuation> next;
 };
 
 /// One call in flight: its completion, and what a verdict must say about it.
@@ -66,7 +66,7 @@ struct PendingCall : Completion {
   OpenRecord record{};
   DeviceMark mark{};  ///< calls on device memory
   CallNotes notes{};
-  std::unique_ptr<AfterCall> after{};  ///< Work::then
+  std::unique_ptr<Continuation> after{};  ///< Work::then
 };
 
 /// Where the call was made, for errors.

@@ -14,7 +14,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/runtime/continuations.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -57,7 +57,7 @@ struct Continuations::State {
   // Under the mutex:
 
   void add_thread(const std::shared_ptr<State>& self) {
-    threads.push_back(quiet_thread([self] { loop(self); }));
+    threads.push_back(thread_without_signals([self] { loop(self); }));
   }
   std::vector<std::thread>::iterator this_thread() {
     return std::ranges::find(threads, std::this_thread::get_id(), &std::thread::get_id);

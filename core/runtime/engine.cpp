@@ -60,12 +60,12 @@ void Engine::remove(ProgressSource& source) {
 }
 
 void Engine::share(EngineLock& lock) {
-  bell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell_) throw_errno("eventfd");
+  wake_up_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_up_) throw_errno("eventfd");
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.fd = bell_.get();
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event) != 0) throw_errno("epoll_ctl");
+  event.data.fd = wake_up_.get();
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_up_.get(), &event) != 0) throw_errno("epoll_ctl");
   lock_ = &lock;
 }
 
@@ -107,7 +107,7 @@ Engine::Slept Engine::sleep(Clock::time_point wake_by) {
     disarm();
     if (rung_) {
       std::uint64_t rings = 0;
-      static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
+      static_cast<void>(!::read(wake_up_.get(), &rings, sizeof rings));
       rung_ = false;
     }
   }
@@ -135,7 +135,7 @@ void Engine::ring() noexcept {
   disarm();
   rung_ = true;
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+  static_cast<void>(!::write(wake_up_.get(), &one, sizeof one));
 }
 
 bool Engine::Waiter::slow_turn() {

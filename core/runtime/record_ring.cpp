@@ -65,34 +65,35 @@ const char* RecordRing::rename(const OpenRecord& call, const std::string& site) 
   return at->first.c_str();
 }
 
-void RecordRing::sit(const Group& group) noexcept {
+void RecordRing::join(const Group& group) noexcept {
   if (group.identity == 0) {
     page_->world_ranks.store(group.size(), std::memory_order_release);
     return;
   }
-  if (seats_taken_.all()) return;
-  while (seats_taken_.test(next_seat_)) next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
-  seats_taken_.set(next_seat_);
-  CommunicatorSeat& seat = page_->seats[next_seat_];
-  next_seat_ = (next_seat_ + 1) % RecordPage::kSeats;
-  seat.identity.store(0, std::memory_order_relaxed);
+  if (memberships_taken_.all()) return;
+  while (memberships_taken_.test(next_membership_))
+    next_membership_ = (next_membership_ + 1) % RecordPage::kMemberships;
+  memberships_taken_.set(next_membership_);
+  Membership& membership = page_->memberships[next_membership_];
+  next_membership_ = (next_membership_ + 1) % RecordPage::kMemberships;
+  membership.identity.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  seat.ranks.store(group.size(), std::memory_order_relaxed);
-  seat.place.store(group.rank, std::memory_order_relaxed);
-  std::memset(seat.name, 0, sizeof seat.name);
-  std::memcpy(seat.name, group.name.data(), std::min(group.name.size(), sizeof seat.name));
-  seat.identity.store(group.identity, std::memory_order_release);
+  membership.ranks.store(group.size(), std::memory_order_relaxed);
+  membership.place.store(group.rank, std::memory_order_relaxed);
+  std::memset(membership.name, 0, sizeof membership.name);
+  std::memcpy(membership.name, group.name.data(), std::min(group.name.size(), sizeof membership.name));
+  membership.identity.store(group.identity, std::memory_order_release);
 }
 
-void RecordRing::stand_up(std::uint64_t communicator) noexcept {
-  for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
-    if (page_->seats[i].identity.load(std::memory_order_relaxed) == communicator) seats_taken_.reset(i);
+void RecordRing::leave(std::uint64_t communicator) noexcept {
+  for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
+    if (page_->memberships[i].identity.load(std::memory_order_relaxed) == communicator) memberships_taken_.reset(i);
   }
 }
 
-std::optional<SeatSeen> RecordReader::seat(std::size_t index) const noexcept {
-  const CommunicatorSeat& s = page_->seats[index];
-  SeatSeen seen{.communicator = s.identity.load(std::memory_order_acquire)};
+std::optional<MembershipSeen> RecordReader::membership(std::size_t index) const noexcept {
+  const Membership& s = page_->memberships[index];
+  MembershipSeen seen{.communicator = s.identity.load(std::memory_order_acquire)};
   seen.ranks = s.ranks.load(std::memory_order_relaxed);
   seen.place = s.place.load(std::memory_order_relaxed);
   seen.name.assign(s.name, ::strnlen(s.name, sizeof s.name));
@@ -152,9 +153,9 @@ std::optional<CallSeen> RecordReader::latest() const noexcept {
 }
 
 std::string RecordReader::communicator(const CallSeen& call) const {
-  for (std::size_t i = 0; call.communicator != 0 && i < RecordPage::kSeats; ++i) {
-    if (page_->seats[i].identity.load(std::memory_order_relaxed) != call.communicator) continue;
-    const auto at = seat(i);
+  for (std::size_t i = 0; call.communicator != 0 && i < RecordPage::kMemberships; ++i) {
+    if (page_->memberships[i].identity.load(std::memory_order_relaxed) != call.communicator) continue;
+    const auto at = membership(i);
     if (at && at->communicator == call.communicator && !at->name.empty())
       return fmt::format("{} of {}", at->name, at->ranks);
   }

@@ -54,15 +54,15 @@ class SINEW_API RecordRing {
   RecordRing& operator=(const RecordRing&) = delete;
 
   /// Records that this rank is a member of a communicator, and the communicator's name. Nothing is recorded while all
-  /// kSeats seats are taken.
-  void sit(const Group& group) noexcept;
-  /// Its seat may be taken by another, those that were given up earlier first.
-  void stand_up(std::uint64_t communicator) noexcept;
+  /// kMemberships memberships are taken.
+  void join(const Group& group) noexcept;
+  /// Its membership may be taken by another, those that were given up earlier first.
+  void leave(std::uint64_t communicator) noexcept;
 
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }
   const RecordPage* page() const noexcept { return page_; }
 
-  /// Gives a call that is under way another site than the one it was entered with. Returns the text, which lives as
+  /// Gives a call that is in flight another site than the one it was entered with. Returns the text, which lives as
   /// long as the ring; null where the table of sites is full.
   const char* rename(const OpenRecord& call, const std::string& site) noexcept;
 
@@ -112,8 +112,8 @@ class SINEW_API RecordRing {
 
   RecordPage* page_;
   std::uint64_t last_ = 0;
-  std::bitset<RecordPage::kSeats> seats_taken_;
-  std::size_t next_seat_ = 0;
+  std::bitset<RecordPage::kMemberships> memberships_taken_;
+  std::size_t next_membership_ = 0;
   std::array<Known, kKnown> known_{};        // for calls without a label
   std::array<Labelled, kKnown> labelled_{};  // for calls with a label
   std::map<std::string, std::uint16_t> sites_;

@@ -5,7 +5,7 @@
 
 #include <sinew/core/runtime/shared_progress.hpp>
 #include <sinew/core/system/futex.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -37,7 +37,7 @@ SharedProgress::SharedProgress(Engine& engine) : engine_(engine) { engine_.share
 SharedProgress::~SharedProgress() { stop_thread(); }
 
 void SharedProgress::start_thread() {
-  thread_ = quiet_thread([this] { loop(); });
+  thread_ = thread_without_signals([this] { loop(); });
 }
 
 void SharedProgress::stop_thread() noexcept {
@@ -62,7 +62,7 @@ void SharedProgress::posted(bool waits_at_once) noexcept {
 }
 
 void SharedProgress::wake_thread() noexcept {
-  if (rest_ == Rest::Park) unpark();
+  if (rest_ == Rest::Futex) wake();
   if (rest_ == Rest::Sleep) engine_.ring();
   if (rest_ != Rest::Nap) rest_ = Rest::None;  // one call wakes the thread, not each
 }
@@ -120,18 +120,18 @@ void SharedProgress::nap() noexcept {
   rest_ = Rest::None;
 }
 
-void SharedProgress::park() noexcept {
-  rest_ = Rest::Park;
-  parked_.store(1, std::memory_order_relaxed);
+void SharedProgress::sleep_on_futex() noexcept {
+  rest_ = Rest::Futex;
+  sleeping_.store(1, std::memory_order_relaxed);
   lock_.unlock();
-  futex_wait(parked_, 1);
+  futex_wait(sleeping_, 1);
   lock_.lock();
   rest_ = Rest::None;
 }
 
-void SharedProgress::unpark() noexcept {
-  parked_.store(0, std::memory_order_relaxed);
-  futex_wake(parked_, 1);
+void SharedProgress::wake() noexcept {
+  sleeping_.store(0, std::memory_order_relaxed);
+  futex_wake(sleeping_, 1);
 }
 
 void SharedProgress::loop() noexcept {
@@ -147,7 +147,7 @@ void SharedProgress::loop() noexcept {
       busy_until = now + kLinger;
     }
     if (is_driven()) {
-      now < busy_until ? nap() : park();
+      now < busy_until ? nap() : sleep_on_futex();
       idle_turns = 0;
       continue;
     }

@@ -110,7 +110,7 @@ class SINEW_API SharedProgress {
     Sleeper* next;
     std::atomic<std::uint32_t> woken{0};
   };
-  enum class Rest : std::uint8_t { None, Nap, Park, Sleep };
+  enum class Rest : std::uint8_t { None, Nap, Futex, Sleep };
 
   bool is_driven() const noexcept { return driven_.load(std::memory_order_relaxed); }
   /// false: the deadline has passed.
@@ -121,8 +121,8 @@ class SINEW_API SharedProgress {
   void wake_thread() noexcept;
   void loop() noexcept;
   void nap() noexcept;
-  void park() noexcept;
-  void unpark() noexcept;
+  void sleep_on_futex() noexcept;
+  void wake() noexcept;
 
   Engine& engine_;
   EngineLock lock_;
@@ -132,7 +132,7 @@ class SINEW_API SharedProgress {
   std::size_t pending_ = 0;              ///< calls
   std::atomic<std::uint64_t> posts_{0};  ///< calls whose callers did not wait at once; written under the lock
   Sleeper* sleepers_ = nullptr;
-  std::atomic<std::uint32_t> parked_{0};
+  std::atomic<std::uint32_t> sleeping_{0};
   std::thread thread_;
 };
 

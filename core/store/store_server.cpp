@@ -13,7 +13,7 @@
 #include <sinew/core/net/strangers.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <sinew/core/store/store_service.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
 namespace {
@@ -214,7 +214,7 @@ void StoreServer::State::sweep() {
 }
 
 StoreServerThread::StoreServerThread(StoreServerOptions options) : server_(loop_, std::move(options)) {
-  thread_ = quiet_thread([this] { run(); });
+  thread_ = thread_without_signals([this] { run(); });
 }
 
 StoreServerThread::~StoreServerThread() {

@@ -56,7 +56,7 @@ void PeerEndpoint::send(sinew::ConstBuffer from, sinew::Tag tag, std::uint64_t n
   send.handle = ++last_message_;
   send.rest = from;
   sends_[send.handle] = &done;
-  write({Kind::Announce, send.handle, tag.bits, note, from.bytes});
+  write({Kind::Request, send.handle, tag.bits, note, from.bytes});
 }
 
 void PeerEndpoint::recv(sinew::Sink to, sinew::Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
@@ -81,9 +81,9 @@ bool PeerEndpoint::cancel(Completion& done) {
   return false;
 }
 
-void PeerEndpoint::close(Completion& quiet) {
+void PeerEndpoint::close(Completion& closed) {
   end({Code::Cancelled, "the endpoint was closed"});
-  box_.finished.add(quiet, {});
+  box_.finished.add(closed, {});
 }
 
 void PeerEndpoint::grant(std::uint64_t id, Completion& receive) {
@@ -157,7 +157,7 @@ void PeerEndpoint::read() {
 
 void PeerEndpoint::handle(const Packet& packet, std::size_t piece_bytes) {
   switch (packet.kind) {
-    case Kind::Announce: return matcher_.announce({{packet.tag}, packet.note, packet.bytes}, packet.message);
+    case Kind::Request: return matcher_.rendezvous({{packet.tag}, packet.note, packet.bytes}, packet.message);
     case Kind::Withdraw: return withdrawn(packet.message);
     case Kind::Grant: return granted(packet);
     case Kind::Refuse: return refused(packet);

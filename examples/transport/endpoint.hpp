@@ -11,7 +11,7 @@
 namespace mailbox {
 
 /// Two sockets to one peer: this side writes to the one that it dialled and reads from the one that the peer dialled.
-/// Every message is announced and stays at its sender until the matcher there has found its receive.
+/// Every message goes by rendezvous and stays at its sender until the matcher there has found its receive.
 class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
  public:
   PeerEndpoint(Box& box, Where peer);
@@ -19,9 +19,9 @@ class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
 
   void send(sinew::ConstBuffer from, sinew::Tag tag, std::uint64_t note, sinew::Completion& done) override;
   void recv(sinew::Sink to, sinew::Tag tag, sinew::Completion& done) override;
-  bool holds(sinew::Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(sinew::Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(sinew::Completion& done) override;
-  void close(sinew::Completion& quiet) override;
+  void close(sinew::Completion& closed) override;
 
   void attach(sinew::FileDescriptor from_peer);
   void ready(int descriptor, std::uint32_t events);
@@ -55,7 +55,7 @@ class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
   sinew::Status end_{};
   std::uint32_t last_message_ = 0;
   std::deque<Packet> packets_;                            // to be written, without data
-  std::map<std::uint32_t, sinew::Completion*> sends_;     // announced and not written in full
+  std::map<std::uint32_t, sinew::Completion*> sends_;     // requested and not written in full
   std::deque<sinew::Completion*> granted_;                // those of them that may be written; they take turns
   std::map<std::uint32_t, sinew::Completion*> arriving_;  // receives that were granted, by the peer's number
 };

@@ -12,7 +12,7 @@
 
 #include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 #include <sinew/parallel/calls/user_code.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/file.hpp>
@@ -122,7 +122,7 @@ struct AsyncSave::State {
   }
 
   void start() {
-    writer = quiet_thread([this] {
+    writer = thread_without_signals([this] {
       try {
         report = write_file(plan, file, partial);
       } catch (...) {

@@ -63,7 +63,7 @@ std::string name_of_device(const Machine& machine) {
 
 }  // namespace
 
-ClusterSpec cluster_spec(const ImaginedCluster& on, const ClusterRates& given) {
+ClusterSpec cluster_spec(const VirtualCluster& on, const ClusterRates& given) {
   if (!on.network.ranks_on.empty())
     throw Error(Code::InvalidArgument,
                 fmt::format("cluster '{}': hosts of unequal numbers of ranks, expected equal ones, such as dgx-h100x8",

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/topology/imagined_cluster.hpp>
 #include <sinew/topology/network.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 namespace sinew::parallel {
 
@@ -31,6 +31,6 @@ struct ClusterRates {
 
 /// Errors: InvalidArgument where an accelerator or processor is in no table here and `given` does not say what it can,
 ///         with the names that are known; for figures that are not above 0; where hosts have unequal numbers of ranks.
-SINEW_API ClusterSpec cluster_spec(const ImaginedCluster& on, const ClusterRates& given = {});
+SINEW_API ClusterSpec cluster_spec(const VirtualCluster& on, const ClusterRates& given = {});
 
 }  // namespace sinew::parallel

@@ -21,8 +21,9 @@ struct GroupShape {
 
 /// What collectives of groups take while all groups of an axis make the same call: by the simulator, on the part of the
 /// network that a group then has for itself. NICs and a host's memory are shared by those who use them at a time.
-/// Model:  a group on several hosts with several ranks on each works by levels, as Composition does, one level after
-///         the other; on each level the best of the two algorithms that promise most. all_to_all goes directly.
+/// Model:  a group on several hosts with several ranks on each works by levels, as HierarchicalAlgorithm does, one
+///         level after the other; on each level the best of the two algorithms that promise most. all_to_all goes
+///         directly.
 /// Cost:   simulated at powers of four between 4 KiB and 256 MiB where asked for, and remembered; linear in between and
 ///         beyond.
 class SINEW_API CollectiveCosts {

@@ -99,7 +99,7 @@ TEST(Alone, EndsWithTheDevicesReason) {
   on_devices(1, "shm", [](World& world, const OnDevice& where) {
     Values values = counting(1000);
     const Buffer in = write(where, values), out = write(where, values);
-    read<std::int32_t>(where, out);  // nothing is under way
+    read<std::int32_t>(where, out);  // nothing is in flight
     static_cast<fake::Device&>(where.runtime).fail_next("an illegal address was met");
     const Status end = world.communicator().all_reduce(in, out, DType::I32).wait();
     require(end.code() == Code::System, std::string(name_of(end.code())));

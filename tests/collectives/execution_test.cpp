@@ -85,7 +85,7 @@ class Group {
     for (std::size_t r = 0; r < members_.size(); ++r) {
       Member& m = *members_[r];
       memory.emplace_back(desc, schedule.programs[r]);
-      executables.push_back(Executable::make(desc, schedule.programs[r], Cutting{segment, 3},
+      executables.push_back(Executable::make(desc, schedule.programs[r], Segmentation{segment, 3},
                                              [&](int peer) { return m.peers[static_cast<std::size_t>(peer)].get(); }));
       const Buffer in{reinterpret_cast<std::byte*>(memory[r].in.data()), memory[r].in.size_bytes(), {}};
       const Buffer out{reinterpret_cast<std::byte*>(memory[r].out.data()), memory[r].out.size_bytes(), {}};
@@ -145,7 +145,7 @@ std::vector<int> odd_places_first(int ranks) {
 
 class ExecutionOn : public ::testing::TestWithParam<int> {};
 
-/// Fewer elements than ranks, uneven cuts, and segments of a few elements, several of them under way.
+/// Fewer elements than ranks, uneven cuts, and segments of a few elements, several of them in flight.
 TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
   const int ranks = GetParam();
   Group group(ranks);

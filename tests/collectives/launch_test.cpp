@@ -147,7 +147,7 @@ TEST(Launch, WrongWorldSize_IsRefusedWithBothNumbers_OnAllRanks) {
 TEST(Launch, SecondRank0_LearnsWhoHasThePlace) {
   const int port = some_port();
   StoreServerThread server(StoreServerOptions{.secret = random_secret()});
-  server.listen(listen_on(meeting_place(static_cast<std::uint16_t>(port), "")));
+  server.listen(listen_on(bootstrap_address(static_cast<std::uint16_t>(port), "")));
   const auto outcomes = probe_each({master(0, 2, port)});
   EXPECT_EQ(outcomes[0].exit_code, kProbeError);
   EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr(fmt::format("process {} is rank 0", ::getpid())),
@@ -156,7 +156,7 @@ TEST(Launch, SecondRank0_LearnsWhoHasThePlace) {
 
 TEST(Launch, LauncherThatDoesNotAnswer_IsNotTakenForNone) {
   const int port = some_port();
-  const Listener busy = listen_on(meeting_place(static_cast<std::uint16_t>(port), "of-this-launcher"));
+  const Listener busy = listen_on(bootstrap_address(static_cast<std::uint16_t>(port), "of-this-launcher"));
   for (const auto& o : probe_each({master(0, 2, port, {"SINEW_JOB=of-this-launcher", "SINEW_TIMEOUT=200ms"}),
                                    master(1, 2, port, {"SINEW_JOB=of-this-launcher", "SINEW_TIMEOUT=200ms"})})) {
     EXPECT_EQ(o.exit_code, kProbeError);

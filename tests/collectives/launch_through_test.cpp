@@ -226,7 +226,7 @@ TEST(LaunchThrough, ProgramThatOneRankRunsAlone_LearnsHow) {
 TEST(LaunchThrough, SecondJobOfOneName_LearnsWhoHasThePlace) {
   const std::string job = fmt::format("f{:x}", random_id());
   StoreServerThread server(StoreServerOptions{.secret = random_secret()});
-  server.listen(listen_on(meeting_place(0, job)));
+  server.listen(listen_on(bootstrap_address(0, job)));
   const auto outcomes = probe_each({flux(0, 2, job)});
   EXPECT_THAT(outcomes[0].out, HasSubstr(fmt::format("process {} is rank 0 of job {}", ::getpid(), job)));
 }

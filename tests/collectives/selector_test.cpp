@@ -127,7 +127,7 @@ TEST(Selector, TrustsMeasuredTimes_AsFarAsTheyGo) {
   const Plan plan = Selector(facts, ranks_of(facts), {}).select(sum_of((1 << 20) / sizeof(float))).plan;
   const auto direct = std::ranges::find(plan.candidates(), "direct", &Candidate::algorithm);
   ASSERT_NE(direct, plan.candidates().end());
-  EXPECT_THAT(direct->way, HasSubstr("given up by tune after 64B"));
+  EXPECT_THAT(direct->method, HasSubstr("given up by tune after 64B"));
   EXPECT_GE(direct->predicted, 12e-3);
   EXPECT_LT(direct->predicted, 0.1) << "64 B and 9 us are not 150 ms at 1 MiB";
 
@@ -140,7 +140,7 @@ TEST(Selector, ComposesWhatCrossesHosts) {
   const Selector selector(facts, ranks_of(facts), {});
   const Plan plan = selector.select(sum_of(16 << 20)).plan;
   EXPECT_EQ(plan.chosen().algorithm, "hierarchical");
-  EXPECT_THAT(plan.chosen().way, HasSubstr("across 2 of them"));
+  EXPECT_THAT(plan.chosen().method, HasSubstr("across 2 of them"));
   // Every byte must leave its host once, at a tenth of the rate.
   const Seconds least = (64 << 20) / (kBytesPerSecond / 10);
   EXPECT_GE(plan.chosen().predicted, least);
@@ -159,9 +159,9 @@ TEST(Selector, LaysARingHostByHost_WhereRanksWereDealtInTurns) {
   const auto ring_on = [](const Facts& facts) {
     return Selector(facts, ranks_of(facts), {}).select(sum_of(16 << 20)).plan.chosen();
   };
-  EXPECT_EQ(ring_on(in_turns).way, "in the order 0 2 4 6 1 3 5 7");
+  EXPECT_EQ(ring_on(in_turns).method, "in the order 0 2 4 6 1 3 5 7");
   EXPECT_DOUBLE_EQ(ring_on(in_turns).predicted, ring_on(side_by_side).predicted);
-  EXPECT_EQ(ring_on(side_by_side).way, "");
+  EXPECT_EQ(ring_on(side_by_side).method, "");
 }
 
 TEST(Selector, ComposesInTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
@@ -206,7 +206,7 @@ TEST(Selector, CountsCodedBytes_WhereTheyLeaveAHost) {
   desc.codec = Codec::Int8;
   const Plan plan = Selector(facts, ranks_of(facts), {}).select(desc).plan;
   EXPECT_EQ(plan.chosen().algorithm, "hierarchical");
-  EXPECT_THAT(plan.chosen().way, HasSubstr("across 2 of them in int8"));
+  EXPECT_THAT(plan.chosen().method, HasSubstr("across 2 of them in int8"));
   EXPECT_THAT(plan.explain(), HasSubstr("codec int8"));
   // 260 bytes for every 256 elements, at a tenth of the rate; inside hosts f32 at the full one.
   const Seconds least = (16 << 20) / 256 * 260 / (kBytesPerSecond / 10);
@@ -214,7 +214,7 @@ TEST(Selector, CountsCodedBytes_WhereTheyLeaveAHost) {
   EXPECT_LE(plan.chosen().predicted, 1.6 * least);
   const auto ring = std::ranges::find(plan.candidates(), "ring", &Candidate::algorithm);
   ASSERT_NE(ring, plan.candidates().end());
-  EXPECT_EQ(ring->way, "messages in int8");
+  EXPECT_EQ(ring->method, "messages in int8");
 }
 
 TEST(Selector, ComposesNothing_WhereAllRanksAreEquallyNear) {

@@ -40,13 +40,13 @@ std::uint64_t value_of(const Bytes& b) {
   return value;
 }
 
-/// Every rank writes its number into its heap; all read all.
+/// Every rank writes its number into its shared segment; all read all.
 void read_each_other(const Exchange& world) {
   HostPeers peers(world, "here", Deadline::after(30s));
   ASSERT_EQ(peers.ranks().size(), static_cast<std::size_t>(world.size));
-  std::byte* mine = peers.heap().allocate(64);
+  std::byte* mine = peers.shared_segment().allocate(64);
   new (mine) Word(static_cast<std::uint32_t>(world.rank) + 100);
-  const auto offsets = world.all_gather(bytes_of(peers.heap().offset_of(mine)));
+  const auto offsets = world.all_gather(bytes_of(peers.shared_segment().offset_of(mine)));
   for (const int r : peers.ranks()) {
     const auto* theirs =
         reinterpret_cast<const Word*>(peers.memory_of(r) + value_of(offsets[static_cast<std::size_t>(r)]));
@@ -109,8 +109,8 @@ TEST(HostPeers, KnowOnlyTheirOwnHost) {
 TEST(HostPeers, WakeASleeper_AndLoseNoWake) {
   test::run_as_processes(2, [](const Exchange& world) {
     HostPeers peers(world, "here", Deadline::after(30s));
-    auto* mine = new (peers.heap().allocate(64)) Word(0);
-    const auto offsets = world.all_gather(bytes_of(peers.heap().offset_of(mine)));
+    auto* mine = new (peers.shared_segment().allocate(64)) Word(0);
+    const auto offsets = world.all_gather(bytes_of(peers.shared_segment().offset_of(mine)));
     const int other = 1 - world.rank;
     const auto* theirs =
         reinterpret_cast<const Word*>(peers.memory_of(other) + value_of(offsets[static_cast<std::size_t>(other)]));
@@ -221,7 +221,7 @@ TEST(HostPeers, LeaveNothingBehind_AfterSigkill) {
   const auto before = shared_memory_files();
   const auto statuses = test::fork_ranks(3, [](const Exchange& world) {
     HostPeers peers(world, "here", Deadline::after(30s));
-    std::memset(peers.heap().allocate(1 << 20), 1, 1 << 20);
+    std::memset(peers.shared_segment().allocate(1 << 20), 1, 1 << 20);
     (void)world.all_gather({});
     raise(SIGKILL);
   });

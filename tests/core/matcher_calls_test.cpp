@@ -8,7 +8,7 @@ TEST_F(MatcherTest, OtherNote_EndsTheMatchedReceiveWithMismatch) {
   Pending posted, late;
   posted.note = 5;
   matcher.recv({view(into)}, tag(1), posted);
-  matcher.announce({tag(1), 6, 3}, 8);
+  matcher.rendezvous({tag(1), 6, 3}, 8);
   eager(tag(2), "abc", 6);
   late.note = 5;
   matcher.recv({view(into)}, tag(2), late);
@@ -30,7 +30,7 @@ TEST_F(MatcherTest, SameCallWithOtherNote_EndsAllItsReceivesAlthoughNobodyPosted
   matcher.recv({}, tag(1), a);
   matcher.recv({}, tag(2), b);
   matcher.recv({}, tag(1, 2), other_call);
-  matcher.announce({tag(9), 6, 3}, 8);
+  matcher.rendezvous({tag(9), 6, 3}, 8);
   EXPECT_EQ(finished.fire(), 2);
   EXPECT_EQ(a.status.code(), Code::Mismatch);
   EXPECT_EQ(b.status.code(), Code::Mismatch);
@@ -83,7 +83,7 @@ TEST_F(MatcherTest, OtherGeneration_IsDropped) {
   Pending r;
   matcher.recv({}, tag(1), r);
   eager(old, "abc");
-  matcher.announce({old, 0, 10}, 2);
+  matcher.rendezvous({old, 0, 10}, 2);
   EXPECT_EQ(finished.fire(), 0);
   EXPECT_EQ(wire.returned, CreditWindow::charge_for(3));
   ASSERT_EQ(wire.refused.size(), 1u);

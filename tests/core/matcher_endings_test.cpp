@@ -22,7 +22,7 @@ TEST_F(MatcherTest, Cancel_EndsAPostedReceiveOnce) {
 TEST_F(MatcherTest, Cancel_IsTooLateOnceGranted) {
   Pending r;
   matcher.recv({}, tag(1), r);
-  matcher.announce({tag(1), 0, 0}, 1);
+  matcher.rendezvous({tag(1), 0, 0}, 1);
   EXPECT_FALSE(matcher.cancel(r));
   matcher.arrived(r, 0);
   EXPECT_FALSE(matcher.cancel(r));
@@ -31,7 +31,7 @@ TEST_F(MatcherTest, Cancel_IsTooLateOnceGranted) {
 }
 
 TEST_F(MatcherTest, Withdraw_RemovesOnlyWhatStillWaits) {
-  matcher.announce({tag(1), 0, 3}, 1);
+  matcher.rendezvous({tag(1), 0, 3}, 1);
   EXPECT_TRUE(matcher.withdraw(1));
   EXPECT_FALSE(matcher.withdraw(1));
   EXPECT_FALSE(matcher.withdraw(99));
@@ -39,7 +39,7 @@ TEST_F(MatcherTest, Withdraw_RemovesOnlyWhatStillWaits) {
   std::vector<std::byte> into(3);
   matcher.recv({view(into)}, tag(1), r);
   EXPECT_TRUE(wire.granted.empty());
-  matcher.announce({tag(1), 0, 3}, 2);
+  matcher.rendezvous({tag(1), 0, 3}, 2);
   EXPECT_FALSE(matcher.withdraw(2));
   matcher.fail(r, {Code::Cancelled, "withdrawn"});
   finished.fire();
@@ -52,7 +52,7 @@ TEST_F(MatcherTest, Repost_WaitsAgainAsIfNothingHadBeenFound) {
   Pending first, second;
   first.note = 6;
   matcher.recv({view(a)}, tag(1), first);
-  matcher.announce({tag(1), 6, 1}, 1);
+  matcher.rendezvous({tag(1), 6, 1}, 1);
   matcher.recv({view(b)}, tag(1), second);
   matcher.repost(first);
   eager(tag(1), "abc", 6);
@@ -64,7 +64,7 @@ TEST_F(MatcherTest, Repost_WaitsAgainAsIfNothingHadBeenFound) {
   Pending third;
   third.note = 6;
   matcher.recv({view(a)}, tag(2), third);
-  matcher.announce({tag(2), 6, 1}, 2);
+  matcher.rendezvous({tag(2), 6, 1}, 2);
   eager(tag(2), "ghi", 6);
   matcher.repost(third);
   EXPECT_EQ(finished.fire(), 1) << "takes what has come meanwhile";
@@ -75,7 +75,7 @@ TEST_F(MatcherTest, Repost_EndsWhatWasCancelledMeanwhile) {
   std::vector<std::byte> a(3);
   Pending r;
   matcher.recv({view(a)}, tag(1), r);
-  matcher.announce({tag(1), 0, 3}, 1);
+  matcher.rendezvous({tag(1), 0, 3}, 1);
   EXPECT_FALSE(matcher.cancel(r));
   matcher.repost(r);
   EXPECT_EQ(finished.fire(), 1);
@@ -88,7 +88,7 @@ TEST_F(MatcherTest, PeerLost_EndsPostedAndLaterReceivesButDeliversWhatIsHere) {
   std::vector<std::byte> into(3);
   matcher.recv({}, tag(1), posted);
   eager(tag(2), "abc");
-  matcher.announce({tag(3), 0, 3}, 1);
+  matcher.rendezvous({tag(3), 0, 3}, 1);
   matcher.fail({Code::PeerLost, "rank 4 is gone", 4});
   matcher.recv({view(into)}, tag(2), here);
   matcher.recv({view(into)}, tag(3), announced);

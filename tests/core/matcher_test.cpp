@@ -63,7 +63,7 @@ TEST_F(MatcherTest, ZeroBytes_CompletesEagerAndAnnounced) {
   matcher.recv({}, tag(1), a);
   matcher.recv({}, tag(2), b);
   eager(tag(1), "");
-  matcher.announce({tag(2), 0, 0}, 5);
+  matcher.rendezvous({tag(2), 0, 0}, 5);
   ASSERT_EQ(wire.granted.size(), 1u);
   matcher.arrived(b, 0);
   EXPECT_EQ(finished.fire(), 2);
@@ -71,7 +71,7 @@ TEST_F(MatcherTest, ZeroBytes_CompletesEagerAndAnnounced) {
 }
 
 TEST_F(MatcherTest, Announced_IsGrantedWhenTheReceiveIsPosted) {
-  matcher.announce({tag(1), 9, 6}, 77);
+  matcher.rendezvous({tag(1), 9, 6}, 77);
   EXPECT_TRUE(wire.granted.empty());
   std::vector<std::byte> into(8);
   Pending r;
@@ -96,7 +96,7 @@ TEST_F(MatcherTest, Announced_IsGrantedWhenTheReceiveIsPosted) {
 }
 
 TEST_F(MatcherTest, Announced_DoesNotBlockWhatComesBehindIt) {
-  matcher.announce({tag(1), 0, 1 << 20}, 1);
+  matcher.rendezvous({tag(1), 0, 1 << 20}, 1);
   std::vector<std::byte> into(1);
   Pending r;
   matcher.recv({view(into)}, tag(2), r);
@@ -109,7 +109,7 @@ TEST_F(MatcherTest, ReducingReceive_AddsPiecesFromTheTransportsMemory) {
   std::vector<std::byte> into(4), with = text("\1\2\3\4");
   Pending r;
   matcher.recv({view(into), &add, with.empty() ? ConstBuffer{} : ConstBuffer(view(with))}, tag(1), r);
-  matcher.announce({tag(1), 0, 4}, 1);
+  matcher.rendezvous({tag(1), 0, 4}, 1);
   EXPECT_EQ(Matcher::place(r).data, nullptr) << "a reduction has no place to read into";
   matcher.deliver(r, text("\x10\x10").data(), 2);
   matcher.deliver(r, text("\x20\x20").data(), 2);
@@ -144,7 +144,7 @@ TEST_F(MatcherTest, LongMessage_EndsTruncatedBeforeAByteIsTaken) {
   matcher.recv({view(a)}, tag(1), ra);
   matcher.recv({view(b)}, tag(2), rb);
   eager(tag(1), "abc");
-  matcher.announce({tag(2), 0, 100}, 4);
+  matcher.rendezvous({tag(2), 0, 100}, 4);
   finished.fire();
   EXPECT_EQ(ra.status.code(), Code::Truncated);
   EXPECT_EQ(ra.status.message(), "a message of 3 bytes for a receive of 2");

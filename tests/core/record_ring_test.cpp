@@ -80,34 +80,35 @@ TEST(RecordRing, ShowsCommunicatorsForAsLongAsThereIsRoom) {
   RecordRing ring(memory.bytes, 0);
   const RecordReader reader(ring.page());
   const auto shown = [&](std::uint64_t communicator) {
-    for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
-      if (const auto seat = reader.seat(i); seat && seat->communicator == communicator) return true;
+    for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
+      if (const auto membership = reader.membership(i); membership && membership->communicator == communicator)
+        return true;
     }
     return false;
   };
   const auto in = [](std::uint64_t communicator) {
     return Group{.rank = 3, .world_ranks = {9, 8, 7, 6}, .identity = communicator, .name = "tp"};
   };
-  EXPECT_FALSE(reader.seat(0));
-  for (std::uint64_t c = 1; c <= RecordPage::kSeats; ++c) ring.sit(in(c));
-  EXPECT_EQ(reader.seat(0)->ranks, 4);
-  EXPECT_EQ(reader.seat(0)->place, 3);
-  EXPECT_EQ(reader.seat(0)->name, "tp");
-  ring.sit(in(1000));
-  EXPECT_FALSE(shown(1000)) << "all seats are taken";
-  ring.stand_up(7);
-  EXPECT_TRUE(shown(7)) << "until somebody needs its seat";
-  ring.sit(in(1001));
+  EXPECT_FALSE(reader.membership(0));
+  for (std::uint64_t c = 1; c <= RecordPage::kMemberships; ++c) ring.join(in(c));
+  EXPECT_EQ(reader.membership(0)->ranks, 4);
+  EXPECT_EQ(reader.membership(0)->place, 3);
+  EXPECT_EQ(reader.membership(0)->name, "tp");
+  ring.join(in(1000));
+  EXPECT_FALSE(shown(1000)) << "all memberships are taken";
+  ring.leave(7);
+  EXPECT_TRUE(shown(7)) << "until somebody needs its place in the table";
+  ring.join(in(1001));
   EXPECT_TRUE(shown(1001));
   EXPECT_FALSE(shown(7));
 }
 
-TEST(RecordRing, NamesTheCommunicatorOfACall_WhileItHasASeat) {
+TEST(RecordRing, NamesTheCommunicatorOfACall_WhileItHasAMembership) {
   const Memory memory;
   RecordRing ring(memory.bytes, 0);
   const RecordReader reader(ring.page());
-  ring.sit({.world_ranks = {0, 1, 2}, .name = "world"});
-  ring.sit({.rank = 1, .world_ranks = {4, 2}, .communicator = 6, .identity = 7, .name = std::string(47, 't')});
+  ring.join({.world_ranks = {0, 1, 2}, .name = "world"});
+  ring.join({.rank = 1, .world_ranks = {4, 2}, .communicator = 6, .identity = 7, .name = std::string(47, 't')});
   EXPECT_EQ(reader.communicator({.communicator = 0}), "world of 3");
   EXPECT_EQ(reader.communicator({.communicator = 7, .id = 6}), std::string(47, 't') + " of 2");
   EXPECT_EQ(reader.communicator({.communicator = 8, .id = 10}), "communicator 10");

@@ -86,9 +86,9 @@ class FaultyTransport final : public Transport {
       }
     }
     void recv(Sink to, Tag tag, Completion& done) override { inner_->recv(to, tag, done); }
-    bool holds(Tag tag) const noexcept override { return inner_->holds(tag); }
+    bool has_unexpected(Tag tag) const noexcept override { return inner_->has_unexpected(tag); }
     bool cancel(Completion& done) override { return inner_->cancel(done); }
-    void close(Completion& quiet) override { inner_->close(quiet); }
+    void close(Completion& closed) override { inner_->close(closed); }
 
    private:
     void complete_at_once(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/collectives/launch/meeting_record.hpp>
+#include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/index.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
@@ -24,9 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 0: sinew::test::only_errors([&] { (void)sinew::tcp::PeerAddress::decode(owned); }); break;
     case 1:
       sinew::test::only_errors([&] {
-        const sinew::MeetingRecord record = sinew::MeetingRecord::decode(owned);
-        sinew::Meeting meeting;
-        sinew::follow(record, meeting);
+        const sinew::BootstrapRecord record = sinew::BootstrapRecord::decode(owned);
+        sinew::Bootstrap bootstrap;
+        sinew::follow(record, bootstrap);
       });
       sinew::test::only_errors([&] { (void)sinew::from_hex(text); });
       break;

@@ -21,7 +21,7 @@ class Simulation {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
       Program program = selection.recipe->build(desc, static_cast<int>(r), static_cast<int>(ranks_.size()), false);
-      rank.code = Executable::make(desc, std::move(program), selection.cutting, [](int) { return nullptr; });
+      rank.code = Executable::make(desc, std::move(program), selection.segmentation, [](int) { return nullptr; });
     }
   }
 

@@ -48,7 +48,7 @@ Outcome run_agent(const run::AgentTask& task) {
 
 TEST(SinewRunAgent, LeavesThePlaceToWhoHasIt_ThoughItDoesNotAnswer) {
   const run::AgentTask task = task_of({"echo", "started"});
-  const Listener busy = listen_on(meeting_place(task.master_port, task.job));
+  const Listener busy = listen_on(bootstrap_address(task.master_port, task.job));
   const Outcome o = run_agent(task);
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("started"));

@@ -46,11 +46,11 @@ std::vector<std::string> usable(const Machine& machine, std::string_view interfa
 /// What ranks on these parts get, one after the other; "": on none in particular.
 std::vector<std::string> dealt(const Machine& machine, const std::vector<std::string>& parts) {
   const std::vector<int> nics = nics_for_ranks(machine);
-  NicDealer dealer(machine);
+  NicAssigner assigner(machine);
   std::vector<std::string> names;
   for (const std::string& part : parts) {
     const std::vector<std::string> near(part.empty() ? 0 : 1, part);
-    names.push_back(machine.nics.at(static_cast<std::size_t>(dealer.deal(near, nics).nic)).name);
+    names.push_back(machine.nics.at(static_cast<std::size_t>(assigner.assign(near, nics).nic)).name);
   }
   return names;
 }
@@ -119,13 +119,13 @@ TEST(NicsForRanks, AreThoseThatTheUserNames) {
 }
 
 /// By the user guides' tables of which card is beside which GPU.
-TEST(NicDealer, GivesEachGpuItsOwn) {
+TEST(NicAssigner, GivesEachGpuItsOwn) {
   EXPECT_THAT(dealt(named_machine("dgx-h100"), gpus(8)), ElementsAre("mlx5_0:1", "mlx5_3:1", "mlx5_4:1", "mlx5_5:1",
                                                                      "mlx5_6:1", "mlx5_9:1", "mlx5_10:1", "mlx5_11:1"));
   EXPECT_THAT(dealt(named_machine("dgx-h100"), {"gpu:6", "gpu:1"}), ElementsAre("mlx5_10:1", "mlx5_3:1"));
 }
 
-TEST(NicDealer, GivesAnotherOfTheSocket_WhereTheNearestIsDown) {
+TEST(NicAssigner, GivesAnotherOfTheSocket_WhereTheNearestIsDown) {
   Machine m = named_machine("dgx-h100");
   m.nics[2].rdma.state = RdmaState::Down;
   m.nics[2].up = m.nics[2].running = false;
@@ -135,25 +135,26 @@ TEST(NicDealer, GivesAnotherOfTheSocket_WhereTheNearestIsDown) {
   EXPECT_EQ(names[7], "mlx5_11:1");
 }
 
-TEST(NicDealer, GoesBySocket_WhereThereAreNoGpus) {
+TEST(NicAssigner, GoesBySocket_WhereThereAreNoGpus) {
   EXPECT_THAT(dealt(named_machine("xeon-2s"), {"numa:1", "numa:0", "numa:1", "numa:1"}),
               ElementsAre("eth1", "eth0", "eth1", "eth1"));
 }
 
-TEST(NicDealer, TakesTurns_WhereAllAreAsNear) {
+TEST(NicAssigner, TakesTurns_WhereAllAreAsNear) {
   EXPECT_THAT(dealt(named_machine("xeon-2s"), {"", "", "", ""}), ElementsAre("eth0", "eth1", "eth0", "eth1"));
   EXPECT_THAT(dealt(named_machine("xeon-2s"), {"numa:0", "", "numa:0", ""}),
               ElementsAre("eth0", "eth1", "eth0", "eth1"));
 }
 
-TEST(NicDealer, SaysWhy) {
+TEST(NicAssigner, SaysWhy) {
   const Machine m = named_machine("dgx-h100");
-  NicDealer dealer(m);
-  EXPECT_EQ(dealer.deal(std::vector<std::string>{"gpu:0"}, nics_for_ranks(m)).why, "PIX from gpu:0");
-  EXPECT_EQ(dealer.deal(std::vector<std::string>{"numa:0", "numa:1"}, std::vector{5}).why, "PHB from numa:0 or numa:1");
-  EXPECT_EQ(dealer.deal({}, nics_for_ranks(m)).why, "one of 8 that are as near");
-  EXPECT_EQ(dealer.deal({}, std::vector{3}).why, "the only choice");
-  const NicDealer::Dealt none = dealer.deal({}, {});
+  NicAssigner assigner(m);
+  EXPECT_EQ(assigner.assign(std::vector<std::string>{"gpu:0"}, nics_for_ranks(m)).why, "PIX from gpu:0");
+  EXPECT_EQ(assigner.assign(std::vector<std::string>{"numa:0", "numa:1"}, std::vector{5}).why,
+            "PHB from numa:0 or numa:1");
+  EXPECT_EQ(assigner.assign({}, nics_for_ranks(m)).why, "one of 8 that are as near");
+  EXPECT_EQ(assigner.assign({}, std::vector{3}).why, "the only choice");
+  const NicAssigner::Assignment none = assigner.assign({}, {});
   EXPECT_EQ(none.nic, -1);
   EXPECT_THAT(none.why, HasSubstr("no NIC"));
 }

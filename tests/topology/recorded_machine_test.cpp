@@ -125,11 +125,11 @@ TEST_F(RecordedDgxH100, HasEveryGpuBesideItsNic) {
 
 std::vector<std::string> nics_of_gpus(const Machine& m) {
   const std::vector<int> nics = nics_for_ranks(m);
-  NicDealer dealer(m);
+  NicAssigner assigner(m);
   std::vector<std::string> names;
   for (std::size_t g = 0; g < m.gpus.size(); ++g) {
     const std::vector<std::string> part{"gpu:" + std::to_string(g)};
-    names.push_back(m.nics.at(static_cast<std::size_t>(dealer.deal(part, nics).nic)).name);
+    names.push_back(m.nics.at(static_cast<std::size_t>(assigner.assign(part, nics).nic)).name);
   }
   return names;
 }

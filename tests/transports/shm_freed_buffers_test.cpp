@@ -67,7 +67,7 @@ TEST(ShmOffload, TakesNothingFromARank_ThatCouldNotReadAnother) {
     facts.exchange_direct_from_bytes = 0;
     const std::uint64_t block = 2500;  // no more chunks than stages: rank 2 waits for nobody to free one
     const CollectiveDesc d{.collective = Collective::AllToAll, .dtype = DType::U8, .count = block};
-    ASSERT_EQ(shm::way_of(d, 3, facts), shm::Way::Chunks);
+    ASSERT_EQ(shm::protocol_of(d, 3, facts), shm::Protocol::Chunks);
     ShmRank rank(world, encode(facts));
     if (!rank.offload().supports({.collective = Collective::AllToAllV}).ok) return;  // nothing is read in place here
     auto in = std::make_unique<Page>(3 * block);

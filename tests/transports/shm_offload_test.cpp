@@ -158,7 +158,7 @@ TEST(ShmOffload, ReportsNoProgress_WhileAnotherRankStandsStill) {
     ShmRank rank(world);
     std::vector<float> data(1 << 20, 1.0f);
     const CollectiveDesc d{.collective = Collective::AllReduce, .dtype = DType::F32, .count = data.size()};
-    ASSERT_EQ(shm::way_of(d, 2, {}), shm::Way::Chunks);
+    ASSERT_EQ(shm::protocol_of(d, 2, {}), shm::Protocol::Chunks);
     auto* memory = reinterpret_cast<std::byte*>(data.data());
     Fired done;
     rank.launch(d, memory, memory, done);
@@ -327,7 +327,7 @@ TEST(ShmOffload, GivesItsMemoryBack_WhenEverybodyHasEnded) {
       EXPECT_EQ(one, 3.0f);
       rank.end_offload();  // others may still be reading
       rank.make_offload();
-      most = std::max(most, rank.host().heap().allocated_bytes());
+      most = std::max(most, rank.host().shared_segment().allocated_bytes());
       EXPECT_LT(rank.offload().memory_bytes(), std::size_t{4} << 20);
     }
     EXPECT_LT(most, std::size_t{16} << 20);

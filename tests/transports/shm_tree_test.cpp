@@ -20,16 +20,16 @@ using test::ShmCase;
 using test::ShmRank;
 
 /// All ranks' places fit together, and all of them hang from the root.
-void expect_tree(int root, const std::vector<int>& domains, int fan) {
+void expect_tree(int root, const std::vector<int>& domains) {
   const int ranks = static_cast<int>(domains.size());
   std::vector<Tree> trees;
-  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains, fan));
+  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains));
   std::vector<int> reached{root};
   std::set<int> entered;
   for (std::size_t i = 0; i < reached.size(); ++i) {
     const int parent = reached[i];
     const Tree& tree = trees[static_cast<std::size_t>(parent)];
-    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * fan));
+    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * shm::kFanIn));
     for (const int child : tree.children) {
       EXPECT_EQ(trees[static_cast<std::size_t>(child)].parent, parent);
       const int above = domains[static_cast<std::size_t>(parent)];
@@ -55,8 +55,8 @@ TEST(ShmTree, ReachesEveryRankOnce_AndEveryDomainOnce) {
         turns.push_back(r % domain_count);
       }
       for (const int root : {0, ranks / 2, ranks - 1}) {
-        expect_tree(root, blocks, 4);
-        expect_tree(root, turns, 2);
+        expect_tree(root, blocks);
+        expect_tree(root, turns);
       }
     }
   }
@@ -75,19 +75,19 @@ TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
   shm::Facts facts;
   facts.cores = 256;
   CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
-  EXPECT_EQ(way_of(desc, 8, facts), shm::Way::Inline);
-  EXPECT_EQ(way_of(desc, 128, facts), shm::Way::Tree);
+  EXPECT_EQ(protocol_of(desc, 8, facts), shm::Protocol::Inline);
+  EXPECT_EQ(protocol_of(desc, 128, facts), shm::Protocol::Tree);
   desc.count = 512;
-  EXPECT_EQ(way_of(desc, 4, facts), shm::Way::Lines);
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Tree);
+  EXPECT_EQ(protocol_of(desc, 4, facts), shm::Protocol::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Tree);
   desc.op = ReduceOp::User;
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   desc.op = ReduceOp::Sum;
   facts.cores = 16;
-  EXPECT_EQ(way_of(desc, 32, facts), shm::Way::Lines);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   facts.cores = 256;
   desc.collective = Collective::AllGather;
-  EXPECT_NE(way_of(desc, 32, facts), shm::Way::Tree);
+  EXPECT_NE(protocol_of(desc, 32, facts), shm::Protocol::Tree);
 }
 
 Bytes always_trees() {
@@ -211,7 +211,7 @@ TEST(ShmTree, EndsTheCallBeforeToo_WhenAChildMakesAnother) {
     const CollectiveDesc small{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
     CollectiveDesc other = small;
     other.op = ReduceOp::Max;
-    ASSERT_EQ(way_of(large, 3, shm::decode_facts(always_trees())), shm::Way::Slot);
+    ASSERT_EQ(protocol_of(large, 3, shm::decode_facts(always_trees())), shm::Protocol::Slot);
     const std::vector<float> in(large.count, 1.0F);
     std::vector<float> out(large.count);
     std::array<float, 2> two{};

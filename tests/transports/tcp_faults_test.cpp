@@ -98,7 +98,7 @@ TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
   to_b->recv({view(in)}, user(1), first);
   to_b->send(view(out), user(2), 0, second);
   to_b->recv({}, user(3), idle);
-  // The first bytes show that the message is under way.
+  // The first bytes show that the message is in flight.
   in[0] = std::byte{0x5a};
   ASSERT_TRUE(drive({a.get()}, seconds(30), [&] { return in[0] != std::byte{0x5a}; }));
   ::kill(child, SIGKILL);

@@ -45,11 +45,11 @@ Plan plan_of(const BenchOptions& options, World& world, std::uint64_t count, Pla
   return world.communicator().plan(desc);
 }
 
-Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined)
+Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const VirtualWorld* virtual_world)
     : options_(options),
       world_(world),
       peer_(peer),
-      imagined_(imagined),
+      virtual_world_(virtual_world),
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
       noise_(ranks_, ranks_to_account(), ranks_fit()) {
@@ -57,11 +57,11 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
   facts_ = {.ranks = world.size(),
             .hosts = static_cast<int>(cluster_.hosts.size()),
             .peer = peer == nullptr ? "" : peer->functions().name()};
-  if (imagined == nullptr) return;
-  facts_.hosts = imagined->on.network.hosts;
-  facts_.imagined = imagined->on.name;
-  facts_.assumed = imagined->on.assumed;
-  facts_.network = imagined->on.network;
+  if (virtual_world == nullptr) return;
+  facts_.hosts = virtual_world->on.network.hosts;
+  facts_.virtual_cluster = virtual_world->on.name;
+  facts_.assumed = virtual_world->on.assumed;
+  facts_.network = virtual_world->on.network;
 }
 
 void Bench::make_device() {
@@ -78,7 +78,7 @@ void Bench::make_device() {
 }
 
 std::vector<int> Bench::ranks_to_account() const {
-  return imagined_ == nullptr ? cluster_.ranks_on_host(world_.rank()) : std::vector<int>{0};
+  return virtual_world_ == nullptr ? cluster_.ranks_on_host(world_.rank()) : std::vector<int>{0};
 }
 
 void Bench::require_memory() {
@@ -120,9 +120,9 @@ Line Bench::measure_size(std::uint64_t bytes) {
   protocol.warm_buffers = options_.warm_buffers;
   line.measured = measure(protocol, ranks_, noise_, work, slots, ours, peer.get());
   if (options_.what->exercise == Exercise::Latency) halve(line.measured);
-  if (imagined_ != nullptr) {
+  if (virtual_world_ != nullptr) {
     const Plan plan = plan_of(options_, world_, line.count, place());
-    line.links = count_links(*imagined_, world_, ranks_, plan, [&] { ours.run(0, 1); });
+    line.links = count_links(*virtual_world_, world_, ranks_, plan, [&] { ours.run(0, 1); });
   }
   return line;
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
 #include <sinew/topology/cluster.hpp>
 
 #include "device_memory.hpp"
@@ -18,8 +18,9 @@ namespace sinew::tools {
 /// One case measured in one World, size by size. All ranks call the same.
 class Bench {
  public:
-  /// The world, `peer` and `imagined` live as long. `peer` null: none; `imagined` null: ranks are where they are.
-  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const ImaginedWorld* imagined = nullptr);
+  /// The world, `peer` and `virtual_world` live as long. `peer` null: none; `virtual_world` null: ranks are where they
+  /// are.
+  Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const VirtualWorld* virtual_world = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
   /// From now on another of variants_of() the options.
@@ -35,14 +36,14 @@ class Bench {
   bool ranks_fit() const;
   /// Errors: UsageError on all ranks where one has no device.
   void make_device();
-  /// A process is counted once; all ranks of an imagined cluster are of one.
+  /// A process is counted once; all ranks of a virtual cluster are of one.
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);
 
   BenchOptions options_;
   World& world_;
   const LoadedPeer* peer_;
-  const ImaginedWorld* imagined_;
+  const VirtualWorld* virtual_world_;
   std::unique_ptr<DeviceMemory> device_;  ///< null: buffers are host memory
   WorldRanks ranks_;
   Cluster cluster_;

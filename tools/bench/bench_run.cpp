@@ -13,11 +13,11 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
-#include <sinew/collectives/hierarchy/composition.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/launch/launch.hpp>
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/collectives/world/virtual_ranks.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/transports/registry.hpp>
@@ -173,7 +173,7 @@ std::vector<RowToMeasure> rows_to_measure(const std::vector<BenchOptions>& varia
 }
 
 /// Every rank; the exit code.
-int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer, const ImaginedWorld* imagined) {
+int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer, const VirtualWorld* virtual_world) {
   if (world.size() < options.what->least_ranks) {
     throw UsageError(fmt::format("{}: expected at least {} ranks, found {}; start them with sinew-run or mpirun",
                                  options.what->name, options.what->least_ranks, world.size()));
@@ -186,7 +186,7 @@ int measure_in(World& world, const BenchOptions& options, const LoadedPeer* peer
     if (peer != nullptr) PeerContestant::require(*peer, v, v.max_bytes / unit_bytes(*v.what, v.dtype, world.size()));
   }
   Output output(options, world.rank() == 0);
-  Bench bench(variants.front(), world, peer, imagined);
+  Bench bench(variants.front(), world, peer, virtual_world);
   for (const BenchOptions& v : variants) {
     bench.take_variant(v);
     bench.require_memory();
@@ -215,10 +215,10 @@ int run_on_cluster(const BenchOptions& options) {
     throw UsageError(
         "--cluster: expected no launcher, as its ranks are threads of one process; SINEW_ALONE=1 if one rank alone "
         "runs this");
-  const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
+  const auto virtual_world = make_virtual_world(virtual_cluster_from(options.cluster, options.network));
   int exit_code = 1;
-  run_imagined(imagined, world_options(options), [&](World& world) {
-    const int code = measure_in(world, options, nullptr, imagined.get());
+  run_virtual_ranks(virtual_world, world_options(options), [&](World& world) {
+    const int code = measure_in(world, options, nullptr, virtual_world.get());
     if (world.rank() == 0) exit_code = code;
   });
   return exit_code;

@@ -91,8 +91,8 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   if (options.records_root && has_root(options.what->collective)) out["root"] = options.root;
   if (options.warm_buffers) out["warm_buffers"] = true;
   if (options.on_device) out["device"] = true;
-  if (!facts.imagined.empty()) {
-    out["imagined"] = facts.imagined;
+  if (!facts.virtual_cluster.empty()) {
+    out["imagined"] = facts.virtual_cluster;
     out["assumed"] = facts.assumed;
     describe_form(facts.network, out);
     auto& links = out["links"] = nlohmann::ordered_json::array();
@@ -113,9 +113,9 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                   facts.hosts, facts.hosts == 1 ? "" : "s", options.in_place ? "in place" : "out of place",
                   options.on_device ? (options.registered ? ", registered device memory" : ", device memory")
                                     : (options.registered ? ", registered memory" : ""));
-  if (!facts.imagined.empty()) {
-    text += fmt::format("# imagined: {}, {}; times are those of {} threads here, predictions the cluster's\n",
-                        facts.imagined, form_text(facts.network), facts.ranks);
+  if (!facts.virtual_cluster.empty()) {
+    text += fmt::format("# virtual cluster: {}, {}; times are those of {} threads here, predictions the cluster's\n",
+                        facts.virtual_cluster, form_text(facts.network), facts.ranks);
     for (const std::string& what : facts.assumed) text += fmt::format("# assumed: {}\n", what);
   }
   if (options.determinism != Determinism::Fast)

@@ -17,8 +17,8 @@ namespace sinew::tools {
 struct RunFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string peer;      ///< its name and version; empty: none
-  std::string imagined;  ///< the cluster that ranks act as if they were on; empty: they are where they are
+  std::string peer;             ///< its name and version; empty: none
+  std::string virtual_cluster;  ///< the cluster that ranks act as if they were on; empty: they are where they are
   std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and what is taken instead
   Network network{};                   ///< of that cluster
 };
@@ -31,7 +31,7 @@ struct Line {
   std::string algorithm;
   std::optional<double> predicted_s;  ///< point to point has no plan
   Measurement measured;
-  std::vector<LinkLoad> links;  ///< of an imagined cluster
+  std::vector<LinkLoad> links;  ///< of a virtual cluster
 
   double algorithm_bandwidth() const noexcept;  ///< bytes per second
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <sinew/collectives/virtual_cluster/carried.hpp>
+#include <sinew/collectives/virtual_cluster/tier_load.hpp>
 
 namespace sinew::tools {
 namespace {
@@ -23,14 +23,14 @@ std::vector<std::uint64_t> bytes_sent(World& world, Ranks& ranks, const std::fun
 
 }  // namespace
 
-std::vector<LinkLoad> count_links(const ImaginedWorld& imagined, World& world, Ranks& ranks, const Plan& plan,
+std::vector<LinkLoad> count_links(const VirtualWorld& virtual_world, World& world, Ranks& ranks, const Plan& plan,
                                   const std::function<void()>& call) {
-  const Network& network = imagined.on.network;
+  const Network& network = virtual_world.on.network;
   const std::vector<std::uint64_t> sent = bytes_sent(world, ranks, call);
   std::vector<LinkLoad> loads;
   if (ranks.rank() != 0) return loads;
   const auto simulated = simulated_loads(plan, network);
-  for (const TierLoad& counted : carried(network, sent)) {
+  for (const TierLoad& counted : tier_loads(network, sent)) {
     LinkLoad& load = loads.emplace_back(LinkLoad{std::string(name_of(counted.tier)), counted.links,
                                                  network.describe(counted.busiest), bytes_of(counted), std::nullopt});
     if (!simulated) continue;

@@ -7,7 +7,7 @@
 
 namespace sinew::tools {
 
-/// What the links of one tier of an imagined cluster carried in one call.
+/// What the links of one tier of a virtual cluster carried in one call.
 struct LinkLoad {
   struct Bytes {
     std::uint64_t all = 0;

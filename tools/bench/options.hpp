@@ -8,7 +8,7 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
 #include <sinew/core/numeric/reduce.hpp>
-#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 #include "bench_case.hpp"
 #include "sweep.hpp"
@@ -47,7 +47,7 @@ struct BenchOptions {
   std::vector<std::string> transports;     ///< empty: all
   std::string algorithm;                   ///< empty: as selected
   std::string peer;                        ///< empty: none
-  std::string cluster;                     ///< empty: the job; else imagined, with its ranks as threads
+  std::string cluster;                     ///< empty: the job; else virtual, with its ranks as threads
   NetworkShape network;                    ///< of that cluster
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table

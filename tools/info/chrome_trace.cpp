@@ -26,7 +26,7 @@ class Writer {
   Writer(std::ostream& to, std::int64_t zero) : to_(to), zero_(zero) { to_ << "["; }
 
   void add(const RankLog& log) {
-    const LogAbout& about = log.about();
+    const LogSummary& about = log.about();
     rank_ = about.rank;
     name("process_name", 0, fmt::format("rank {} (host {}, process {})", about.rank, about.host, about.process));
     event({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank_}, {"tid", 0}, {"args", {{"sort_index", rank_}}}});

@@ -22,7 +22,7 @@
 #include "../sized_call.hpp"
 #include "../whole_number.hpp"
 #include "commands.hpp"
-#include "imagined_plan.hpp"
+#include "virtual_plan.hpp"
 
 namespace sinew::tools {
 namespace {
@@ -111,13 +111,13 @@ SizedCall describe(const PlanOptions& options, int ranks) {
 }
 
 void print_on_cluster(const PlanOptions& options, bool json) {
-  const auto imagined = imagine(imagined_cluster(options.cluster, options.network));
+  const auto virtual_world = make_virtual_world(virtual_cluster_from(options.cluster, options.network));
   SizedCall call;
-  const ImaginedPlan found = plan_on(imagined, [&](int ranks) {
+  const VirtualPlan found = plan_on(virtual_world, [&](int ranks) {
     call = describe(options, ranks);
     return call.desc;
   });
-  std::cout << (json ? to_json(found, imagined->on) + "\n" : to_text(found, imagined->on));
+  std::cout << (json ? to_json(found, virtual_world->on) + "\n" : to_text(found, virtual_world->on));
 }
 
 /// Who asks for two at a time means one of them.

@@ -26,7 +26,7 @@ std::vector<std::string> inside(Collective collective, std::string_view algorith
   return stages;
 }
 
-std::vector<std::string> stages_of(const Composition& how, Collective collective, int hosts) {
+std::vector<std::string> stages_of(const HierarchicalAlgorithm& how, Collective collective, int hosts) {
   const bool coarsest_only = moves_runs(collective);
   const std::size_t levels = coarsest_only ? 1 : how.levels.without_idle().part_of.size();
   std::vector<std::string> first, last;
@@ -49,7 +49,7 @@ std::vector<std::string> stages_of(const Plan& plan, const Network& network) {
   const Recipe* recipe = plan.recipe();
   if (recipe == nullptr) return {};
   const Collective collective = plan.call().collective;
-  if (const Composition* how = recipe->composition()) return stages_of(*how, collective, network.hosts);
+  if (const HierarchicalAlgorithm* how = recipe->hierarchical()) return stages_of(*how, collective, network.hosts);
   return {fmt::format("{} by {} among all {} ranks", name_of(collective), recipe->name(), network.ranks())};
 }
 

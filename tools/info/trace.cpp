@@ -52,11 +52,11 @@ std::vector<std::string> gaps_of(const JobLogs& job, const std::string& folder) 
     gaps.push_back(fmt::format("{} of {}: no log; calls are judged without", ranks_of(job.missing), job.ranks));
   std::vector<int> open;
   for (const RankLog& log : job.logs) {
-    const LogAbout& a = log.about();
+    const LogSummary& a = log.about();
     if (!a.closed) open.push_back(a.rank);
-    if (a.cut != 0)
+    if (a.truncated != 0)
       gaps.push_back(fmt::format("rank {}: its log is cut after {} calls, {} more were made: {}", a.rank, a.calls,
-                                 a.lost, std::generic_category().message(a.cut)));
+                                 a.lost, std::generic_category().message(a.truncated)));
     if (a.damaged != 0)
       gaps.push_back(fmt::format("rank {}: {} cells of its log are damaged, and passed over", a.rank, a.damaged));
   }
@@ -142,7 +142,7 @@ Json to_json(const JobLogs& job, const JobTrace& trace) {
                           {"waiting", u.waiting},
                           {"absent", u.absent}});
   for (const RankLog& log : job.logs) {
-    const LogAbout& a = log.about();
+    const LogSummary& a = log.about();
     logs.push_back({{"rank", a.rank},
                     {"host", a.host},
                     {"process", a.process},
@@ -165,7 +165,7 @@ Json to_json(const JobLogs& job, const JobTrace& trace) {
 
 bool is_whole(const JobLogs& job, const JobTrace& trace) {
   return job.missing.empty() && trace.unfinished_calls == 0 && std::ranges::all_of(job.logs, [](const RankLog& log) {
-           return log.about().cut == 0 && log.about().damaged == 0;
+           return log.about().truncated == 0 && log.about().damaged == 0;
          });
 }
 

@@ -67,7 +67,7 @@ class Agent {
         door_(loop_, {.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store}),
         ranks_(loop_, reporting()) {
     out_.put(kAgentGreeting);
-    serve_unless_served(door_, meeting_place(task.master_port, task.job));
+    serve_unless_served(door_, bootstrap_address(task.master_port, task.job));
     signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
     orders_come_ = loop_.watch(STDIN_FILENO, {.read = true}, [this] { hear(); });
   }

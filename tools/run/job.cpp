@@ -74,7 +74,7 @@ LinePrinter::Hold Job::holding() {
 
 void Job::start() {
   signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
-  store_.listen(listen_on(meeting_place(master_port_, name_)));
+  store_.listen(listen_on(bootstrap_address(master_port_, name_)));
   bool elsewhere = false;
   for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
   if (elsewhere) {

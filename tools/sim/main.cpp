@@ -15,7 +15,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
-#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 #include "../command_line.hpp"
 #include "../network_options.hpp"
@@ -79,7 +79,7 @@ void show_progress(const std::string& what) {
 }
 
 int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& trace, bool prints) {
-  const ImaginedCluster on = imagined_cluster(options.cluster, options.network);
+  const VirtualCluster on = virtual_cluster_from(options.cluster, options.network);
   const Network& network = on.network;
   const SimulatedCall call = call_of(options, network.ranks());
   std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, show_progress);
@@ -106,7 +106,7 @@ int scale_and_print(const SimOptions& options, OutputFile& svg, bool prints) {
   const Scale scale = simulate_scale(
       host, hosts_of_scale(options.scale, host),
       [&](int hosts) {
-        return imagined_cluster(fmt::format("{}x{}", options.cluster, hosts), options.network).network;
+        return virtual_cluster_from(fmt::format("{}x{}", options.cluster, hosts), options.network).network;
       },
       [&](int ranks) { return call_of(options, ranks); }, options.algorithm, show_progress);
   show_progress("");

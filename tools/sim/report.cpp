@@ -37,7 +37,7 @@ std::string heading(const SimulatedCall& call, const Network& n) {
   return fmt::format("{} on {}: {} ranks, {}", call_text(call), n.name, n.ranks(), form_text(n));
 }
 
-std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways) {
+std::string as_table(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways) {
   const Network& network = on.network;
   std::string text = heading(call, network) + "\n";
   for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
@@ -63,7 +63,7 @@ std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const
   return text + "How:\n" + accounts;
 }
 
-std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways) {
+std::string as_json(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways) {
   const Network& network = on.network;
   nlohmann::ordered_json out;
   out["collective"] = name_of(call.desc.collective);

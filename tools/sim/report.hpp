@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/topology/imagined_cluster.hpp>
+#include <sinew/topology/virtual_cluster.hpp>
 
 #include "ways.hpp"
 
@@ -20,8 +20,8 @@ std::string call_text(const SimulatedCall& call);
 /// "all_reduce of 64MiB on dgx-h100x8: 64 ranks, one_switch".
 std::string heading(const SimulatedCall& call, const Network& network);
 /// With what is assumed of the cluster.
-std::string as_table(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
+std::string as_table(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways);
 /// One JSON object in one line.
-std::string as_json(const SimulatedCall& call, const ImaginedCluster& on, const std::vector<SimulatedWay>& ways);
+std::string as_json(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways);
 
 }  // namespace sinew::tools

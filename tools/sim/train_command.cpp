@@ -86,7 +86,7 @@ std::optional<std::int64_t> memory_of(const std::string& text) {
 sp::PlanQuestion question_of(const TrainOptions& o) {
   sp::PlanQuestion q;
   q.model = sp::find_model(o.model);
-  q.cluster = sp::cluster_spec(imagined_cluster(o.cluster, o.network),
+  q.cluster = sp::cluster_spec(virtual_cluster_from(o.cluster, o.network),
                                {.flops = rate_of("--flops", o.flops),
                                 .memory_bytes_per_s = rate_of("--memory-rate", o.memory_rate),
                                 .memory_bytes = memory_of(o.memory)});

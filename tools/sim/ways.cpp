@@ -29,7 +29,7 @@ std::vector<SimulatedWay> compositions(const CollectiveDesc& desc, const Network
   std::vector<SimulatedWay> found;
   std::string reason;
   for (const Algorithm* across : algorithms_of(desc.collective)) {
-    const Composition how{levels_of(network), kInside, across->name};
+    const HierarchicalAlgorithm how{levels_of(network), kInside, across->name};
     if (const Availability can = how.supports(desc, network.ranks()); !can.ok) {
       reason = can.reason;
       continue;

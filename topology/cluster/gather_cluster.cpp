@@ -57,7 +57,7 @@ std::vector<std::string> nodes_of(const Machine& machine, const RankPlace& place
 
 /// Gives each rank its GPU and its NIC, host by host in the order of the ranks.
 void settle_devices(std::span<const RankPlace> places, Cluster& cluster) {
-  std::vector<NicDealer> dealers(cluster.hosts.begin(), cluster.hosts.end());
+  std::vector<NicAssigner> assigners(cluster.hosts.begin(), cluster.hosts.end());
   std::map<std::pair<int, std::string_view>, std::vector<int>> usable;
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankSpot& spot = cluster.ranks[r];
@@ -68,7 +68,7 @@ void settle_devices(std::span<const RankPlace> places, Cluster& cluster) {
     if (is_new) nics->second = nics_for_ranks(machine, places[r].interfaces);
     const std::vector<std::string> parts =
         spot.gpu < 0 ? nodes_of(machine, places[r]) : std::vector{fmt::format("gpu:{}", spot.gpu)};
-    auto [nic, why] = dealers[static_cast<std::size_t>(spot.host)].deal(parts, nics->second);
+    auto [nic, why] = assigners[static_cast<std::size_t>(spot.host)].assign(parts, nics->second);
     spot.nic = nic;
     spot.nic_why = std::move(why);
   }

@@ -54,7 +54,7 @@ std::vector<int> nics_for_ranks(const Machine& machine, std::string_view interfa
   return nics;
 }
 
-Between NicDealer::nearest(std::span<const std::string> parts, int nic) {
+Between NicAssigner::nearest(std::span<const std::string> parts, int nic) {
   Between least = Between::Unknown;
   const Nic& here = machine_.nics[static_cast<std::size_t>(nic)];
   if (here.pci.empty() && here.numa_node < 0) return least;  // a virtual one is near nothing
@@ -66,7 +66,7 @@ Between NicDealer::nearest(std::span<const std::string> parts, int nic) {
   return least;
 }
 
-NicDealer::Dealt NicDealer::deal(std::span<const std::string> parts, std::span<const int> nics) {
+NicAssigner::Assignment NicAssigner::assign(std::span<const std::string> parts, std::span<const int> nics) {
   if (nics.empty()) return {-1, "no NIC carries data here"};
   const auto far = [&](int nic) { return std::tuple(nearest(parts, nic), users_[nic]); };
   const int nic = *std::ranges::min_element(nics, {}, far);

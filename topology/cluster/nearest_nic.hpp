@@ -22,17 +22,17 @@ namespace sinew {
 SINEW_API std::vector<int> nics_for_ranks(const Machine& machine, std::string_view interfaces = {});
 
 /// Gives the ranks of one machine their NICs, one rank after the other. Lifetime: the machine outlives it.
-class SINEW_API NicDealer {
+class SINEW_API NicAssigner {
  public:
-  struct Dealt {
+  struct Assignment {
     int nic = -1;     ///< index in Machine::nics; -1: there is none
     std::string why;  ///< "PIX from gpu:0"
   };
 
-  explicit NicDealer(const Machine& machine) : machine_(machine) {}
+  explicit NicAssigner(const Machine& machine) : machine_(machine) {}
   /// Of `nics` (indices in Machine::nics) the nearest to any of `parts` ("gpu:0", "numa:1"; none: to all alike), of
   /// several as near the one that was given to fewest, then the first.
-  Dealt deal(std::span<const std::string> parts, std::span<const int> nics);
+  Assignment assign(std::span<const std::string> parts, std::span<const int> nics);
 
  private:
   Between nearest(std::span<const std::string> parts, int nic);

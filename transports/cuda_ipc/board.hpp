@@ -9,31 +9,31 @@
 
 namespace sinew::cuda_ipc {
 
-/// What a rank tells the others of its group, in host memory that only it writes. Pieces are numbered from 1 over the
-/// life of the group; the scratch memory and these words have room for two at a time.
+/// What a rank tells the others of its group, in host memory that only it writes. Fragments are numbered from 1 over
+/// the life of the group; the scratch memory and these words have room for two at a time.
 struct alignas(64) Line {
-  struct Piece {
-    std::atomic<std::uint64_t> history{0};  ///< Call::history of the call that the piece belongs to
+  struct Fragment {
+    std::atomic<std::uint64_t> history{0};  ///< Call::history of the call that the fragment belongs to
     std::atomic<std::uint64_t> fingerprint{0};
   };
-  std::atomic<std::uint64_t> given{0};    ///< the last piece that lies in this rank's scratch memory
+  std::atomic<std::uint64_t> given{0};    ///< the last fragment that lies in this rank's scratch memory
   std::atomic<std::uint64_t> reduced{0};  ///< ... whose part of this rank is reduced there
   std::atomic<std::uint64_t> taken{0};    ///< ... that this rank has read from all others
-  Piece pieces[2];
+  Fragment fragments[2];
   std::atomic<std::uint64_t> left{0};  ///< 1: this rank reads nothing of the others any more
 };
 
-/// The lines of one group. This rank's stays in the heap until that ends: others may still look at it, for a rank that
-/// has its result may end its World. Thread: of the World's engine.
+/// The lines of one group. This rank's stays in the shared segment until that ends: others may still look at it, for a
+/// rank that has its result may end its World. Thread: of the World's engine.
 class Board {
  public:
   explicit Board(HostPeers& host)
-      : host_(host), memory_(host.heap().allocate(sizeof(Line))), mine_(new(memory_) Line) {}
+      : host_(host), memory_(host.shared_segment().allocate(sizeof(Line))), mine_(new(memory_) Line) {}
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  std::uint64_t offset() const noexcept { return host_.heap().offset_of(memory_); }
-  /// The line at an offset of the next rank's heap. Errors: System where its memory cannot be mapped.
+  std::uint64_t offset() const noexcept { return host_.shared_segment().offset_of(memory_); }
+  /// The line at an offset of the next rank's shared segment. Errors: System where its memory cannot be mapped.
   void join(int world_rank, std::uint64_t offset) {
     lines_.push_back(reinterpret_cast<const Line*>(host_.memory_of(world_rank) + offset));
     ranks_.push_back(world_rank);
@@ -41,9 +41,9 @@ class Board {
 
   const Line& of(std::size_t rank) const noexcept { return *lines_[rank]; }
   std::size_t count() const noexcept { return lines_.size(); }
-  bool all_reached(std::atomic<std::uint64_t> Line::*word, std::uint64_t piece) const noexcept {
+  bool all_reached(std::atomic<std::uint64_t> Line::*word, std::uint64_t fragment) const noexcept {
     for (const Line* line : lines_) {
-      if ((line->*word).load(std::memory_order_acquire) < piece) return false;
+      if ((line->*word).load(std::memory_order_acquire) < fragment) return false;
     }
     return true;
   }
@@ -56,12 +56,12 @@ class Board {
     });
   }
   void leave() noexcept { mine_->left.store(1, std::memory_order_release); }
-  void begin(std::uint64_t piece, std::uint64_t history, std::uint64_t fingerprint) noexcept {
-    mine_->pieces[piece % 2].history.store(history, std::memory_order_relaxed);
-    mine_->pieces[piece % 2].fingerprint.store(fingerprint, std::memory_order_relaxed);
+  void begin(std::uint64_t fragment, std::uint64_t history, std::uint64_t fingerprint) noexcept {
+    mine_->fragments[fragment % 2].history.store(history, std::memory_order_relaxed);
+    mine_->fragments[fragment % 2].fingerprint.store(fingerprint, std::memory_order_relaxed);
   }
-  void reach(std::atomic<std::uint64_t> Line::*word, std::uint64_t piece) noexcept {
-    (mine_->*word).store(piece, std::memory_order_release);
+  void reach(std::atomic<std::uint64_t> Line::*word, std::uint64_t fragment) noexcept {
+    (mine_->*word).store(fragment, std::memory_order_release);
     for (const int rank : ranks_) host_.notify(rank);
   }
 

@@ -6,15 +6,15 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
-#include <sinew/transports/cuda_ipc/cuda_ipc.hpp>
 #include <sinew/transports/cuda_ipc/offload.hpp>
 
 namespace sinew::cuda_ipc {
 namespace {
 
 constexpr Duration kMostPatience = std::chrono::seconds(2);
-constexpr Duration kUnderWay = std::chrono::milliseconds(100);  // what a device has begun to read
+constexpr Duration kInFlight = std::chrono::milliseconds(100);  // what a device has begun to read
 
+/// Collectives on the memory of CUDA devices, between the ranks of one host.
 class IpcFabric final : public Fabric {
  public:
   explicit IpcFabric(const FabricContext& c) : host_(c.host), device_(c.device), patience_(c.config.timeout) {
@@ -26,8 +26,8 @@ class IpcFabric final : public Fabric {
   /// Device memory that others read is there until they have, or, where a rank does not come, until this process ends.
   ~IpcFabric() override {
     const Deadline last = Deadline::after(std::min<Duration>(patience_, kMostPatience));
-    const Deadline last_of_failed = Deadline::after(kUnderWay);
-    for (Remains& r : remains_) {
+    const Deadline last_of_failed = Deadline::after(kInFlight);
+    for (RetainedMemory& r : retained_) {
       if (!r.scratch) continue;
       const Deadline& until = r.failed ? last_of_failed : last;
       while (!r.board->read_by_all() && !until.passed()) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -41,10 +41,10 @@ class IpcFabric final : public Fabric {
     const auto& ranks = context.group.world_ranks;
     const bool all_here = std::ranges::all_of(ranks, [this](int r) { return host_.contains(r); });
     if (!all_here || ranks.size() > static_cast<std::size_t>(cuda::kMostSources)) return nullptr;
-    for (Remains& r : remains_) {
+    for (RetainedMemory& r : retained_) {
       if (r.scratch && r.board->all_reached(&Line::left, 1)) r.scratch.reset();
     }
-    return std::make_unique<IpcOffload>(host_, *runtime_, device_, context, remains_);
+    return std::make_unique<IpcOffload>(host_, *runtime_, device_, context, retained_);
   }
 
  private:
@@ -52,7 +52,7 @@ class IpcFabric final : public Fabric {
   cuda::Runtime* runtime_;
   int device_;
   Duration patience_;
-  std::vector<Remains> remains_;
+  std::vector<RetainedMemory> retained_;
 };
 
 class IpcModule final : public Module {
@@ -62,13 +62,12 @@ class IpcModule final : public Module {
   std::unique_ptr<Fabric> open(const FabricContext& c) override { return std::make_unique<IpcFabric>(c); }
 };
 
-}  // namespace
-
 Module& module() noexcept {
   static IpcModule m;
   return m;
 }
 
+}  // namespace
 }  // namespace sinew::cuda_ipc
 
 SINEW_MODULE(sinew::cuda_ipc::module);

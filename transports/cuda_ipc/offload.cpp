@@ -30,7 +30,7 @@ std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data(
 
 }  // namespace
 
-// A card: the line's offset in this rank's heap, then the scratch memory's. Shorter than that: a reason.
+// A card: the line's offset in this rank's shared segment, then the scratch memory's. Shorter than that: a reason.
 Bytes IpcOffload::present(int device) noexcept {
   try {
     scratch_ = std::make_unique<Scratch>(runtime_, device);
@@ -61,13 +61,13 @@ void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& c
 }
 
 IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
-                       std::vector<Remains>& remains)
+                       std::vector<RetainedMemory>& retained)
     : host_(host),
       runtime_(runtime),
       group_(context.group),
       rank_(static_cast<std::size_t>(context.group.rank)),
       ranks_(context.group.world_ranks.size()),
-      remains_(remains) {
+      retained_(retained) {
   const std::vector<Bytes> cards = context.exchange.all_gather(present(device));
   std::string failure;
   try {
@@ -87,7 +87,7 @@ IpcOffload::~IpcOffload() {
   if (stream_.device >= 0) runtime_.release(stream_);
   if (board_ == nullptr) return;
   board_->leave();
-  remains_.push_back({std::move(scratch_), std::move(board_), !ended_.ok()});
+  retained_.push_back({std::move(scratch_), std::move(board_), !ended_.ok()});
 }
 
 Availability IpcOffload::supports(const CollectiveDesc& desc) const {
@@ -112,8 +112,8 @@ Availability IpcOffload::supports(const CollectiveDesc& desc) const {
 IpcOffload::Shape IpcOffload::shape_of(const CollectiveDesc& desc) const {
   Shape shape;
   shape.blocks = blocks_of(desc.collective, ranks_);
-  shape.elements = kPieceBytes / (shape.blocks.in * size_of(desc.dtype));
-  shape.pieces = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
+  shape.elements = kFragmentBytes / (shape.blocks.in * size_of(desc.dtype));
+  shape.fragments = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
   shape.two_shot =
       desc.collective == Collective::AllReduce && ranks_ > 2 && desc.count * size_of(desc.dtype) > kOneShotBytes;
   return shape;
@@ -124,13 +124,13 @@ Seconds IpcOffload::predict(const CollectiveDesc& desc) const {
   const auto bytes = static_cast<double>(desc.count * size_of(desc.dtype));
   const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.blocks.in));
   const Seconds phase = sharers_ > 1 ? kPhase + sharers_ * kTurn : kPhase;
-  return static_cast<double>(shape.pieces) * (shape.two_shot ? 3 : 2) * phase + reads * bytes / kBytesPerSecond;
+  return static_cast<double>(shape.fragments) * (shape.two_shot ? 3 : 2) * phase + reads * bytes / kBytesPerSecond;
 }
 
 std::string IpcOffload::describe(const CollectiveDesc& desc) const {
   const Shape shape = shape_of(desc);
-  return fmt::format("{}, {} piece{}{}", shape.two_shot ? "two-shot" : "one-shot", shape.pieces,
-                     shape.pieces == 1 ? "" : "s",
+  return fmt::format("{}, {} fragment{}{}", shape.two_shot ? "two-shot" : "one-shot", shape.fragments,
+                     shape.fragments == 1 ? "" : "s",
                      sharers_ > 1 ? fmt::format(", {} processes take turns on a device", sharers_) : "");
 }
 
@@ -159,7 +159,7 @@ void IpcOffload::abort(const Status& reason) noexcept {
 }
 
 std::uint64_t IpcOffload::elements_now(const Running& r) const noexcept {
-  return std::min(r.shape.elements, r.desc.count - r.piece * r.shape.elements);
+  return std::min(r.shape.elements, r.desc.count - r.fragment * r.shape.elements);
 }
 
 std::pair<std::uint64_t, std::uint64_t> IpcOffload::part_of(const Running& r, std::size_t rank) const noexcept {
@@ -194,8 +194,8 @@ void IpcOffload::give(Running& r) {
   const std::size_t row = bytes_now(r);
   if (!gives || row == 0) return;
   const std::size_t pitch = r.desc.count * size_of(r.desc.dtype);
-  const std::size_t first = r.piece * r.shape.elements * size_of(r.desc.dtype);
-  std::byte* to = scratch_->of(rank_, piece_);
+  const std::size_t first = r.fragment * r.shape.elements * size_of(r.desc.dtype);
+  std::byte* to = scratch_->of(rank_, fragment_);
   if (r.scale_in == 1) {
     runtime_.copy_rows_async({to, row * r.shape.blocks.in}, row, r.in.part(first, r.in.bytes - first), pitch, row,
                              r.shape.blocks.in, stream_);
@@ -213,7 +213,7 @@ void IpcOffload::combine(Buffer to, std::uint64_t first, std::uint64_t elements,
   const std::size_t each = size_of(r.desc.dtype);
   if (elements == 0) return;
   std::array<const void*, cuda::kMostSources> from{};
-  for (std::size_t k = 0; k < ranks_; ++k) from[k] = scratch_->of(k, piece_) + first * each;
+  for (std::size_t k = 0; k < ranks_; ++k) from[k] = scratch_->of(k, fragment_) + first * each;
   runtime_.combine_async(to.part(0, elements * each), std::span(from).first(ranks_), r.desc.op, r.desc.dtype, r.scale,
                          stream_);
 }
@@ -222,7 +222,7 @@ void IpcOffload::combine(Buffer to, std::uint64_t first, std::uint64_t elements,
 void IpcOffload::reduce(Running& r) {
   const auto [first, elements] = part_of(r, rank_);
   const std::size_t each = size_of(r.desc.dtype);
-  combine({scratch_->of(rank_, piece_) + first * each, elements * each}, first, elements, r);
+  combine({scratch_->of(rank_, fragment_) + first * each, elements * each}, first, elements, r);
   mark_event();
 }
 
@@ -230,7 +230,7 @@ void IpcOffload::take(Running& r) {
   const std::size_t each = size_of(r.desc.dtype);
   const std::size_t row = bytes_now(r);
   const std::size_t pitch = r.desc.count * each;
-  const std::size_t offset = r.piece * r.shape.elements * each;
+  const std::size_t offset = r.fragment * r.shape.elements * each;
   const auto root = static_cast<std::size_t>(r.desc.root);
   const auto copy = [&](std::size_t to, const std::byte* from, std::size_t bytes) {
     if (bytes != 0) runtime_.copy_async(r.out.part(to, bytes), ConstBuffer{from, bytes}, stream_);
@@ -244,7 +244,7 @@ void IpcOffload::take(Running& r) {
       }
       for (std::size_t k = 0; k < ranks_; ++k) {
         const auto [first, elements] = part_of(r, k);
-        copy(offset + first * each, scratch_->of(k, piece_) + first * each, elements * each);
+        copy(offset + first * each, scratch_->of(k, fragment_) + first * each, elements * each);
       }
       break;
     case Collective::Reduce:
@@ -254,12 +254,12 @@ void IpcOffload::take(Running& r) {
       combine(r.out.part(offset, row), rank_ * elements_now(r), elements_now(r), r);
       break;
     case Collective::Broadcast:
-      if (root != rank_) copy(offset, scratch_->of(root, piece_), row);
+      if (root != rank_) copy(offset, scratch_->of(root, fragment_), row);
       break;
     default:  // all_gather, all_to_all: a block of each rank
       for (std::size_t k = 0; k < ranks_; ++k) {
         const std::size_t block = r.desc.collective == Collective::AllToAll ? rank_ * row : 0;
-        copy(k * pitch + offset, scratch_->of(k, piece_) + block, row);
+        copy(k * pitch + offset, scratch_->of(k, fragment_) + block, row);
       }
   }
   mark_event();
@@ -267,7 +267,7 @@ void IpcOffload::take(Running& r) {
 
 void IpcOffload::check_same_call(const Running& r) const {
   for (std::size_t k = 0; k < ranks_; ++k) {
-    const Line::Piece& theirs = board_->of(k).pieces[piece_ % 2];
+    const Line::Fragment& theirs = board_->of(k).fragments[fragment_ % 2];
     if (theirs.history.load(std::memory_order_relaxed) == r.history) continue;
     const std::uint64_t call = theirs.fingerprint.load(std::memory_order_relaxed);
     throw Error(Code::Mismatch,
@@ -280,9 +280,9 @@ void IpcOffload::check_same_call(const Running& r) const {
 
 bool IpcOffload::waits_for_others(const Running& r) const noexcept {
   switch (phase_) {
-    case Phase::Give: return piece_ > 2 && !board_->all_reached(&Line::taken, piece_ - 2);
-    case Phase::Reduce: return !board_->all_reached(&Line::given, piece_);
-    case Phase::Take: return !board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, piece_);
+    case Phase::Give: return fragment_ > 2 && !board_->all_reached(&Line::taken, fragment_ - 2);
+    case Phase::Reduce: return !board_->all_reached(&Line::given, fragment_);
+    case Phase::Take: return !board_->all_reached(r.shape.two_shot ? &Line::reduced : &Line::given, fragment_);
     case Phase::Given:
     case Phase::Reduced:
     case Phase::Taken: return false;
@@ -294,13 +294,13 @@ bool IpcOffload::step(Running& r) {
   if (waits_for_others(r)) return false;
   switch (phase_) {
     case Phase::Give:
-      board_->begin(piece_, r.history, r.fingerprint);
+      board_->begin(fragment_, r.history, r.fingerprint);
       give(r);
       phase_ = Phase::Given;
       return true;
     case Phase::Given:
       if (!event_over()) return false;
-      board_->reach(&Line::given, piece_);
+      board_->reach(&Line::given, fragment_);
       phase_ = r.shape.two_shot ? Phase::Reduce : Phase::Take;
       return true;
     case Phase::Reduce:
@@ -310,20 +310,20 @@ bool IpcOffload::step(Running& r) {
       return true;
     case Phase::Reduced:
       if (!event_over()) return false;
-      board_->reach(&Line::reduced, piece_);
+      board_->reach(&Line::reduced, fragment_);
       phase_ = Phase::Take;
       return true;
     case Phase::Take:
       check_same_call(r);
       take(r);
       phase_ = Phase::Taken;
-      if (r.piece + 1 == r.shape.pieces && r.mark != nullptr) r.mark->set(runtime_, runtime_.record(stream_));
+      if (r.fragment + 1 == r.shape.fragments && r.mark != nullptr) r.mark->set(runtime_, runtime_.record(stream_));
       return true;
     case Phase::Taken:
       if (!event_over()) return false;
-      board_->reach(&Line::taken, piece_);
-      ++piece_;
-      ++r.piece;
+      board_->reach(&Line::taken, fragment_);
+      ++fragment_;
+      ++r.fragment;
       phase_ = Phase::Give;
       return true;
   }
@@ -366,7 +366,7 @@ int IpcOffload::progress() noexcept {
     }
     if (!r.status.ok() && !drained()) return steps;
     ++steps;
-    if (!r.status.ok() || r.piece == r.shape.pieces) finish_front();
+    if (!r.status.ok() || r.fragment == r.shape.fragments) finish_front();
   }
   return steps;
 }

@@ -17,18 +17,18 @@ namespace sinew::cuda_ipc {
 
 /// What others of a group that has ended here may still read: the lines stay until the World ends, the scratch memory
 /// until all have left.
-struct Remains {
+struct RetainedMemory {
   std::unique_ptr<Scratch> scratch;
   std::unique_ptr<Board> board;
   bool failed = false;  ///< nobody begins to read any more
 };
 
-/// Collectives on device memory between the processes of one host: every rank copies its contribution, in pieces, into
-/// scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in host
-/// memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared device
-/// could not run.
+/// Collectives on device memory between the processes of one host: every rank copies its contribution, in fragments,
+/// into scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in
+/// host memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared
+/// device could not run.
 /// Errors: Mismatch where another rank made another call.
-/// Cost:   two phases a piece, three for long all_reduces, where each rank reduces its part and takes the others'.
+/// Cost:   two phases a fragment, three for long all_reduces, where each rank reduces its part and takes the others'.
 ///         Where several processes share a device, each phase waits for the turns of all of them.
 /// Source: one-shot and two-shot all-reduce as in TensorRT-LLM and vLLM.
 class IpcOffload final : public CollectiveOffload {
@@ -36,7 +36,7 @@ class IpcOffload final : public CollectiveOffload {
   /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks, Unavailable.
   /// `remains` takes what it leaves; it outlives this.
   IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
-             std::vector<Remains>& remains);
+             std::vector<RetainedMemory>& retained);
   ~IpcOffload() override;
 
   std::string_view name() const noexcept override { return "cuda_ipc"; }
@@ -45,7 +45,7 @@ class IpcOffload final : public CollectiveOffload {
   std::string describe(const CollectiveDesc& desc) const override;
   void launch(const Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
-  std::size_t memory_bytes() const noexcept override { return sizeof(Line) + 2 * kPieceBytes; }
+  std::size_t memory_bytes() const noexcept override { return sizeof(Line) + 2 * kFragmentBytes; }
 
   int progress() noexcept override;
   bool active() const noexcept override { return !calls_.empty(); }
@@ -57,11 +57,11 @@ class IpcOffload final : public CollectiveOffload {
   enum class Phase : std::uint8_t { Give, Given, Reduce, Reduced, Take, Taken };
   struct Shape {
     Blocks blocks;
-    std::uint64_t elements = 0;  // of a block in a piece
-    std::uint64_t pieces = 1;
+    std::uint64_t elements = 0;  // of a block in a fragment
+    std::uint64_t fragments = 1;
     bool two_shot = false;
   };
-  /// A call under way or in line.
+  /// A call in flight or in line.
   struct Running {
     CollectiveDesc desc;
     ConstBuffer in;
@@ -73,7 +73,7 @@ class IpcOffload final : public CollectiveOffload {
     DeviceMark* mark = nullptr;
     Completion* done = nullptr;
     Shape shape;
-    std::uint64_t piece = 0;  // within the call
+    std::uint64_t fragment = 0;  // within the call
     std::optional<DeviceRuntime::Event> after;
     Status status{};
   };
@@ -84,7 +84,7 @@ class IpcOffload final : public CollectiveOffload {
   Shape shape_of(const CollectiveDesc& desc) const;
   std::uint64_t elements_now(const Running& r) const noexcept;
   std::size_t bytes_now(const Running& r) const noexcept { return elements_now(r) * size_of(r.desc.dtype); }
-  /// The part of a two-shot piece that a rank reduces: [first, first + count) elements.
+  /// The part of a two-shot fragment that a rank reduces: [first, first + count) elements.
   std::pair<std::uint64_t, std::uint64_t> part_of(const Running& r, std::size_t rank) const noexcept;
 
   /// What it needs next is another rank's to do.
@@ -106,13 +106,13 @@ class IpcOffload final : public CollectiveOffload {
   const Group group_;
   const std::size_t rank_;
   const std::size_t ranks_;
-  std::vector<Remains>& remains_;
+  std::vector<RetainedMemory>& retained_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Board> board_;
   int sharers_ = 1;  // processes on one device
   StreamRef stream_;
   std::deque<Running> calls_;
-  std::uint64_t piece_ = 1;  // the one under way
+  std::uint64_t fragment_ = 1;  // the one in flight
   Phase phase_ = Phase::Give;
   std::optional<DeviceRuntime::Event> event_;
   Status ended_{};

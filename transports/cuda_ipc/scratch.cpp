@@ -11,7 +11,7 @@
 namespace sinew::cuda_ipc {
 
 Scratch::Scratch(cuda::Runtime& runtime, int device)
-    : runtime_(runtime), own_(runtime.allocate(2 * kPieceBytes, {MemoryKind::Device, device})) {}
+    : runtime_(runtime), own_(runtime.allocate(2 * kFragmentBytes, {MemoryKind::Device, device})) {}
 
 Scratch::~Scratch() {
   const cuda::Current current(runtime_.context_of(device()));

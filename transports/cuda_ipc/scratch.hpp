@@ -11,10 +11,10 @@
 
 namespace sinew::cuda_ipc {
 
-/// Longest piece of one rank's contribution, all blocks together.
-inline constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+/// Longest fragment of one rank's contribution, all blocks together.
+inline constexpr std::size_t kFragmentBytes = std::size_t{8} << 20;
 
-/// Device memory of every rank of a group, mapped by all: two halves of kPieceBytes each.
+/// Device memory of every rank of a group, mapped by all: two halves of kFragmentBytes each.
 class Scratch {
  public:
   /// This rank's own. Errors: Error{System} with the driver's words.
@@ -32,8 +32,10 @@ class Scratch {
   int device() const noexcept { return own_.place.device; }
   /// How many processes have their ranks' memory on one device, at most. Those take turns on it.
   int processes_on_a_device() const;
-  /// Where a rank's contribution to a piece lies.
-  std::byte* of(std::size_t rank, std::uint64_t piece) const noexcept { return ranks_[rank] + piece % 2 * kPieceBytes; }
+  /// Where a rank's contribution to a fragment lies.
+  std::byte* of(std::size_t rank, std::uint64_t fragment) const noexcept {
+    return ranks_[rank] + fragment % 2 * kFragmentBytes;
+  }
 
  private:
   struct Card {

@@ -71,15 +71,15 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     if (!tell(Kind::Offered, offer)) lose_peer();
   }
   void recv(Sink to, Tag tag, Completion& done) override { matcher_.recv(to, tag, done); }
-  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) override {
     if (operation_of(done).stage != Stage::Sending) return matcher_.cancel(done);
     return withdraw(sent_.at(operation_of(done).handle), {Code::Cancelled, "the send was cancelled"});
   }
-  void close(Completion& quiet) override {
+  void close(Completion& closed) override {
     end({Code::Cancelled, "the endpoint was closed"});
-    quiet_ = &quiet;
-    fire_quiet();
+    closed_ = &closed;
+    fire_closed();
   }
 
   void handle(const Parcel& p) {
@@ -87,7 +87,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
       case Kind::Offered:
         if (!end_.ok()) return;  // its sender has been told, or has left
         offered_[p.offer->number] = p.offer;
-        return matcher_.announce(p.offer->envelope, p.offer->number);
+        return matcher_.rendezvous(p.offer->envelope, p.offer->number);
       case Kind::Withdrawn:
         matcher_.withdraw(p.offer->number);
         offered_.erase(p.offer->number);
@@ -96,7 +96,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
       case Kind::Closed: return lose_peer();
     }
   }
-  bool active() const noexcept { return matcher_.pending() != 0 || !sent_.empty() || quiet_ != nullptr; }
+  bool active() const noexcept { return matcher_.pending() != 0 || !sent_.empty() || closed_ != nullptr; }
 
  private:
   // From the matcher: the offer's bytes are there to be read, now.
@@ -135,7 +135,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     }
     shared_.finished.add(done, std::move(status));
     sent_.erase(offer.number);
-    fire_quiet();
+    fire_closed();
   }
   /// What nobody has taken ends with `reason`; later operations too.
   void stop(const Status& reason) {
@@ -153,8 +153,8 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
     matcher_.close(reason);
     if (!told) tell(Kind::Closed, nullptr);
   }
-  void fire_quiet() {
-    if (quiet_ != nullptr && sent_.empty()) shared_.finished.add(*std::exchange(quiet_, nullptr), {});
+  void fire_closed() {
+    if (closed_ != nullptr && sent_.empty()) shared_.finished.add(*std::exchange(closed_, nullptr), {});
   }
 
   Shared& shared_;
@@ -164,7 +164,7 @@ class PeerEndpoint final : public Endpoint, MatcherWire {
   std::uint32_t last_number_ = 0;
   std::map<std::uint32_t, std::shared_ptr<Offer>> sent_;     // not settled
   std::map<std::uint32_t, std::shared_ptr<Offer>> offered_;  // neither granted nor refused
-  Completion* quiet_ = nullptr;
+  Completion* closed_ = nullptr;
 };
 
 class InprocTransport final : public Transport {

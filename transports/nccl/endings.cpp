@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 #include <sinew/transports/nccl/endings.hpp>
 
 namespace sinew::nccl {
@@ -58,7 +58,7 @@ void Endings::start(std::function<void()> body) {
     running->ended.notify_all();
   };
   try {
-    quiet_thread(run).detach();
+    thread_without_signals(run).detach();
   } catch (const std::system_error&) {
     run();  // no more threads here: better late than never
   }

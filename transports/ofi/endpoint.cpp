@@ -179,7 +179,7 @@ void OfiEndpoint::handle(const FrameHeader& h, const std::byte* payload) {
   switch (h.kind) {
     case FrameKind::Hello: return;
     case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
-    case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
+    case FrameKind::Request: return matcher_.rendezvous({{h.tag}, h.note, h.bytes}, h.id);
     case FrameKind::Clear: return cleared(h);
     case FrameKind::Next: return granted(h);
     case FrameKind::Refuse: return refused(h);
@@ -239,7 +239,7 @@ void OfiEndpoint::flow_ended(Flow& f, const Status& why) {
   const Status said = f.broken ? about_peer(why) : why;
   if (f.broken && end_.ok()) shared_.fault(*this, said);
   end_operation(f, said);
-  look_for_quiet();
+  fire_closed_if_idle();
 }
 
 void OfiEndpoint::end_operation(Flow& f, const Status& why) {
@@ -267,15 +267,15 @@ OfiEndpoint::~OfiEndpoint() {
   shared_.forget(*this);
 }
 
-void OfiEndpoint::close(Completion& quiet) {
+void OfiEndpoint::close(Completion& closed) {
   ++shared_.pending;
-  quiet.make<Operation>();
-  quiet_ = &quiet;
+  closed.make<Operation>();
+  closed_ = &closed;
   const bool lost = !end_.ok();
   end_messages({Code::Cancelled, "the endpoint was closed"});
   if (!lost) control({.kind = FrameKind::Bye});
   stop_flows();
-  look_for_quiet();
+  fire_closed_if_idle();
 }
 
 void OfiEndpoint::lose(const Status& why, bool at_once) {
@@ -339,11 +339,11 @@ void OfiEndpoint::cut_off() {
     flows_.erase(number);
     f.owner = nullptr;
   });
-  look_for_quiet();
+  fire_closed_if_idle();
 }
 
-void OfiEndpoint::look_for_quiet() {
-  if (quiet_ != nullptr && flows_.count() == 0) finish(*std::exchange(quiet_, nullptr), {});
+void OfiEndpoint::fire_closed_if_idle() {
+  if (closed_ != nullptr && flows_.count() == 0) finish(*std::exchange(closed_, nullptr), {});
 }
 
 }  // namespace sinew::ofi

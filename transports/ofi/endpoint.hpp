@@ -17,7 +17,7 @@ namespace sinew::ofi {
 ///
 /// Its end: what the provider has of the users' buffers is taken back (fi_cancel), which receives allow until their
 /// message has come and sends never do. What it still has half a second later is cut off with the peer's connection
-/// where the provider can do that; else those operations end, and `quiet` waits for the provider.
+/// where the provider can do that; else those operations end, and `closed` waits for the provider.
 class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
  public:
   OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key);
@@ -25,9 +25,9 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, Tag tag, Completion& done) override;
-  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) override;
-  void close(Completion& quiet) override;
+  void close(Completion& closed) override;
 
   std::uint64_t their_key() const noexcept { return their_key_; }
   /// A frame of the peer, in whatever order the provider completed it.
@@ -65,7 +65,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   /// Unless that was ended before, with an endpoint that could not be cut off.
   void end_operation(Flow& flow, const Status& why);
   void cut_off();
-  void look_for_quiet();
+  void fire_closed_if_idle();
 
   Shared& shared_;
   const PeerAddress peer_;
@@ -80,7 +80,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   SlotTable<Flow> flows_;
 
   Status end_{};
-  Completion* quiet_ = nullptr;
+  Completion* closed_ = nullptr;
   enum class Ending : std::uint8_t { No, Patient, Stopped, Over } ending_ = Ending::No;
   Clock::time_point patience_{};
 };

@@ -19,15 +19,15 @@ class OfiFabric final : public Fabric {
  public:
   explicit OfiFabric(const Options& options) {
     auto rail = open_rail(options);
-    outlet_ = rail->outlet();
+    nic_choice_ = rail->nic_choice();
     rail_[0] = std::move(rail);
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
-  Outlet outlet() const override { return outlet_; }
+  NicChoice nic_choice() const override { return nic_choice_; }
 
  private:
   std::unique_ptr<Transport> rail_[1];
-  Outlet outlet_;
+  NicChoice nic_choice_;
 };
 
 class OfiModule final : public Module {

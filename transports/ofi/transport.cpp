@@ -43,16 +43,16 @@ void Shared::forget(const OfiEndpoint& endpoint) noexcept {
 
 OfiTransport::OfiTransport(const Options& options, Choice choice)
     : shared_(options, std::move(choice.info)),
-      outlet_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
-                                  choice.reason),
-              .is_nearest = choice.is_nearest} {
+      nic_choice_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
+                                      choice.reason),
+                  .is_nearest = choice.is_nearest} {
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
   shared_.outgoing.serve(&OfiTransport::frame_left, this);
   shared_.incoming.serve(&OfiTransport::frame_came, this);
   for (std::size_t i = 0; i < kReceives; ++i) unposted_.push_back(&shared_.incoming.take());
   post_receives();
-  log::info("ofi: provider {}", outlet_.text);
+  log::info("ofi: provider {}", nic_choice_.text);
 }
 
 OfiTransport::~OfiTransport() {

@@ -22,7 +22,7 @@ class OfiTransport final : public Transport {
   Reach probe(const Address& peer) override;
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
   /// Provider and domain, and why these.
-  const Outlet& outlet() const noexcept { return outlet_; }
+  const NicChoice& nic_choice() const noexcept { return nic_choice_; }
 
   int progress() noexcept override;
   bool active() const noexcept override { return shared_.pending != 0; }
@@ -43,7 +43,7 @@ class OfiTransport final : public Transport {
   void say_farewell();
 
   Shared shared_;
-  Outlet outlet_;
+  NicChoice nic_choice_;
   Capabilities capabilities_;
   std::vector<Frame*> unposted_;
   std::map<int, std::vector<Bytes>> parked_;  // frames of ranks that this rank has not connected to yet

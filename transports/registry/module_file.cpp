@@ -14,8 +14,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/transports/kept_signals.hpp>
 #include <sinew/transports/module_file.hpp>
+#include <sinew/transports/saved_signal_handlers.hpp>
 
 namespace sinew {
 namespace {
@@ -90,7 +90,7 @@ std::pair<Module*, std::string> open_file(std::string_view name, const files::pa
   if (const std::string why = exposed_by(file); !why.empty()) return {nullptr, why};
   if (is_cut_off(file)) return {nullptr, fmt::format("{} is cut off: shorter than its own headers say", file.native())};
   void* library = [&] {
-    const KeptSignals kept;
+    const SavedSignalHandlers kept;
     return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   }();
   if (library == nullptr) return {nullptr, fmt::format("cannot be loaded: {}", ::dlerror())};

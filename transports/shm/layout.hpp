@@ -8,8 +8,8 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/host/cpu.hpp>
 
-/// What the ranks of a group see of each other. One Area per rank and group, in that rank's heap: it alone writes it,
-/// the others read it through their mapping. Plain data, offsets and words with one writer.
+/// What the ranks of a group see of each other. One GroupState per rank and group, in that rank's shared segment: it
+/// alone writes it, the others read it through their mapping. Plain data, offsets and words with one writer.
 ///
 /// Call number s is announced in slot s % kRing. Nobody waits for an acknowledgement: a slot is written again only when
 /// every rank's `done` has passed the call it held, and as each announcement carries its writer's `done`, that is known
@@ -25,8 +25,8 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 /// How a rank lets the others at a buffer.
 enum class Access : std::uint8_t {
-  Staged,   ///< copied into its area
-  Heap,     ///< lies in its heap, at this offset
+  Staged,   ///< copied into its group state
+  Segment,  ///< lies in its shared segment, at this offset
   Address,  ///< lies at this address: for threads of the same process, others ask the kernel
 };
 
@@ -45,7 +45,7 @@ struct alignas(kCacheLine) FlagLine {
   Word stamp;  ///< salt and sequence of the call
   Fingerprint fingerprint;
   std::uint32_t history;  ///< upper half of Call::history: every earlier difference shows here, whatever way it took
-  std::uint32_t done;     ///< low half of the last call that the writer has finished reading (Way::Tree: its subtree)
+  std::uint32_t done;  ///< low half of the last call that the writer has finished reading (Protocol::Tree: its subtree)
   std::array<std::byte, kInlineBytes> payload;
 
   /// `done` in full; the line is of that call.
@@ -65,22 +65,22 @@ struct alignas(kFalseSharing) LoneWord {
   Word value;
 };
 
-struct Area {
+struct GroupState {
   std::array<Slot, kRing> ring;
   LoneWord done;     ///< salt and the last call that this rank has finished reading; kClosed: reads no more, ever
   LoneWord staged;   ///< chunks staged, over all calls
   LoneWord taken;    ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
   LoneWord pulled;   ///< chunks of everybody's results copied, over all calls
   LoneWord reading;  ///< threads of one process: 1 while it reads buffers of the others
-  std::array<Slot, kRing> results;  ///< Way::Tree: what comes down to this rank's children
+  std::array<Slot, kRing> results;  ///< Protocol::Tree: what comes down to this rank's children
 };
 
-/// Behind the Area: kStages stages of inputs and of results for Way::Chunks, then slots for Way::Slot. Touched only
-/// when used.
+/// Behind the GroupState: kStages stages of inputs and of results for Protocol::Chunks, then slots for Protocol::Slot.
+/// Touched only when used.
 inline constexpr std::size_t kStages = 3;
-inline constexpr std::size_t kStageBytes = 512 << 10;                          ///< one chunk for each reader
-inline constexpr std::size_t kResultBytes = 256 << 10;                         ///< one chunk
-inline constexpr std::size_t kStagesAt = (sizeof(Area) + 4095) / 4096 * 4096;  // not a page
+inline constexpr std::size_t kStageBytes = 512 << 10;                                ///< one chunk for each reader
+inline constexpr std::size_t kResultBytes = 256 << 10;                               ///< one chunk
+inline constexpr std::size_t kStagesAt = (sizeof(GroupState) + 4095) / 4096 * 4096;  // not a page
 inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
 inline constexpr std::size_t kSlotsAt = kResultsAt + kStages * kResultBytes;
 inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
@@ -88,8 +88,8 @@ inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole 
 
 /// The more, the longer ago the other cores have read what is written next, and the less a write waits for them.
 constexpr std::size_t slots_bytes(std::size_t ranks) noexcept { return std::size_t{ranks <= 4 ? 1536U : 1024U} << 10; }
-constexpr std::size_t area_bytes(std::size_t ranks) noexcept { return kSlotsAt + slots_bytes(ranks); }
-static_assert(area_bytes(2) <= std::size_t{4} << 20);
+constexpr std::size_t group_state_bytes(std::size_t ranks) noexcept { return kSlotsAt + slots_bytes(ranks); }
+static_assert(group_state_bytes(2) <= std::size_t{4} << 20);
 
 /// The upper 16 bits of a stamp belong to the group: 15 random ones above a one, which memory that is new has not.
 /// Memory that has found another owner is mistaken only where two groups drew the same, one time in 32,768.

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/group_states.hpp>
 #include <sinew/transports/shm/offload/measure.hpp>
 #include <sinew/transports/shm/offload/offload.hpp>
 #include <sinew/transports/shm/shm.hpp>
@@ -22,7 +22,7 @@ class ShmFabric final : public Fabric {
  public:
   explicit ShmFabric(const FabricContext& c)
       : host_(c.host),
-        areas_(c.host.heap()),
+        group_states_(c.host.shared_segment()),
         messages_(new ShmTransport(c.host, c.rank, c.generation)),
         patience_(std::min<Duration>(kPatience, c.config.timeout / 2)),
         rail_{std::unique_ptr<Transport>(messages_)} {}
@@ -34,31 +34,31 @@ class ShmFabric final : public Fabric {
     messages_->use(decode_facts(context.facts));
     const bool all_here = std::ranges::all_of(context.group.world_ranks, [this](int r) { return host_.contains(r); });
     if (!all_here) return nullptr;
-    return std::make_unique<ShmOffload>(host_, areas_, context);
+    return std::make_unique<ShmOffload>(host_, group_states_, context);
   }
 
   std::optional<Bytes> measure(const OffloadContext& pair, Duration budget) override {
-    const std::optional<Facts> found = shm::measure(host_, areas_, pair, budget, patience_);
+    const std::optional<Facts> found = shm::measure(host_, group_states_, pair, budget, patience_);
     return found ? std::optional(encode(*found)) : std::nullopt;
   }
   bool accepts(const Bytes& facts) const override { return are_facts(facts); }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
-    const std::shared_ptr<HostHeap> heap = host_.shared_heap();
+    const std::shared_ptr<SharedSegment> segment = host_.shared_segment_owner();
     const std::size_t alignment = huge ? kHugePage : page_bytes();
-    const bool fits = bytes <= heap->address_space_bytes();  // else it cannot be rounded up, and is refused as it is
+    const bool fits = bytes <= segment->address_space_bytes();  // else it cannot be rounded up, and is refused as it is
     const std::size_t whole = fits ? (bytes + alignment - 1) / alignment * alignment : bytes;
-    std::byte* memory = heap->allocate(whole, alignment);
+    std::byte* memory = segment->allocate(whole, alignment);
     if (huge) (void)madvise(memory, whole, MADV_HUGEPAGE);  // a wish
     Region region;
     region.memory = {memory, bytes, {}};
-    region.hold = std::shared_ptr<const void>(memory, [heap, memory](const void*) { heap->release(memory); });
+    region.hold = std::shared_ptr<const void>(memory, [segment, memory](const void*) { segment->release(memory); });
     return region;
   }
 
  private:
   HostPeers& host_;
-  Areas areas_;
+  GroupStates group_states_;
   ShmTransport* messages_;
   Duration patience_;
   std::unique_ptr<Transport> rail_[1];

@@ -16,7 +16,7 @@ ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
     : hub_{.host = host, .rank = rank, .generation = generation, .salt = random_id()} {
   const std::size_t ranks = host.ranks().size();
   // Zeroed memory is a Port as it begins; constructing one would touch every page of every ring.
-  hub_.port = reinterpret_cast<Port*>(host.heap().allocate(Port::bytes_for(ranks), page_bytes()));
+  hub_.port = reinterpret_cast<Port*>(host.shared_segment().allocate(Port::bytes_for(ranks), page_bytes()));
   hub_.proof = hub_.port->proof = random_id();
   hub_.port->proof_at = reinterpret_cast<std::uint64_t>(&hub_.proof);
   use({});
@@ -43,7 +43,7 @@ const Capabilities& ShmTransport::capabilities() const noexcept {
 Address ShmTransport::address() const {
   PortAddress a;
   a.salt = hub_.salt;
-  a.offset = hub_.host.heap().offset_of(hub_.port);
+  a.offset = hub_.host.shared_segment().offset_of(hub_.port);
   a.rank = hub_.rank;
   return a.encode();
 }

@@ -8,10 +8,11 @@
 
 namespace sinew::shm {
 
-/// Messages between ranks of one host. Its Port stays in the heap until that ends: peers may still look at it.
+/// Messages between ranks of one host. Its Port stays in the shared segment until that ends: peers may still look at
+/// it.
 class ShmTransport final : public Transport {
  public:
-  /// Errors: Error{System} when the heap is full.
+  /// Errors: Error{System} when the shared segment is full.
   ShmTransport(HostPeers& host, int rank, std::uint8_t generation);
 
   /// What has been measured on this host; until then the defaults. Thread: any.

@@ -137,7 +137,7 @@ void TcpEndpoint::return_credit(std::size_t charge) {
 void TcpEndpoint::control_frame(const FrameHeader& h, const std::byte* payload) {
   switch (h.kind) {
     case FrameKind::Eager: return matcher_.eager({{h.tag}, h.note, h.bytes}, payload);
-    case FrameKind::Request: return matcher_.announce({{h.tag}, h.note, h.bytes}, h.id);
+    case FrameKind::Request: return matcher_.rendezvous({{h.tag}, h.note, h.bytes}, h.id);
     case FrameKind::Clear: return cleared(h);
     case FrameKind::Refuse: return refused(h.id, static_cast<Code>(h.bytes), h.note);
     case FrameKind::Withdraw: return withdrawn(h.id);

@@ -22,7 +22,7 @@ class TcpEndpoint final : public Endpoint, MatcherWire, LinkOwner {
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, Tag tag, Completion& done) override;
-  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) override;
   void close(Completion& quiet) override;
 

@@ -13,7 +13,7 @@ namespace sinew::ucx {
 namespace {
 
 /// What a reduction fetches at a time, twice: fits a core's cache with the operand beside it.
-constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kFragmentBytes = 256 * 1024;
 
 /// For a peer that may be alive to take what it has asked for.
 constexpr auto kPatience = std::chrono::seconds(1);
@@ -125,7 +125,7 @@ void UcxEndpoint::take(const Frame& f, const std::byte* payload, std::size_t byt
   if (!end_.ok()) return;
   switch (f.kind) {
     case FrameKind::Eager: return matcher_.eager({{f.tag}, f.note, bytes}, payload);
-    case FrameKind::Request: return matcher_.announce({{f.tag}, f.note, f.bytes}, f.id);
+    case FrameKind::Request: return matcher_.rendezvous({{f.tag}, f.note, f.bytes}, f.id);
     case FrameKind::Clear: return cleared(f);
     case FrameKind::Refuse: return refused(f);
     case FrameKind::Withdraw: return withdrawn(f.id);
@@ -166,9 +166,9 @@ void UcxEndpoint::grant(std::uint64_t id, Completion& receive) {
        .sender = static_cast<std::uint32_t>(id)};
   s.number = shared_.streams.insert(s);
   operation_of(receive).handle = s.number;
-  s.in_pieces = s.total != 0 && Matcher::place(receive).data == nullptr;
+  s.in_fragments = s.total != 0 && Matcher::place(receive).data == nullptr;
   const std::size_t element = Matcher::element_bytes(receive);
-  s.piece_bytes = s.in_pieces ? std::min<std::size_t>(s.total, kPieceBytes / element * element) : s.total;
+  s.fragment_bytes = s.in_fragments ? std::min<std::size_t>(s.total, kFragmentBytes / element * element) : s.total;
   ask(s);
   if (s.asked < s.total) ask(s);
 }
@@ -185,47 +185,52 @@ void UcxEndpoint::return_credit(std::size_t charge) {
   if (now != 0) link_.post({.kind = FrameKind::Credit, .bytes = now});
 }
 
-/// Clears the next piece, into the place that is idle.
+/// Clears the next fragment, into the place that is idle.
 void UcxEndpoint::ask(Stream& s) {
-  Stream::Piece& piece = s.pieces[s.pieces[0].state == Stream::State::Idle ? 0 : 1];
-  piece.offset = s.asked;
-  piece.bytes = static_cast<std::size_t>(std::min<std::uint64_t>(s.piece_bytes, s.total - s.asked));
-  piece.state = Stream::State::Asked;
-  s.asked += piece.bytes;
-  link_.post(
-      {.kind = FrameKind::Clear, .bytes = piece.bytes, .offset = piece.offset, .id = s.sender, .stream = s.number});
+  Stream::Fragment& fragment = s.fragments[s.fragments[0].state == Stream::State::Idle ? 0 : 1];
+  fragment.offset = s.asked;
+  fragment.bytes = static_cast<std::size_t>(std::min<std::uint64_t>(s.fragment_bytes, s.total - s.asked));
+  fragment.state = Stream::State::Asked;
+  s.asked += fragment.bytes;
+  link_.post({.kind = FrameKind::Clear,
+              .bytes = fragment.bytes,
+              .offset = fragment.offset,
+              .id = s.sender,
+              .stream = s.number});
 }
 
 ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* bytes, std::size_t count,
                                     bool waits_at_sender) {
-  const std::uint32_t which = s.pieces[0].state == Stream::State::Asked && s.pieces[0].offset == data.offset ? 0 : 1;
-  Stream::Piece& piece = s.pieces[which];
-  if (piece.state != Stream::State::Asked || piece.offset != data.offset || piece.bytes != count) return UCS_OK;
+  const std::uint32_t which =
+      s.fragments[0].state == Stream::State::Asked && s.fragments[0].offset == data.offset ? 0 : 1;
+  Stream::Fragment& fragment = s.fragments[which];
+  if (fragment.state != Stream::State::Asked || fragment.offset != data.offset || fragment.bytes != count)
+    return UCS_OK;
   const MemoryKind kind = Matcher::place(*s.receive).place.kind;
   assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see UcxEndpoint::meets_device
-  if (!waits_at_sender && piece.offset == s.delivered) {
-    piece.state = Stream::State::Idle;
+  if (!waits_at_sender && fragment.offset == s.delivered) {
+    fragment.state = Stream::State::Idle;
     s.delivered += count;
     Completion& receive = *s.receive;
     if (s.delivered == s.total) end_stream(s);
     matcher_.deliver(receive, static_cast<const std::byte*>(bytes), count);
-    if (s.receive == &receive) piece_here(s);
+    if (s.receive == &receive) fragment_arrived(s);
     return UCS_OK;
   }
-  if (s.in_pieces && piece.scratch == nullptr)
-    piece.scratch = static_cast<std::byte*>(shared_.pool.take(s.piece_bytes));
+  if (s.in_fragments && fragment.scratch == nullptr)
+    fragment.scratch = static_cast<std::byte*>(shared_.pool.take(s.fragment_bytes));
   if (!waits_at_sender) {
-    // It came before what an earlier piece still fetches, and is UCX's own again when this returns.
-    assert(s.in_pieces);
-    std::memcpy(piece.scratch, bytes, count);
-    piece.state = Stream::State::Here;
+    // It came before what an earlier fragment still fetches, and is UCX's own again when this returns.
+    assert(s.in_fragments);
+    std::memcpy(fragment.scratch, bytes, count);
+    fragment.state = Stream::State::Here;
     return UCS_OK;
   }
-  std::byte* into = s.in_pieces ? piece.scratch : Matcher::place(*s.receive).data;
-  piece.state = Stream::State::Fetching;
+  std::byte* into = s.in_fragments ? fragment.scratch : Matcher::place(*s.receive).data;
+  fragment.state = Stream::State::Fetching;
   Request& r = shared_.requests.take(Request::What::Fetch, this, s.receive);
   r.stream = s.number;
-  r.piece = which;
+  r.fragment = which;
   r.bytes = count;
   Requests::begin(r);
   ucp_request_param_t p{};
@@ -240,8 +245,8 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
 
 void UcxEndpoint::fetch_ended(Request& r, ucs_status_t status) {
   Stream& s = *shared_.streams.find(r.stream);
-  s.pieces[r.piece].state = status == UCS_OK ? Stream::State::Here : Stream::State::Idle;
-  if (end_.ok()) return piece_here(s);
+  s.fragments[r.fragment].state = status == UCS_OK ? Stream::State::Here : Stream::State::Idle;
+  if (end_.ok()) return fragment_arrived(s);
   if (s.is_fetching()) return;
   Completion& receive = *s.receive;
   end_stream(s);
@@ -249,32 +254,32 @@ void UcxEndpoint::fetch_ended(Request& r, ucs_status_t status) {
 }
 
 /// Hands on what is here and next, and asks for more.
-void UcxEndpoint::piece_here(Stream& s) {
+void UcxEndpoint::fragment_arrived(Stream& s) {
   for (bool found = true; found;) {
     found = false;
-    for (Stream::Piece& piece : s.pieces) {
-      if (piece.state != Stream::State::Here || piece.offset != s.delivered) continue;
+    for (Stream::Fragment& fragment : s.fragments) {
+      if (fragment.state != Stream::State::Here || fragment.offset != s.delivered) continue;
       found = true;
-      piece.state = Stream::State::Idle;
-      s.delivered += piece.bytes;
+      fragment.state = Stream::State::Idle;
+      s.delivered += fragment.bytes;
       Completion& receive = *s.receive;
       const bool last = s.delivered == s.total;
-      if (s.in_pieces) {
-        matcher_.deliver(receive, piece.scratch, piece.bytes);
+      if (s.in_fragments) {
+        matcher_.deliver(receive, fragment.scratch, fragment.bytes);
       } else {
-        matcher_.arrived(receive, piece.bytes);
+        matcher_.arrived(receive, fragment.bytes);
       }
       if (last) return end_stream(s);
     }
   }
-  const bool idle = s.pieces[0].state == Stream::State::Idle || s.pieces[1].state == Stream::State::Idle;
+  const bool idle = s.fragments[0].state == Stream::State::Idle || s.fragments[1].state == Stream::State::Idle;
   if (idle && s.asked < s.total) ask(s);
 }
 
 /// UCX has let go of it.
 void UcxEndpoint::end_stream(Stream& s) noexcept {
-  for (Stream::Piece& piece : s.pieces) {
-    if (piece.scratch != nullptr) shared_.pool.give(piece.scratch, s.piece_bytes);
+  for (Stream::Fragment& fragment : s.fragments) {
+    if (fragment.scratch != nullptr) shared_.pool.give(fragment.scratch, s.fragment_bytes);
   }
   shared_.streams.erase(s.number);
   s.receive = nullptr;
@@ -318,9 +323,9 @@ UcxEndpoint::~UcxEndpoint() {
   link_.detach();
 }
 
-void UcxEndpoint::close(Completion& quiet) {
+void UcxEndpoint::close(Completion& closed) {
   ++shared_.pending;
-  quiet_ = &quiet;
+  closed_ = &closed;
   end_everything({Code::Cancelled, fmt::format("the endpoint of rank {} was closed", peer_.rank)});
 }
 
@@ -386,7 +391,7 @@ bool UcxEndpoint::settle(bool idle) {
     said_closed_ = true;
     link_.post({.kind = FrameKind::Closed});
   }
-  if (quiet_ != nullptr) finish(*std::exchange(quiet_, nullptr), {});
+  if (closed_ != nullptr) finish(*std::exchange(closed_, nullptr), {});
   return true;
 }
 
@@ -403,9 +408,9 @@ void UcxEndpoint::let_go() {
       continue;
     }
     Stream& s = *shared_.streams.find(r->stream);
-    Stream::Piece& piece = s.pieces[r->piece];
-    if (piece.scratch != nullptr) shared_.held.blocks.push_back(std::exchange(piece.scratch, nullptr));
-    piece.state = Stream::State::Idle;
+    Stream::Fragment& fragment = s.fragments[r->fragment];
+    if (fragment.scratch != nullptr) shared_.held.blocks.push_back(std::exchange(fragment.scratch, nullptr));
+    fragment.state = Stream::State::Idle;
     if (s.is_fetching()) continue;
     Completion& receive = *s.receive;
     end_stream(s);

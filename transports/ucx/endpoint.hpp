@@ -20,9 +20,9 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
   void recv(Sink to, Tag tag, Completion& done) override;
-  bool holds(Tag tag) const noexcept override { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) override;
-  void close(Completion& quiet) override;
+  void close(Completion& closed) override;
 
   /// The next frame of the pair; `payload` is UCX's and free again on return.
   void take(const Frame& frame, const std::byte* payload, std::size_t bytes);
@@ -69,7 +69,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   bool cancel_arriving(Completion& receive);
 
   void ask(Stream& stream);
-  void piece_here(Stream& stream);
+  void fragment_arrived(Stream& stream);
   void end_stream(Stream& stream) noexcept;
   void fetch_ended(Request& r, ucs_status_t status);
 
@@ -89,7 +89,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   OwedCredit owed_credit_;
   SlotTable<Completion> announced_;
   Status end_{};
-  Completion* quiet_ = nullptr;
+  Completion* closed_ = nullptr;
   bool said_closed_ = false;
   Clock::time_point ended_at_{};
   int idle_turns_ = 0;

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/module_entry.hpp>
-#include <sinew/transports/ucx/left_overs.hpp>
+#include <sinew/transports/ucx/stale_segments.hpp>
 #include <sinew/transports/ucx/transport.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 /// UCX puts devices in order itself: those of RDMA near the process's cores first (UCX_IB_PREFER_NEAREST_DEVICE), and
 /// for long messages several side by side (UCX_MAX_RNDV_RAILS). To name it one in UCX_NET_DEVICES would take the others
 /// away, so the nearest NIC is not imposed on it. It orders no devices of TCP.
-Outlet order_of_ucx(const NicName& nic) {
+NicChoice order_of_ucx(const NicName& nic) {
   for (const char* name : {"UCX_NET_DEVICES", "UCX_TLS"}) {
     if (const char* chosen = std::getenv(name)) return {.text = fmt::format("{}={}", name, chosen)};
   }
@@ -26,18 +26,18 @@ Outlet order_of_ucx(const NicName& nic) {
 
 class UcxFabric final : public Fabric {
  public:
-  UcxFabric(const Options& options, const NicName& nic) : outlet_(order_of_ucx(nic)) {
+  UcxFabric(const Options& options, const NicName& nic) : nic_choice_(order_of_ucx(nic)) {
     auto rail = std::make_unique<UcxTransport>(options);
     takes_device_memory_ = rail->takes_device_memory();
     rail_[0] = std::move(rail);
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return rail_; }
-  Outlet outlet() const override { return outlet_; }
+  NicChoice nic_choice() const override { return nic_choice_; }
   Availability takes_device_memory() const override { return takes_device_memory_; }
 
  private:
   std::unique_ptr<Transport> rail_[1];
-  Outlet outlet_;
+  NicChoice nic_choice_;
   Availability takes_device_memory_;
 };
 
@@ -46,7 +46,7 @@ class UcxModule final : public Module {
   std::string_view name() const noexcept override { return "ucx"; }
   Availability available() const override { return Availability::yes(); }
   std::unique_ptr<Fabric> open(const FabricContext& c) override {
-    remove_left_overs(segment_folder());
+    remove_stale_segments(segment_folder());
     return std::make_unique<UcxFabric>(Options{.rank = c.rank,
                                                .size = c.size,
                                                .generation = c.generation,

@@ -18,10 +18,10 @@
 
 namespace sinew::ucx {
 
-/// A message on its way to this rank: cleared whole, or if it is reduced in two pieces at a time.
+/// A message on its way to this rank: cleared whole, or if it is reduced in two fragments at a time.
 struct Stream {
   enum class State : std::uint8_t { Idle, Asked, Fetching, Here };
-  struct Piece {
+  struct Fragment {
     std::byte* scratch = nullptr;
     std::uint64_t offset = 0;
     std::size_t bytes = 0;
@@ -33,13 +33,15 @@ struct Stream {
   std::uint64_t total = 0;
   std::uint64_t asked = 0;
   std::uint64_t delivered = 0;
-  std::size_t piece_bytes = 0;
+  std::size_t fragment_bytes = 0;
   std::uint32_t sender = 0;  ///< its number of the message
   std::uint32_t number = 0;  ///< this rank's
-  bool in_pieces = false;
-  std::array<Piece, 2> pieces;
+  bool in_fragments = false;
+  std::array<Fragment, 2> fragments;
 
-  bool is_fetching() const noexcept { return pieces[0].state == State::Fetching || pieces[1].state == State::Fetching; }
+  bool is_fetching() const noexcept {
+    return fragments[0].state == State::Fetching || fragments[1].state == State::Fetching;
+  }
 };
 
 /// Memory that UCX may still write.

@@ -4,7 +4,7 @@
 namespace sinew {
 namespace {
 
-/// From the root each rank passes the data to its right neighbour. Slow for one segment, but with many under way every
+/// From the root each rank passes the data to its right neighbour. Slow for one segment, but with many in flight every
 /// link carries every byte once and all are busy at the same time.
 Program broadcast(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);

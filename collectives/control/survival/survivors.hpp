@@ -9,7 +9,7 @@
 
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/survival/ballot.hpp>
-#include <sinew/collectives/launch/meeting.hpp>
+#include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/core/base/exchange.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>

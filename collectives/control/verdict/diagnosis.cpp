@@ -47,7 +47,7 @@ class Judge {
     for (std::size_t r = 0; r < records.size(); ++r) {
       left_.push_back(has_left(records[r]));
       died_.push_back(records[r].page && records[r].gone() && !left_[r] && !has_failed(records[r]));
-      take_seats(r);
+      take_memberships(r);
     }
     add_callers();
     // Where all were ended at once nothing says who was first.
@@ -75,16 +75,16 @@ class Judge {
   using OpenCalls = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Open>>;
 
   /// Who is in a communicator, its members say.
-  void take_seats(std::size_t r) {
+  void take_memberships(std::size_t r) {
     if (!records_[r].page) return;
     const RecordReader reader(records_[r].page.get());
-    for (std::size_t i = 0; i < RecordPage::kSeats; ++i) {
-      const auto seat = reader.seat(i);
-      if (!seat || seat->ranks > kMostRanks) continue;  // more are no seat, but other bytes
-      if (!seat->name.empty()) names_[seat->communicator] = seat->name;
-      std::vector<std::size_t>& members = members_[seat->communicator];
-      members.resize(std::max(members.size(), static_cast<std::size_t>(seat->ranks)), kNobody);
-      members[static_cast<std::size_t>(seat->place)] = r;
+    for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
+      const auto membership = reader.membership(i);
+      if (!membership || membership->ranks > kMostRanks) continue;  // more are no membership, but other bytes
+      if (!membership->name.empty()) names_[membership->communicator] = membership->name;
+      std::vector<std::size_t>& members = members_[membership->communicator];
+      members.resize(std::max(members.size(), static_cast<std::size_t>(membership->ranks)), kNobody);
+      members[static_cast<std::size_t>(membership->place)] = r;
     }
   }
 
@@ -107,8 +107,8 @@ class Judge {
     for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
   }
 
-  /// Builds the Group of a communicator from the seats in the ranks' records. A member without records keeps its number
-  /// in the communicator in place of its World rank.
+  /// Builds the Group of a communicator from the memberships in the ranks' records. A member without records keeps its
+  /// number in the communicator in place of its World rank.
   Group group_of(std::uint64_t communicator, std::uint16_t id, std::size_t rank) const {
     Group group{.communicator = id, .identity = communicator};
     if (id == kWorldId) group.name = "world";

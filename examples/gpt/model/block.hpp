@@ -37,7 +37,7 @@ struct BlockSurroundings {
   ExpertsParts<T>* experts;                         ///< likewise
   const std::vector<sinew::parallel::AttentionMask>& masks;
   const TokenPlaces& places;
-  const Pass& pass;          ///< the one under way
+  const Pass& pass;          ///< the one in flight
   const double& loss_scale;  ///< of its gradients
   std::uint64_t seed;
 };

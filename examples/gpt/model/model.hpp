@@ -38,7 +38,7 @@ struct ModelRanks {
   Part part() const;
 };
 
-/// Which of a model's stages, and in which of its places for micro-batches that are under way.
+/// Which of a model's stages, and in which of its places for micro-batches that are in flight.
 struct StageCall {
   int stage = 0;
   int slot = 0;

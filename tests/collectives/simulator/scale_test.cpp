@@ -21,7 +21,7 @@ Forecast forecast(Collective collective, std::string_view name, const Network& n
   CollectiveDesc desc{.collective = collective, .dtype = DType::F32, .count = 1};
   desc.count = (std::uint64_t{1} << 30) / desc.bytes(network.ranks());
   const auto start = std::chrono::steady_clock::now();
-  const Recipe recipe = name == kHierarchical ? Recipe(Composition{levels_of(network), "direct", "ring"})
+  const Recipe recipe = name == kHierarchical ? Recipe(HierarchicalAlgorithm{levels_of(network), "direct", "ring"})
                                               : Recipe(*find_algorithm(collective, name));
   const Forecast f = simulate(recipe, desc, network);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

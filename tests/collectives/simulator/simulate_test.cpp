@@ -32,7 +32,7 @@ CollectiveDesc call(Collective collective, std::uint64_t count) {
 Recipe algorithm(Collective collective, std::string_view name) { return *find_algorithm(collective, name); }
 
 Recipe hierarchy(const Network& network, std::string_view across = "ring") {
-  return Composition{levels_of(network), "direct", across};
+  return HierarchicalAlgorithm{levels_of(network), "direct", across};
 }
 
 double part_of(const Forecast& forecast, Tier tier) {
@@ -301,7 +301,7 @@ TEST(Simulate, GivesATimeLine_ThatEndsWhenTheCallDoes) {
   for (const Forecast::Span& span : f.time_line) EXPECT_LE(span.start, span.end);
 }
 
-/// At least four times as many as are under way at a time; the more, the nearer.
+/// At least four times as many as are in flight at a time; the more, the nearer.
 TEST(Simulate, ExpectsLaterSegments_AtThePaceOfThoseBefore) {
   struct Row {
     std::string_view name;

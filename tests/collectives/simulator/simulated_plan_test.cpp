@@ -1,4 +1,4 @@
-// What a World plans, costed on links: of plans of imagined clusters, which nobody has to run for that.
+// What a World plans, costed on links: of plans of virtual clusters, which nobody has to run for that.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,8 +11,8 @@
 #include <sinew/collectives/execution/executable.hpp>
 #include <sinew/collectives/selection/recipe.hpp>
 #include <sinew/collectives/simulator/simulate.hpp>
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
-#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
+#include <sinew/collectives/world/virtual_ranks.hpp>
 #include <support/sanitized.hpp>
 
 #include "flat_network.hpp"
@@ -36,7 +36,7 @@ Plan planned(const std::string& cluster, const CollectiveDesc& desc, const std::
   options.config.timeout = std::chrono::seconds(60);
   if (!algorithm.empty()) options.config.tune = {std::string(name_of(desc.collective)) + ":0-:" + algorithm};
   Plan plan;
-  run_imagined(imagine(imagined_cluster(cluster)), options, [&](World& world) {
+  run_virtual_ranks(make_virtual_world(virtual_cluster_from(cluster)), options, [&](World& world) {
     if (world.rank() == 0) plan = world.communicator().plan(desc);
   });
   return plan;
@@ -44,7 +44,7 @@ Plan planned(const std::string& cluster, const CollectiveDesc& desc, const std::
 
 /// What the executor of rank 0 would be given.
 std::unique_ptr<Executable> executable(const Plan& plan) {
-  return Executable::make(plan.call(), plan.recipe()->build(plan.call(), 0, plan.ranks(), false), plan.cutting(),
+  return Executable::make(plan.call(), plan.recipe()->build(plan.call(), 0, plan.ranks(), false), plan.segmentation(),
                           [](int) -> Endpoint* { return nullptr; });
 }
 
@@ -94,10 +94,10 @@ TEST(SimulatedPlan, IsCutAsTheExecutorCutsIt) {
 }
 
 /// Each NIC carries its stripe: an eighth, by an all-reduce among as many as there are hosts.
-TEST(SimulatedPlan, IsThatOfAnImaginedCluster) {
+TEST(SimulatedPlan, IsThatOfAVirtualCluster) {
   const int hosts = test::kSanitized ? 2 : 8;  // 64 threads take a sanitizer minutes
   const std::string cluster = "dgx-h100x" + std::to_string(hosts);
-  const Network network = imagined_cluster(cluster).network;
+  const Network network = virtual_cluster_from(cluster).network;
   const Plan plan = planned(cluster, call(Collective::AllReduce, 16 << 20));
   ASSERT_EQ(plan.chosen().algorithm, "hierarchical") << plan.explain();
   const Forecast f = simulate(plan, network);

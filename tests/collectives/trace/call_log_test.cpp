@@ -168,7 +168,7 @@ TEST(CallLog, SaysOnceThatItIsCut_WhereThereIsNoMoreRoom) {
   EXPECT_EQ(warning.lines().size(), 1U);
   EXPECT_THAT(warning.lines().front(), HasSubstr("File too large"));
   const RankLog read(log.path());
-  EXPECT_EQ(read.about().cut, EFBIG);
+  EXPECT_EQ(read.about().truncated, EFBIG);
   EXPECT_EQ(read.about().calls + read.about().lost, 10'000U);
   EXPECT_EQ(read.about().calls, (256U << 10) / sizeof(CallCell) - sizeof(LogHeader) / sizeof(CallCell) - 2);
 }

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/trace/clock_place.hpp>
+#include <sinew/collectives/trace/clock_difference.hpp>
 #include <sinew/collectives/trace/job_trace.hpp>
 #include <support/log_guard.hpp>
 #include <support/scratch_folder.hpp>
@@ -180,7 +180,7 @@ TEST(FolderLogs, TellsJobsApart_TheLatestFirst_AndRefusesWhatIsNone) {
   EXPECT_THAT(found.refused[0], HasSubstr("rank-7.calls: is shorter than the header of one"));
 }
 
-TEST(ClockPlace, IsBetweenWhatTheRoundsAllow) {
+TEST(ClockDifference, IsBetweenWhatTheRoundsAllow) {
   // Rank 1 is a second ahead and comes late, rank 2's clock was set meanwhile.
   std::vector<std::vector<ClockReading>> readings(3);
   for (int round = 0; round < 8; ++round) {
@@ -189,27 +189,28 @@ TEST(ClockPlace, IsBetweenWhatTheRoundsAllow) {
     readings[1].push_back({last + 1000 * kMs, last + 1002 * kMs});
     readings[2].push_back({last + round * 1000 * kMs, last + round * 1000 * kMs + kMs});
   }
-  const ClockPlace zero = place_of(std::span(readings).first(2), 0), one = place_of(std::span(readings).first(2), 1);
+  const ClockDifference zero = difference_of(std::span(readings).first(2), 0),
+                        one = difference_of(std::span(readings).first(2), 1);
   EXPECT_EQ(zero.ahead_ns, 0);
   EXPECT_EQ(zero.error_ns, 0);
   EXPECT_LE(std::abs(one.ahead_ns - 1000 * kMs), one.error_ns);
   EXPECT_LE(one.error_ns, 2 * kMs);
   EXPECT_EQ(zero.worst_error_ns, one.error_ns);
-  EXPECT_LT(place_of(readings, 2).error_ns, 0);
-  EXPECT_LT(place_of(readings, 1).worst_error_ns, 0);
+  EXPECT_LT(difference_of(readings, 2).error_ns, 0);
+  EXPECT_LT(difference_of(readings, 1).worst_error_ns, 0);
 }
 
-TEST(ClockPlace, IsMeasuredWhereClocksDiffer_AndNothingIsExchangedElsewhere) {
+TEST(ClockDifference, IsMeasuredWhereClocksDiffer_AndNothingIsExchangedElsewhere) {
   std::vector<ControlPeer> peers(2);
   const Exchange none{0, 2, [](const Bytes&) -> std::vector<Bytes> { throw Error(Code::System, "an exchange"); }};
-  EXPECT_EQ(place_clocks(none, peers).worst_error_ns, 0) << "nobody times calls";
+  EXPECT_EQ(compare_clocks(none, peers).worst_error_ns, 0) << "nobody times calls";
   peers[0].clock = peers[1].clock = "one";
-  EXPECT_EQ(place_clocks(none, peers).worst_error_ns, 0);
+  EXPECT_EQ(compare_clocks(none, peers).worst_error_ns, 0);
   peers[1].clock = "another";
   auto exchanges = thread_exchanges(2, std::chrono::seconds(30));
-  ClockPlace other;
-  std::thread second([&] { other = place_clocks(exchanges[1], peers); });
-  const ClockPlace mine = place_clocks(exchanges[0], peers);
+  ClockDifference other;
+  std::thread second([&] { other = compare_clocks(exchanges[1], peers); });
+  const ClockDifference mine = compare_clocks(exchanges[0], peers);
   second.join();
   EXPECT_EQ(mine.ahead_ns, 0);
   EXPECT_GT(other.error_ns, 0);

@@ -189,7 +189,7 @@ TEST(Trace, LetsAJobGoOn_WhereTheDiskIsFull) {
   EXPECT_EQ(warnings.lines().size(), 2U) << "each rank once";
   const FolderLogs found = logs_in_folder(folder / ".");
   for (const RankLog& log : found.jobs.at(0).logs) {
-    EXPECT_NE(log.about().cut, 0);
+    EXPECT_NE(log.about().truncated, 0);
     EXPECT_GE(log.about().calls + log.about().lost, kMany);
   }
 }

@@ -48,7 +48,7 @@ class WrittenLog {
     return log_->define(CellKind::Plan, std::as_bytes(std::span(text)));
   }
 
-  LogPlace enter(std::uint32_t sequence, std::int64_t entered, Fingerprint fingerprint = sum_of(4), int peer = -1) {
+  LogEntry enter(std::uint32_t sequence, std::int64_t entered, Fingerprint fingerprint = sum_of(4), int peer = -1) {
     return log_->enter([&](CallCell& cell) {
       cell.communicator = world_;
       cell.fingerprint = fingerprint;
@@ -62,7 +62,7 @@ class WrittenLog {
   /// The whole of a call. Times are of rank 0's clock.
   void call(std::uint32_t sequence, std::int64_t entered, std::int64_t completed, std::uint32_t plan = 0,
             Code outcome = Code::Ok, Fingerprint fingerprint = sum_of(4), int peer = -1) {
-    const LogPlace place = enter(sequence, entered, fingerprint, peer);
+    const LogEntry place = enter(sequence, entered, fingerprint, peer);
     if (place.cell == nullptr) return;
     place.cell->plan = plan;
     place.cell->outcome = static_cast<std::uint32_t>(outcome);

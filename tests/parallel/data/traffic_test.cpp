@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
-#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
+#include <sinew/collectives/world/virtual_ranks.hpp>
 #include <support/worlds.hpp>
 
 #include "../support/small.hpp"
@@ -77,10 +77,10 @@ TEST(Traffic, IsThatOfTheTheory_OverTcp) {
   in_processes(kRanks, options, expect_theory);
 }
 
-TEST(Traffic, IsThatOfTheTheory_BetweenImaginedHosts) {
+TEST(Traffic, IsThatOfTheTheory_BetweenVirtualHosts) {
   WorldOptions options;
   options.config.tune = kRings;
-  run_imagined(imagine(imagined_cluster("xeon-2s:1+1+1+1")), options, expect_theory);
+  run_virtual_ranks(make_virtual_world(virtual_cluster_from("xeon-2s:1+1+1+1")), options, expect_theory);
 }
 
 /// The gradients' two passes of ddp; parameters travel as they are.

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/virtual_cluster/imagined_world.hpp>
-#include <sinew/collectives/world/imagined_ranks.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
+#include <sinew/collectives/world/virtual_ranks.hpp>
 
 #include "moved.hpp"
 
@@ -185,14 +185,14 @@ std::uint64_t bytes_sent(const World& world) {
   return sum;
 }
 
-TEST(RedistributionOnAnImaginedCluster, MovesNothing_WhereEachRankHasWhatItNeeds) {
+TEST(RedistributionOnAVirtualCluster, MovesNothing_WhereEachRankHasWhatItNeeds) {
   const std::vector<Placements> ends{Entries{{"dp", Shard{0, {}}}}, Entries{{"tp", Shard{1, {}}}},
                                      Entries{{"tp", Partial{}}},
                                      Entries{{"dp", Shard{0, {}}}, {"tp", Partial{ReduceOp::Max}}},
                                      Entries{{"tp", Shard{0, {}}}, {"dp", Shard{0, {}}}}};
   WorldOptions options;
   options.config.timeout = std::chrono::seconds(60);
-  run_imagined(imagine(imagined_cluster("xeon-2s:2+2")), options, [&](World& world) {
+  run_virtual_ranks(make_virtual_world(virtual_cluster_from("xeon-2s:2+2")), options, [&](World& world) {
     Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 2}}));
     const TensorSpec whole{"t", DType::F32, {64, 8}, {}};
     for (const Placements& to : ends) {
@@ -210,10 +210,10 @@ TEST(RedistributionOnAnImaginedCluster, MovesNothing_WhereEachRankHasWhatItNeeds
   });
 }
 
-TEST(RedistributionOnAnImaginedCluster, IsOneCollective_WhereOneLeadsThere) {
+TEST(RedistributionOnAVirtualCluster, IsOneCollective_WhereOneLeadsThere) {
   WorldOptions options;
   options.config.timeout = std::chrono::seconds(60);
-  run_imagined(imagine(imagined_cluster("xeon-2s:1+1+1+1")), options, [&](World& world) {
+  run_virtual_ranks(make_virtual_world(virtual_cluster_from("xeon-2s:1+1+1+1")), options, [&](World& world) {
     Mesh mesh(world.communicator(), Factorisation({{"dp", 4}}));
     const auto along = [](Placement p) { return Placements(Entries{{"dp", std::move(p)}}); };
     const Placement whole = Replicate{}, rows = Shard{0, {}}, columns = Shard{1, {}}, sum = Partial{};
@@ -233,12 +233,12 @@ TEST(RedistributionOnAnImaginedCluster, IsOneCollective_WhereOneLeadsThere) {
   });
 }
 
-TEST(RedistributionOnAnImaginedCluster, IsPlannedAlikeOnAllRanks_WhereGroupsOfAnAxisPredictDifferently) {
+TEST(RedistributionOnAVirtualCluster, IsPlannedAlikeOnAllRanks_WhereGroupsOfAnAxisPredictDifferently) {
   std::vector<std::string> plans(6);
   std::vector<Seconds> alone(6);
   WorldOptions options;
   options.config.timeout = std::chrono::seconds(60);
-  run_imagined(imagine(imagined_cluster("xeon-2s:3+3")), options, [&](World& world) {
+  run_virtual_ranks(make_virtual_world(virtual_cluster_from("xeon-2s:3+3")), options, [&](World& world) {
     // Of the groups along tp the middle one has a rank on each host.
     Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 3}}));
     const TensorSpec spec{"t", DType::F32, {512, 512}, Entries{{"tp", Shard{0, {}}}, {"dp", Partial{}}}};

@@ -8,7 +8,7 @@
 namespace sinew::parallel {
 namespace {
 
-CollectiveCosts on(const char* cluster) { return CollectiveCosts(imagined_cluster(cluster).network); }
+CollectiveCosts on(const char* cluster) { return CollectiveCosts(virtual_cluster_from(cluster).network); }
 
 constexpr double kGiB = 1 << 30;
 
@@ -68,7 +68,7 @@ PlannedLayout planned(const char* model, const char* cluster, std::int64_t batch
                       AttentionMemory attention) {
   PlanQuestion q;
   q.model = named_model(model);
-  q.cluster = cluster_spec(imagined_cluster(cluster));
+  q.cluster = cluster_spec(virtual_cluster_from(cluster));
   q.global_batch = batch;
   q.attention = attention;
   Planner planner(q);

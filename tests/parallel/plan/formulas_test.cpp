@@ -14,7 +14,7 @@ namespace {
 PlanQuestion gpt2_on_64() {
   PlanQuestion q;
   q.model = named_model("gpt2");
-  q.cluster = cluster_spec(imagined_cluster("dgx-h100x8"));
+  q.cluster = cluster_spec(virtual_cluster_from("dgx-h100x8"));
   q.precision.gradient = DType::BF16;  // as in the paper
   return q;
 }

@@ -30,7 +30,7 @@ PlanQuestion small(int hosts, std::int64_t memory_bytes) {
              .context = 32,
              .tied = true,
              .biases = true};
-  q.cluster = cluster_spec(imagined_cluster("xeon-2sx" + std::to_string(hosts)), {.memory_bytes = memory_bytes});
+  q.cluster = cluster_spec(virtual_cluster_from("xeon-2sx" + std::to_string(hosts)), {.memory_bytes = memory_bytes});
   q.global_batch = 4;
   return q;
 }
@@ -96,7 +96,7 @@ TEST(Search, OffersWhatAJobTakes_AndSaysThatMemoryToo) {
   for (const char* model : {"gpt2", "llama3-8b"}) {
     PlanQuestion q;
     q.model = named_model(model);
-    q.cluster = cluster_spec(imagined_cluster("dgx-h100x2"));
+    q.cluster = cluster_spec(virtual_cluster_from("dgx-h100x2"));
     q.global_batch = 64;
     Planner planner(q);
     for (PlannedLayout& p : search(planner, {.top = 15}).best) {
@@ -226,8 +226,8 @@ TEST(PlanQuestion, ListsAllThatIsWrong) {
   } catch (const Error& e) {
     EXPECT_THAT(std::string(e.what()), AllOf(HasSubstr("sequence: -1"), HasSubstr("efficiency: 2")));
   }
-  EXPECT_THROW(cluster_spec(imagined_cluster("xeon-2sx2"), {.flops = 0.0}), Error);
-  EXPECT_THROW(cluster_spec(imagined_cluster("xeon-2s:1+2")), Error);
+  EXPECT_THROW(cluster_spec(virtual_cluster_from("xeon-2sx2"), {.flops = 0.0}), Error);
+  EXPECT_THROW(cluster_spec(virtual_cluster_from("xeon-2s:1+2")), Error);
 }
 
 }  // namespace

@@ -159,12 +159,12 @@ TEST_P(Conformance, Holds_AMessageUntilItIsReceived) {
         if (!me.wait(done)) return;
         continue;
       }
-      if (!me.until([&] { return me.peer(0).holds(tag); }, "a message to come")) return;
-      EXPECT_TRUE(me.peer(0).holds(tag));
-      EXPECT_FALSE(me.peer(0).holds(step(3)));
+      if (!me.until([&] { return me.peer(0).has_unexpected(tag); }, "a message to come")) return;
+      EXPECT_TRUE(me.peer(0).has_unexpected(tag));
+      EXPECT_FALSE(me.peer(0).has_unexpected(step(3)));
       std::vector<std::byte> got(bytes);
       me.peer(0).recv({view(got)}, tag, done);
-      EXPECT_FALSE(me.peer(0).holds(tag));
+      EXPECT_FALSE(me.peer(0).has_unexpected(tag));
       if (!me.wait(done)) return;
       EXPECT_TRUE(got == data) << bytes;
     }

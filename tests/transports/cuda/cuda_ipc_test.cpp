@@ -94,7 +94,7 @@ TEST_P(CudaIpc, IsTaken_AndSaysHow) {
     const std::string small = world.communicator().plan(desc_of(Collective::AllReduce, 1000)).explain();
     require((small.find("takes  cuda_ipc over cuda_ipc") != std::string::npos) != turns, small);
     require((small.find("processes take turns on a device") != std::string::npos) == turns, small);
-    require(small.find("one-shot, 1 piece") != std::string::npos, small);
+    require(small.find("one-shot, 1 fragment") != std::string::npos, small);
     const std::string large = world.communicator().plan(desc_of(Collective::AllReduce, 1 << 20)).explain();
     require(large.find(world.size() > 2 ? "two-shot" : "one-shot") != std::string::npos, large);
     require(large.find("staged over shm") != std::string::npos, large);

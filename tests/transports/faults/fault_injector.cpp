@@ -43,14 +43,14 @@ class FaultInjector::FaultyEndpoint final : public Endpoint {
     owner_.count_operation();
     owner_.begin(*this, done, [=, this, &done] { inner->recv(to, tag, done); });
   }
-  bool holds(Tag tag) const noexcept override { return inner->holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return inner->has_unexpected(tag); }
   bool cancel(Completion& done) override {
     const std::optional<bool> own = owner_.cancel_own(done);
     return own ? *own : inner->cancel(done);
   }
-  void close(Completion& quiet) override {
+  void close(Completion& closed) override {
     owner_.forget(*this);
-    inner->close(quiet);
+    inner->close(closed);
   }
 
   const std::unique_ptr<Endpoint> inner;
@@ -66,7 +66,7 @@ FaultInjector::FaultInjector(Transport& inner, const std::vector<Fault>& faults,
 
 FaultInjector::~FaultInjector() {
   constexpr int kTurns =
-      100;  // endpoints have ended, and with them what was under way: it is known at the next progress
+      100;  // endpoints have ended, and with them what was in flight: it is known at the next progress
   for (int turn = 0; turn < kTurns && !copies_.empty(); ++turn) {
     inner_.progress();
     copies_.remove_if([](const Copy& c) { return c.over; });

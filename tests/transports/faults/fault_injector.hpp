@@ -83,7 +83,7 @@ class FaultInjector final : public Transport {
   Clock::time_point stalled_until_{};
   std::list<Stopped> stopped_;
   std::list<Held> held_;             // in the order of their sends
-  std::list<Copy> copies_;           // under way
+  std::list<Copy> copies_;           // in flight
   std::deque<Completion*> decided_;  // to be fired by the next progress
 };
 

@@ -25,7 +25,7 @@ class FaultyFabric final : public Fabric {
       rails_.push_back(std::make_unique<FaultInjector>(*rail, faults, rank));
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return rails_; }
-  Outlet outlet() const override { return inner_->outlet(); }
+  NicChoice nic_choice() const override { return inner_->nic_choice(); }
   Availability takes_device_memory() const override { return inner_->takes_device_memory(); }
   std::optional<Region> allocate(std::size_t bytes, bool huge) override { return inner_->allocate(bytes, huge); }
 

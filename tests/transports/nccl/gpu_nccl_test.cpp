@@ -146,7 +146,7 @@ TEST_P(GpuNccl, Splits) {
   });
 }
 
-TEST_P(GpuNccl, EndsWhatIsUnderWay_WhenItIsAborted) {
+TEST_P(GpuNccl, EndsWhatIsInFlight_WhenItIsAborted) {
   in_processes_on_device(GetParam(), Hosts::EachItsOwn, [](World& world, const OnDevice& where) {
     Communicator part = world.communicator().split(0);
     require_sum(part, where);

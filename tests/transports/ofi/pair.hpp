@@ -34,7 +34,7 @@ class ChildPair {
   Transport& transport() { return *transport_; }
   Endpoint& child() { return *child_; }
   pid_t pid() const { return pid_; }
-  /// Of the endpoint and the transport here, whatever they have under way.
+  /// Of the endpoint and the transport here, whatever they have in flight.
   void end() {
     child_.reset();
     transport_.reset();

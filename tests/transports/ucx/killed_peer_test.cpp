@@ -1,4 +1,4 @@
-// A peer on this host that dies with messages under way: the control plane closes its endpoint, and that must end.
+// A peer on this host that dies with messages in flight: the control plane closes its endpoint, and that must end.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

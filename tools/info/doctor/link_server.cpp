@@ -15,7 +15,7 @@
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 #include "timed_socket.hpp"
 
@@ -41,7 +41,7 @@ LinkServer::LinkServer(Bytes secret, std::optional<std::pair<std::uint16_t, std:
       claim_{.service = kService, .instance = random_id()},
       listener_(listen_everywhere(0, ports)),
       stop_(new_event()) {
-  thread_ = quiet_thread([this] { accept_guests(); });
+  thread_ = thread_without_signals([this] { accept_guests(); });
 }
 
 LinkServer::~LinkServer() {
@@ -68,7 +68,7 @@ void LinkServer::accept_guests() {
 void LinkServer::admit(FileDescriptor socket) {
   Guest& guest = guests_.emplace_back();
   try {
-    guest.thread = quiet_thread([this, &guest, taken = std::make_shared<FileDescriptor>(std::move(socket))] {
+    guest.thread = thread_without_signals([this, &guest, taken = std::make_shared<FileDescriptor>(std::move(socket))] {
       serve(std::move(*taken));
       guest.gone = true;
     });

@@ -32,7 +32,7 @@ int ShmEndpoint::progress() noexcept {
   int moved = handle_frames();
   moved += receiver_.read();
   moved += flush();
-  if (quiet_ != nullptr) fire_quiet();
+  if (closed_ != nullptr) fire_closed();
   return moved;
 }
 
@@ -44,7 +44,7 @@ int ShmEndpoint::flush() noexcept {
 
 bool ShmEndpoint::active() const noexcept {
   return receiver_.pending() != 0 || sender_.active() || out_.has_controls() || receiver_.wants_to_read() ||
-         quiet_ != nullptr;
+         closed_ != nullptr;
 }
 
 bool ShmEndpoint::can_progress() noexcept {
@@ -54,7 +54,7 @@ bool ShmEndpoint::can_progress() noexcept {
     if (connection_.theirs.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
   }
   const bool has_something = out_.has_controls() || sender_.wants_room();
-  return (has_something && out_.has_room(2 * Frame::lines_for(kPieceBytes))) || quiet_ != nullptr;
+  return (has_something && out_.has_room(2 * Frame::lines_for(kFragmentBytes))) || closed_ != nullptr;
 }
 
 int ShmEndpoint::handle_frames() {
@@ -79,9 +79,9 @@ void ShmEndpoint::handle(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::Skip: return;
     case FrameKind::Eager: return receiver_.eager(frame);
-    case FrameKind::Announce: return receiver_.announced(frame);
+    case FrameKind::Request: return receiver_.requested(frame);
     case FrameKind::Grant: return sender_.granted(frame.id, frame.more.receive);
-    case FrameKind::Data: return receiver_.poured(frame);
+    case FrameKind::Data: return receiver_.streamed(frame);
     case FrameKind::Gone: return receiver_.gone(frame.more.receive);
     case FrameKind::Taken: return sender_.taken(frame.id);
     case FrameKind::Refuse: return sender_.refused(frame);
@@ -101,10 +101,10 @@ bool ShmEndpoint::cancel(Completion& done) {
   return sender_.withdraw(*id);
 }
 
-void ShmEndpoint::close(Completion& quiet) {
+void ShmEndpoint::close(Completion& closed) {
   end({Code::Cancelled, "the endpoint was closed"});
-  quiet_ = &quiet;
-  fire_quiet();
+  closed_ = &closed;
+  fire_closed();
 }
 
 /// This side ends: nothing is sent or received any more. Messages that the peer is reading right now end when it has.
@@ -130,8 +130,8 @@ void ShmEndpoint::lose_peer() noexcept {
 }
 
 /// Quiet once the peer has stopped reading what is left, or has ended itself.
-void ShmEndpoint::fire_quiet() noexcept {
-  if (sender_.end_unread()) connection_.hub.finished.add(*std::exchange(quiet_, nullptr), {});
+void ShmEndpoint::fire_closed() noexcept {
+  if (sender_.end_unread()) connection_.hub.finished.add(*std::exchange(closed_, nullptr), {});
 }
 
 }  // namespace sinew::shm

@@ -21,9 +21,9 @@ class ShmEndpoint final : public Endpoint {
     sender_.send(from, tag, note, done);
   }
   void recv(Sink to, Tag tag, Completion& done) override { receiver_.recv(to, tag, done); }
-  bool holds(Tag tag) const noexcept override { return receiver_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept override { return receiver_.has_unexpected(tag); }
   bool cancel(Completion& done) override;
-  void close(Completion& quiet) override;
+  void close(Completion& closed) override;
 
   /// Makes one turn of progress on all messages. Returns how many frames were handled and parts of messages copied.
   int progress() noexcept;
@@ -36,14 +36,14 @@ class ShmEndpoint final : public Endpoint {
   int flush() noexcept;
   void end(const Status& reason) noexcept;
   void lose_peer() noexcept;
-  void fire_quiet() noexcept;
+  void fire_closed() noexcept;
 
   Connection connection_;
   RingReader in_;
   FrameWriter out_;
   Sender sender_;
   Receiver receiver_;
-  Completion* quiet_ = nullptr;
+  Completion* closed_ = nullptr;
 };
 
 }  // namespace sinew::shm

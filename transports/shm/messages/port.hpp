@@ -10,7 +10,7 @@
 
 namespace sinew::shm {
 
-/// What one rank writes for one peer, in its own heap. Behind it lies the ring to the peer.
+/// What one rank writes for one peer, in its own shared segment. Behind it lies the ring to the peer.
 struct Box {
   LoneWord consumed;  ///< lines of the peer's ring that are free again
   LoneWord returned;  ///< eager credit that is the peer's again, in all
@@ -64,7 +64,7 @@ static_assert(sizeof(Port) % kFalseSharing == 0 && sizeof(Box) % kFalseSharing =
 struct PortAddress {
   std::uint64_t magic = kMagic;
   std::uint64_t salt = 0;
-  std::uint64_t offset = 0;  ///< of the Port in the rank's heap
+  std::uint64_t offset = 0;  ///< of the Port in the rank's shared segment
   std::int64_t rank = -1;    ///< in the world
 
   static constexpr std::uint64_t kMagic = 0x73696e65772f7368;

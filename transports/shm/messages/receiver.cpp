@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kBytesPerTurn = 4 << 20;
 /// A multiple of every element.
-constexpr std::size_t kSkippedPieceBytes = 64 << 10;
+constexpr std::size_t kSkippedFragmentBytes = 64 << 10;
 
 }  // namespace
 
@@ -20,11 +20,11 @@ Receiver::Receiver(Connection& connection, FrameWriter& out)
       out_(out),
       matcher_(*this, connection.hub.pool, connection.hub.finished, connection.hub.generation) {}
 
-void Receiver::announced(const Frame& frame) {
+void Receiver::requested(const Frame& frame) {
   auto free = std::ranges::find(offers_, false, &Offer::used);
   if (free == offers_.end()) free = offers_.insert(offers_.end(), Offer{});
   *free = {frame.bytes, frame.more.place, frame.id, frame.more.ticket, frame.access, true};
-  matcher_.announce({{frame.tag}, frame.note, frame.bytes}, static_cast<std::uint64_t>(free - offers_.begin()));
+  matcher_.rendezvous({{frame.tag}, frame.note, frame.bytes}, static_cast<std::uint64_t>(free - offers_.begin()));
 }
 
 void Receiver::withdrawn(std::uint32_t id) {
@@ -33,7 +33,7 @@ void Receiver::withdrawn(std::uint32_t id) {
   }
 }
 
-void Receiver::poured(const Frame& frame) {
+void Receiver::streamed(const Frame& frame) {
   Completion* receive = granted_.find(frame.id);
   if (receive == nullptr) return;
   if (Matcher::bytes_left(*receive) == frame.bytes) granted_.erase(frame.id);
@@ -44,9 +44,9 @@ void Receiver::gone(std::uint32_t number) {
   if (Completion* receive = granted_.erase(number)) matcher_.repost(*receive);
 }
 
-bool Receiver::reads_in_place(const Offer& offer) noexcept {
+bool Receiver::reads_directly(const Offer& offer) noexcept {
   if (offer.access == Access::Staged) return false;
-  if (offer.access == Access::Heap || connection_.same_process) return true;
+  if (offer.access == Access::Segment || connection_.same_process) return true;
   const Hub& hub = connection_.hub;
   return offer.bytes >= hub.read_from_bytes.load(std::memory_order_relaxed) &&
          offer.bytes < hub.read_to_bytes.load(std::memory_order_relaxed) && may_read();
@@ -67,14 +67,14 @@ bool Receiver::may_read() noexcept {
 void Receiver::grant(std::uint64_t offer, Completion& receive) {
   Offer& o = offers_[offer];
   o.used = false;
-  if (reads_in_place(o)) {
+  if (reads_directly(o)) {
     pulls_.push_back({&receive, o, 0});
   } else {
-    ask_to_pour(o.id, receive);
+    request_stream(o.id, receive);
   }
 }
 
-void Receiver::ask_to_pour(std::uint32_t id, Completion& receive) {
+void Receiver::request_stream(std::uint32_t id, Completion& receive) {
   out_.post({FrameKind::Grant, id, granted_.insert(receive)});
 }
 
@@ -131,10 +131,10 @@ bool Receiver::read_some(Pull& p) noexcept {
   const std::uint64_t length = std::min(kBytesPerTurn, p.offer.bytes - p.read);
   Completion& receive = *p.receive;
   const std::uint64_t place = p.offer.place + p.read;
-  if (p.offer.access != Access::Heap && !connection_.same_process) {
+  if (p.offer.access != Access::Segment && !connection_.same_process) {
     if (!read_through_kernel(p, receive, place, length)) return false;
   } else {
-    const bool registered = p.offer.access == Access::Heap;
+    const bool registered = p.offer.access == Access::Segment;
     matcher_.deliver(receive, registered ? connection_.their_heap + place : reinterpret_cast<const std::byte*>(place),
                      length);
   }
@@ -150,14 +150,15 @@ bool Receiver::read_through_kernel(Pull& p, Completion& receive, std::uint64_t p
   std::uint64_t taken = 0;
   Status problem;
   while (taken < bytes && problem.ok()) {
-    const std::uint64_t piece = to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedPieceBytes, bytes - taken);
-    if (to.data == nullptr) bounce_.resize(kSkippedPieceBytes);
-    const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, piece);
+    const std::uint64_t fragment =
+        to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedFragmentBytes, bytes - taken);
+    if (to.data == nullptr) bounce_.resize(kSkippedFragmentBytes);
+    const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, fragment);
     problem = still_offered(p.offer);  // an owner that has ended may have freed the memory
     if (problem.ok() && error != 0) problem = direct_read_status(error, fmt::format("rank {}", peer), peer, pid);
     if (!problem.ok()) break;
-    taken += piece;
-    to.data != nullptr ? matcher_.arrived(receive, piece) : matcher_.deliver(receive, bounce_.data(), piece);
+    taken += fragment;
+    to.data != nullptr ? matcher_.arrived(receive, fragment) : matcher_.deliver(receive, bounce_.data(), fragment);
   }
   if (problem.ok()) return true;
   give_up_claim();
@@ -166,7 +167,7 @@ bool Receiver::read_through_kernel(Pull& p, Completion& receive, std::uint64_t p
   pulls_.pop_front();
   if (untouched) {  // its owner can read it, or is about to say that it is gone
     may_read_ = false;
-    ask_to_pour(id, receive);
+    request_stream(id, receive);
   } else {
     out_.post({FrameKind::Refuse, id, 0, Code::System});
     matcher_.fail(receive, problem);

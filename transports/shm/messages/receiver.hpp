@@ -13,15 +13,15 @@
 
 namespace sinew::shm {
 
-/// The receiving half of an endpoint. Bytes of small messages come in the ring. It reads an announced message where it
-/// lies (registered memory, threads of one process, or through the kernel), or has the peer pour it into the ring.
+/// The receiving half of an endpoint. Bytes of small messages come in the ring. It reads a rendezvous message where it
+/// lies (registered memory, threads of one process, or through the kernel), or has the peer stream it into the ring.
 class Receiver final : MatcherWire {
  public:
   /// Both outlive it.
   Receiver(Connection& connection, FrameWriter& out);
 
   void recv(Sink to, Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
-  bool holds(Tag tag) const noexcept { return matcher_.holds(tag); }
+  bool has_unexpected(Tag tag) const noexcept { return matcher_.has_unexpected(tag); }
   bool cancel(Completion& done) { return matcher_.cancel(done); }
   /// Posted receives that have not ended.
   std::size_t pending() const noexcept { return matcher_.pending(); }
@@ -32,9 +32,9 @@ class Receiver final : MatcherWire {
 
   // Frames from the peer.
   void eager(const Frame& frame) { matcher_.eager({{frame.tag}, frame.note, frame.bytes}, frame.payload()); }
-  void announced(const Frame& frame);
-  void poured(const Frame& frame);
-  /// The peer has withdrawn an announced message. A message that is granted finds that out by itself.
+  void requested(const Frame& frame);
+  void streamed(const Frame& frame);
+  /// The peer has withdrawn a rendezvous message. A message that is granted finds that out by itself.
   void withdrawn(std::uint32_t id);
   /// The peer had withdrawn a message before it was granted.
   void gone(std::uint32_t receive);
@@ -65,13 +65,13 @@ class Receiver final : MatcherWire {
   void refuse(std::uint64_t offer, Code why, std::uint64_t note) override;
   void return_credit(std::size_t charge) override;
 
-  bool reads_in_place(const Offer& offer) noexcept;
+  bool reads_directly(const Offer& offer) noexcept;
   bool may_read() noexcept;
   bool claim(Pull& pull) noexcept;
   bool read_some(Pull& pull) noexcept;
   bool read_through_kernel(Pull& pull, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept;
   Status still_offered(const Offer& offer) const;
-  void ask_to_pour(std::uint32_t id, Completion& receive);
+  void request_stream(std::uint32_t id, Completion& receive);
   void give_up_claim() noexcept;
   void end_granted(const Status& reason) noexcept;
 
@@ -81,7 +81,7 @@ class Receiver final : MatcherWire {
   std::optional<bool> may_read_;  // the peer's ordinary memory, through the kernel; empty: not tried
   std::uint64_t returned_ = 0;
   std::vector<Offer> offers_;
-  SlotTable<Completion> granted_;  // receives that are poured into
+  SlotTable<Completion> granted_;  // receives that are streamed into
   std::deque<Pull> pulls_;
   bool claimed_ = false;  // the first of pulls_
   std::vector<std::byte> bounce_;

@@ -14,10 +14,10 @@
 #include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/layout.hpp>
 
-/// A ring of cache lines from one rank to another, in the sender's heap. A frame is a line that says what it is, and
-/// the lines of its payload right behind it. The receiver looks at the line where the next frame will begin: its stamp
-/// is the ring's random salt plus the frame's position since the beginning, which nothing that lay there before has
-/// but by a chance of 2^-64.
+/// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line that says what it
+/// is, and the lines of its payload right behind it. The receiver looks at the line where the next frame will begin:
+/// its stamp is the ring's random salt plus the frame's position since the beginning, which nothing that lay there
+/// before has but by a chance of 2^-64.
 namespace sinew::shm {
 
 inline constexpr std::size_t kFewestRingLines = 2048;
@@ -26,14 +26,14 @@ inline constexpr std::size_t kMostRingLines = 16384;
 inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
-inline constexpr std::size_t kPieceBytes = 8 << 10;
-/// Pieces of long messages are written past the caches from here on.
-inline constexpr std::size_t kStreamPieceBytes = 1 << 10;
+inline constexpr std::size_t kFragmentBytes = 8 << 10;
+/// Fragments of long messages are written past the caches from here on.
+inline constexpr std::size_t kStreamFragmentBytes = 1 << 10;
 
 enum class FrameKind : std::uint8_t {
   Skip,      ///< nothing up to the end of the ring
   Eager,     ///< a message
-  Announce,  ///< a message that stays where it is
+  Request,   ///< a message that stays where it is
   Grant,     ///< send the bytes of message `id` as Data for `receive`
   Data,      ///< the next bytes for receive `id`
   Gone,      ///< there will be none for receive `id`: its message was taken back
@@ -45,15 +45,15 @@ enum class FrameKind : std::uint8_t {
 struct alignas(kCacheLine) Frame {
   Word stamp;
   FrameKind kind;
-  Access access;        ///< Announce: of `place`
+  Access access;        ///< Request: of `place`
   std::uint16_t lines;  ///< with its payload
   std::uint32_t id;
   std::uint64_t tag;
   std::uint64_t note;
   std::uint64_t bytes;
   struct More {
-    std::uint64_t place;    ///< Announce
-    std::uint32_t ticket;   ///< Announce
+    std::uint64_t place;    ///< Request
+    std::uint32_t ticket;   ///< Request
     std::uint32_t receive;  ///< Grant
     Code why;               ///< Refuse
   };
@@ -71,7 +71,7 @@ struct alignas(kCacheLine) Frame {
   void set_payload(const std::byte* from, std::size_t length, bool past_caches) noexcept {
     if (length <= kFrameInlineBytes) {
       if (length > 0) std::memcpy(data.data(), from, length);
-    } else if (!past_caches || length < kStreamPieceBytes) {
+    } else if (!past_caches || length < kStreamFragmentBytes) {
       copy_for_others(reinterpret_cast<std::byte*>(this + 1), from, length);
     } else {
       stream_copy(reinterpret_cast<std::byte*>(this + 1), from, length);

@@ -14,7 +14,7 @@ struct Send : Operation {
   Tag tag;
   std::uint64_t note = 0;
   const std::byte* data = nullptr;
-  std::uint64_t poured = 0;
+  std::uint64_t streamed = 0;
   std::uint32_t receive = 0;  // the peer's number, once granted
   std::uint32_t ticket = kNoTicket;
   bool granted = false;
@@ -55,7 +55,7 @@ bool Sender::put(Completion& send) {
   }
   Frame* frame = out_.claim(1);
   if (frame == nullptr) return false;
-  announce(send, *frame);
+  send_request(send, *frame);
   return true;
 }
 
@@ -76,13 +76,13 @@ bool Sender::put_eager(Completion& send) {
   return true;
 }
 
-void Sender::announce(Completion& send, Frame& frame) {
+void Sender::send_request(Completion& send, Frame& frame) {
   Send& s = send_of(send);
-  s.handle = announced_.insert(send);
+  s.handle = rendezvous_.insert(send);
   Hub& hub = connection_.hub;
-  const HostHeap& heap = hub.host.heap();
-  const bool registered = send.bytes > 0 && heap.contains(s.data) && heap.contains(s.data + send.bytes - 1);
-  frame.kind = FrameKind::Announce;
+  const SharedSegment& segment = hub.host.shared_segment();
+  const bool registered = send.bytes > 0 && segment.contains(s.data) && segment.contains(s.data + send.bytes - 1);
+  frame.kind = FrameKind::Request;
   frame.id = s.handle;
   frame.tag = s.tag.bits;
   frame.note = s.note;
@@ -94,24 +94,24 @@ void Sender::announce(Completion& send, Frame& frame) {
     hub.free_tickets.pop_back();
     hub.port->tickets[s.ticket].store(ticket_word(connection_.peer, s.handle, Standing::Offered),
                                       std::memory_order_relaxed);
-    frame.access = registered ? Access::Heap : Access::Address;
+    frame.access = registered ? Access::Segment : Access::Address;
     s.through_kernel = !registered && !connection_.same_process;
-    frame.more.place = registered ? heap.offset_of(s.data) : reinterpret_cast<std::uint64_t>(s.data);
+    frame.more.place = registered ? segment.offset_of(s.data) : reinterpret_cast<std::uint64_t>(s.data);
   }
   out_.publish(frame, 1);
 }
 
 void Sender::granted(std::uint32_t id, std::uint32_t receive) {
-  Completion* send = announced_.find(id);
+  Completion* send = rendezvous_.find(id);
   if (send == nullptr) return out_.post({FrameKind::Gone, 0, receive});
   Send& s = send_of(*send);
   s.granted = true;
   s.receive = receive;
-  pouring_.push_back(id);
+  streaming_.push_back(id);
 }
 
 void Sender::refused(const Frame& frame) {
-  Completion* send = announced_.find(frame.id);
+  Completion* send = rendezvous_.find(frame.id);
   if (send == nullptr) return;
   Status status;
   if (frame.more.why == Code::Mismatch) {
@@ -122,9 +122,9 @@ void Sender::refused(const Frame& frame) {
   end(frame.id, std::move(status));
 }
 
-/// The send of an announced message has ended, one way or the other.
+/// The send of a rendezvous message has ended, one way or the other.
 void Sender::end(std::uint32_t id, Status status) noexcept {
-  Completion* send = announced_.erase(id);
+  Completion* send = rendezvous_.erase(id);
   if (send == nullptr) return;
   Hub& hub = connection_.hub;
   if (const std::uint32_t ticket = send_of(*send).ticket; ticket != kNoTicket) {
@@ -165,7 +165,7 @@ std::optional<std::uint32_t> Sender::stop_offering(Completion& done) {
 }
 
 bool Sender::withdraw(std::uint32_t id) {
-  Completion* send = announced_.find(id);
+  Completion* send = rendezvous_.find(id);
   if (send == nullptr || send_of(*send).granted) return false;
   end(id, {Code::Cancelled, "the send was cancelled"});
   out_.post({FrameKind::Withdraw, id});
@@ -175,10 +175,10 @@ bool Sender::withdraw(std::uint32_t id) {
 
 void Sender::end_waiting(const Status& reason) noexcept {
   while (Completion* c = waiting_.pop()) connection_.hub.finished.add(*c, reason);
-  pouring_.clear();
+  streaming_.clear();
 }
 
-/// As stop_offering(), for every announced message at once.
+/// As stop_offering(), for every rendezvous message at once.
 void Sender::close(const Status& reason) noexcept {
   end_waiting(reason);
   const auto stand = [this](Completion& send, std::uint32_t id, Standing s) {
@@ -186,9 +186,9 @@ void Sender::close(const Status& reason) noexcept {
     if (ticket == kNoTicket) return;
     connection_.hub.port->tickets[ticket].store(ticket_word(connection_.peer, id, s), std::memory_order_release);
   };
-  announced_.for_each([&](Completion& send, std::uint32_t id) { stand(send, id, Standing::Trying); });
+  rendezvous_.for_each([&](Completion& send, std::uint32_t id) { stand(send, id, Standing::Trying); });
   full_fence();
-  announced_.for_each([&](Completion& send, std::uint32_t id) {
+  rendezvous_.for_each([&](Completion& send, std::uint32_t id) {
     is_being_read(send, id) ? stand(send, id, Standing::Offered) : end(id, reason);
   });
 }
@@ -199,48 +199,48 @@ void Sender::fail(const Status& reason) noexcept {
 }
 
 void Sender::end_all(const Status& reason) noexcept {
-  announced_.for_each([&](Completion&, std::uint32_t id) { end(id, reason); });
+  rendezvous_.for_each([&](Completion&, std::uint32_t id) { end(id, reason); });
 }
 
 bool Sender::end_unread() noexcept {
   const Connection& c = connection_;
   const bool gone = c.theirs.ended.value.load(std::memory_order_acquire) != 0 ||
-                    (announced_.count() != 0 && !c.same_process && c.hub.host.has_ended(c.peer));
-  announced_.for_each([&](Completion& send, std::uint32_t id) {
+                    (rendezvous_.count() != 0 && !c.same_process && c.hub.host.has_ended(c.peer));
+  rendezvous_.for_each([&](Completion& send, std::uint32_t id) {
     if (gone || !is_being_read(send, id)) end(id, c.end);
   });
-  return announced_.count() == 0;
+  return rendezvous_.count() == 0;
 }
 
 int Sender::flush() noexcept {
   int moved = 0;
   for (; !waiting_.empty() && put_first_waiting(); ++moved) {
   }
-  return moved + pour();
+  return moved + stream();
 }
 
-/// Pours one piece of each granted message, so that a long message does not hold up the others.
-int Sender::pour() noexcept {
+/// Streams one fragment of each granted message, so that a long message does not hold up the others.
+int Sender::stream() noexcept {
   int moved = 0;
-  for (std::size_t i = 0; i < pouring_.size();) {
-    Completion& send = *announced_.find(pouring_[i]);
+  for (std::size_t i = 0; i < streaming_.size();) {
+    Completion& send = *rendezvous_.find(streaming_[i]);
     Send& s = send_of(send);
-    const std::size_t length = std::min<std::uint64_t>(kPieceBytes, send.bytes - s.poured);
+    const std::size_t length = std::min<std::uint64_t>(kFragmentBytes, send.bytes - s.streamed);
     const std::uint16_t lines = Frame::lines_for(length);
     Frame* frame = out_.claim(lines);
     if (frame == nullptr) return moved;
-    frame->set_payload(s.data + s.poured, length, true);
+    frame->set_payload(s.data + s.streamed, length, true);
     frame->kind = FrameKind::Data;
     frame->id = s.receive;
     out_.publish(*frame, lines);
     ++moved;
-    s.poured += length;
-    if (s.poured < send.bytes) {
+    s.streamed += length;
+    if (s.streamed < send.bytes) {
       ++i;
       continue;
     }
-    const std::uint32_t id = pouring_[i];
-    pouring_.erase(pouring_.begin() + static_cast<std::ptrdiff_t>(i));
+    const std::uint32_t id = streaming_[i];
+    streaming_.erase(streaming_.begin() + static_cast<std::ptrdiff_t>(i));
     end(id, {});
   }
   return moved;

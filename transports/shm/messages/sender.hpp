@@ -12,29 +12,29 @@
 
 namespace sinew::shm {
 
-/// The sending half of an endpoint. It copies small messages into the ring, announces the others, and pours those that
-/// the peer wants poured.
+/// The sending half of an endpoint. It copies small messages into the ring, sends a request for the others, and streams
+/// those that the peer wants streamed.
 class Sender {
  public:
-  /// Longer messages are announced.
-  static constexpr std::size_t kEagerBytes = kPieceBytes;
+  /// Longer messages go by rendezvous.
+  static constexpr std::size_t kEagerBytes = kFragmentBytes;
 
   /// Both outlive it.
   Sender(Connection& connection, FrameWriter& out) : connection_(connection), out_(out) {}
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done);
-  /// Sends what waits for room, and a piece of each message that is poured. Returns how many frames it sent.
+  /// Sends what waits for room, and a fragment of each message that is streamed. Returns how many frames it sent.
   int flush() noexcept;
   /// Some send has not ended.
-  bool active() const noexcept { return !waiting_.empty() || announced_.count() != 0; }
-  bool wants_room() const noexcept { return !waiting_.empty() || !pouring_.empty(); }
+  bool active() const noexcept { return !waiting_.empty() || rendezvous_.count() != 0; }
+  bool wants_room() const noexcept { return !waiting_.empty() || !streaming_.empty(); }
 
   // Frames from the peer.
-  /// It wants the bytes of an announced message.
+  /// It wants the bytes of a rendezvous message.
   void granted(std::uint32_t id, std::uint32_t receive);
-  /// It has read an announced message.
+  /// It has read a rendezvous message.
   void taken(std::uint32_t id) noexcept { end(id, {}); }
-  /// It does not want an announced message: to the sender that is an end like any other, unless both made different
+  /// It does not want a rendezvous message: to the sender that is an end like any other, unless both made different
   /// calls.
   void refused(const Frame& frame);
 
@@ -60,19 +60,19 @@ class Sender {
   bool put(Completion& send);
   bool put_first_waiting();
   bool put_eager(Completion& send);
-  void announce(Completion& send, Frame& frame);
+  void send_request(Completion& send, Frame& frame);
   void end(std::uint32_t id, Status status) noexcept;
   void end_waiting(const Status& reason) noexcept;
   bool is_being_read(Completion& send, std::uint32_t id) const noexcept;
-  int pour() noexcept;
+  int stream() noexcept;
 
   Connection& connection_;
   FrameWriter& out_;
   CreditWindow credit_;
   std::uint64_t credit_seen_ = 0;  // of Box::returned
   CompletionQueue waiting_;        // sends that have not found room
-  SlotTable<Completion> announced_;
-  std::vector<std::uint32_t> pouring_;  // ids of those that are granted
+  SlotTable<Completion> rendezvous_;
+  std::vector<std::uint32_t> streaming_;  // ids of those that are granted
 };
 
 }  // namespace sinew::shm

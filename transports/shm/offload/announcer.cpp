@@ -30,8 +30,8 @@ Announcer::Announcer(Members& members, const Facts& facts, CallRing& calls, Tree
 bool Announcer::can_announce() noexcept {
   std::uint64_t must_be_done = calls_.announced > kRing ? calls_.announced - kRing : 0;
   const PendingCall& call = calls_.at(calls_.announced);
-  if (call.way == Way::Tree && !trees_.subtree_is_there(call)) return false;
-  if (call.way == Way::Slot || call.way == Way::Pieces) {
+  if (call.protocol == Protocol::Tree && !trees_.subtree_is_there(call)) return false;
+  if (call.protocol == Protocol::Slot || call.protocol == Protocol::Parts) {
     if (const std::uint64_t bytes = staged_bytes(call); bytes > 0) {
       next_stage_ = staging_.find(bytes);
       must_be_done = std::max(must_be_done, next_stage_.used_by);
@@ -44,7 +44,7 @@ int Announcer::announce_waiting() noexcept {
   int count = 0;
   for (; calls_.announced != calls_.next && can_announce(); ++calls_.announced, ++count) {
     PendingCall& call = calls_.at(calls_.announced);
-    if (call.way == Way::Tree && (differing_child_ = trees_.differing_child(call)) >= 0) return count;
+    if (call.protocol == Protocol::Tree && (differing_child_ = trees_.differing_child(call)) >= 0) return count;
     announce(call);
   }
   return count;
@@ -56,7 +56,8 @@ void Announcer::announce(PendingCall& call) noexcept {
   const std::uint64_t done = calls_.oldest - 1;
   slot.line.fingerprint = call.fingerprint;
   slot.line.history = call.history;
-  slot.line.done = static_cast<std::uint32_t>(call.way == Way::Tree ? trees_.done_in_subtree(call, done) : done);
+  slot.line.done =
+      static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
@@ -66,18 +67,18 @@ void Announcer::announce(PendingCall& call) noexcept {
 void Announcer::own_next(const PendingCall& call) noexcept {
   Slot& next = members_.mine().ring[(call.sequence + 1) % kRing];
   prefetch_line_to_write(&next.line);
-  if (call.way != Way::Lines || call.shown >= kStringCopyBytes) return;
+  if (call.protocol != Protocol::Lines || call.shown >= kStringCopyBytes) return;
   for (std::size_t i = 0; i < call.shown; i += kCacheLine) prefetch_line_to_write(next.payload.data() + i);
 }
 
 void Announcer::show(PendingCall& call, Slot& slot) noexcept {
-  switch (call.way) {
-    case Way::Inline: return copy_shown(call, slot.line.payload.data());
-    case Way::Lines: return copy_shown(call, slot.payload.data());
-    case Way::Tree: return trees_.show(call, slot);
-    case Way::Slot: return show_slot(call, slot);
-    case Way::Chunks: return show_chunks(call, slot);
-    case Way::Pieces: return show_pieces(call, slot);
+  switch (call.protocol) {
+    case Protocol::Inline: return copy_shown(call, slot.line.payload.data());
+    case Protocol::Lines: return copy_shown(call, slot.payload.data());
+    case Protocol::Tree: return trees_.show(call, slot);
+    case Protocol::Slot: return show_slot(call, slot);
+    case Protocol::Chunks: return show_chunks(call, slot);
+    case Protocol::Parts: return show_parts(call, slot);
   }
 }
 
@@ -96,24 +97,25 @@ void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint6
 }
 
 Access Announcer::access_to(const void* memory, std::uint64_t bytes) const noexcept {
-  const HostHeap& heap = members_.host().heap();
-  if (bytes > 0 && heap.contains(memory) && heap.contains(static_cast<const std::byte*>(memory) + bytes - 1))
-    return Access::Heap;
+  const SharedSegment& segment = members_.host().shared_segment();
+  if (bytes > 0 && segment.contains(memory) && segment.contains(static_cast<const std::byte*>(memory) + bytes - 1))
+    return Access::Segment;
   return members_.one_process() ? Access::Address : Access::Staged;
 }
 
 std::uint64_t Announcer::place_of(const void* memory, Access access) const noexcept {
-  return access == Access::Heap ? members_.host().heap().offset_of(memory) : reinterpret_cast<std::uint64_t>(memory);
+  return access == Access::Segment ? members_.host().shared_segment().offset_of(memory)
+                                   : reinterpret_cast<std::uint64_t>(memory);
 }
 
-/// What a call of Way::Slot or Way::Pieces may put into the staging slots; 0: nothing.
+/// What a call of Protocol::Slot or Protocol::Parts may put into the staging slots; 0: nothing.
 std::uint64_t Announcer::staged_bytes(const PendingCall& call) noexcept {
-  if (call.way == Way::Slot) return call.shown;
-  const Pieces& pieces = calls_.pieces_of(call);
-  if (pieces.gives.empty()) return 0;
-  const std::uint64_t given = pieces.given_bytes(call, members_.rank());
-  if (in_lines(pieces.gives.size() * sizeof(PieceEntry)) + given <= kLinesBytes) return 0;
-  const std::uint64_t most = pieces.swaps ? kSlotMostBytes : std::min<std::uint64_t>(facts_.slot_bytes, kSlotMostBytes);
+  if (call.protocol == Protocol::Slot) return call.shown;
+  const CallParts& parts = calls_.parts_of(call);
+  if (parts.gives.empty()) return 0;
+  const std::uint64_t given = parts.given_bytes(call, members_.rank());
+  if (in_lines(parts.gives.size() * sizeof(PartEntry)) + given <= kLinesBytes) return 0;
+  const std::uint64_t most = parts.swaps ? kSlotMostBytes : std::min<std::uint64_t>(facts_.slot_bytes, kSlotMostBytes);
   return given <= most ? given : 0;
 }
 
@@ -133,7 +135,7 @@ void Announcer::show_slot(PendingCall& call, Slot& slot) noexcept {
   }
   std::byte* const stage = take_stage(call.shown, call.sequence);
   copy_shown(call, stage);
-  put(slot, {members_.host().heap().offset_of(stage), 0, 1.0, Access::Staged, Access::Staged});
+  put(slot, {members_.host().shared_segment().offset_of(stage), 0, 1.0, Access::Staged, Access::Staged});
 }
 
 void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
@@ -146,7 +148,7 @@ void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
   const auto decide = [&](const void* memory, std::uint64_t bytes) {
     const Access access = access_to(memory, bytes);
     const std::uint64_t read = exchanges(call.collective) ? call.bytes : bytes;
-    const bool direct = access == Access::Staged && members_.direct() && reads_in_place(facts_, call.collective, read);
+    const bool direct = access == Access::Staged && members_.direct() && reads_directly(facts_, call.collective, read);
     return direct ? Access::Address : access;
   };
   Places places{0, 0, call.scaler.factor, Access::Staged, Access::Staged};
@@ -159,38 +161,38 @@ void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
   put(slot, places);
 }
 
-void Announcer::show_pieces(PendingCall& call, Slot& slot) noexcept {
-  const Pieces& pieces = calls_.pieces_of(call);
-  if (pieces.gives.empty()) return put(slot, {});
-  const std::uint64_t table = in_lines(pieces.gives.size() * sizeof(PieceEntry));
+void Announcer::show_parts(PendingCall& call, Slot& slot) noexcept {
+  const CallParts& parts = calls_.parts_of(call);
+  if (parts.gives.empty()) return put(slot, {});
+  const std::uint64_t table = in_lines(parts.gives.size() * sizeof(PartEntry));
   std::byte* stage = nullptr;  // null: they are read where they lie
   if (const std::uint64_t staged = staged_bytes(call); staged > 0) {
     stage = take_stage(staged, call.sequence);
-  } else if (table + pieces.given_bytes(call, members_.rank()) <= kLinesBytes) {
+  } else if (table + parts.given_bytes(call, members_.rank()) <= kLinesBytes) {
     stage = slot.payload.data() + table;
   }
-  const std::byte* const from = pieces.copy.empty() ? call.in : pieces.copy.data();
+  const std::byte* const from = parts.copy.empty() ? call.in : parts.copy.data();
   Access access = Access::Staged;
   if (stage == nullptr) {
     call.exposed = true;
-    access = access_to(from, pieces.end_of_gives()) == Access::Heap ? Access::Heap : Access::Address;
+    access = access_to(from, parts.end_of_gives()) == Access::Segment ? Access::Segment : Access::Address;
   }
-  const HostHeap& heap = members_.host().heap();
+  const SharedSegment& segment = members_.host().shared_segment();
   const bool one_for_all = call.collective == Collective::AllGatherV;
   std::uint64_t staged = 0;
-  for (std::size_t r = 0; r < pieces.gives.size(); ++r) {
-    const Range& piece = pieces.gives[r];
-    PieceEntry entry{0, piece.bytes};
+  for (std::size_t r = 0; r < parts.gives.size(); ++r) {
+    const Range& part = parts.gives[r];
+    PartEntry entry{0, part.bytes};
     const bool own = static_cast<int>(r) == members_.rank();
     if (stage == nullptr) {
-      entry.place = place_of(from + piece.offset, access);
+      entry.place = place_of(from + part.offset, access);
     } else if (one_for_all) {
-      entry.place = heap.offset_of(stage);
-      if (own) copy_for_others(stage, from, piece.bytes);
+      entry.place = segment.offset_of(stage);
+      if (own) copy_for_others(stage, from, part.bytes);
     } else if (!own) {
-      entry.place = heap.offset_of(stage + staged);
-      copy_for_others(stage + staged, from + piece.offset, piece.bytes);
-      staged += in_lines(piece.bytes);
+      entry.place = segment.offset_of(stage + staged);
+      copy_for_others(stage + staged, from + part.offset, part.bytes);
+      staged += in_lines(part.bytes);
     }
     std::memcpy(slot.payload.data() + r * sizeof entry, &entry, sizeof entry);
   }

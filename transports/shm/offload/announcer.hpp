@@ -34,7 +34,7 @@ class Announcer {
   void show(PendingCall& call, Slot& slot) noexcept;
   void show_slot(PendingCall& call, Slot& slot) noexcept;
   void show_chunks(PendingCall& call, Slot& slot) noexcept;
-  void show_pieces(PendingCall& call, Slot& slot) noexcept;
+  void show_parts(PendingCall& call, Slot& slot) noexcept;
   void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
   void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
   std::uint64_t staged_bytes(const PendingCall& call) noexcept;
@@ -55,12 +55,12 @@ inline const void* Announcer::shown_by(const PendingCall& call, int rank) const 
   const Slot& slot = members_.slot_of(rank, call.sequence);
   const bool own = rank == members_.rank();
   if (own && !call.scales_inputs()) return call.in;
-  if (call.way == Way::Inline) return slot.line.payload.data();
-  if (call.way == Way::Lines) return slot.payload.data();
+  if (call.protocol == Protocol::Inline) return slot.line.payload.data();
+  if (call.protocol == Protocol::Lines) return slot.payload.data();
   Places places;
   std::memcpy(&places, slot.line.payload.data(), sizeof places);
   if (places.in_access == Access::Address) return reinterpret_cast<const void*>(places.in);
-  return members_[rank].heap + places.in;
+  return members_[rank].segment + places.in;
 }
 
 }  // namespace sinew::shm

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/transports/shm/offload/parts.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
-#include <sinew/transports/shm/offload/pieces.hpp>
 
 namespace sinew::shm {
 
@@ -20,8 +20,8 @@ class CallRing {
   bool empty() const noexcept { return oldest == next; }
   PendingCall& at(std::uint64_t sequence) noexcept { return calls_[sequence & (calls_.size() - 1)]; }
   const PendingCall& at(std::uint64_t sequence) const noexcept { return calls_[sequence & (calls_.size() - 1)]; }
-  /// What it gives and takes, if it is one of Way::Pieces.
-  Pieces& pieces_of(const PendingCall& call) noexcept { return pieces_[call.sequence & (pieces_.size() - 1)]; }
+  /// What it gives and takes, if it is one of Protocol::Parts.
+  CallParts& parts_of(const PendingCall& call) noexcept { return parts_[call.sequence & (parts_.size() - 1)]; }
   /// Room for the next call. Its sequence number is set. Cost: doubles the ring if that is full.
   PendingCall& add() {
     if (next - oldest == calls_.size()) grow();
@@ -34,17 +34,17 @@ class CallRing {
  private:
   void grow() {
     std::vector<PendingCall> larger(calls_.size() * 2);
-    std::vector<Pieces> more(larger.size());
+    std::vector<CallParts> more(larger.size());
     for (std::uint64_t s = oldest; s != next; ++s) {
-      more[s & (larger.size() - 1)] = std::move(pieces_of(at(s)));
+      more[s & (larger.size() - 1)] = std::move(parts_of(at(s)));
       larger[s & (larger.size() - 1)] = at(s);
     }
     calls_ = std::move(larger);
-    pieces_ = std::move(more);
+    parts_ = std::move(more);
   }
 
   std::vector<PendingCall> calls_ = std::vector<PendingCall>(16);  // a power of two
-  std::vector<Pieces> pieces_ = std::vector<Pieces>(16);           // of these
+  std::vector<CallParts> parts_ = std::vector<CallParts>(16);      // of these
 };
 
 }  // namespace sinew::shm

@@ -10,14 +10,14 @@ namespace {
 
 /// Fits the first cache with all that goes with it.
 constexpr std::uint64_t kHotBytes = 8 << 10;
-/// For pieces of all ranks' inputs, where they are read through the kernel or scaled.
+/// For parts of all ranks' inputs, where they are read through the kernel or scaled.
 constexpr std::uint64_t kBounceBytes = 512 << 10;
 /// Read from a rank in one step.
 constexpr std::uint64_t kAtOnceBytes = 4 << 20;
 constexpr std::uint64_t kLeastBounce = 4 << 10;  // not a page
 
-const std::byte* bytes_at(const Area& area, std::uint64_t offset) noexcept {
-  return reinterpret_cast<const std::byte*>(&area) + offset;
+const std::byte* bytes_at(const GroupState& group_state, std::uint64_t offset) noexcept {
+  return reinterpret_cast<const std::byte*>(&group_state) + offset;
 }
 
 std::uint64_t stage_at(std::uint64_t cumulative) noexcept { return kStagesAt + cumulative % kStages * kStageBytes; }
@@ -73,23 +73,24 @@ Chunks::Buffer Chunks::resolve(int rank, Access access, std::uint64_t place) con
   const Member& m = members_[rank];
   switch (access) {
     case Access::Staged: return {nullptr, 0, true};
-    case Access::Heap: return {m.heap + place, 0, false};
+    case Access::Segment: return {m.segment + place, 0, false};
     case Access::Address: break;
   }
   if (m.same_process) return {reinterpret_cast<const std::byte*>(place), 0, false};
   return {nullptr, place, false};
 }
 
-bool Chunks::all_reached(LoneWord Area::*word, std::uint64_t count) const noexcept {
+bool Chunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) const noexcept {
   for (int r = 0; r < members_.count(); ++r) {
-    if (r != members_.rank() && (members_[r].area->*word).value.load(std::memory_order_acquire) < count) return false;
+    if (r != members_.rank() && (members_[r].group_state->*word).value.load(std::memory_order_acquire) < count)
+      return false;
   }
   return true;
 }
 
 bool Chunks::can_stage() const noexcept {
   const std::uint64_t after = base_ + staged_ + 1;
-  return staged_ < geometry_.chunks() && (after <= kStages || all_reached(&Area::taken, after - kStages));
+  return staged_ < geometry_.chunks() && (after <= kStages || all_reached(&GroupState::taken, after - kStages));
 }
 
 bool Chunks::can_combine() const noexcept {
@@ -97,18 +98,18 @@ bool Chunks::can_combine() const noexcept {
   const std::uint64_t after = base_ + combined_ + 1;
   for (int r = 0; r < members_.count(); ++r) {
     if (peer(r).in.staged && r != members_.rank() &&
-        members_[r].area->staged.value.load(std::memory_order_acquire) < after)
+        members_[r].group_state->staged.value.load(std::memory_order_acquire) < after)
       return false;
   }
-  if (stages_results_ && after > kStages && !all_reached(&Area::pulled, after - kStages)) return false;
-  return !waits_for_first_ || members_[0].area->taken.value.load(std::memory_order_acquire) >= after;
+  if (stages_results_ && after > kStages && !all_reached(&GroupState::pulled, after - kStages)) return false;
+  return !waits_for_first_ || members_[0].group_state->taken.value.load(std::memory_order_acquire) >= after;
 }
 
 bool Chunks::can_fetch(int rank) const noexcept {
   const Peer& p = peer(rank);
   if (p.fetched >= geometry_.chunks()) return false;
   const std::uint64_t after = base_ + p.fetched + 1;
-  const Area& theirs = *members_[rank].area;
+  const GroupState& theirs = *members_[rank].group_state;
   if (geometry_.shares_results()) return theirs.taken.value.load(std::memory_order_acquire) >= after;
   if (in_place_swap_ && staged_ <= p.fetched) return false;
   return !p.in.staged || theirs.staged.value.load(std::memory_order_acquire) >= after;
@@ -146,15 +147,15 @@ void Chunks::stage() noexcept {
   for (int r = 0; r < members_.count(); ++r) {
     if (!geometry_.reads_input(r, members_.rank())) continue;
     const Range wanted = geometry_.wanted_by(r);
-    const Range piece = geometry_.piece(wanted, staged_);
-    show(stage + geometry_.stage_offset(members_.rank(), r), call_.in + wanted.offset + piece.offset, piece.bytes);
-    if (geometry_.one_piece_for_all()) break;
+    const Range part = geometry_.part(wanted, staged_);
+    show(stage + geometry_.stage_offset(members_.rank(), r), call_.in + wanted.offset + part.offset, part.bytes);
+    if (geometry_.one_chunk_for_all()) break;
   }
   finish_streams();
   say(members_.mine().staged, ++staged_);
 }
 
-/// Into my area, for others to read.
+/// Into my group state, for others to read.
 void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
   if (facts_.stream_from_bytes <= geometry_.chunk_bytes()) {
     stream_copy(to, from, bytes);
@@ -163,15 +164,16 @@ void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) con
   }
 }
 
-const void* Chunks::input_of(int rank, const Range& wanted, const Range& piece, const Range& block) noexcept {
+const void* Chunks::input_of(int rank, const Range& wanted, const Range& part, const Range& block) noexcept {
   const Peer& p = peer(rank);
   const std::uint64_t offset = wanted.offset + block.offset;
   const std::byte* at = nullptr;
   if (rank == members_.rank()) {
     at = call_.in + offset;
   } else if (p.in.staged) {
-    at = bytes_at(*members_[rank].area, stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) +
-                                            block.offset - piece.offset);
+    at = bytes_at(
+        *members_[rank].group_state,
+        stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) + block.offset - part.offset);
   } else if (p.in.mapped) {
     at = p.in.mapped + offset;
   } else {
@@ -190,13 +192,12 @@ const void* Chunks::input_of(int rank, const Range& wanted, const Range& piece, 
 void Chunks::combine_chunk() noexcept {
   const int me = members_.rank();
   const Range wanted = geometry_.wanted_by(me);
-  const Range piece = geometry_.piece(wanted, combined_);
+  const Range part = geometry_.part(wanted, combined_);
   std::byte* const out = call_.out + (geometry_.shares_results() ? geometry_.lands_at(me) : 0);
   std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
-  for (std::uint64_t from = 0; from < piece.bytes; from += block_) {
-    const Range block{piece.offset + from, std::min(block_, piece.bytes - from)};
-    for (int r = 0; r < members_.count(); ++r)
-      sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, piece, block);
+  for (std::uint64_t from = 0; from < part.bytes; from += block_) {
+    const Range block{part.offset + from, std::min(block_, part.bytes - from)};
+    for (int r = 0; r < members_.count(); ++r) sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);
     if (!status_.ok()) return;
     combine_and_show(out + block.offset, results + from, block.bytes);
   }
@@ -220,21 +221,21 @@ void Chunks::fetch(int rank) noexcept {
   const bool results = geometry_.shares_results();
   const Buffer& from = results ? p.out : p.in;
   const Range wanted = geometry_.wanted_by(results ? rank : members_.rank());
-  // What lies in place as a whole need not come in the pieces that are staged.
+  // What lies in place as a whole need not come in the parts that are staged.
   const bool whole = !results && !from.staged && !in_place_swap_;
   const std::uint64_t chunks = whole ? std::max<std::uint64_t>(kAtOnceBytes / geometry_.chunk_bytes(), 1) : 1;
-  const Range piece = geometry_.piece(wanted, p.fetched, chunks);
-  std::byte* to = call_.out + geometry_.lands_at(rank) + piece.offset;
-  if (piece.bytes > 0) {
+  const Range part = geometry_.part(wanted, p.fetched, chunks);
+  std::byte* to = call_.out + geometry_.lands_at(rank) + part.offset;
+  if (part.bytes > 0) {
     if (from.staged) {
       const std::uint64_t chunk = base_ + p.fetched;
       const std::uint64_t at =
           results ? result_at(chunk) : stage_at(chunk) + geometry_.stage_offset(rank, members_.rank());
-      std::memcpy(to, bytes_at(*members_[rank].area, at), piece.bytes);
+      std::memcpy(to, bytes_at(*members_[rank].group_state, at), part.bytes);
     } else if (from.mapped) {
-      std::memcpy(to, from.mapped + wanted.offset + piece.offset, piece.bytes);
+      std::memcpy(to, from.mapped + wanted.offset + part.offset, part.bytes);
     } else {
-      read_from(rank, to, from.address + wanted.offset + piece.offset, piece.bytes);
+      read_from(rank, to, from.address + wanted.offset + part.offset, part.bytes);
     }
   }
   if (!status_.ok()) return;

@@ -10,8 +10,8 @@
 
 namespace sinew::shm {
 
-/// Runs one call of Way::Chunks at a time. Three kinds of work, each in order of the chunks, each as soon as the words
-/// of the others allow it, so that the ranks work on different chunks at the same time:
+/// Runs one call of Protocol::Chunks at a time. Three kinds of work, each in order of the chunks, each as soon as the
+/// words of the others allow it, so that the ranks work on different chunks at the same time:
 ///   stage    copy my inputs where the others can read them (if they cannot where they lie);
 ///   combine  my share of everybody's inputs;
 ///   fetch    the others' results, or their inputs where nothing is reduced.
@@ -49,7 +49,7 @@ class Chunks {
   Peer& peer(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
   Buffer resolve(int rank, Access access, std::uint64_t place) const noexcept;
-  bool all_reached(LoneWord Area::*word, std::uint64_t count) const noexcept;
+  bool all_reached(LoneWord GroupState::*word, std::uint64_t count) const noexcept;
 
   bool can_stage() const noexcept;
   bool can_combine() const noexcept;
@@ -60,7 +60,7 @@ class Chunks {
   void combine_chunk() noexcept;
   void combine_and_show(std::byte* to, std::byte* results, std::uint64_t bytes) noexcept;
   void fetch(int rank) noexcept;
-  const void* input_of(int rank, const Range& wanted, const Range& piece, const Range& block) noexcept;
+  const void* input_of(int rank, const Range& wanted, const Range& part, const Range& block) noexcept;
   std::byte* bounce_of(int rank) noexcept;
   void read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
   void say(LoneWord& word, std::uint64_t count) noexcept;
@@ -78,7 +78,7 @@ class Chunks {
   std::uint64_t base_ = 0;    ///< chunks of all earlier calls
   std::uint64_t staged_ = 0;  ///< of this call
   std::uint64_t combined_ = 0;
-  bool stages_ = false;  ///< my inputs go through the area
+  bool stages_ = false;  ///< my inputs go through the group state
   bool stages_results_ = false;
   bool in_place_swap_ = false;
   bool waits_for_first_ = false;  ///< reduce_scatter with out == in: rank 0 reads where my result goes

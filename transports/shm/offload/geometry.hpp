@@ -15,14 +15,14 @@ struct Range {
   std::uint64_t bytes = 0;
 };
 
-/// Who reads what of whom in a call of Way::Chunks: arithmetic that all ranks do alike.
+/// Who reads what of whom in a call of Protocol::Chunks: arithmetic that all ranks do alike.
 /// Every range is cut into chunks of the same length; all ranks count `chunks()` of them, some find less or nothing.
 class Geometry {
  public:
   Geometry() = default;
   Geometry(const PendingCall& call, int ranks, const Facts& facts) noexcept
       : collective_(call.collective), root_(call.root), ranks_(static_cast<std::uint64_t>(ranks)), bytes_(call.bytes) {
-    const std::uint64_t readers = one_piece_for_all() ? 1 : ranks_ - 1;
+    const std::uint64_t readers = one_chunk_for_all() ? 1 : ranks_ - 1;
     const std::uint64_t most = std::min<std::uint64_t>({facts.chunk_bytes, kResultBytes, kStageBytes / readers});
     chunk_ = std::max<std::uint64_t>(most / kCacheLine, 1) * kCacheLine;
     share_ = (bytes_ / ranks_ / kCacheLine + 1) * kCacheLine;
@@ -62,13 +62,13 @@ class Geometry {
     return blocks_of(collective_, ranks_).out > 1 ? o * bytes_ : 0;
   }
   /// So many chunks of a range from chunk c on, relative to it; empty behind its end.
-  Range piece(const Range& whole, std::uint64_t c, std::uint64_t chunks = 1) const noexcept {
+  Range part(const Range& whole, std::uint64_t c, std::uint64_t chunks = 1) const noexcept {
     const std::uint64_t begin = std::min(c * chunk_, whole.bytes);
     return {begin, std::min(chunks * chunk_, whole.bytes - begin)};
   }
   /// Offset of the reader's chunk in one of the owner's stages.
   std::uint64_t stage_offset(int owner, int reader) const noexcept {
-    if (one_piece_for_all()) return 0;
+    if (one_chunk_for_all()) return 0;
     return static_cast<std::uint64_t>(reader < owner ? reader : reader - 1) * chunk_;
   }
   /// Does the reader keep a part of its own input, that it must put into its output?
@@ -81,7 +81,7 @@ class Geometry {
       default: return false;
     }
   }
-  bool one_piece_for_all() const noexcept {
+  bool one_chunk_for_all() const noexcept {
     return collective_ == Collective::AllGather || collective_ == Collective::Broadcast ||
            collective_ == Collective::Reduce || collective_ == Collective::Gather;
   }

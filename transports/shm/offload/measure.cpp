@@ -40,10 +40,11 @@ struct Fired : Completion {
 
 class Measurement {
  public:
-  Measurement(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget, Duration patience)
+  Measurement(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget,
+              Duration patience)
       : host_(host),
         peer_(pair.group.world_ranks[static_cast<std::size_t>(1 - pair.group.rank)]),
-        offload_(host, areas, pair),
+        offload_(host, group_states, pair),
         yields_(host.usable_cores() < 2),
         stop_at_(Clock::now() + budget),
         patience_(patience),
@@ -228,9 +229,9 @@ class Measurement {
 
 }  // namespace
 
-std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget,
+std::optional<Facts> measure(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget,
                              Duration patience) {
-  return Measurement(host, areas, pair, budget, patience).choose();
+  return Measurement(host, group_states, pair, budget, patience).choose();
 }
 
 }  // namespace sinew::shm

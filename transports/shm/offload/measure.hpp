@@ -4,8 +4,8 @@
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/fabric.hpp>
-#include <sinew/transports/shm/areas.hpp>
 #include <sinew/transports/shm/facts.hpp>
+#include <sinew/transports/shm/group_states.hpp>
 
 namespace sinew::shm {
 
@@ -14,7 +14,7 @@ namespace sinew::shm {
 /// and repeated, because wrong facts would slow down every later job. Returns nullopt if `budget` ends first.
 /// Errors: as ShmOffload's constructor; Timeout naming the other rank where it does not answer for as long as
 /// `patience`.
-std::optional<Facts> measure(HostPeers& host, Areas& areas, const OffloadContext& pair, Duration budget,
+std::optional<Facts> measure(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget,
                              Duration patience);
 
 }  // namespace sinew::shm

@@ -18,7 +18,7 @@ namespace sinew::shm {
 
 /// First round. `nonce` lies in ordinary memory at `nonce_at`: whoever reads it there can read all of this process.
 struct Members::Card {
-  std::uint64_t area_offset = 0;
+  std::uint64_t group_state_offset = 0;
   std::uint64_t salt = 0;
   std::uint64_t nonce = 0;
   std::uint64_t nonce_at = 0;
@@ -49,14 +49,15 @@ Card decode(const Bytes& bytes) noexcept {
 
 }  // namespace
 
-Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
-    : host_(host), areas_(areas), group_(context.group), rank_(context.group.rank) {
+Members::Members(HostPeers& host, GroupStates& group_states, const OffloadContext& context)
+    : host_(host), group_states_(group_states), group_(context.group), rank_(context.group.rank) {
   Card mine;
   const std::uint64_t nonce = random_id();
   std::string problem;
   try {
-    area_ = areas.obtain(context.group.world_ranks.size());
-    mine = {host.heap().offset_of(area_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce), 1};
+    group_state_ = group_states.obtain(context.group.world_ranks.size());
+    mine = {host.shared_segment().offset_of(group_state_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce),
+            1};
   } catch (const std::exception& e) {
     problem = e.what();
   }
@@ -78,7 +79,7 @@ Members::Members(HostPeers& host, Areas& areas, const OffloadContext& context)
   for (std::size_t r = 0; r < outcomes.size(); ++r) {
     const std::string text = text_of(outcomes[r]);
     if (text.starts_with('\1')) {
-      if (area_) areas.retire(area_, 0, {});
+      if (group_state_) group_states.retire(group_state_, 0, {});
       throw Error(Code::System, fmt::format("shared memory of {}: {}", rank_text(r), text.substr(1)),
                   static_cast<int>(r));
     }
@@ -92,22 +93,22 @@ Members::~Members() {
   close();
   std::vector<const Word*> readers;
   for (int r = 0; r < count(); ++r) {
-    if (r != rank_) readers.push_back(&members_[static_cast<std::size_t>(r)].area->done.value);
+    if (r != rank_) readers.push_back(&members_[static_cast<std::size_t>(r)].group_state->done.value);
   }
-  areas_.retire(area_, salt_, std::move(readers));
+  group_states_.retire(group_state_, salt_, std::move(readers));
 }
 
 void Members::meet(const std::vector<Bytes>& cards, const OffloadContext& context) {
   salt_ = (decode<Card>(cards[0]).salt | 1) << 48;
-  area_->done.value.store(stamp(0), std::memory_order_relaxed);
+  group_state_->done.value.store(stamp(0), std::memory_order_relaxed);
   one_process_ = true;
   for (std::size_t r = 0; r < cards.size(); ++r) {
     const auto card = decode<Card>(cards[r]);
     if (!card.usable) throw Error(Code::System, group_.rank_text(static_cast<int>(r)) + " has no shared memory");
     const int world_rank = context.group.world_ranks[r];
     Member m;
-    m.heap = host_.memory_of(world_rank);
-    m.area = reinterpret_cast<const Area*>(m.heap + card.area_offset);
+    m.segment = host_.memory_of(world_rank);
+    m.group_state = reinterpret_cast<const GroupState*>(m.segment + card.group_state_offset);
     m.waker = host_.waker_of(world_rank);
     m.pid = host_.pid_of(world_rank);
     m.same_process = host_.same_process(world_rank);
@@ -142,7 +143,7 @@ bool Members::read_by_others() const noexcept {
   if (!one_process_) return false;
   full_fence();
   for (int r = 0; r < count(); ++r) {
-    if (r != rank_ && (*this)[r].area->reading.value.load(std::memory_order_acquire) != 0) return true;
+    if (r != rank_ && (*this)[r].group_state->reading.value.load(std::memory_order_acquire) != 0) return true;
   }
   return false;
 }
@@ -153,7 +154,7 @@ bool Members::refresh_done(std::uint64_t sequence) noexcept {
     if (r == rank_) continue;
     Member& m = (*this)[r];
     if (m.done < sequence) {
-      const std::uint64_t value = m.area->done.value.load(std::memory_order_acquire);
+      const std::uint64_t value = m.group_state->done.value.load(std::memory_order_acquire);
       m.done = left(value) ? kClosed : value & kSequenceMask;
       if (m.done < sequence) return false;
     }

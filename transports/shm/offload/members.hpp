@@ -11,26 +11,26 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/host/host_peers.hpp>
-#include <sinew/transports/shm/areas.hpp>
+#include <sinew/transports/shm/group_states.hpp>
 #include <sinew/transports/shm/layout.hpp>
 
 namespace sinew::shm {
 
 /// One rank of the group as this rank sees it.
 struct Member {
-  const Area* area = nullptr;
-  const std::byte* heap = nullptr;  ///< base of its heap, here
+  const GroupState* group_state = nullptr;
+  const std::byte* segment = nullptr;  ///< base of its shared segment, here
   HostWaker waker;
   pid_t pid = -1;
   bool same_process = false;
   std::uint64_t done = 0;  ///< the last call it is known to have finished reading
 };
 
-/// The ranks of one group, their areas, and this rank's own words in it.
+/// The ranks of one group, their group states, and this rank's own words in it.
 class Members {
  public:
   /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks.
-  Members(HostPeers& host, Areas& areas, const OffloadContext& context);
+  Members(HostPeers& host, GroupStates& group_states, const OffloadContext& context);
   ~Members();
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
@@ -41,7 +41,7 @@ class Members {
   int count() const noexcept { return static_cast<int>(members_.size()); }
   Member& operator[](int rank) noexcept { return members_[static_cast<std::size_t>(rank)]; }
   const Member& operator[](int rank) const noexcept { return members_[static_cast<std::size_t>(rank)]; }
-  Area& mine() noexcept { return *area_; }
+  GroupState& mine() noexcept { return *group_state_; }
   HostPeers& host() const noexcept { return host_; }
 
   std::uint64_t stamp(std::uint64_t sequence) const noexcept { return salt_ | sequence; }
@@ -51,11 +51,11 @@ class Members {
   }
   const FlagLine& line_of(int rank, std::uint64_t sequence) const noexcept { return slot_of(rank, sequence).line; }
   const Slot& slot_of(int rank, std::uint64_t sequence) const noexcept {
-    return (*this)[rank].area->ring[sequence % kRing];
+    return (*this)[rank].group_state->ring[sequence % kRing];
   }
   /// The same of what a rank passes on to its children in a tree.
   const Slot& result_of(int rank, std::uint64_t sequence) const noexcept {
-    return (*this)[rank].area->results[sequence % kRing];
+    return (*this)[rank].group_state->results[sequence % kRing];
   }
   bool passed_on(int rank, std::uint64_t sequence) const noexcept {
     return result_of(rank, sequence).line.stamp.load(std::memory_order_acquire) == stamp(sequence);
@@ -81,11 +81,13 @@ class Members {
   /// This rank has finished reading everybody's part of that call. It must not have closed: others go by that.
   void store_done(std::uint64_t sequence) noexcept {
     assert(sequence == kClosed || !closed(rank_));
-    area_->done.value.store(stamp(sequence), std::memory_order_release);
+    group_state_->done.value.store(stamp(sequence), std::memory_order_release);
     notify_all();
   }
   /// Has the rank left the group?
-  bool closed(int rank) const noexcept { return left((*this)[rank].area->done.value.load(std::memory_order_acquire)); }
+  bool closed(int rank) const noexcept {
+    return left((*this)[rank].group_state->done.value.load(std::memory_order_acquire));
+  }
   /// The status of a call that needed a rank which has left the group.
   Status left_during_call(int rank) const {
     return {Code::Aborted, group_.rank_text(rank) + " ended this communicator during the call", rank};
@@ -103,7 +105,7 @@ class Members {
   /// failed: a reader says so before it looks whether an owner has closed, an owner closes before it looks for readers.
   void set_reading(bool on) noexcept {
     if (!one_process_) return;
-    area_->reading.value.store(on ? 1 : 0, std::memory_order_release);
+    group_state_->reading.value.store(on ? 1 : 0, std::memory_order_release);
     if (on) full_fence();
   }
   bool read_by_others() const noexcept;
@@ -123,16 +125,16 @@ class Members {
   void meet(const std::vector<Bytes>& cards, const OffloadContext& context);
   std::string try_direct_reads(const std::vector<Bytes>& cards) const;
   bool refresh_done(std::uint64_t sequence) noexcept;
-  /// From its `done` word. Another stamp: it has even given its area back.
+  /// From its `done` word. Another stamp: it has even given its group state back.
   bool left(std::uint64_t word) const noexcept {
     return (word & ~kSequenceMask) != salt_ || (word & kSequenceMask) == kClosed;
   }
 
   HostPeers& host_;
-  Areas& areas_;
+  GroupStates& group_states_;
   Group group_;
   int rank_;
-  Area* area_ = nullptr;
+  GroupState* group_state_ = nullptr;
   std::uint64_t salt_ = 0;
   std::uint64_t done_floor_ = 0;
   std::vector<Member> members_;

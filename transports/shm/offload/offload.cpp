@@ -19,13 +19,13 @@ void fetch_lines(const void* first, std::size_t lines) noexcept {
 
 }  // namespace
 
-ShmOffload::ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context)
-    : members_(host, areas, context),
+ShmOffload::ShmOffload(HostPeers& host, GroupStates& group_states, const OffloadContext& context)
+    : members_(host, group_states, context),
       facts_(decode_facts(context.facts)),
       trees_(members_, context.numa_nodes),
       announcer_(members_, facts_, calls_, trees_),
       chunks_(members_, facts_),
-      piece_reader_(members_),
+      part_reader_(members_),
       shown_(static_cast<std::size_t>(members_.count())) {
   facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
 }
@@ -46,8 +46,8 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
     case Collective::GatherV:
     case Collective::ScatterV:
       if (!members_.direct()) return Availability::no("parts are read in place, but " + members_.why_not_direct());
-      if (static_cast<std::size_t>(members_.count()) > kMostPieceRanks)
-        return Availability::no(fmt::format("parts of more than {} ranks", kMostPieceRanks));
+      if (static_cast<std::size_t>(members_.count()) > kMostPartRanks)
+        return Availability::no(fmt::format("parts of more than {} ranks", kMostPartRanks));
       break;
     default: return Availability::no(fmt::format("shared memory has no {} of its own", name_of(desc.collective)));
   }
@@ -63,7 +63,7 @@ std::string ShmOffload::describe(const CollectiveDesc& desc) const {
 }
 
 std::size_t ShmOffload::memory_bytes() const noexcept {
-  return area_bytes(static_cast<std::size_t>(members_.count())) + chunks_.memory_bytes() + calls_.memory_bytes();
+  return group_state_bytes(static_cast<std::size_t>(members_.count())) + chunks_.memory_bytes() + calls_.memory_bytes();
 }
 
 void ShmOffload::launch(const Call& call, Completion& done) {
@@ -75,7 +75,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.collective = desc.collective;
   c.op = desc.op;
   c.root = desc.root;
-  c.way = way_of(desc, members_.count(), facts_);
+  c.protocol = protocol_of(desc, members_.count(), facts_);
   c.in = call.in.data;
   c.out = call.out.data;
   c.bytes = desc.count * size_of(desc.dtype);
@@ -85,8 +85,8 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.by_tree = needs_canonical_order(desc, members_.count());
   c.scaler = call.scaler;
   c.exposed = false;
-  if (c.way == Way::Pieces) lay_out(call, c, members_.rank(), members_.count(), calls_.pieces_of(c));
-  if (c.way == Way::Tree) trees_.prepare(c);  // made here, where it may fail
+  if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
+  if (c.protocol == Protocol::Tree) trees_.prepare(c);  // made here, where it may fail
   if (end_.ok()) announcer_.announce_waiting();
 }
 
@@ -127,21 +127,21 @@ bool ShmOffload::arm() noexcept {
 [[gnu::always_inline]] inline bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
   if (rank == members_.rank()) return false;
   const bool rooted = has_root(call.collective);
-  if (call.way == Way::Chunks || (rooted && call.sequence % kRing == 0)) return true;
-  if (call.way == Way::Tree) return false;  // but along its edges, see advance_tree
+  if (call.protocol == Protocol::Chunks || (rooted && call.sequence % kRing == 0)) return true;
+  if (call.protocol == Protocol::Tree) return false;  // but along its edges, see advance_tree
   if (!rooted) return true;
   return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
 
 bool ShmOffload::can_advance() noexcept {
   switch (stage_) {
-    case Stage::Meeting: {
+    case Stage::Announced: {
       int next = met_;
       while (next < members_.count() && !awaits(calls_.at(calls_.oldest), next)) ++next;
       if (next < members_.count()) return members_.announced(next, calls_.oldest);
-      return calls_.at(calls_.oldest).way != Way::Tree || trees_.result_is_there(calls_.at(calls_.oldest));
+      return calls_.at(calls_.oldest).protocol != Protocol::Tree || trees_.result_is_there(calls_.at(calls_.oldest));
     }
-    case Stage::Moving: return calls_.at(calls_.oldest).way == Way::Pieces || chunks_.can_step();
+    case Stage::Moving: return calls_.at(calls_.oldest).protocol == Protocol::Parts || chunks_.can_step();
     case Stage::Draining: break;
   }
   return members_.all_done(calls_.oldest);
@@ -151,29 +151,30 @@ bool ShmOffload::can_advance() noexcept {
 int ShmOffload::advance() noexcept {
   PendingCall& call = calls_.at(calls_.oldest);
   int begun = 0;
-  if (stage_ == Stage::Meeting) {
+  if (stage_ == Stage::Announced) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
-    if (call.way == Way::Tree) return advance_tree(call);
-    if (call.way < Way::Chunks) {
-      if (call.way == Way::Slot && !begin_reading(call)) return 1;
+    if (call.protocol == Protocol::Tree) return advance_tree(call);
+    if (call.protocol < Protocol::Chunks) {
+      if (call.protocol == Protocol::Slot && !begin_reading(call)) return 1;
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = announcer_.shown_by(call, r);
       }
-      if (call.way == Way::Slot) fetch_shown(call);
+      if (call.protocol == Protocol::Slot) fetch_shown(call);
       finish_at_once(call, shown_.data(), members_.rank(), members_.count());
-      if (call.way == Way::Slot) members_.set_reading(false);
+      if (call.protocol == Protocol::Slot) members_.set_reading(false);
       if (is_from_root(call.collective) && members_.rank() != call.root)  // it may be ahead
         prefetch_line(&members_.line_of(call.root, call.sequence + 1));
       finish_reading(call);
       return 1;
     }
-    call.way == Way::Chunks ? chunks_.begin(call) : piece_reader_.begin(calls_.pieces_of(call));
+    call.protocol == Protocol::Chunks ? chunks_.begin(call) : part_reader_.begin(calls_.parts_of(call));
     stage_ = Stage::Moving;
     begun = 1;
   }
   if (stage_ == Stage::Moving) {
     if (!begin_reading(call)) return 1;
-    const int steps = call.way == Way::Pieces ? piece_reader_.step(call, calls_.pieces_of(call)) : chunks_.step();
+    const int steps =
+        call.protocol == Protocol::Parts ? part_reader_.step(call, calls_.parts_of(call)) : chunks_.step();
     members_.set_reading(false);
     const auto look = [&](const auto& work) {
       if (!work.finished()) return;
@@ -181,7 +182,7 @@ int ShmOffload::advance() noexcept {
       abort(work.status());
       fail_all();
     };
-    call.way == Way::Pieces ? look(piece_reader_) : look(chunks_);
+    call.protocol == Protocol::Parts ? look(part_reader_) : look(chunks_);
     return begun + steps;
   }
   if (!members_.all_done(calls_.oldest)) return 0;
@@ -216,7 +217,7 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
-    if (call.way == Way::Pieces)  // the table of pieces, and short ones themselves
+    if (call.protocol == Protocol::Parts)  // the table of parts, and short ones themselves
       fetch_lines(members_.slot_of(met_, call.sequence).payload.data(), 4);
     if (!agrees(call, line)) {
       abort(mismatch(call, met_));
@@ -273,7 +274,7 @@ bool ShmOffload::begin_reading(const PendingCall& call) noexcept {
 
 /// This rank has all it needs of the oldest call.
 void ShmOffload::finish_reading(PendingCall& call) noexcept {
-  if (call.way > Way::Tree && !nobody_left(call)) return;
+  if (call.protocol > Protocol::Tree && !nobody_left(call)) return;
   members_.store_done(call.sequence);
   if (call.exposed && !members_.all_done(call.sequence)) {
     stage_ = Stage::Draining;
@@ -285,10 +286,10 @@ void ShmOffload::finish_reading(PendingCall& call) noexcept {
 void ShmOffload::complete(PendingCall& call, Status status) noexcept {
   Completion& done = *call.done;
   done.bytes = call.bytes;
-  if (call.way == Way::Pieces) calls_.pieces_of(call).copy = {};
+  if (call.protocol == Protocol::Parts) calls_.parts_of(call).copy = {};
   ++calls_.oldest;
   met_ = 0;
-  stage_ = Stage::Meeting;
+  stage_ = Stage::Announced;
   done.finish(std::move(status));  // may launch
 }
 

@@ -10,8 +10,8 @@
 #include <sinew/transports/shm/offload/call_ring.hpp>
 #include <sinew/transports/shm/offload/chunks.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
+#include <sinew/transports/shm/offload/parts.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
-#include <sinew/transports/shm/offload/pieces.hpp>
 #include <sinew/transports/shm/offload/tree_calls.hpp>
 
 namespace sinew::shm {
@@ -24,7 +24,7 @@ namespace sinew::shm {
 class ShmOffload final : public CollectiveOffload {
  public:
   /// Collective; errors are the same on all ranks.
-  ShmOffload(HostPeers& host, Areas& areas, const OffloadContext& context);
+  ShmOffload(HostPeers& host, GroupStates& group_states, const OffloadContext& context);
 
   /// Other facts from the next call on; all ranks at the same point, with nothing in flight.
   void use(const Facts& facts) noexcept {
@@ -52,9 +52,9 @@ class ShmOffload final : public CollectiveOffload {
  private:
   /// Of the oldest call.
   enum class Stage : std::uint8_t {
-    Meeting,   ///< waiting for everybody's announcement
-    Moving,    ///< Way::Chunks or Way::Pieces at work
-    Draining,  ///< this rank has all it needs, others still read its buffers
+    Announced,  ///< waiting for everybody's announcement
+    Moving,     ///< Protocol::Chunks or Protocol::Parts at work
+    Draining,   ///< this rank has all it needs, others still read its buffers
   };
 
   int advance() noexcept;
@@ -77,9 +77,9 @@ class ShmOffload final : public CollectiveOffload {
   TreeCalls trees_;
   Announcer announcer_;
   Chunks chunks_;
-  PieceReader piece_reader_;
+  PartReader part_reader_;
   std::vector<const void*> shown_;
-  Stage stage_ = Stage::Meeting;
+  Stage stage_ = Stage::Announced;
   int met_ = 0;  // ranks whose announcement of the oldest call is checked
   Status end_;
 };

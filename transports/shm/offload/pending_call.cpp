@@ -16,16 +16,16 @@ void copy_unless_there(std::byte* to, const void* from, std::uint64_t bytes) noe
   if (to != from && bytes > 0) std::memmove(to, from, bytes);
 }
 
-/// Pairwise, through pieces that stay in the first cache: `out` may be one of the later sources.
+/// Pairwise, through parts that stay in the first cache: `out` may be one of the later sources.
 void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const* sources, int count,
                        std::uint64_t bytes) noexcept {
-  alignas(kCacheLine) std::array<std::byte, 4096> piece;  // not a page
-  const std::uint64_t step = piece.size() / reduce.element_bytes * reduce.element_bytes;
+  alignas(kCacheLine) std::array<std::byte, 4096> part;  // not a page
+  const std::uint64_t step = part.size() / reduce.element_bytes * reduce.element_bytes;
   for (std::uint64_t from = 0; from < bytes; from += step) {
     const std::uint64_t length = std::min(step, bytes - from);
-    reduce(piece.data(), at(sources[0], from), at(sources[1], from), length);
-    for (int i = 2; i < count; ++i) reduce(piece.data(), piece.data(), at(sources[i], from), length);
-    std::memcpy(out + from, piece.data(), length);
+    reduce(part.data(), at(sources[0], from), at(sources[1], from), length);
+    for (int i = 2; i < count; ++i) reduce(part.data(), part.data(), at(sources[i], from), length);
+    std::memcpy(out + from, part.data(), length);
   }
 }
 

@@ -17,7 +17,7 @@ struct PendingCall {
   std::uint32_t history = 0;  ///< as in FlagLine
   Collective collective = Collective::Barrier;
   ReduceOp op = ReduceOp::Sum;
-  Way way = Way::Inline;
+  Protocol protocol = Protocol::Inline;
   std::int32_t root = 0;
   std::byte* out = nullptr;
   const std::byte* in = nullptr;

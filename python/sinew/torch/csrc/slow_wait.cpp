@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include <sinew/core/system/quiet_thread.hpp>
+#include <sinew/core/system/thread_without_signals.hpp>
 
 #include "call_site.hpp"
 #include "slow_wait.hpp"
@@ -45,7 +45,7 @@ class SiteFinder {
     const std::uint64_t number = ++last_;
     waits_.emplace(number, wait);
     unnamed_.insert(number);
-    if (!thread_.joinable() && !ended_) thread_ = quiet_thread([this] { loop(); });
+    if (!thread_.joinable() && !ended_) thread_ = thread_without_signals([this] { loop(); });
     changed_.notify_one();
     return number;
   }

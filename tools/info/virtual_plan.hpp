@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/simulator/forecast.hpp>
+#include <sinew/collectives/virtual_cluster/tier_load.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
+
+namespace sinew::tools {
+
+/// What would run for a call on a cluster that need not be here, as a job on it would choose.
+struct VirtualPlan {
+  Plan plan;
+  std::vector<std::string> stages;          ///< what runs one after the other, of a large call at a time
+  std::vector<std::vector<int>> nics_used;  ///< by host, those that send to other hosts
+  std::vector<TierLoad> loads;              ///< of one call, simulated; may be empty
+  std::optional<Forecast> simulated;        ///< of the same; nullopt where there are no loads
+};
+
+/// `describe`: the call, for so many ranks; its counts live as long.
+VirtualPlan plan_on(const std::shared_ptr<const VirtualWorld>& virtual_world,
+                    const std::function<CollectiveDesc(int ranks)>& describe);
+
+std::string to_text(const VirtualPlan& plan, const VirtualCluster& on);
+std::string to_json(const VirtualPlan& plan, const VirtualCluster& on);
+
+}  // namespace sinew::tools
