@@ -6,7 +6,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/item.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 namespace sinew::parallel {

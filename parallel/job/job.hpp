@@ -8,7 +8,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>

@@ -10,8 +10,8 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
-#include <sinew/parallel/data/row.hpp>
-#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/data_parallel/row.hpp>
+#include <sinew/parallel/data_parallel/step_plan.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>
 
 namespace sinew::parallel {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
-#include <sinew/parallel/data/held_memory.hpp>
-#include <sinew/parallel/step/protocol.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/held_memory.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {
 

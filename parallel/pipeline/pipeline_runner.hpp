@@ -13,8 +13,8 @@
 #include <sinew/parallel/calls/call_group.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
-#include <sinew/parallel/step/protocol.hpp>
-#include <sinew/parallel/step/runner.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
+#include <sinew/parallel/step_graph/runner.hpp>
 
 namespace sinew::parallel {
 

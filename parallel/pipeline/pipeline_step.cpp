@@ -9,7 +9,7 @@
 #include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/stage_ends.hpp>
-#include <sinew/parallel/step/passes.hpp>
+#include <sinew/parallel/step_graph/passes.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule.hpp>
-#include <sinew/parallel/step/graph.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
 

@@ -18,7 +18,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/plan/search.hpp>
+#include <sinew/parallel/planner/search.hpp>
 
 #include "../command_line.hpp"
 #include "../network_options.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/parallel/planner/model_weights.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/pipeline/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>

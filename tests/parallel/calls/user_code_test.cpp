@@ -8,7 +8,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>

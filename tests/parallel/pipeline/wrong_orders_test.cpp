@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <sinew/parallel/pipeline/generators.hpp>
 #include <sinew/parallel/pipeline/passes.hpp>

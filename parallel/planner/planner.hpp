@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/planner/data_times.hpp>
+#include <sinew/parallel/planner/held_bytes.hpp>
+#include <sinew/parallel/planner/pipeline_costs.hpp>
+#include <sinew/parallel/planner/planned_engine.hpp>
+#include <sinew/parallel/planner/stage_times.hpp>
+#include <sinew/parallel/rules/violation.hpp>
+
+namespace sinew::parallel {
+
+/// A step's time by what it is spent on. All but compute, again and optimizer is exposed: nobody computes meanwhile.
+struct PlannedTime {
+  PassTime passes;     ///< of the rank of a pipeline that is busy longest, all its micro-batches
+  Seconds bubble = 0;  ///< that rank waits for others of its pipeline, and for messages
+  DataTimes data;
+
+  Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
+  /// Of exchanges alone.
+  Seconds communication() const noexcept {
+    return passes.tensor + passes.context + passes.experts + data.gradients + data.parameters + data.embeddings;
+  }
+  Seconds exposed() const noexcept { return bubble + communication(); }
+};
+
+/// What a layout takes.
+struct PlannedLayout {
+  JobConfig config;
+  PlannedMemory memory;  ///< of the rank that takes most
+  PlannedTime time;
+};
+
+/// Judges and predicts layouts of one question; what several have in common is found once.
+/// Thread:   one at a time.
+class SINEW_API Planner {
+ public:
+  /// Errors: as PlanQuestion::complete.
+  explicit Planner(const PlanQuestion& question);
+
+  const PlanQuestion& question() const noexcept { return question_; }
+  const EngineFacts& engine() const noexcept { return engine_; }
+
+  /// All rules that a configuration breaks: those of a Job (job_rules.hpp) for planned_engine(), then
+  ///   experts_even  ep divides the model's experts
+  ///   tokens        sequence-parallel and context-parallel ranks have a token each
+  std::vector<Violation> violations(const JobConfig& config) const;
+
+  // Of configurations that break no rule:
+  PlannedMemory memory(const JobConfig& config);
+  /// The pipeline simulated, action by action.
+  PlannedTime time(const JobConfig& config);
+  /// No more than time() in total, with least_makespan() in the place of a simulation.
+  PlannedTime least_time(const JobConfig& config);
+  PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
+
+  int simulated_pipelines() const noexcept { return makespans_.simulated(); }
+  /// Of operations that the model needs, over those that the ranks could do meanwhile.
+  double model_flops_share(Seconds step) const noexcept;
+
+ private:
+  const std::vector<StagePasses>& passes(const JobConfig& config);
+  const std::vector<StageActivations>& activations(const JobConfig& config);
+  const LiveStages& live(const JobConfig& config);
+  const DataTimes& data(const JobConfig& config);
+  PipelineCosts costs_of(const JobConfig& config);
+  PlannedTime busy_time(const JobConfig& config);
+
+  PlanQuestion question_;
+  EngineFacts engine_;
+  CollectiveCosts collectives_;
+  HeldPlans held_;
+  PipelineMakespans makespans_;
+  double flops_of_step_ = 0;
+  using Key = std::array<std::int64_t, 9>;
+  std::map<Key, std::vector<StagePasses>> passes_;
+  std::map<Key, std::vector<StageActivations>> activations_;
+  std::map<Key, DataTimes> data_;
+  std::map<ScheduleShape, LiveStages> live_;
+};
+
+/// "tp 8 pp 12 dp 2 cp 1, zero 1, micro-batch 1, interleaved x4, recompute selective"
+SINEW_API std::string layout_text(const PlanQuestion& question, const JobConfig& config);
+
+/// Of a configuration: layers' schedule as the generators know it.
+SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
+
+}  // namespace sinew::parallel

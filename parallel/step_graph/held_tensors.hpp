@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/parallel/step_graph/graph.hpp>
+
+namespace sinew::parallel {
+
+/// Bytes of a graph's tensors that are under way, or whole until something frees them, as its nodes are gone through.
+class HeldTensors {
+ public:
+  /// Lifetime: `graph` outlives it.
+  explicit HeldTensors(const StepGraph& graph);
+
+  /// An exchange starts.
+  void start(const Node& exchange) {
+    for (const TensorId t : exchange.tensors) hold(t, true);
+  }
+  /// A wait or a free of the graph, by its index, is over; of other nodes nothing.
+  void end(std::size_t node);
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void hold(TensorId tensor, bool yes);
+
+  const StepGraph& graph_;
+  std::vector<bool> held_;   // by tensor
+  std::vector<bool> stays_;  // by node: a wait whose tensors stay until something frees them
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace sinew::parallel
