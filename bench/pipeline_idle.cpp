@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
 
 #include "command_line.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/parallel/data_parallel/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 

@@ -16,12 +16,12 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data_parallel/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
-#include <sinew/parallel/planner/pipeline_costs.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
 #include <sinew/parallel/planner/planner.hpp>
 
 #include "calibration.hpp"

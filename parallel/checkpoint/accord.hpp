@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 

@@ -13,8 +13,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/accord.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
-#include <sinew/parallel/checkpoint/carry_wishes.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/checkpoint/carry_requests.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
@@ -91,13 +91,13 @@ std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std
   });
   const AllHeld of_all(all, held);
   for (const std::int64_t step : steps_in(of_all.steps)) {
-    CarryWishes wishes;
+    CarryRequests requests;
     on_all_or_none(all, kCarryLabel,
-                   [&] { wishes = carry_wishes(all->rank(), of_all.parts, of_all.steps, step, wanted); });
-    std::array<std::int32_t, 1> is_whole{wishes.is_whole ? 1 : 0};
+                   [&] { requests = carry_requests(all->rank(), of_all.parts, of_all.steps, step, wanted); });
+    std::array<std::int32_t, 1> is_whole{requests.is_whole ? 1 : 0};
     all->all_reduce(is_whole, ReduceOp::Min, all.options(kCarryLabel)).get();
     if (is_whole[0] == 0) continue;
-    fulfil(all, wishes, held.parts);
+    fulfil(all, requests, held.parts);
     const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
     return CarriedState{step, of_all.optimizer_steps[static_cast<std::size_t>(holder)]};
   }

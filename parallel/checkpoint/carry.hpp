@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 

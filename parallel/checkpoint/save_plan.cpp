@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/cover.hpp>
+#include <sinew/parallel/checkpoint/index/cover.hpp>
 #include <sinew/parallel/checkpoint/save_plan.hpp>
 
 namespace sinew::parallel {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
 
 namespace sinew::parallel {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 

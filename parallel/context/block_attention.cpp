@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 

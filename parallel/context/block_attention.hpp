@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 
 namespace sinew::parallel {

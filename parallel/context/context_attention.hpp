@@ -8,10 +8,10 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/context/head_exchange.hpp>
+#include <sinew/parallel/context/invariant_attention.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
-#include <sinew/parallel/invariant/invariant_attention.hpp>
 
 namespace sinew::parallel {
 

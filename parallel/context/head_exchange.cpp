@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/head_exchange.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/awaited_work.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
-#include <sinew/parallel/tensor/awaited_work.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {

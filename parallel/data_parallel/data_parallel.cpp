@@ -11,14 +11,16 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/data_parallel/data_rules.hpp>
 #include <sinew/parallel/data_parallel/equal_parameters.hpp>
-#include <sinew/parallel/data_parallel/other_passes.hpp>
-#include <sinew/parallel/data_parallel/phase.hpp>
-#include <sinew/parallel/data_parallel/step_memory.hpp>
-#include <sinew/parallel/mesh/at.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/step_memory.hpp>
+#include <sinew/parallel/data_parallel/pass_runner.hpp>
+#include <sinew/parallel/data_parallel/plan/pass_graphs.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {
@@ -33,18 +35,6 @@ InitialValues copies_of(std::span<const ConstBuffer> values) {
 }
 
 }  // namespace
-
-void require_sums(StepProtocol& step, std::string_view call, std::span<const OwnedPart> parts) {
-  step.require_summed(call);
-  for (const OwnedPart& part : parts) {
-    const bool has_gradient = part.gradient.data != nullptr;
-    if (part.first == part.last || (has_gradient && (part.sum == 0 || part.sum == step.sums()))) continue;
-    step.refuse(call,
-                fmt::format("parameter {} came {}", part.parameter,
-                            has_gradient ? "with the gradient of another step" : "without a gradient"),
-                fmt::format("{} with what finish_backward() has returned in this step", call));
-  }
-}
 
 struct DataParallel::Start {
   std::optional<std::span<const ConstBuffer>> values;  // whole, to be compared
@@ -63,7 +53,7 @@ struct DataParallel::State {
   std::vector<std::vector<std::int32_t>> members;  // parameters of each
   std::optional<StepProtocol> protocol;
   std::optional<Error> failed;  // what an exchange of this step ended with
-  std::optional<Phase> synced, unsynced, forward;
+  std::optional<PassRunner> synced, unsynced, forward;
   bool rebuilds = false;
   bool accumulated = false;
   std::size_t gradient_room = 0;
@@ -108,15 +98,15 @@ struct DataParallel::State {
   void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
   bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
 
-  Phase& phase_of(PassKind kind) {
+  PassRunner& runner_of(PassKind kind) {
     return kind == PassKind::Whole ? *synced : kind == PassKind::Unsynced ? *unsynced : *forward;
   }
   /// Of passes as they are made now.
-  Phase& now() { return phase_of(protocol->kind()); }
+  PassRunner& now() { return runner_of(protocol->kind()); }
   /// Of the pass that has begun and not ended, else as above.
   PassKind underway() {
     for (const PassKind kind : {PassKind::Whole, PassKind::Unsynced, PassKind::ForwardOnly}) {
-      if (!phase_of(kind).runner.idle()) return kind;
+      if (!runner_of(kind).runner.idle()) return kind;
     }
     return protocol->kind();
   }
@@ -209,12 +199,12 @@ struct DataParallel::State {
   }
 
   /// What was not reported counts as reported, with what its gradient holds.
-  void report_unused(Phase& phase, const std::vector<std::int32_t>& of) {
+  void report_unused(PassRunner& pass, const std::vector<std::int32_t>& of) {
     for (const std::int32_t p : of) {
-      const std::int32_t signal = phase.gradients[at(p)];
-      if (phase.runner.is_complete(signal)) continue;
+      const std::int32_t signal = pass.gradients[at(p)];
+      if (pass.runner.is_complete(signal)) continue;
       (void)memory.gradient(p);
-      while (!phase.runner.is_complete(signal)) phase.runner.signal(signal);
+      while (!pass.runner.is_complete(signal)) pass.runner.signal(signal);
     }
   }
 
@@ -284,30 +274,30 @@ std::int32_t DataParallel::unit(std::string_view name) const {
 void DataParallel::before_forward(std::int32_t unit) {
   state_->require_unit(unit);
   state_->calls().before_forward(unit);
-  Phase& phase = state_->now();
-  state_->exchanging([&] { phase.gate(phase.by_unit[at(unit)].before_forward); });
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.gate(pass.by_unit[at(unit)].before_forward); });
 }
 void DataParallel::after_forward(std::int32_t unit) {
   state_->require_unit(unit);
   state_->calls().after_forward(unit);
-  Phase& phase = state_->now();
-  state_->exchanging([&] { phase.signal(phase.by_unit[at(unit)].after_forward); });
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.signal(pass.by_unit[at(unit)].after_forward); });
 }
 void DataParallel::before_backward(std::int32_t unit) {
   state_->require_unit(unit);
   state_->calls().before_backward(unit);
-  Phase& phase = state_->now();
-  state_->exchanging([&] { phase.gate(phase.by_unit[at(unit)].before_backward); });
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.gate(pass.by_unit[at(unit)].before_backward); });
 }
 void DataParallel::after_backward(std::int32_t unit) {
   state_->require_unit(unit);
   state_->calls().after_backward(unit);
-  Phase& phase = state_->now();
+  PassRunner& pass = state_->now();
   state_->exchanging([&] {
     // The exchanges of the units below wait for this one's, so it cannot be left for the end.
     if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
-      state_->report_unused(phase, state_->members[at(unit)]);
-    phase.signal(phase.by_unit[at(unit)].after_backward);
+      state_->report_unused(pass, state_->members[at(unit)]);
+    pass.signal(pass.by_unit[at(unit)].after_backward);
   });
 }
 
@@ -333,8 +323,8 @@ Buffer DataParallel::gradient(std::int32_t parameter) {
 void DataParallel::gradient_ready(std::int32_t parameter) {
   state_->require_parameter(parameter);
   state_->calls().gradient_ready(parameter);
-  Phase& phase = state_->now();
-  state_->exchanging([&] { phase.signal(phase.gradients[at(parameter)]); });
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.signal(pass.gradients[at(parameter)]); });
 }
 
 void DataParallel::finish_forward() {
@@ -344,16 +334,16 @@ void DataParallel::finish_forward() {
 
 std::vector<OwnedPart> DataParallel::finish_backward() {
   const bool sums = state_->calls().finish_backward();
-  Phase& phase = state_->now();
+  PassRunner& pass = state_->now();
   return state_->exchanging([&]() -> std::vector<OwnedPart> {
     if (state_->options.unused_are_zero) {
-      for (const auto& of_unit : state_->members) state_->report_unused(phase, of_unit);
+      for (const auto& of_unit : state_->members) state_->report_unused(pass, of_unit);
     }
     if (!sums) {
-      phase.runner.finish();
+      pass.runner.finish();
       return {};
     }
-    phase.gate(phase.optimizer);
+    pass.gate(pass.optimizer);
     std::vector<OwnedPart> owned = state_->memory.owned();
     for (OwnedPart& part : owned) part.sum = state_->protocol->sums();
     return owned;
@@ -365,7 +355,7 @@ void DataParallel::abandon_step() {
   std::exception_ptr failed;
   try {
     const PassKind given_up = s.underway();
-    s.phase_of(given_up).runner.abandon();
+    s.runner_of(given_up).runner.abandon();
     // Ranks that are further may sum already.
     if (given_up == PassKind::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
   } catch (const Error& e) {
@@ -383,16 +373,16 @@ void DataParallel::abandon_step() {
 
 void DataParallel::updated() {
   state_->calls().updated();
-  Phase& phase = *state_->synced;
+  PassRunner& pass = *state_->synced;
   std::vector<std::int32_t> order;
   state_->exchanging([&] {
-    phase.signal(phase.updated);
+    pass.signal(pass.updated);
     assert(state_->memory.is_as_planned());
     if (state_->rebuilds) order = state_->order_of_gradients();
     try {
-      phase.runner.finish();
+      pass.runner.finish();
     } catch (const Error&) {
-      if (phase.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
+      if (pass.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
       throw;
     }
     if (state_->rebuilds) {

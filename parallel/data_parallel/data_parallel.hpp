@@ -1,5 +1,9 @@
 #pragma once
 
+// Data parallelism over an engine of the user's. The room holds DataParallel, the checks of its arguments, and what is
+// computed from gradients: their norm, and a loss with its weight. It may include its sub-rooms `plan` and `memory`,
+// the mesh, the step graph and exact sums. It does not include the optimizer, whose room comes after it.
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,95 +18,62 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/call/collective.hpp>
-#include <sinew/parallel/data_parallel/copies.hpp>
-#include <sinew/parallel/data_parallel/gradient_wire.hpp>
-#include <sinew/parallel/data_parallel/held_memory.hpp>
-#include <sinew/parallel/data_parallel/row.hpp>
-#include <sinew/parallel/data_parallel/step_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/held_memory.hpp>
+#include <sinew/parallel/data_parallel/memory/owned_part.hpp>
+#include <sinew/parallel/data_parallel/plan/options.hpp>
+#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {
 
 struct MemoryPlan;
 
-struct DataParallelOptions {
-  DataOptions step{};
-  ReduceOp gradients = ReduceOp::Average;  ///< or Sum
-  Determinism determinism = Determinism::Fast;
-  GradientWire wire{};  ///< how gradients travel
-  /// Parameters whose gradient was not reported when the backward pass ends count as reported, with what their
-  /// gradient holds: zero. Otherwise they are an error.
-  bool unused_are_zero = false;
-  /// Buckets follow the order in which gradients came in the first step, as rank 0 saw it. Rows that shard nothing.
-  bool rebuild_buckets = true;
-  /// The engine's device, with DataOptions::offload: parameter(p) and gradient(p) are there, each OwnedPart is in host
-  /// memory, which `allocate` gives.
-  DataDevice device{};
-};
-
-/// Writes elements [first, last) of a parameter's initial values. The same whoever asks: ranks ask for what they hold.
-using InitialValues = std::function<void(std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into)>;
-
-/// What this rank's optimizer updates: elements [first, last) of a parameter, and their summed gradient.
-struct OwnedPart {
-  std::int32_t parameter = 0;
-  std::int64_t first = 0, last = 0;
-  DType dtype = DType::F32;
-  Buffer value, gradient;
-  std::optional<DType> of_gradient{};  ///< {}: as the value
-  std::uint64_t sum = 0;               ///< which sum of gradients this is, as DataParallel counts them; 0: of none
-
-  DType gradient_dtype() const noexcept { return of_gradient.value_or(dtype); }
-};
-
-/// For a call that reads the gradients of parts: they are summed, and of the present step.
-/// Errors: as StepProtocol, whose communicators end then, too.
-SINEW_API void require_sums(StepProtocol& step, std::string_view call, std::span<const OwnedPart> parts);
-
-/// Data parallelism over somebody's own engine: it holds parameters and gradients, the engine says what it is about to
-/// do and what it has done. A step:
+/// Data parallelism over an engine of the user's. DataParallel holds parameters and gradients. The engine says what it
+/// is about to do, and what it has done. A step:
 ///
 ///     for each unit:            before_forward(u); ...; after_forward(u);
 ///     for each unit, backwards: before_backward(u); ... gradient(p) += ...; gradient_ready(p); ...; after_backward(u);
 ///     for (OwnedPart& part : finish_backward()) ... update part.value by part.gradient ...;
 ///     updated();
 ///
-/// These calls, and those of whatever belongs to a step beside them, come in the order of StepProtocol. A call that is
-/// not due is refused, and ends the step on all ranks, where every later call says so; abandon_step() on all ranks is
-/// the way on.
-/// Rows that shard no parameters need none of the calls per unit. Gradients are added to: they are zero after
-/// updated().
-/// Shape:    a buffer of parameter(p) holds `elements` of its dtype, one of gradient(p) as many of gradient_dtype().
+/// StepProtocol defines the order of these calls, and of other calls that belong to a step. A call that is not due is
+/// refused. The step then ends on all ranks, and every later call says so. To go on, all ranks call abandon_step().
+/// Rows that shard no parameters need none of the calls per unit. The engine adds to gradients: they are zero after
+/// updated(). Units run forward in the order of their first parameters, and backward in the reverse order. Where
+/// parameters are sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore
+/// belong to one unit. The passes of DataOptions::outer_unit begin before all others and end after them.
+/// Shape:    a buffer of parameter(p) holds `elements` of the parameter's dtype, and one of gradient(p) as many of
+///           gradient_dtype().
 /// Thread:   the World's. With Threads::Multiple exchanges go on while the engine computes.
-/// Lifetime: ends before mesh and World; by an exception, after the step has ended for a call that was not due, it ends
-///           the groups of the mesh, too. parameter(p), where parameters are sharded, is there from before_forward or
-///           before_backward of its unit to the end of that, and between both where it is not resharded; gradient(p)
-///           until finish_backward, which may move it.
-///           Units run forward in the order of their first parameters, and backward the other way. Where parameters
-///           are sharded each runs once in a step: what runs twice, or is used by two, belongs to one unit. Passes
-///           of DataOptions::outer_unit begin before all others and end after them.
-/// Errors:   InvalidArgument for the number of a parameter or unit that is not there; of a call that is not due, as
-///           StepProtocol, and on the other ranks Aborted with the same text; what an exchange ends with, from the next
-///           call that waits on.
+/// Lifetime: ends before mesh and World. If an exception destroys it after a refused call has ended the step, it also
+///           ends the groups of the mesh. If parameters are sharded, the buffer of parameter(p) is valid from
+///           before_forward or before_backward of its unit to the end of that pass, and between both passes if the unit
+///           is not resharded. The buffer of gradient(p) is valid until finish_backward, which may move it.
+/// Errors:   InvalidArgument for the number of a parameter or unit that does not exist. For a call that is not due, as
+///           StepProtocol; the other ranks get Aborted with the same text. The error of an exchange is thrown by the
+///           next call that waits, and by all later ones.
 class SINEW_API DataParallel {
   struct State;
   struct Start;  // what the values of parameters come from
 
  public:
-  /// values: of each parameter, copied; equal on all ranks along the row's axes. Collective over these. The mesh has a
-  /// group for the sharded axis, one for all others together ("dp-cp"), and one for reshard_axes.
-  /// Errors: as plan_step; InvalidArgument for a wire that does not suit, for a buffer of another length than its
-  ///         parameter, and on all ranks alike for rows, options or parameters that differ between them, naming the
-  ///         first.
-  /// Cost:   a communicator of its own for each group that it exchanges along, and a hash of all values.
+  /// values: of each parameter. They are copied, and must be equal on all ranks along the row's axes. Collective over
+  /// these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and one for
+  /// reshard_axes.
+  /// Errors: as plan_step. InvalidArgument for a wire that does not suit the gradients, and for a buffer of another
+  ///         length than its parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or
+  ///         parameters; it names the first difference.
+  /// Cost:   a communicator of its own for each group along which it exchanges, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
                const std::source_location& where = std::source_location::current());
-  /// The same where no rank has, or compares, the whole of all values.
+  /// As above, but no rank ever has all values, and the values are not compared.
   /// Errors: as above. An exception from `initial`, or from `allocate` here or later, ends the World
   ///         (Communicator::abort_world_by_exception) and is rethrown.
-  /// Cost: of values only this rank's part is ever made.
+  /// Cost:   only the values of this rank's part are made.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial, const DataRow& row,
                Allocate allocate, const DataParallelOptions& options = {},
                const std::source_location& where = std::source_location::current());
@@ -110,7 +81,7 @@ class SINEW_API DataParallel {
   DataParallel& operator=(DataParallel&&) noexcept;
   ~DataParallel();
 
-  /// Units by name, in the order in which their first parameters come.
+  /// The number of a unit. Units are numbered in the order of their first parameters.
   std::int32_t unit(std::string_view name) const;
 
   void before_forward(std::int32_t unit);
@@ -118,28 +89,29 @@ class SINEW_API DataParallel {
   void before_backward(std::int32_t unit);
   void after_backward(std::int32_t unit);
 
-  /// Errors: InvalidArgument where it is sharded and its unit was not gathered.
+  /// Errors: InvalidArgument if the parameter is sharded and its unit was not gathered.
   Buffer parameter(std::int32_t parameter);
   Buffer gradient(std::int32_t parameter);
-  /// The gradient is complete, or, of a parameter that is used several times, has had one more contribution.
+  /// Reports that the gradient is complete. A parameter with several `uses` is reported once for each contribution.
   void gradient_ready(std::int32_t parameter);
 
-  /// Returns when all gradients are summed; by parameter, ascending. Within no_sync(): empty, and the next forward pass
-  /// may begin.
+  /// Returns when all gradients are summed: the parts that this rank owns, by parameter, ascending. Under no_sync() the
+  /// result is empty, and the next forward pass may begin.
   std::vector<OwnedPart> finish_backward();
-  /// Gives the step up, wherever each rank is in it: the next one begins anew, and gradients that were added up since
-  /// the last update are gone, with what their codec has lost. All ranks along the row's axes call it before any of
-  /// them ends the step: as all skip a batch. Ranks may be in different passes of it where parameters are whole, and
-  /// otherwise are in the same one: those ahead would wait for what they gather.
-  /// Errors: what an exchange ends with. The step is given up all the same.
-  /// Cost:   the exchanges that this rank has not started yet, as others may wait in them; under no_sync() those of
-  ///         sums, too, where parameters are whole; 8 bytes of each rank; after a refused call new communicators.
+  /// Gives the step up, wherever each rank is in it. The next step begins anew. Gradients that were added up since the
+  /// last update are lost, and so is what error feedback has kept. All ranks along the row's axes call it before any of
+  /// them ends the step. Where parameters are whole, ranks may be in different passes of the step. Where parameters are
+  /// sharded, all ranks must be in the same pass, because a rank that is ahead waits for gathers of the others.
+  /// Errors: the error of an exchange. The step is given up all the same.
+  /// Cost:   the exchanges that this rank has not started yet, because other ranks may wait in them. Where parameters
+  ///         are whole, also the sums that no_sync() left out. 8 bytes from each rank. After a refused call, new
+  ///         communicators.
   void abandon_step();
-  /// The optimizer is through: others get what it has changed. Returns when this rank has everybody's.
+  /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
   void updated();
 
-  /// What passes are made of while it lives; then again of what they were before. Of several the last one ends first.
-  /// It ends between two passes; where an exception ended it in one, abandon_step() is the way on.
+  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. Of several scopes the
+  /// last one ends first. A scope ends between two passes. If an exception ends it within a pass, call abandon_step().
   class [[nodiscard]] SINEW_API Scope {
    public:
     ~Scope();
@@ -153,39 +125,39 @@ class SINEW_API DataParallel {
     State* of_;
     PassKind before_;
   };
-  /// Gradients are only added up on this rank, over as many backward passes as there are.
+  /// Gradients are only added up on this rank, over any number of backward passes.
   /// Errors: InvalidArgument in the middle of a step.
   Scope no_sync();
-  /// Passes have no backward half, as for evaluation: each ends with finish_forward(). What is gathered is freed behind
-  /// its unit.
+  /// Passes have no backward half, as for evaluation. Each pass ends with finish_forward(). Gathered parameters are
+  /// freed after their unit.
   /// Errors: as no_sync.
   Scope forward_only();
-  /// Errors: InvalidArgument outside forward_only(), and naming the units whose after_forward was not called.
+  /// Errors: InvalidArgument outside forward_only(), and for units whose after_forward was not called, naming them.
   void finish_forward();
 
   const std::vector<DataParameter>& parameters() const noexcept;
-  /// Who says which call of a step is due: for others that have a call in it.
+  /// The order of the calls of a step, for other objects that have a call in it.
   StepProtocol& protocol() noexcept;
-  /// For what saves or fills parameters between two steps, `call`. Collective along the row's axes.
-  /// Errors: of a call that is not due; InvalidArgument or Mismatch where ranks are in different calls.
+  /// Begins `call`, which saves or fills parameters between two steps. Collective along the row's axes.
+  /// Errors: as StepProtocol if the call is not due; InvalidArgument or Mismatch if ranks make different calls.
   void begin_checkpoint(std::string_view call);
-  /// The communicator of the step's own for the ranks of mesh.along(axes), which ends with the step; the mesh's where
-  /// the step communicates along other axes, or along those of another mesh. For what all ranks call between
-  /// finish_backward and updated.
+  /// The step's own communicator for the ranks of mesh.along(axes). It ends with the step. If the step does not
+  /// communicate along these axes, or `mesh` is another mesh, it is the mesh's communicator. For calls that all ranks
+  /// make between finish_backward and updated.
   Communicator& along(Mesh& mesh, std::string_view axes);
-  /// What finish_backward returns, without gradients: at any time.
+  /// The parts that this rank owns, without gradients. May be called at any time.
   std::vector<OwnedPart> owned_values();
-  /// Between two steps parameter(p) is there, of all.
+  /// Whether all parameters are whole on this rank between two steps.
   bool keeps_whole_parameters() const noexcept;
-  /// The axis along which ranks own different parts; empty where each owns all.
+  /// The axis along which ranks own different parts. Empty: each rank owns everything.
   const std::string& sharded_axis() const noexcept;
-  /// Where the optimizer's state comes from, too.
+  /// The memory of this object. The optimizer's state comes from it too.
   HeldMemory& memory() noexcept;
   const HeldBytes& held() const noexcept;
-  /// What this rank will have held at most, without the optimizer; with whole gradients under way since the first
-  /// no_sync(). Of an engine that asks for gradients of a unit within its backward pass where units are gathered, and
-  /// where they are not reports what it has asked for before that fills the room; a step that is given up may take one
-  /// exchange more.
+  /// The most that this rank will have held, without the optimizer. It counts whole gradients as in flight after the
+  /// first no_sync(). It assumes two things of the engine. If units are gathered, the engine asks for the gradients of
+  /// a unit within its backward pass. If they are not, the engine reports gradients before those that it has asked for
+  /// fill the room. A step that is given up may take one exchange more.
   const MemoryPlan& planned() const noexcept;
   /// The graph of a step as it runs now.
   const StepGraph& graph() const noexcept;

@@ -7,23 +7,24 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data_parallel/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 
 namespace sinew::parallel {
 
-/// Goes on on all ranks along these axes or on none. `differs`: in how many of its groups this rank is suspected of a
-/// difference, which `fault` tells of; 0: the fault is this rank's own.
-/// Errors: `fault` where there is one; else, where another rank has one, InvalidArgument; both with the rank of the
-///         mesh that stops the others.
+/// Returns on all ranks along these axes, or throws on all of them. `differs`: in how many of its groups this rank is
+/// suspected to differ from most ranks; `fault` then says how. 0: the fault is this rank's own.
+/// Errors: `fault` if there is one; InvalidArgument if another rank has one. Both carry the number, in the mesh, of the
+///         rank that stops the others.
 void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault,
                       const CallOptions& options, int differs = 0);
 
-/// Sees to it that the ranks along each axis start from the same: `what` they ask for, and parameters: number, paths,
-/// dtypes, also of gradients, elements, units, uses, and every bit of their values, where these are given. Other ranks
-/// than those would train another model, each a little.
-/// Errors: InvalidArgument on all ranks alike: where this rank's group of an axis differs, naming the first parameter
-///         that does, in what, and the first rank whose parameter is not that of most; else as require_no_fault.
+/// Checks that the ranks along each axis start from the same model. They must agree in `what`, and in the number,
+/// paths, dtypes, gradient dtypes, elements, units and uses of the parameters. If `values` are given, every bit of them
+/// must agree too. Otherwise each rank would train a slightly different model.
+/// Errors: InvalidArgument on all ranks alike if this rank's group along an axis differs. It names the first parameter
+///         that differs, how, and the first rank whose parameter is not that of most ranks. Otherwise as
+///         require_no_fault.
 /// Cost:   a hash of all values; for each axis all_reduces of 32 bytes per parameter.
 void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes, const std::string& what,
                               const std::vector<DataParameter>& parameters,

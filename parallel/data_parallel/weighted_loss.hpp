@@ -5,10 +5,10 @@
 
 namespace sinew::parallel {
 
-/// A loss as what it is made of: the sum over tokens (or samples) and how many, or how heavy, they were. Means of means
-/// are wrong where ranks or micro-batches have unequal numbers; sums of both parts are right under any layout.
-/// Use: let gradients be those of the sum (ReduceOp::Sum over ranks), add up the parts of all micro-batches, and
-/// give the optimizer scale() of the total.
+/// A loss as a sum over tokens or samples, with the number or the weight of these. A mean of means is wrong if ranks or
+/// microbatches have unequal numbers of tokens. Sums of both parts are right under any layout. Use it so: compute
+/// gradients of the sum (ReduceOp::Sum over ranks), add up the losses of all microbatches, and give the optimizer
+/// scale() of the total.
 struct WeightedLoss {
   double sum = 0;
   double weight = 0;
@@ -18,13 +18,13 @@ struct WeightedLoss {
     weight += other.weight;
     return *this;
   }
-  /// 0 where nothing counted.
+  /// 0 if the weight is 0.
   double mean() const noexcept { return weight > 0 ? sum / weight : 0; }
-  /// What makes gradients of the sum those of the mean.
+  /// The factor that turns gradients of the sum into gradients of the mean.
   double scale() const noexcept { return weight > 0 ? 1 / weight : 0; }
 };
 
-/// The total over the ranks of a communicator; ranks without a token count as nothing.
+/// The total over the ranks of a communicator. A rank without tokens adds nothing.
 SINEW_API WeightedLoss total(Communicator& ranks, WeightedLoss mine, const CallOptions& = {});
 
 }  // namespace sinew::parallel

@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/expert/all_gather_dispatcher.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
-#include <sinew/parallel/mesh/at.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 template <class T>

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {

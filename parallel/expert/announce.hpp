@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 
 namespace sinew::parallel {

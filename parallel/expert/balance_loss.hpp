@@ -5,7 +5,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 

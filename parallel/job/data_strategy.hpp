@@ -5,7 +5,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
-#include <sinew/parallel/data_parallel/row.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>

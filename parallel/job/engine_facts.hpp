@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/parallel/data_parallel/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 
 namespace sinew::parallel {

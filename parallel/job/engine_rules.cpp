@@ -10,8 +10,8 @@
 #include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
-#include <sinew/parallel/pipeline/action_text.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
 
 namespace sinew::parallel {
 

@@ -21,8 +21,8 @@ namespace sinew::parallel {
 ///   3. mesh        the communicators of the layout
 ///   4. strategy    data parallelism, of dense parameters and of experts: step graph and memory, and
 ///   5. values      parameters, of which each rank asks for what it holds
-/// Random numbers are for the engine to key by names and element numbers (random/keyed.hpp), not by ranks: then initial
-/// values do not depend on the layout.
+/// The engine keys its random numbers by names and element numbers (common/keyed_random.hpp), not by ranks. Then the
+/// initial values do not depend on the layout.
 /// Thread:   the World's.
 /// Lifetime: ends before the World; `engine` is not kept.
 /// Errors:   InvalidArgument on all ranks alike: the first rank whose configuration is another one; all rules that are
@@ -80,9 +80,5 @@ class SINEW_API Job {
   std::string sum_axes_, sample_axes_, context_axes_, head_sharers_, ring_;
   std::int64_t samples_of_pass_ = 0;
 };
-
-/// Layout, batches, precision and what a rank is predicted to take: what a job says of itself before it starts.
-/// Of a configuration that breaks no rule.
-SINEW_API std::string describe(int ranks, const JobConfig& config, const EngineFacts& engine);
 
 }  // namespace sinew::parallel

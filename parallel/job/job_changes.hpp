@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/parallel/common/rule_table.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/layout_changes.hpp>
-#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 

@@ -10,8 +10,8 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
-#include <sinew/parallel/data_parallel/row.hpp>
-#include <sinew/parallel/data_parallel/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>
 
 namespace sinew::parallel {
@@ -40,8 +40,9 @@ struct JobConfig {
   int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
   bool sequence_parallel = false;  ///< tensor-parallel ranks share rows between layers, too
   bool decomposed = false;         ///< those rows travel while others are multiplied (LinearShape::decomposed)
-  std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators.hpp)
-  int virtual_stages = 1;          ///< of each of its ranks
+  std::string schedule =
+      "1f1b";  ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators/generators.hpp)
+  int virtual_stages = 1;  ///< of each of its ranks
   std::shared_ptr<const ProvedSchedule>
       proved{};      ///< of these settings; null: made and proved wherever it is asked for
   int replicas = 1;  ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all

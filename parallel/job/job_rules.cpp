@@ -9,7 +9,7 @@
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data_parallel/gradient_wire.hpp>
+#include <sinew/parallel/data_parallel/plan/gradient_wire.hpp>
 #include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/invariant_rules.hpp>
 #include <sinew/parallel/job/job_changes.hpp>

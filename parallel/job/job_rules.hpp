@@ -3,9 +3,9 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/violation.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
-#include <sinew/parallel/rules/violation.hpp>
 
 namespace sinew::parallel {
 

@@ -7,7 +7,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/job/job_config.hpp>
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 namespace sinew::parallel {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data_parallel/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sinew/parallel/common/rule_table.hpp>
 #include <sinew/parallel/mesh/layout_arithmetic.hpp>
-#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 

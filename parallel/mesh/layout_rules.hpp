@@ -3,8 +3,8 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/violation.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>
-#include <sinew/parallel/rules/violation.hpp>
 
 namespace sinew::parallel {
 

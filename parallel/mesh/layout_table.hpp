@@ -1,8 +1,8 @@
 #pragma once
 
+#include <sinew/parallel/common/rule_table.hpp>
 #include <sinew/parallel/mesh/layout_arithmetic.hpp>
 #include <sinew/parallel/mesh/layout_changes.hpp>
-#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 

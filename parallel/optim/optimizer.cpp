@@ -10,9 +10,9 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
-#include <sinew/parallel/optim/kernels.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
-#include <sinew/parallel/optim/state_layout.hpp>
+#include <sinew/parallel/optim/update_rule/kernels.hpp>
+#include <sinew/parallel/optim/update_rule/state_layout.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -10,14 +10,14 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/pipeline/action_text.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 
 namespace sinew::parallel {
 namespace {

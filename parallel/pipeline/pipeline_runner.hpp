@@ -10,9 +10,9 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 

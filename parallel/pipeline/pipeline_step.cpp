@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {

@@ -6,13 +6,13 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/work.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/placement/box.hpp>
 
 // Collectives of parts that lie one behind the other: of one length where the caller knows that all groups of the axis
 // have such, else the v-form.
 namespace sinew::parallel {
 
-using Counts = std::vector<std::uint64_t>;  ///< elements, one per rank of the group
 Counts counts_of(std::span<const Box> parts);
 
 Work gather_parts(Communicator& group, ConstBuffer in, Buffer out, DType dtype, const Counts& counts, bool even,

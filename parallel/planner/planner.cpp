@@ -165,14 +165,4 @@ double Planner::model_flops_share(Seconds step) const noexcept {
   return flops_of_step_ / (step * question_.cluster.flops * question_.ranks());
 }
 
-std::string layout_text(const PlanQuestion& q, const JobConfig& c) {
-  const LayoutSizes& l = c.layout;
-  const std::string experts = l.ep > 1 ? fmt::format(" ep {}", l.ep) : "";
-  std::string text = fmt::format("tp {} pp {} dp {} cp {}{}, zero {}, micro-batch {}", l.tp, l.pp,
-                                 data_ranks(q.ranks(), c), l.cp, experts, c.zero, samples_of_pass(q.ranks(), c));
-  if (stages(c) > 1) text += fmt::format(", {}", c.schedule);
-  if (c.virtual_stages > 1) text += fmt::format(" x{}", c.virtual_stages);
-  return text + fmt::format(", recompute {}", name_of(c.recompute));
-}
-
 }  // namespace sinew::parallel

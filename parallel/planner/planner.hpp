@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/planner/data_times.hpp>
-#include <sinew/parallel/planner/held_bytes.hpp>
-#include <sinew/parallel/planner/pipeline_costs.hpp>
-#include <sinew/parallel/planner/planned_engine.hpp>
-#include <sinew/parallel/planner/stage_times.hpp>
-#include <sinew/parallel/rules/violation.hpp>
+#include <sinew/parallel/common/violation.hpp>
+#include <sinew/parallel/planner/costs/data_times.hpp>
+#include <sinew/parallel/planner/costs/held_bytes.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
+#include <sinew/parallel/planner/costs/planned_engine.hpp>
+#include <sinew/parallel/planner/costs/stage_times.hpp>
 
 namespace sinew::parallel {
 
@@ -86,9 +86,6 @@ class SINEW_API Planner {
   std::map<Key, DataTimes> data_;
   std::map<ScheduleShape, LiveStages> live_;
 };
-
-/// "tp 8 pp 12 dp 2 cp 1, zero 1, micro-batch 1, interleaved x4, recompute selective"
-SINEW_API std::string layout_text(const PlanQuestion& question, const JobConfig& config);
 
 /// Of a configuration: layers' schedule as the generators know it.
 SINEW_API ScheduleShape schedule_shape(const JobConfig& config);

@@ -6,7 +6,7 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/step_graph/check.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <sinew/parallel/step_graph/figures.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 #include <sinew/parallel/step_graph/held_tensors.hpp>
 

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/placement/placement.hpp>
-#include <sinew/parallel/step_graph/rule.hpp>
 
 namespace sinew::parallel {
 
@@ -50,6 +51,20 @@ constexpr bool is_exchange(NodeKind kind) noexcept {
          kind == NodeKind::AllToAll || is_message(kind);
 }
 
+/// What a compute does to dimensions, each of which has a letter as its label.
+///     ri,oi->ro      a linear layer of x [r, i] and weight [o, i]: labels that a result lacks are summed over
+///     ro+ro->ro      the sum of operands, which may be Partial all together
+///     ro,o->ro,r     two results
+///     r(hd)->rhd     a dimension of two labels, the outer one first: columns as heads. Only the outer one can be cut
+/// Along a label that `whole` does not name the compute treats each place alone, but for the sum: ranks may share it.
+struct ComputeRule {
+  std::string labels;
+  std::string function;             ///< what the engine does beyond products and sums; empty: nothing
+  std::string whole;                ///< labels that must not be cut: "o" of a norm over a row
+  std::vector<std::size_t> linear;  ///< operands in each of which it is linear: one of them may be Partial
+  std::vector<std::pair<char, std::int64_t>> extents;  ///< of labels that shapes alone do not tell
+};
+
 struct Node {
   NodeKind kind = NodeKind::Gate;
   std::string name;                ///< of gates, signals and computes: what the engine calls it by
@@ -65,14 +80,16 @@ struct Node {
   std::int32_t match = 0;          ///< of messages: equal at both ends
 };
 
-/// The communication of one training step, in the order in which every rank starts it. The engine's own work shows as
-/// gates and signals. What depends on what follows from the tensors: a node comes after all earlier nodes that name one
-/// of its tensors, but gates wait for exchanges only, and signals for nothing, as the engine does. An exchange may wait
-/// for the room of another tensor, too.
-/// A graph of computes says how tensors follow from each other: each is made once, by a signal, a compute, a split or
-/// an exchange of another one, in the placement that it has from then on (step_graph/placed_graph.hpp). Such a graph is
-/// lowered before it runs.
-/// Passes (step_graph/passes.hpp) turn graphs into better ones; StepRunner runs them.
+/// The communication of one training step, in the order in which every rank starts it. The engine's own work appears as
+/// gates and signals.
+/// Dependencies follow from the tensors. A node comes after all earlier nodes that name one of its tensors. Gates are
+/// an exception: they wait for exchanges only. Signals wait for nothing, because the engine does not wait. An exchange
+/// may also wait for the room of another tensor.
+/// A graph of computes also says how tensors follow from each other. Each tensor is made once: by a signal, a compute,
+/// a split, or an exchange of another tensor. It keeps the placement in which it was made. check_placements() proves
+/// this (step_graph/placed/check_placements.hpp). lower() makes such a graph one that can run
+/// (step_graph/placed/lower.hpp).
+/// Passes (step_graph/passes/passes.hpp) turn graphs into better ones. StepRunner runs graphs.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {
   std::vector<StepTensor> tensors;
@@ -88,20 +105,5 @@ struct StepGraph {
 
 /// For every node the earlier nodes that must be over before it, ascending, without those that follow from others.
 SINEW_API std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph);
-
-/// Proves that a graph can run: every exchange is waited for once, after it; no gate reads a tensor that is under way
-/// or freed, and no exchange starts one; numbers of tensors and exchanges exist.
-/// Returns what is wrong with the first bad node, naming it; empty: nothing.
-SINEW_API std::string check(const StepGraph& graph);
-
-/// What a graph promises: figures that tests and users judge it by.
-struct StepFigures {
-  std::int32_t exchanges = 0;
-  std::int64_t bytes = 0;            ///< moved by all exchanges together, whole tensors
-  std::int64_t bytes_in_flight = 0;  ///< the most between start and Free, or Wait where nothing frees them
-  std::int32_t exposed =
-      0;  ///< exchanges with no signal of the engine before the next gate that needs them, or the end
-};
-SINEW_API StepFigures figures_of(const StepGraph& graph);
 
 }  // namespace sinew::parallel

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/parallel/mesh/at.hpp>
+#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {

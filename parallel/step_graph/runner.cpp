@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/mesh/at.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/step_graph/check.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 
 namespace sinew::parallel {

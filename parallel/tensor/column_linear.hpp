@@ -7,8 +7,8 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>

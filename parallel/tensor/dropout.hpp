@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/placement/box.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 
 namespace sinew::parallel {
 

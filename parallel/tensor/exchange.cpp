@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/awaited_work.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/parts_call.hpp>
-#include <sinew/parallel/tensor/awaited_work.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {

@@ -9,19 +9,11 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/work.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {
-
-/// A rank's place in a group. An empty communicator is a group of one: nothing is sent there.
-struct GroupPlace {
-  int rank = 0, ranks = 1;
-
-  explicit GroupPlace(const Communicator& group) noexcept {
-    if (group.size() > 0) rank = group.rank(), ranks = group.size();
-  }
-};
 
 /// What a rank holds of a tensor, and how the group holds the rest.
 struct PlacedInput {

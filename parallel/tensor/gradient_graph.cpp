@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/step_graph/growing_graph.hpp>
-#include <sinew/parallel/step_graph/labels.hpp>
+#include <sinew/parallel/step_graph/placed/growing_graph.hpp>
+#include <sinew/parallel/step_graph/placed/labels.hpp>
 #include <sinew/parallel/tensor/gradient_graph.hpp>
 
 namespace sinew::parallel {

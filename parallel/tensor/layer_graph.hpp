@@ -7,7 +7,6 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
-#include <sinew/parallel/step_graph/placed_graph.hpp>
 
 namespace sinew::parallel {
 

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/parallel/planner/model_weights.hpp>
+#include <sinew/parallel/planner/model/model_weights.hpp>
+#include <sinew/parallel/planner/search/layout_text.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
 #include "../network_options.hpp"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 namespace sinew::parallel {
 

@@ -1,6 +1,6 @@
 #include <cstddef>
 
-#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/generators/parts.hpp>
 
 namespace sinew::parallel {

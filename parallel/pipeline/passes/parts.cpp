@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/passes/parts.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 
 namespace sinew::parallel {
 

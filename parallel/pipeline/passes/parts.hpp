@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 namespace sinew::parallel {
 

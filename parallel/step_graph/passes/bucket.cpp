@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 #include <sinew/parallel/step_graph/passes/rebuilt.hpp>
 
 namespace sinew::parallel {

@@ -1,4 +1,4 @@
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
 

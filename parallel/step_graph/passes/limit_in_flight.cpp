@@ -2,7 +2,7 @@
 #include <deque>
 
 #include <sinew/parallel/step_graph/held_tensors.hpp>
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -2,11 +2,13 @@
 #include <utility>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/step_graph/move.hpp>
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 #include <sinew/parallel/step_graph/passes/rewired.hpp>
 #include <sinew/parallel/step_graph/passes/strategies.hpp>
-#include <sinew/parallel/step_graph/placed_graph.hpp>
+#include <sinew/parallel/step_graph/placed/check_placements.hpp>
+#include <sinew/parallel/step_graph/placed/move.hpp>
+#include <sinew/parallel/step_graph/placed/same_values.hpp>
+#include <sinew/parallel/step_graph/placed/traffic.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/step_graph/move.hpp>
 #include <sinew/parallel/step_graph/passes/rewired.hpp>
+#include <sinew/parallel/step_graph/placed/move.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include <sinew/parallel/step_graph/bound_rule.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
+#include <sinew/parallel/step_graph/placed/bound_rule.hpp>
 
 namespace sinew::parallel {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <sinew/parallel/step_graph/move.hpp>
 #include <sinew/parallel/step_graph/passes/supply.hpp>
+#include <sinew/parallel/step_graph/placed/move.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 #include <sinew/parallel/step_graph/passes/rebuilt.hpp>
 
 namespace sinew::parallel {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <sinew/parallel/step_graph/check.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 #include "graphs.hpp"

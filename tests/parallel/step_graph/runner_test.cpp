@@ -5,7 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/step_graph/passes.hpp>
+#include <sinew/parallel/step_graph/check.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 
 #include "graphs.hpp"
