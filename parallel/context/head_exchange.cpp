@@ -107,8 +107,7 @@ void HeadExchange<T>::for_each_token(std::size_t member, const F& f) const {
 }
 
 template <class T>
-void HeadExchange<T>::send(const std::vector<T>& from, const std::vector<std::uint64_t>& counts, std::vector<T>& to,
-                           const std::vector<std::uint64_t>& coming) {
+void HeadExchange<T>::send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming) {
   if (shape_.heads.size() == 1) {
     std::ranges::copy(from, to.begin());
     return;

@@ -7,6 +7,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -54,16 +55,15 @@ class SINEW_API HeadExchange {
   /// f(elements in a message, token among a member's own, token among all) of each token, sequence by sequence.
   template <class F>
   void for_each_token(std::size_t member, const F& f) const;
-  void send(const std::vector<T>& from, const std::vector<std::uint64_t>& counts, std::vector<T>& to,
-            const std::vector<std::uint64_t>& coming);
+  void send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming);
 
   CallGroup group_;
   HeadExchangeShape shape_;
   std::size_t me_;
-  std::vector<std::vector<Run>> runs_;                             // by member
-  std::int64_t all_tokens_ = 0;                                    // of a sequence
-  std::vector<std::uint64_t> by_heads_counts_, by_tokens_counts_;  // elements by member: of its heads, of its tokens
-  std::vector<T> tokens_side_, heads_side_;                        // what is packed
+  std::vector<std::vector<Run>> runs_;         // by member
+  std::int64_t all_tokens_ = 0;                // of a sequence
+  Counts by_heads_counts_, by_tokens_counts_;  // elements by member: of its heads, of its tokens
+  std::vector<T> tokens_side_, heads_side_;    // what is packed
   std::size_t sent_ = 0;
 };
 

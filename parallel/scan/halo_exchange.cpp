@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>

@@ -7,6 +7,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 
 namespace sinew::parallel {
@@ -48,18 +49,17 @@ class SINEW_API HaloExchange {
 
   static std::vector<Stretch> gives_of(const SequenceCut& cut, int rank, std::int64_t reach);
   static std::vector<Stretch> takes_of(const SequenceCut& cut, int rank, std::int64_t reach, std::int64_t sequences);
-  std::vector<std::uint64_t> counts_of(const std::vector<Stretch>& stretches, int ranks) const;
+  Counts counts_of(const std::vector<Stretch>& stretches, int ranks) const;
   /// f(elements in tokens or halo, elements in a message, how many) of each stretch and sequence.
   template <class F>
   void for_each_copy(const std::vector<Stretch>& stretches, const F& f) const;
-  void exchange(const std::vector<T>& going, const std::vector<std::uint64_t>& sends, std::vector<T>& coming,
-                const std::vector<std::uint64_t>& takes);
+  void exchange(const std::vector<T>& going, const Counts& sends, std::vector<T>& coming, const Counts& takes);
 
   CallGroup group_;
   int rank_;
   std::int64_t sequences_, channels_, reach_, pieces_;
   std::vector<Stretch> gives_, takes_;  // among this rank's tokens, in its halos; by peer
-  std::vector<std::uint64_t> given_counts_, taken_counts_;
+  Counts given_counts_, taken_counts_;
   std::vector<T> given_, taken_;
   std::size_t sent_ = 0;
 };

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/scan/sequence_exchange.hpp>

@@ -8,6 +8,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
@@ -54,11 +55,11 @@ class SINEW_API SequenceExchange {
   void pick(const T* whole, int rank, std::int64_t width, T* part) const;
   void put(const T* part, int rank, std::int64_t width, T* whole) const;
   /// Elements by rank of `arrays` with `width` elements a token.
-  std::vector<std::uint64_t> counts_of_tokens(std::int64_t arrays, std::int64_t width) const;
+  Counts counts_of_tokens(std::int64_t arrays, std::int64_t width) const;
   /// Elements by rank of `arrays` with this rank's tokens, each rank's channels.
-  std::vector<std::uint64_t> counts_of_channels(std::int64_t arrays) const;
+  Counts counts_of_channels(std::int64_t arrays) const;
   /// going_ to coming_.
-  void all_to_all(const std::vector<std::uint64_t>& going, const std::vector<std::uint64_t>& coming);
+  void all_to_all(const Counts& going, const Counts& coming);
 
   CallGroup group_;
   std::int64_t sequences_, width_;  // channels of all ranks

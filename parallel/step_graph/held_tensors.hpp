@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
 
 /// Bytes of a graph's tensors that are under way, or whole until something frees them, as its nodes are gone through.
-class HeldTensors {
+class SINEW_API HeldTensors {
  public:
   /// Lifetime: `graph` outlives it.
   explicit HeldTensors(const StepGraph& graph);

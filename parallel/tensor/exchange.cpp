@@ -27,7 +27,7 @@ bool cuts_inside(const Placement& placement) {
   return shard != nullptr && shard->dim > 0;
 }
 
-bool are_equal(const std::vector<std::uint64_t>& counts) {
+bool are_equal(const Counts& counts) {
   return std::ranges::all_of(counts, [&](std::uint64_t n) { return n == counts.front(); });
 }
 

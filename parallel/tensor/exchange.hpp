@@ -10,6 +10,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/work.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
@@ -89,7 +90,7 @@ class SINEW_API Exchange {
   std::vector<Box> in_, out_;  // by rank
   Kind kind_;
   bool packed_ = false, even_ = false;           // parts lie apart, all have one length
-  std::vector<std::uint64_t> counts_, sends_;    // elements by rank; of an all_to_all what comes and what goes
+  Counts counts_, sends_;                        // elements by rank; of an all_to_all what comes and what goes
   std::vector<std::byte> sent_room_, got_room_;  // of what is packed
   bool underway_ = false;
 };

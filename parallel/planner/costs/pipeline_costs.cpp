@@ -36,9 +36,10 @@ std::vector<std::int32_t> by_rank(std::int32_t ranks, Of of) {
   return all;
 }
 
-}  // namespace
-
+/// Whether the schedule computes gradients of weights separately, after those of inputs.
 bool makes_weights_later(const ScheduleShape& shape) { return shape.name == "zb-h1"; }
+
+}  // namespace
 
 LiveStages live_stages(const ScheduleShape& s) {
   const std::int32_t p = s.ranks, m = s.micro_batches, v = s.virtual_stages;

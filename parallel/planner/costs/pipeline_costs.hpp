@@ -18,9 +18,6 @@ struct ScheduleShape {
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
-/// Whether it makes gradients of weights apart from those of inputs, which the input's gradient does not wait for.
-SINEW_API bool makes_weights_later(const ScheduleShape& shape);
-
 /// Between the forward and the backward pass at once.
 struct LiveStages {
   std::vector<std::int32_t> by_rank;  ///< stages whose activations are there: of 1f1b min(m, p - r), of gpipe m

@@ -120,7 +120,6 @@ std::vector<Weight> output_weights(const ModelShape& model, const WeightPart& pa
 }
 
 std::int64_t elements_of(const std::vector<Weight>& weights) noexcept { return sum(weights, &Weight::elements); }
-std::int64_t multiplied_of(const std::vector<Weight>& weights) noexcept { return sum(weights, &Weight::multiplied); }
 
 std::int64_t parameter_count(const ModelShape& m) {
   return over_layers(m, elements_of) + elements_of(input_weights(m)) + elements_of(output_weights(m));
@@ -136,6 +135,7 @@ std::int64_t active_parameter_count(const ModelShape& m) {
 }
 
 double model_flops_of_token(const ModelShape& m, std::int64_t sequence) {
+  const auto multiplied_of = [](const std::vector<Weight>& weights) { return sum(weights, &Weight::multiplied); };
   const std::int64_t multiplied = over_layers(m, multiplied_of) + multiplied_of(output_weights(m));
   const std::int64_t attention = m.layers * sequence * m.heads * (m.key_width() + m.width_of_value());
   return 6.0 * static_cast<double>(multiplied) + 6.0 * static_cast<double>(attention);

@@ -36,7 +36,6 @@ SINEW_API std::vector<Weight> output_weights(const ModelShape& model, const Weig
                                              bool holds_table = false);
 
 SINEW_API std::int64_t elements_of(const std::vector<Weight>& weights) noexcept;
-SINEW_API std::int64_t multiplied_of(const std::vector<Weight>& weights) noexcept;
 
 /// Of the whole model: 124,439,808 for gpt2.
 SINEW_API std::int64_t parameter_count(const ModelShape& model);

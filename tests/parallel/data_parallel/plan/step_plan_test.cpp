@@ -8,11 +8,13 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/step_graph/check.hpp>
-#include <sinew/parallel/step_graph/figures.hpp>
+
+#include "../../step_graph/figures.hpp"
 
 namespace sinew::parallel {
 namespace {
 
+using test::figures_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -6,14 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <sinew/parallel/step_graph/check.hpp>
-#include <sinew/parallel/step_graph/figures.hpp>
 #include <sinew/parallel/step_graph/passes/passes.hpp>
 
+#include "../figures.hpp"
 #include "../graphs.hpp"
 
 namespace sinew::parallel {
 namespace {
 
+using test::figures_of;
 using test::gathered_parameters;
 using test::summed_gradients;
 
@@ -148,7 +149,7 @@ TEST(Passes, KeepWhatAGraphMoves_WhateverTheirOrder) {
     std::vector<std::int64_t> elements(1 + random() % 9);
     for (std::int64_t& e : elements) e = 1 + static_cast<std::int64_t>(random() % (2 * kMiB));
     StepGraph graph = random() % 2 == 0 ? summed_gradients(elements) : gathered_parameters(elements);
-    const StepFigures before = figures_of(graph);
+    const test::StepFigures before = figures_of(graph);
     for (int pass = 0; pass < 4; ++pass) {
       switch (random() % 5) {
         case 0: graph = bucket(graph, ByteBuckets{.bytes = 1 << 20, .first_bytes = 1 << 18}); break;

@@ -8,7 +8,6 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/step_graph/check.hpp>
-#include <sinew/parallel/step_graph/figures.hpp>
 #include <sinew/parallel/step_graph/passes/passes.hpp>
 #include <sinew/parallel/step_graph/placed/check_placements.hpp>
 #include <sinew/parallel/step_graph/placed/lower.hpp>
@@ -17,9 +16,12 @@
 #include <sinew/parallel/tensor/layer_graph.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 
+#include "../figures.hpp"
+
 namespace sinew::parallel {
 namespace {
 
+using test::figures_of;
 using ::testing::HasSubstr;
 
 const Factorisation kMesh({{"tp", 2}});

@@ -1,10 +1,10 @@
+#include "figures.hpp"
+
 #include <algorithm>
 
-#include <sinew/parallel/step_graph/figures.hpp>
-#include <sinew/parallel/step_graph/graph.hpp>
 #include <sinew/parallel/step_graph/held_tensors.hpp>
 
-namespace sinew::parallel {
+namespace sinew::parallel::test {
 namespace {
 
 /// By exchange: whether a signal comes between its start and the first gate, or the end, that needs it.
@@ -45,4 +45,4 @@ StepFigures figures_of(const StepGraph& graph) {
   return figures;
 }
 
-}  // namespace sinew::parallel
+}  // namespace sinew::parallel::test
