@@ -13,30 +13,32 @@ namespace sinew::parallel {
 /// The label of carry_over's calls in errors.
 inline constexpr const char* kCarryLabel = "carry over";
 
-/// Bytes [from, from + bytes) of a part that a rank holds, by its place among that rank's parts.
+/// Bytes [from, from + bytes) of a part that a rank holds. `part` is the number of the part among that rank's parts.
 struct HeldPiece {
   std::uint64_t part = 0, from = 0, bytes = 0;
 };
 
-/// A piece that this rank wants, and where it goes.
+/// A piece that this rank requests, and where the piece goes.
 struct CarryRequest {
   HeldPiece piece;
   std::byte* to = nullptr;
 };
 
+/// All pieces that a rank requests.
 struct CarryRequests {
-  std::vector<std::vector<CarryRequest>> of_rank;  ///< by who holds it; this rank's own, too
-  bool is_whole = true;                            ///< all that is wanted is held by somebody
+  std::vector<std::vector<CarryRequest>> of_rank;  ///< by the rank that holds them, this rank included
+  bool is_whole = true;                            ///< somebody holds everything that is wanted
 };
 
-/// What `rank` asks whom for, so that it has all that it wants of a step: itself first, then the next ranks.
-/// of_ranks, steps: what each rank holds, and of which step.
+/// What `rank` requests of whom, so that it gets everything that it wants of a step. It asks itself first, then the
+/// next ranks.
+/// of_ranks, steps: what each rank holds, and the step of that state.
 /// Errors: InvalidArgument naming an item that is held in another shape or element type.
 CarryRequests carry_requests(int rank, const std::vector<std::vector<PartDescription>>& of_ranks,
                              const std::vector<std::int64_t>& steps, std::int64_t step,
                              std::span<const CheckpointPart> wanted);
 
-/// Copies and exchanges. Collective.
+/// Copies own pieces, and exchanges the others. Collective.
 void fulfil(CallGroup all, const CarryRequests& requests, std::span<const CheckpointPart> held);
 
 }  // namespace sinew::parallel

@@ -7,7 +7,7 @@
 
 namespace sinew::parallel {
 
-/// Work on memory that its owner is about to leave, by an exception too: the end of this waits for the end of that.
+/// Work on memory whose owner may leave by an exception. The destructor waits for the end of the work.
 class AwaitedWork {
  public:
   AwaitedWork() noexcept = default;

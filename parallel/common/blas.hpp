@@ -2,20 +2,20 @@
 
 namespace sinew::parallel {
 
-/// c = alpha * op(a) * op(b) + beta * c, row-major: op(a) is [m, k], op(b) [k, n], c [m, n]; `l` is what lies between
-/// the rows of a matrix as it is stored.
+/// c = alpha * op(a) * op(b) + beta * c, row-major. op(a) is [m, k], op(b) is [k, n], and c is [m, n]. la, lb and lc
+/// are the distances in elements between the rows of each matrix as it is stored.
 struct Product {
   bool a_transposed = false, b_transposed = false;
   int m = 0, n = 0, k = 0;
   int la = 0, lb = 0, lc = 0;
-  /// Of layout-invariant products (invariant/invariant_blas.hpp), which others need not heed: elements of a leaf block
-  /// of k, 0: k is one; and whether the tree has the blocks in folded order.
+  /// For layout-invariant products (invariant/invariant_blas.hpp); other implementations need not use it. The elements
+  /// of a leaf block of k; 0: k is one block. k_folded: whether the tree takes the blocks in folded order.
   int k_leaf = 0;
   bool k_folded = false;
 };
 
-/// Who multiplies matrices: the engine's, for layers that exchange what they compute.
-/// Shape:  m, n or k may be 0: with k = 0 c becomes beta * c.
+/// Multiplies matrices for layers. The engine implements it.
+/// Shape:  m, n or k may be 0. With k = 0 c becomes beta * c.
 /// Thread: one at a time.
 class Blas {
  public:

@@ -1,5 +1,9 @@
 #pragma once
 
+// What several rooms of `parallel` use: calls with the caller's source line, work that is awaited, the place of a rank
+// in a group, rows of matrices, the interface to matrix products, random numbers by name, and tables of rules. The room
+// includes no other room.
+
 #include <source_location>
 
 #include <sinew/collectives/communicator.hpp>

@@ -6,7 +6,7 @@
 
 namespace sinew::parallel {
 
-/// How many elements go to, or come from, each rank of a group.
+/// Elements for each rank of a group.
 using Counts = std::vector<std::uint64_t>;
 
 inline std::size_t total(const Counts& counts) {

@@ -8,16 +8,16 @@
 
 namespace sinew::parallel {
 
-/// Random numbers by name and number: the same whoever asks for whichever of them in whatever order. Initial values
-/// keyed by a parameter's name and an element's number do not depend on the layout.
+/// Random numbers by name and number. A number is the same on every rank, in whatever order numbers are asked for. So
+/// initial values that are keyed by a parameter's name and an element's number do not depend on the layout.
 /// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011): Philox-4x32-10, by Random123.
 class SINEW_API KeyedRandom {
  public:
   KeyedRandom(std::uint64_t seed, std::string_view name);
 
-  /// Of [0, limit); limit is 1 or more.
+  /// In [0, limit). limit is 1 or more.
   std::uint64_t below(std::uint64_t number, std::uint64_t limit) const;
-  /// Of (0, 1).
+  /// In (0, 1).
   double uniform(std::uint64_t number) const;
   /// Mean 0, standard deviation 1.
   double normal(std::uint64_t number) const;

@@ -7,7 +7,7 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
 
-// What layers of rows and columns have in common. T: float, double.
+// Functions on rows and columns that several layers use. T: float or double.
 namespace sinew::parallel {
 
 template <class T>
@@ -24,16 +24,16 @@ Buffer elements_of(T* data, std::int64_t count) noexcept {
   return {reinterpret_cast<std::byte*>(data), static_cast<std::size_t>(count) * sizeof(T)};
 }
 
-/// As products count. Sizes of layers that need more do not fit any memory.
+/// A count as matrix products take it. A layer that needs a larger one does not fit any memory.
 constexpr int as_int(std::int64_t n) noexcept { return static_cast<int>(n); }
 
-/// Rows of `width` elements, with `from_stride` and `to_stride` from one to the next.
+/// Copies rows of `width` elements. The strides are elements from one row to the next.
 template <class T>
 void copy_rows(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                std::int64_t width) noexcept {
   for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, width, to + r * to_stride);
 }
-/// stride: elements from one row to the next.
+/// Adds `row` to each row of `to`. stride: elements from one row to the next.
 template <class T>
 void add_to_rows(const T* row, std::int64_t rows, std::int64_t columns, std::int64_t stride, T* to) noexcept {
   for (std::int64_t r = 0; r < rows; ++r) {

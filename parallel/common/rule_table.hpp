@@ -11,29 +11,31 @@
 
 namespace sinew::parallel {
 
-/// In which way a rule is broken; empty: it is kept; none: that depends on something which another rule is about.
+/// How a rule is broken. Empty text: the rule is kept. nullopt: the rule cannot be judged, because it depends on
+/// another rule that is broken.
 using Finding = std::optional<std::string>;
 
-/// A request with one thing changed, and which: "tp 2".
+/// A request with one thing changed, and a text that says which: "tp 2".
 template <class Request>
 struct ChangeOf {
   std::string text;
   Request to;
 };
 
-/// Values for one thing, nearest to what is asked first; whether any is right is for the rules to say.
+/// Other values for one thing, the nearest to the request first. They may break rules.
 template <class Request>
 using ChangesOf = std::vector<ChangeOf<Request>>;
 
+/// One rule about a kind of request.
 template <class Request>
 struct RuleOf {
   std::string name;
   std::function<Finding(const Request&)> judge;
-  /// Of each thing that may mend it other values, nearest first.
+  /// For each thing that may mend the rule, other values, nearest first.
   std::function<std::vector<ChangesOf<Request>>(const Request&)> changes;
 };
 
-/// A declarative table of rules about one kind of request.
+/// A table of rules about one kind of request.
 template <class Request>
 class RuleTable {
  public:
@@ -68,10 +70,10 @@ class RuleTable {
     return findings;
   }
 
-  /// Harmless: no rule is broken that was kept, but one that could not be judged turns out to be.
+  /// MendsHarmlessly: no rule is broken that was kept, but a rule that could not be judged is now broken.
   enum class Effect { Mends, MendsHarmlessly, None };
 
-  /// Of a change on rule `at`.
+  /// The effect of a change on rule `at`.
   Effect effect_of(const Findings& before, std::size_t at, const Request& to) const {
     const Findings after = judge(to);
     Effect effect = Effect::Mends;
@@ -83,7 +85,8 @@ class RuleTable {
     return effect;
   }
 
-  /// The nearest change that reveals no other broken rule, else the nearest that does no harm; none: end.
+  /// The nearest change that mends the rule and shows no other broken rule. Otherwise the nearest one that mends it
+  /// harmlessly. end(): there is none.
   typename ChangesOf<Request>::const_iterator best(const ChangesOf<Request>& changes, const Findings& before,
                                                    std::size_t at) const {
     auto found = changes.end();

@@ -16,15 +16,18 @@
 
 namespace sinew::parallel {
 
-/// Attention whose bits do not depend on how many ranks share the sequences: each has the keys and values of whole
-/// sequences, and makes all sums from the first position to the last: out and gradients of queries over keys,
-/// gradients of keys and values over queries, of which it gets all, too. Calls and shapes as RingAttention's.
-/// Thread:   the World's. Lifetime: ends before communicator and blas, which is an InvariantBlas.
-/// Errors:   InvalidArgument for a cut of another number of ranks, for one whose ranks have unequal numbers of
-///           positions, for masks that are neither one nor one a sequence; as all_gather.
-/// Cost:     an all_gather of keys and values forward and backward, backward one of queries, gradients of out and two
-///           numbers per query and head: room for whole sequences of all these. Scores of some queries and a whole
-///           sequence at once. In a group of one nothing is copied but that; in others backward makes scores twice.
+/// Attention whose bits do not depend on how many ranks share the sequences. Each rank gets the keys and values of
+/// whole sequences. All sums go from the first position to the last. Outputs and gradients of queries are summed over
+/// keys. Gradients of keys and values are summed over queries, so each rank also gets all queries. Calls and shapes are
+/// those of RingAttention.
+/// Thread:   the World's.
+/// Lifetime: ends before communicator and blas. blas is an InvariantBlas.
+/// Errors:   InvalidArgument for a cut of another number of ranks, for a cut whose ranks have unequal numbers of
+///           positions, and unless there is one mask, or one for each sequence. Otherwise as all_gather.
+/// Cost:     an all_gather of keys and values, forward and backward. Backward also one of queries, gradients of out,
+///           and two numbers for each query and head. Room for whole sequences of all of these, and for the scores of
+///           some queries with a whole sequence. In a group of one rank only the scores need room. In larger groups the
+///           backward pass computes scores twice.
 template <class T>
 class SINEW_API InvariantAttention {
  public:
@@ -35,9 +38,9 @@ class SINEW_API InvariantAttention {
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
                 const T* dout, const Projections<T>& to);
 
-  /// Pairs of a query and a key that were computed so far forward, of one head.
+  /// Pairs of a query and a key that were computed forward so far, for one head.
   std::int64_t computed_pairs() const noexcept { return pairs_; }
-  /// Handed to others, since it was made.
+  /// Bytes sent to other ranks so far.
   std::size_t sent_bytes() const noexcept { return sent_; }
   std::size_t held_bytes() const noexcept;
   /// Elements that it holds between calls.

@@ -42,9 +42,10 @@ struct MemoryPlan;
 /// StepProtocol defines the order of these calls, and of other calls that belong to a step. A call that is not due is
 /// refused. The step then ends on all ranks, and every later call says so. To go on, all ranks call abandon_step().
 /// Rows that shard no parameters need none of the calls per unit. The engine adds to gradients: they are zero after
-/// updated(). Units run forward in the order of their first parameters, and backward in the reverse order. Where
-/// parameters are sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore
-/// belong to one unit. The passes of DataOptions::outer_unit begin before all others and end after them.
+/// updated().
+/// Units run forward in the order of their first parameters, and backward in the reverse order. Where parameters are
+/// sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore belong to one
+/// unit. The passes of DataOptions::outer_unit begin before all others and end after them.
 /// Shape:    a buffer of parameter(p) holds `elements` of the parameter's dtype, and one of gradient(p) as many of
 ///           gradient_dtype().
 /// Thread:   the World's. With Threads::Multiple exchanges go on while the engine computes.

@@ -6,9 +6,9 @@
 namespace sinew::parallel {
 
 /// A loss as a sum over tokens or samples, with the number or the weight of these. A mean of means is wrong if ranks or
-/// microbatches have unequal numbers of tokens. Sums of both parts are right under any layout. Use it so: compute
-/// gradients of the sum (ReduceOp::Sum over ranks), add up the losses of all microbatches, and give the optimizer
-/// scale() of the total.
+/// microbatches have unequal numbers of tokens. Sums of both parts are right under any layout.
+/// Use it so: compute gradients of the sum (ReduceOp::Sum over ranks), add up the losses of all microbatches, and give
+/// the optimizer scale() of the total.
 struct WeightedLoss {
   double sum = 0;
   double weight = 0;

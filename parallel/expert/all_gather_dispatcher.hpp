@@ -8,7 +8,7 @@
 
 namespace sinew::parallel {
 
-/// DispatchKind::AllGather. Sums of a token are made over its experts of one rank, ascending, then over ranks.
+/// DispatchKind::AllGather. The sum for a token is made over its experts of one rank, ascending, then over ranks.
 template <class T>
 class AllGatherDispatcher final : public Dispatcher<T> {
  public:

@@ -8,8 +8,8 @@
 
 namespace sinew::parallel {
 
-/// Layout, batches, precision and what a rank is predicted to take: what a job says of itself before it starts.
-/// Of a configuration that breaks no rule.
+/// Layout, batches, precision, and predicted memory of a rank, as text for people.
+/// Shape: a configuration that breaks no rule.
 SINEW_API std::string describe(int ranks, const JobConfig& config, const EngineFacts& engine);
 
 }  // namespace sinew::parallel

@@ -8,7 +8,7 @@ namespace sinew::parallel {
 
 using LayoutRule = RuleOf<LayoutRequest>;
 
-/// Those that layout_rules.hpp lists, in its order.
+/// The rules that layout_rules.hpp lists, in its order.
 const RuleTable<LayoutRequest>& layout_rules();
 
 }  // namespace sinew::parallel

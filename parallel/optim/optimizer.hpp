@@ -28,9 +28,9 @@ struct StatePart {
   Buffer values;
 };
 
-/// Updates the parts of parameters that this rank owns. Its state is therefore sharded as the row says. Values of f32
-/// and f64 are updated in their own precision. For bf16 and f16 the optimizer keeps the values in f32 (master values),
-/// computes in f32, and rounds once per step. Their gradients may be f32.
+/// Updates the parts of parameters that this rank owns. Its state is therefore sharded as the row says.
+/// Values of f32 and f64 are updated in their own precision. For bf16 and f16 the optimizer keeps the values in f32
+/// (master values), computes in f32, and rounds once per step. Their gradients may be f32.
 /// Units: bytes of state per element. Adam: 8 for f32, 16 for f64, 12 for 16 bits. SGD: the momentum and the master
 ///        values.
 class SINEW_API Optimizer {

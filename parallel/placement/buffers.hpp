@@ -7,7 +7,7 @@
 
 namespace sinew::parallel {
 
-/// Why this is no buffer for what `rank` holds of the tensor; empty: it is one. `which` names it.
+/// Why this buffer cannot hold what `rank` has of the tensor. Empty: it can. `which` names the buffer.
 /// Shape: a valid spec.
 std::string fault_of_buffer(const TensorSpec& spec, ConstBuffer buffer, std::string_view which,
                             const Factorisation& mesh, int rank);

@@ -1,5 +1,8 @@
 #pragma once
 
+// Judges and predicts one layout. The room may include its sub-rooms `model` and `costs`, the room `job` for rules, and
+// the room `common`. The room `search` looks for the best layouts, and includes this one.
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -18,29 +21,30 @@
 
 namespace sinew::parallel {
 
-/// A step's time by what it is spent on. All but compute, again and optimizer is exposed: nobody computes meanwhile.
+/// The time of a step, by what it is spent on. All parts except compute, again and optimizer are exposed: nobody
+/// computes meanwhile.
 struct PlannedTime {
-  PassTime passes;     ///< of the rank of a pipeline that is busy longest, all its micro-batches
-  Seconds bubble = 0;  ///< that rank waits for others of its pipeline, and for messages
+  PassTime passes;     ///< all microbatches of the rank of a pipeline that is busy longest
+  Seconds bubble = 0;  ///< the time in which that rank waits for other stages, and for messages
   DataTimes data;
 
   Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
-  /// Of exchanges alone.
+  /// Exchanges alone.
   Seconds communication() const noexcept {
     return passes.tensor + passes.context + passes.experts + data.gradients + data.parameters + data.embeddings;
   }
   Seconds exposed() const noexcept { return bubble + communication(); }
 };
 
-/// What a layout takes.
+/// A layout with its memory and its time.
 struct PlannedLayout {
   JobConfig config;
   PlannedMemory memory;  ///< of the rank that takes most
   PlannedTime time;
 };
 
-/// Judges and predicts layouts of one question; what several have in common is found once.
-/// Thread:   one at a time.
+/// Judges and predicts layouts for one question. Results that several layouts share are computed once.
+/// Thread: one at a time.
 class SINEW_API Planner {
  public:
   /// Errors: as PlanQuestion::complete.
@@ -51,19 +55,19 @@ class SINEW_API Planner {
 
   /// All rules that a configuration breaks: those of a Job (job_rules.hpp) for planned_engine(), then
   ///   experts_even  ep divides the model's experts
-  ///   tokens        sequence-parallel and context-parallel ranks have a token each
+  ///   tokens        sequence-parallel and context-parallel ranks have at least one token each
   std::vector<Violation> violations(const JobConfig& config) const;
 
   // Of configurations that break no rule:
   PlannedMemory memory(const JobConfig& config);
-  /// The pipeline simulated, action by action.
+  /// Simulates the pipeline, action by action.
   PlannedTime time(const JobConfig& config);
-  /// No more than time() in total, with least_makespan() in the place of a simulation.
+  /// At most time() in total. It uses least_makespan() instead of a simulation.
   PlannedTime least_time(const JobConfig& config);
   PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
 
   int simulated_pipelines() const noexcept { return makespans_.simulated(); }
-  /// Of operations that the model needs, over those that the ranks could do meanwhile.
+  /// The operations that the model needs, divided by those that the ranks could do in that time.
   double model_flops_share(Seconds step) const noexcept;
 
  private:
@@ -87,7 +91,7 @@ class SINEW_API Planner {
   std::map<ScheduleShape, LiveStages> live_;
 };
 
-/// Of a configuration: layers' schedule as the generators know it.
+/// The schedule of a configuration, as generators know it.
 SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
 
 }  // namespace sinew::parallel

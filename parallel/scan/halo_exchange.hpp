@@ -12,15 +12,16 @@
 
 namespace sinew::parallel {
 
-/// The last `reach` tokens before each piece of a rank, wherever they lie, and the way back of their gradients. Pieces
-/// may be shorter than that: then tokens come from further back.
+/// Gets the last `reach` tokens before each piece of a rank, from whatever ranks have them, and sends their gradients
+/// back. Pieces may be shorter than `reach`: tokens then come from further back.
 /// Shape:    tokens [sequences, own tokens, channels] in the order of the rank's pieces; halo [pieces, sequences,
-///           reach, channels], zeros for what would lie before a sequence.
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument when it is made, for a cut of another number of ranks than the group has, fewer than one
-///           sequence or channel, a reach below 0; as all_to_all_v.
-/// Cost:     an all_to_all_v each way of these tokens alone: whatever the lengths, all ranks together send no more than
-///           all their halos.
+///           reach, channels], with zeros for places before a sequence.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   the constructor throws InvalidArgument for a cut of another number of ranks than the group has, for fewer
+///           than one sequence or channel, and for a reach below 0. Otherwise as all_to_all_v.
+/// Cost:     an all_to_all_v of these tokens each way. All ranks together send at most all their halos, whatever the
+///           lengths.
 template <class T>
 class SINEW_API HaloExchange {
  public:
@@ -28,15 +29,15 @@ class SINEW_API HaloExchange {
                const SequenceCut& cut);
 
   std::int64_t elements() const noexcept { return pieces_ * sequences_ * reach_ * channels_; }
-  /// Elements that an exchange of that rank holds.
+  /// Elements that the object holds on that rank.
   static std::int64_t room_for(std::int64_t sequences, std::int64_t channels, std::int64_t reach,
                                const SequenceCut& cut, int rank);
 
   void forward(const T* tokens, T* halo);
-  /// Added to the gradients of the tokens.
+  /// Adds to the gradients of the tokens.
   void backward(const T* dhalo, T* dtokens);
 
-  /// Since it was made, by this rank.
+  /// Bytes that this rank has sent so far.
   std::size_t sent_bytes() const noexcept { return sent_; }
   std::size_t held_bytes() const noexcept { return (given_.size() + taken_.size()) * sizeof(T); }
 

@@ -14,15 +14,18 @@
 
 namespace sinew::parallel {
 
-/// Ways between the tokens of a rank and whole sequences in the order of their positions, for several arrays at once.
+/// Brings several arrays at a time from the tokens of a rank to whole sequences in the order of their positions, and
+/// back.
 ///   to_channels  [sequences, own tokens, channels] to [sequences, all tokens, own channels]   all_to_all_v
 ///   to_tokens    back                                                                         all_to_all_v
 ///   gather       [sequences, own tokens, width] to [sequences, all tokens, width]             all_gather_v
-///   sum          what each rank has of [sequences, all tokens, width], to the tokens' owners  reduce_scatter_v
-/// Shape:    own tokens in the order of the rank's pieces; channels cut as evenly as can be, in the order of the ranks.
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument when it is made, for a cut of another number of ranks than the group has and for fewer
-///           than one sequence or channel; as the collectives.
+///   sum          sums [sequences, all tokens, width] over the ranks, to the tokens' owners    reduce_scatter_v
+/// Shape:    own tokens in the order of the rank's pieces. Channels are cut as evenly as possible, in the order of the
+///           ranks.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   the constructor throws InvalidArgument for a cut of another number of ranks than the group has, and for
+///           fewer than one sequence or channel. Otherwise as the collectives.
 template <class T>
 class SINEW_API SequenceExchange {
  public:
@@ -38,9 +41,9 @@ class SINEW_API SequenceExchange {
   void gather(From tokens, std::int64_t width, To whole);
   void sum(From whole, std::int64_t width, To tokens);
 
-  /// Handed to others since it was made, at least.
+  /// Bytes sent to other ranks so far, at least.
   std::size_t sent_bytes() const noexcept { return sent_; }
-  /// Held between calls.
+  /// Bytes held between calls.
   std::size_t held_bytes() const noexcept { return (going_.size() + coming_.size()) * sizeof(T); }
 
  private:

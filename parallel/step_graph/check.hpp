@@ -7,9 +7,9 @@
 
 namespace sinew::parallel {
 
-/// Proves that a graph can run: every exchange is waited for once, after it; no gate reads a tensor that is under way
-/// or freed, and no exchange starts one; numbers of tensors and exchanges exist.
-/// Returns what is wrong with the first bad node, naming it; empty: nothing.
+/// Proves that a graph can run. Every exchange is waited for once, after its start. No gate reads a tensor that is in
+/// flight or freed, and no exchange starts with one. Numbers of tensors and exchanges exist.
+/// Returns what is wrong with the first bad node, naming it. Empty: nothing.
 SINEW_API std::string check(const StepGraph& graph);
 
 }  // namespace sinew::parallel

@@ -1,5 +1,8 @@
 #pragma once
 
+// The communication of a training step as a graph. The room holds the graph, its proof, its runner, and the order of
+// the calls of a step. It may include placements and the room `common`. Its sub-rooms `placed` and `passes` include it.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,22 +18,27 @@ namespace sinew::parallel {
 
 using TensorId = std::int32_t;
 
-/// A tensor that a step communicates: a parameter or a gradient. A path such as "blocks.3.attention.weight" says what
-/// layer and block it belongs to; a gradient has a name of its own.
+/// A tensor that a step communicates: a parameter or a gradient. A path such as "blocks.3.attention.weight" says to
+/// which layer and block it belongs. A gradient has a name of its own.
 struct StepTensor {
   std::string name;
   std::string path;
   DType dtype = DType::F32;
-  std::int64_t elements = 0;        ///< of the whole tensor
-  DType beside = DType::F32;        ///< a gradient's: its parameter's dtype; what travels together lies beside its like
-  std::vector<std::int64_t> shape;  ///< of the whole tensor, where computes read or write it
-  Placements placements;            ///< how ranks hold it, likewise
+  std::int64_t elements = 0;  ///< of the whole tensor
+  /// For a gradient, the dtype of its parameter. Tensors that are sent together lie beside each other only if they
+  /// agree in it.
+  DType beside = DType::F32;
+  /// The shape of the whole tensor, if computes read or write it.
+  std::vector<std::int64_t> shape;
+  /// How ranks hold the tensor, if computes read or write it.
+  Placements placements;
 
   std::int64_t bytes() const noexcept { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };
 
+/// What a node of a graph does.
 enum class NodeKind : std::uint8_t {
-  Gate,    ///< the engine is about to read `tensors`: it waits here for what was written into them
+  Gate,    ///< the engine is about to read `tensors`; it waits here for whatever writes them
   Signal,  ///< the engine has written `tensors`, or will not read them any more
   AllGather,
   ReduceScatter,
@@ -38,10 +46,12 @@ enum class NodeKind : std::uint8_t {
   AllToAll,
   Send,     ///< to `peer`
   Receive,  ///< from `peer`
-  Wait,     ///< the exchange of that number is over
-  Free,     ///< the whole of `tensors` is not needed any more, only this rank's part, along `axes` where they are named
-  Split,    ///< this rank keeps its part of `operands` along `axes`, and nothing is sent
-  Compute,  ///< the engine makes `tensors` of `operands` by `rule`
+  Wait,     ///< waits for the end of the exchange of that number
+  /// The whole of `tensors` is not needed any more. Only this rank's part along `axes` is; without `axes`, its shard.
+  Free,
+  /// This rank keeps its part of `operands` along `axes`. Nothing is sent.
+  Split,
+  Compute,  ///< the engine makes `tensors` of `operands`, as `rule` says
 };
 
 SINEW_API std::string_view name_of(NodeKind kind) noexcept;
@@ -51,33 +61,44 @@ constexpr bool is_exchange(NodeKind kind) noexcept {
          kind == NodeKind::AllToAll || is_message(kind);
 }
 
-/// What a compute does to dimensions, each of which has a letter as its label.
-///     ri,oi->ro      a linear layer of x [r, i] and weight [o, i]: labels that a result lacks are summed over
-///     ro+ro->ro      the sum of operands, which may be Partial all together
+/// What a compute does to dimensions. Each dimension has a letter as its label.
+///     ri,oi->ro      a linear layer of x [r, i] and weight [o, i]: labels that the result lacks are summed over
+///     ro+ro->ro      the sum of operands, all of which may be Partial together
 ///     ro,o->ro,r     two results
 ///     r(hd)->rhd     a dimension of two labels, the outer one first: columns as heads. Only the outer one can be cut
-/// Along a label that `whole` does not name the compute treats each place alone, but for the sum: ranks may share it.
+/// Along a label that `whole` does not name, the compute treats each place by itself, except for sums. So ranks may
+/// share the work along this label.
 struct ComputeRule {
   std::string labels;
-  std::string function;             ///< what the engine does beyond products and sums; empty: nothing
+  std::string function;             ///< what the engine does besides products and sums; empty: nothing
   std::string whole;                ///< labels that must not be cut: "o" of a norm over a row
-  std::vector<std::size_t> linear;  ///< operands in each of which it is linear: one of them may be Partial
-  std::vector<std::pair<char, std::int64_t>> extents;  ///< of labels that shapes alone do not tell
+  std::vector<std::size_t> linear;  ///< operands in each of which the compute is linear; one of them may be Partial
+  /// Extents of labels that do not follow from shapes.
+  std::vector<std::pair<char, std::int64_t>> extents;
 };
 
+/// One node of a graph.
 struct Node {
   NodeKind kind = NodeKind::Gate;
-  std::string name;                ///< of gates, signals and computes: what the engine calls it by
-  std::vector<TensorId> tensors;   ///< of exchanges: those that travel together; of a Wait those of its exchange
-  std::string axes;                ///< of exchanges: the group of the mesh; of a Free: that has a whole between them
-  std::int32_t exchange = -1;      ///< of exchanges and waits: which, unique in the graph
-  std::int32_t times = 1;          ///< of signals: reports that make it one; a parameter that is used twice has two
-  bool parts = false;              ///< of gates and all-reduces: this rank's parts will do, the whole may be freed
-  TensorId room_of = -1;           ///< of exchanges: starts when the last node before it that named this tensor is over
-  std::vector<TensorId> operands;  ///< what computes, splits, and exchanges that make one tensor of another, read
-  ComputeRule rule;                ///< of computes
-  std::int32_t peer = -1;          ///< of messages: a rank of the group
-  std::int32_t match = 0;          ///< of messages: equal at both ends
+  /// For gates, signals and computes: the name that the engine uses.
+  std::string name;
+  /// For exchanges: the tensors that are sent together. For a Wait: those of its exchange.
+  std::vector<TensorId> tensors;
+  /// For exchanges: the group of the mesh. For a Free: the ranks that keep a whole between them.
+  std::string axes;
+  /// For exchanges and waits: the number of the exchange, unique in the graph.
+  std::int32_t exchange = -1;
+  /// For signals: how many reports make the signal. A parameter that is used twice has two.
+  std::int32_t times = 1;
+  /// For gates and all-reduces: this rank's parts are enough, and the whole may be freed.
+  bool parts = false;
+  /// For exchanges: it starts when the last earlier node that named this tensor has ended.
+  TensorId room_of = -1;
+  /// What the node reads, for computes, splits, and exchanges that make one tensor from another.
+  std::vector<TensorId> operands;
+  ComputeRule rule;        ///< of computes
+  std::int32_t peer = -1;  ///< of messages: a rank of the group
+  std::int32_t match = 0;  ///< of messages: equal at both ends
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work appears as
@@ -95,15 +116,16 @@ struct StepGraph {
   std::vector<StepTensor> tensors;
   std::vector<Node> nodes;
 
-  /// Bytes that an exchange moves or a Free gives back: of the whole tensors.
+  /// Bytes of the whole tensors that an exchange moves or a Free gives back.
   SINEW_API std::int64_t bytes(const Node& node) const noexcept;
-  /// One past the highest number of an exchange.
+  /// One more than the highest number of an exchange.
   SINEW_API std::int32_t next_exchange() const noexcept;
-  /// A line per node: "all_reduce 3 over dp: w2.grad, w1.grad (12 KiB)".
+  /// A line for each node: "all_reduce 3 over dp: w2.grad, w1.grad (12 KiB)".
   SINEW_API std::string to_string() const;
 };
 
-/// For every node the earlier nodes that must be over before it, ascending, without those that follow from others.
+/// For each node, the earlier nodes that must have ended before it, ascending. Nodes that follow from others are left
+/// out.
 SINEW_API std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph);
 
 }  // namespace sinew::parallel

@@ -9,7 +9,8 @@
 
 namespace sinew::parallel {
 
-/// Bytes of a graph's tensors that are under way, or whole until something frees them, as its nodes are gone through.
+/// Counts the bytes of a graph's tensors that are in flight, or whole until something frees them, while nodes are
+/// visited in order.
 class SINEW_API HeldTensors {
  public:
   /// Lifetime: `graph` outlives it.
@@ -19,7 +20,7 @@ class SINEW_API HeldTensors {
   void start(const Node& exchange) {
     for (const TensorId t : exchange.tensors) hold(t, true);
   }
-  /// A wait or a free of the graph, by its index, is over; of other nodes nothing.
+  /// The node of that index has ended. Only waits and frees have an effect.
   void end(std::size_t node);
   std::int64_t bytes() const noexcept { return bytes_; }
 

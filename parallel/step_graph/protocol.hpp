@@ -14,51 +14,54 @@
 
 namespace sinew::parallel {
 
-/// What the passes of a step are made of: all of it, gradients that are only added up, or no backward half.
+/// What the passes of a step do: everything, adding gradients up only, or the forward half only.
 enum class PassKind : std::uint8_t { Whole, Unsynced, ForwardOnly };
 
-/// The calls of a training step in their order, on one rank. Whoever has a call of the step asks here before the call
-/// does anything: DataParallel, Optimizer, PipelineRunner, gradient_norm, and the parts of checkpoints.
+/// The order of the calls of a training step, on one rank. Every object that has a call in the step asks here before
+/// the call does anything: DataParallel, Optimizer, PipelineRunner, gradient_norm, and the parts of checkpoints.
 ///
 ///     between steps  --before_forward, run, gradient_ready ...-->  in a pass  --finish_backward-->  summed
 ///     summed         --Optimizer::update-->  summed  --updated-->  between steps
 ///
-/// Under no_sync() finish_backward leads back to "between steps", and so does finish_forward under forward_only().
-/// Where units are gathered each unit has before_forward, after_forward, before_backward and after_backward once in a
-/// pass, and units begin in one order. Elsewhere an engine may leave these four out.
-/// Thread:   the World's.
-/// Errors:   a call that is not due is refused with InvalidArgument, which names the call that was made and the one
-///           that is due. Nothing of the call is done. The communicators of the step end on all their ranks with this
-///           text and this rank's number, so that no rank waits for another order of calls. Every later call throws the
-///           same error until abandon().
-/// Cost:     a few memory accesses per call.
+/// Under no_sync() finish_backward leads back to "between steps". Under forward_only() finish_forward does. If units
+/// are gathered, each unit has before_forward, after_forward, before_backward and after_backward once in a pass, and
+/// units begin in one order. Otherwise an engine may leave these four calls out.
+/// Thread: the World's.
+/// Errors: a call that is not due is refused with InvalidArgument, which names the call that was made and the one that
+///         is due. The call does nothing. The communicators of the step end on all their ranks, with this text and this
+///         rank's number, so that no rank waits for another order of calls. Every later call throws the same error
+///         until abandon().
+/// Cost:   a few memory accesses for each call.
 class SINEW_API StepProtocol {
  public:
+  /// A unit of the model, which runs as one.
   struct Unit {
     std::string name;
     bool is_outer = false;  ///< begins before all other units, forward and backward
   };
+  /// A parameter's gradient.
   struct Gradient {
     std::string path;
     std::int32_t unit = 0;
-    std::int32_t uses = 1;  ///< reports in a pass
+    std::int32_t uses = 1;  ///< how many reports it has in a pass
   };
+  /// What decides which calls are due.
   struct Shape {
     std::vector<Unit> units;
     std::vector<Gradient> gradients;
     bool gathers_units = false;
     bool unused_are_zero = false;  ///< gradients that were not reported count as reported
-    bool owns_parts = true;        ///< finish_backward gives this rank something to update
+    bool owns_parts = true;        ///< finish_backward gives this rank a part to update
   };
   /// end: a function that ends the communicators of the step's exchanges, on all their ranks, with the given reason.
   StepProtocol(Shape shape, std::function<void(const std::string& why)> end);
   StepProtocol(const StepProtocol&) = delete;
   StepProtocol& operator=(const StepProtocol&) = delete;
 
-  /// Somebody else who has a call in every step or pass, as long as it lives.
+  /// Another object with a call in every step or pass, as long as it lives.
   struct Member {
     std::function<void()> end_world{};  ///< empty if this member makes no passes
-    std::uint64_t last = 0;             ///< number of the sum or pass of its last call
+    std::uint64_t last = 0;             ///< the number of the sum or pass of its last call
   };
   std::shared_ptr<Member> join_as_optimizer();
   /// end_world: calls Communicator::abort_world_by_exception of the pipeline's communicator. It runs in the handler of
@@ -73,31 +76,31 @@ class SINEW_API StepProtocol {
   void gradient_ready(std::int32_t gradient);
   void run(Member& pipeline);
   void finish_forward();
-  /// true: gradients are summed; false: they are only added up.
+  /// true: gradients are summed. false: they are only added up.
   bool finish_backward();
 
   // The calls between finish_backward and the next step.
-  /// Gradients are summed, and the step has not ended.
+  /// Requires that gradients are summed, and that the step has not ended.
   void require_summed(std::string_view call);
   void update(Member& optimizer);
   void updated();
 
   /// For calls that belong between two steps.
   void require_between_steps(std::string_view call);
-  /// Begins or ends a scope in which passes are of another kind.
+  /// enter() and leave() begin and end a scope in which passes are of another kind.
   void enter(PassKind kind);
   void leave(PassKind before) noexcept { kind_ = before; }
-  /// The step begins anew, whatever was refused.
+  /// The step begins anew. A refused call is forgotten.
   void abandon() noexcept;
 
   PassKind kind() const noexcept { return kind_; }
   bool is_summed() const noexcept { return state_ == State::Summed; }
-  /// How many times gradients have been summed: the number of what finish_backward gave last.
+  /// How many times gradients have been summed. It is the number of the sum that finish_backward returned last.
   std::uint64_t sums() const noexcept { return sums_; }
-  /// Why the communicators of the step have ended, as other ranks are told; empty: they have not, since abandon().
+  /// Why the communicators of the step have ended, as other ranks are told. Empty: they have not ended since abandon().
   const std::string& ended() const noexcept { return ended_; }
 
-  /// The call is not due. `instead`: what is; empty: the next call as this rank has made them.
+  /// Refuses a call that is not due. `instead`: the call that is due. Empty: the next call, as far as this rank knows.
   /// Errors: as above.
   [[noreturn]] void refuse(std::string_view call, std::string_view why, std::string_view instead = {});
   /// Ends the communicators of the step. If a pipeline makes the passes, this also ends the World, because some ranks
@@ -124,7 +127,7 @@ class SINEW_API StepProtocol {
   std::string call_of_gradient(std::int32_t gradient) const;
   std::vector<std::int32_t> open_gradients(std::int32_t unit) const;
   std::vector<std::int32_t> open_gradients() const;
-  /// The call that comes next, and where units are gathered that of a unit; empty: all units are through.
+  /// The call that comes next. If units are gathered, a call of a unit. Empty: all units have ended.
   std::string due() const;
   std::string due_of_units() const;
   std::string due_in_backward(std::int32_t unit) const;

@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// What a graph's nodes do to memory and links: the strategy's side of StepRunner.
+/// What the nodes of a graph do to memory and links. A strategy implements it for StepRunner.
 class StepActions {
  public:
   virtual ~StepActions() = default;
@@ -23,16 +23,16 @@ class StepActions {
   virtual void free(const Node& node) = 0;
 };
 
-/// Runs a graph step by step: the engine says what it has done and what it is about to do, which releases the nodes.
-/// Thread:   the World's. Exchanges go on between the calls where the World has Threads::Multiple.
+/// Runs a graph. The engine says what it has done and what it is about to do. This releases the nodes.
+/// Thread:   the World's. With Threads::Multiple exchanges go on between calls.
 /// Lifetime: `actions` outlives it.
-/// Errors:   InvalidArgument for a graph that check() refuses; what an exchange ends with is thrown by the call that
-///           waits for it, and by every later one of the step.
-/// Cost:     a few memory accesses per signal and node that it releases.
+/// Errors:   InvalidArgument for a graph that check() refuses. The error of an exchange is thrown by the call that
+///           waits for it, and by every later call of the step.
+/// Cost:     a few memory accesses for each signal, and for each node that it releases.
 class SINEW_API StepRunner {
  public:
   StepRunner(StepGraph graph, StepActions& actions);
-  /// Waits for the exchanges that are under way: they use the memory of `actions`.
+  /// Waits for the exchanges in flight, because they use the memory of `actions`.
   ~StepRunner();
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
@@ -42,25 +42,25 @@ class SINEW_API StepRunner {
   /// Errors: InvalidArgument naming it.
   std::int32_t find(NodeKind kind, std::string_view name) const;
 
-  /// Errors: InvalidArgument naming the signal when it is reported more often than it may be in a step.
+  /// Errors: InvalidArgument naming the signal if it is reported more often than it may be in a step.
   void signal(std::int32_t node);
-  /// Returns when everything that the gate needs has arrived.
-  /// Errors: InvalidArgument naming the signals that were not reported where an exchange could not start.
+  /// Returns when everything for which the gate waits has arrived.
+  /// Errors: InvalidArgument naming the signals that were not reported, if an exchange could not start.
   void gate(std::int32_t node);
-  /// Ends the step: every exchange is over, every signal reported; the next one may begin.
-  /// Errors: as gate(); where an exchange ended with one the step is over all the same.
+  /// Ends the step. Every exchange has ended, and every signal was reported. The next step may begin.
+  /// Errors: as gate(). If an exchange ended with an error, the step has ended all the same.
   void finish();
-  /// Waits for the oldest exchange that is under way; false: there is none.
+  /// Waits for the oldest exchange in flight. false: there is none.
   bool finish_one();
-  /// Gives the step up, and begins anew: what is left of its exchanges is run one after the other and freed, as other
-  /// ranks may be further and wait in them. Whatever they carry is for nobody.
-  /// Errors: what an exchange ends with. The step is over all the same.
+  /// Gives the step up, and begins anew. The remaining exchanges run one after the other, because other ranks may be
+  /// further and wait in them. Their data is dropped.
+  /// Errors: the error of an exchange. The step has ended all the same.
   void abandon();
   /// Whether the signal has had all its reports in this step.
   bool is_complete(std::int32_t signal) const noexcept { return states_[static_cast<std::size_t>(signal)].done; }
-  /// Between steps: nothing was reported, nothing has started.
+  /// Between steps: nothing was reported, and nothing has started.
   bool idle() const noexcept { return reported_.empty() && next_ == 0; }
-  /// The signals of this step by their first report.
+  /// The signals of this step, in the order of their first reports.
   const std::vector<std::int32_t>& reported() const noexcept { return reported_; }
 
  private:

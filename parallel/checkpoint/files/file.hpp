@@ -1,5 +1,8 @@
 #pragma once
 
+// The files of a checkpoint. The room reads and writes files, with their checksums and their safetensors headers. It
+// may include the room `index`.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

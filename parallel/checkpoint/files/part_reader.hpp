@@ -10,14 +10,14 @@
 namespace sinew::parallel {
 
 /// Reads parts of items from the files of a checkpoint, and checks every byte that it reads.
-/// Errors: InvalidArgument naming the file and the item where a file's length, header or block is not as the index
-///         says; System where a file cannot be read.
+/// Errors: InvalidArgument naming the file and the item if a file's length, header or block differs from the index.
+///         System if a file cannot be read.
 class PartReader {
  public:
-  /// Lifetime: the index outlives it.
+  /// Lifetime: the index outlives the reader.
   PartReader(std::string folder, const CheckpointIndex& index);
 
-  /// stored: the index' item of that name, of the same shape and element type.
+  /// stored: the item of that name in the index, with the same shape and element type.
   void read(const StoredItem& stored, const CheckpointPart& wanted);
 
  private:

@@ -11,21 +11,21 @@
 
 namespace sinew::parallel {
 
-/// What one rank writes: its file's parts, in order.
+/// What one rank writes: the parts of its file, in order.
 struct RankFile {
-  std::int32_t file = -1;           ///< of the index; -1: this rank writes none
+  std::int32_t file = -1;           ///< its number in the index; -1: this rank writes no file
   std::vector<ConstBuffer> pieces;  ///< in the order of their offsets
 };
 
-/// Which of `parts` this rank writes, after plan_save.
+/// The parts, out of `parts`, that this rank writes according to plan_save.
 RankFile file_of_rank(const CheckpointIndex& plan, int rank, std::span<const CheckpointPart> parts);
 
-/// Writes the file into the folder. Returns what goes into the index: the header's bytes and checksum, then the
-/// checksums of all pieces' blocks.
+/// Writes the file into the folder. Returns what goes into the index: the bytes and the checksum of the header, then
+/// the checksums of the blocks of all parts.
 /// Errors: System.
 std::vector<std::uint64_t> write_file(const CheckpointIndex& plan, const RankFile& file, const std::string& folder);
 
-/// Puts what write_file has returned on each rank into the index.
+/// Puts into the index what write_file returned on each rank.
 void complete(CheckpointIndex& plan, const std::vector<std::vector<std::uint64_t>>& of_ranks);
 
 }  // namespace sinew::parallel

@@ -7,14 +7,14 @@
 
 namespace sinew::parallel {
 
-/// An extent, and the rank that has it.
+/// An extent and the rank that holds it.
 struct HeldExtent {
   Extent extent;
   int rank = 0;
 };
 
-/// Proves by a sweep that each element of the item is in exactly one of these extents.
-/// Errors: InvalidArgument naming the item, the first elements that are in none or in two, and the ranks of those.
+/// Proves that each element of the item is in exactly one of these extents.
+/// Errors: InvalidArgument naming the item, the first elements that are in no extent or in two, and the ranks of those.
 /// Cost:   a sort of all runs.
 void require_covered(const CheckpointItem& item, const std::vector<HeldExtent>& extents);
 

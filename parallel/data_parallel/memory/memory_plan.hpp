@@ -30,9 +30,9 @@ struct MemoryUse {
   std::optional<int> index{};
 };
 
-/// Bytes that a rank will have held at most, by purpose: HeldBytes::most, known before the first step. `Underway` is
-/// the most that any timing of the exchanges can make a step need; the step reserves it at its start. Other purposes
-/// are held exactly as planned.
+/// Bytes that a rank will have held at most, by purpose: HeldBytes::most, known before the first step.
+/// `Underway` is the most that any timing of the exchanges can make a step need; the step reserves it at its start.
+/// Other purposes are held exactly as planned.
 struct MemoryPlan {
   std::array<std::size_t, kPurposes> bytes{};
   std::vector<std::size_t> underway;  ///< the pieces of `Underway`
@@ -42,8 +42,8 @@ struct MemoryPlan {
   SINEW_API std::size_t total() const noexcept;
 };
 
-/// Predicts the memory of a rank from the graph that a step will run. Allocates none of that memory. shape: of the
-/// mesh. The mesh need not exist: 64 ranks can be planned for on one.
+/// Predicts the memory of a rank from the graph that a step will run. Allocates none of that memory.
+/// shape: of the mesh. The mesh need not exist: 64 ranks can be planned for on one.
 /// Errors: as plan_step; InvalidArgument for axes that the shape lacks, and for an index that is not a rank's.
 /// Cost:   tens of milliseconds for billions of parameters.
 SINEW_API MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, const DataRow& row,

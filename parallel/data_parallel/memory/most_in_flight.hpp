@@ -27,7 +27,8 @@ struct MostInFlight {
 /// Runs the graph of a row that gathers parameters, as StepRunner does, and tries every way in which exchanges can be
 /// late. The memory in use depends on how far the engine is, and on how many exchanges have ended; exchanges end in
 /// their order. The engine is assumed to ask for the gradients of a unit between its before_backward and its
-/// after_backward. `adds_up`: whole gradients of all parameters are there at the start.
+/// after_backward.
+/// `adds_up`: whole gradients of all parameters are there at the start.
 /// Cost: for each call of the engine, as many steps as exchanges may be late at that call.
 MostInFlight most_in_flight(const StepGraph& graph, const InFlightSizes& sizes, bool adds_up);
 

@@ -6,7 +6,7 @@
 
 namespace sinew::parallel {
 
-// Of the graph of a whole step that plan_step made.
+// Parts of the graph of a whole step that plan_step made.
 
 /// The graph without the sums of gradients, and without everything that depends on these sums. `parameters`: how many
 /// parameters there are. `gathers`: whether the graph gathers parameters.

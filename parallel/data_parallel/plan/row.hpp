@@ -21,9 +21,9 @@ struct DataAxis {
 
 /// A kind of data parallelism, as a row of a table that says what is held where. Everything else follows from the row.
 /// Gradients are summed over all axes. Where the optimizer's state is sharded, each rank needs only the sum of its own
-/// part: the sum is then a reduce_scatter. The table shows bytes per rank for P parameters in bf16, with Adam's state
-/// in f32 (master values and two moments), and N ranks along the sharded axis. Buffers for parameters and gradients in
-/// flight come on top.
+/// part: the sum is then a reduce_scatter.
+/// The table shows bytes per rank for P parameters in bf16, with Adam's state in f32 (master values and two moments),
+/// and N ranks along the sharded axis. Buffers for parameters and gradients in flight come on top.
 ///
 ///     row    parameter  gradient  optimizer  bytes
 ///     ddp    whole      whole     whole      16P

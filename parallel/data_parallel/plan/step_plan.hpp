@@ -15,10 +15,10 @@
 
 namespace sinew::parallel {
 
-/// The graph of a step, and which tensors lie side by side in memory. With n parameters, tensor i of the graph is the
-/// whole of parameter i, and tensor n + i is its gradient. The engine's gates are "forward UNIT" and "backward UNIT"
-/// before each pass of a unit, and "optimizer" before the update. Its signals are "forward done UNIT", "backward done
-/// UNIT", "gradient PATH" and "updated".
+/// The graph of a step, and which tensors lie side by side in memory.
+/// With n parameters, tensor i of the graph is the whole of parameter i, and tensor n + i is its gradient.
+/// The engine's gates are "forward UNIT" and "backward UNIT" before each pass of a unit, and "optimizer" before the
+/// update. Its signals are "forward done UNIT", "backward done UNIT", "gradient PATH" and "updated".
 struct StepPlan {
   StepGraph graph;
   /// Parameters that are sent together, in the order in which they lie in memory. Each parameter is in exactly one
@@ -27,8 +27,9 @@ struct StepPlan {
 };
 
 /// Plans a step. Units run forward in the order of their first parameters, and backward in the reverse order. The outer
-/// unit surrounds all others in both. `ready`: the parameters in the order in which their gradients come. {}: the last
-/// parameter's gradient comes first. If parameters are sharded, each unit is a bucket and the policy is ignored.
+/// unit surrounds all others in both.
+/// `ready`: the parameters in the order in which their gradients come. {}: the last parameter's gradient comes first.
+/// If parameters are sharded, each unit is a bucket and the policy is ignored.
 /// Errors: InvalidArgument that lists everything that is wrong: broken rules of the row; an empty or repeated path; a
 ///         parameter without elements or without a unit; an unknown outer unit; a gradient of another dtype than its
 ///         parameter's, unless it is f32 for 16 bits; and a `ready` that is not a permutation of all parameters.

@@ -20,7 +20,7 @@ struct SgdStep {
   bool first;  ///< there is no velocity yet
 };
 
-// All arrays of `count` elements, disjoint, any alignment. T: float or double.
+// Shape: all arrays have `count` elements, are disjoint, and may have any alignment. T: float or double.
 template <class T>
 void adam(T* value, const T* gradient, T* mean, T* square, std::size_t count, const AdamStep& step);
 /// velocity: null without momentum.

@@ -4,22 +4,23 @@
 
 namespace sinew::parallel {
 
+/// What an action of a pipeline is.
 enum class ActionKind : std::uint8_t {
   // Compute, of one stage and one micro-batch.
   Forward,
   Backward,        ///< InputGradient and WeightGradient together
-  InputGradient,   ///< the gradient of the stage's input: what the stage before it waits for
-  WeightGradient,  ///< the gradient of the stage's parameters, from what InputGradient has left
-  Recompute,       ///< the forward pass once more, for activations that were not kept
+  InputGradient,   ///< the gradient of the stage's input, for which the previous stage waits
+  WeightGradient,  ///< the gradient of the stage's parameters, from what InputGradient has kept
+  Recompute,       ///< the forward pass again, for activations that were not kept
   // Messages, of one stage and one micro-batch.
   SendActivation,     ///< the stage's output, to the rank of the next stage
-  ReceiveActivation,  ///< the stage's input, from the rank of the stage before it
-  SendGradient,       ///< the gradient of the stage's input, to the rank of the stage before it
+  ReceiveActivation,  ///< the stage's input, from the rank of the previous stage
+  SendGradient,       ///< the gradient of the stage's input, to the rank of the previous stage
   ReceiveGradient,    ///< the gradient of the stage's output, from the rank of the next stage
   // Of a stage's parameters: there is no micro-batch.
-  Unshard,
-  Reshard,
-  Reduce,  ///< of their gradients
+  Unshard,  ///< gathers the stage's parameters
+  Reshard,  ///< frees the gathered parameters
+  Reduce,   ///< sums the gradients over the ranks that share the stage
 };
 
 constexpr bool is_compute(ActionKind kind) noexcept { return kind <= ActionKind::Recompute; }
@@ -28,12 +29,13 @@ constexpr bool is_message(ActionKind kind) noexcept {
 }
 constexpr bool has_micro_batch(ActionKind kind) noexcept { return kind < ActionKind::Unshard; }
 
-/// One thing that a rank does in a pipeline. Sends do not block the rank's compute; a receive blocks what needs it.
+/// One thing that a rank does in a pipeline. A send does not block the rank's compute. A receive blocks the compute
+/// that needs it.
 /// Source: the actions of PyTorch's torch.distributed.pipelining.
 struct Action {
   ActionKind kind = ActionKind::Forward;
   std::int32_t stage = 0;
-  std::int32_t micro_batch = -1;  ///< -1 where the kind has none
+  std::int32_t micro_batch = -1;  ///< -1 if the kind has none
 
   friend bool operator==(const Action&, const Action&) = default;
 };

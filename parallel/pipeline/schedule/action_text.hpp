@@ -9,15 +9,15 @@
 
 namespace sinew::parallel {
 
-/// What every text of an action may say between the numbers, for messages.
+/// The words for kinds of actions, as error messages list them.
 inline constexpr std::string_view kActionWords =
     "F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE";
 
-/// Stage, what, micro-batch: "2F0"; "2UNSHARD" where there is none.
-/// Source: as PyTorch's torch.distributed.pipelining writes actions; R is ours.
+/// The stage, the word of the kind, and the microbatch: "2F0". Without a microbatch: "2UNSHARD".
+/// Source: PyTorch's torch.distributed.pipelining writes actions so. R is sinew's own.
 SINEW_API std::string to_string(const Action& action);
 
-/// The reverse; none: the text is no action. PyTorch's REDUCE_GRAD is REDUCE.
+/// The action that a text stands for, or nothing if it is no action. PyTorch's REDUCE_GRAD is read as REDUCE.
 SINEW_API std::optional<Action> parse_action(std::string_view text) noexcept;
 
 }  // namespace sinew::parallel

@@ -6,8 +6,8 @@
 
 namespace sinew::parallel {
 
-/// The first action that a step of training lacks or has beside another one that does the same; with `messages` also
-/// the first message that is missing or joins no two ranks, without that the first message there is.
+/// The first action that a training step lacks, or that does the same as another one. With `messages`, also the first
+/// message that is missing or that does not join two ranks. Without `messages`, also the first message that there is.
 std::optional<ScheduleFault> find_gap(const Inventory& inventory, bool messages);
 
 }  // namespace sinew::parallel

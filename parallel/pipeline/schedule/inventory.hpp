@@ -10,39 +10,39 @@
 
 namespace sinew::parallel {
 
-/// What is wrong with a schedule, and where: -1 where it is about no rank, or about no action that is there.
+/// What is wrong with a schedule, and where.
 struct ScheduleFault {
   std::string what;
-  std::int32_t rank = -1;
-  std::int32_t index = -1;  ///< of the rank's actions
+  std::int32_t rank = -1;   ///< -1: the fault is not about one rank
+  std::int32_t index = -1;  ///< of the rank's actions; -1: the fault is not about an action that is there
 };
 
-/// Finds actions of a schedule. All are numbered, rank by rank, in the order in which ranks take them.
+/// Finds actions of a schedule. Actions are numbered rank by rank, in the order in which ranks take them.
 class Inventory {
  public:
   explicit Inventory(const PipelineSchedule& schedule);
 
-  /// The first action that is out of range, on a rank that does not have its stage, or there twice. With one the rest
-  /// may not be asked.
+  /// The first action that is out of range, or on a rank that does not have its stage, or there twice. If there is a
+  /// fault, none of the other functions may be called.
   const std::optional<ScheduleFault>& fault() const noexcept { return fault_; }
 
   const PipelineSchedule& schedule() const noexcept { return schedule_; }
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(actions_.size()); }
   const Action& action(std::int32_t number) const noexcept { return actions_[static_cast<std::size_t>(number)]; }
   std::int32_t rank(std::int32_t number) const noexcept { return ranks_[static_cast<std::size_t>(number)]; }
-  /// Of the rank's first action; of ranks(): one past the last of all.
+  /// The number of the rank's first action. first(ranks()) is one past the last action of all.
   std::int32_t first(std::int32_t rank) const noexcept { return first_[static_cast<std::size_t>(rank)]; }
 
-  /// Number of an action other than Unshard and Reshard; -1: there is none.
+  /// The number of an action other than Unshard and Reshard. -1: there is none.
   std::int32_t find(ActionKind kind, std::int32_t stage, std::int32_t micro_batch = -1) const noexcept {
     return places_[place(kind, stage, micro_batch)];
   }
-  /// What makes the gradient of the stage's input.
+  /// The action that makes the gradient of the stage's input.
   std::int32_t find_input_gradient(std::int32_t stage, std::int32_t micro_batch) const noexcept {
     const std::int32_t whole = find(ActionKind::Backward, stage, micro_batch);
     return whole >= 0 ? whole : find(ActionKind::InputGradient, stage, micro_batch);
   }
-  /// What makes the gradient of the stage's parameters.
+  /// The action that makes the gradient of the stage's parameters.
   std::int32_t find_weight_gradient(std::int32_t stage, std::int32_t micro_batch) const noexcept {
     const std::int32_t whole = find(ActionKind::Backward, stage, micro_batch);
     return whole >= 0 ? whole : find(ActionKind::WeightGradient, stage, micro_batch);

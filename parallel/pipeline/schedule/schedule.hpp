@@ -1,5 +1,8 @@
 #pragma once
 
+// A pipeline's schedule as data. The room holds actions and schedules, their text and CSV, and finds what a schedule
+// lacks. It includes nothing of `parallel`.
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,9 +11,9 @@
 
 namespace sinew::parallel {
 
-/// What every rank of a pipeline does in one step, as data. Stage s + 1 goes on with what stage s puts out; where both
-/// are on one rank nothing is sent between them.
-/// Shape: every value of rank_of is an index into actions; a rank may have no stage, and then no actions.
+/// What every rank of a pipeline does in one step. Stage s + 1 takes the output of stage s. If both stages are on one
+/// rank, nothing is sent between them.
+/// Shape: every value of rank_of is an index into actions. A rank may have no stage, and then has no actions.
 struct PipelineSchedule {
   std::string name;
   std::int32_t micro_batches = 0;

@@ -8,17 +8,17 @@
 
 namespace sinew::parallel {
 
-/// The messages from one rank to another, by number of their actions, in the order of either end.
+/// The messages from one rank to another: the numbers of their actions, in the order of each end.
 struct Channel {
   std::int32_t from = 0, to = 0;
   std::vector<std::int32_t> sends, receives;
 };
 
-/// All between neighbouring stages of a schedule that find_gap() finds nothing in.
+/// The channels between neighbouring stages of a schedule in which find_gap() finds nothing.
 std::vector<Channel> channels_of(const Inventory& inventory);
 
-/// The first message that its two ends have at different places; empty: there is none. Messages of a pair of ranks
-/// arrive in the order in which they were sent.
+/// The first message that its two ends do not have at the same place. Empty: there is none. Messages of a pair of ranks
+/// arrive in the order in which they are sent.
 std::string find_disorder(const Inventory& inventory, const std::vector<Channel>& channels);
 
 }  // namespace sinew::parallel

@@ -11,13 +11,14 @@
 
 namespace sinew::parallel {
 
-/// What each action waits for, by number, beyond the actions before it on its rank.
+/// The actions, by number, for which each action waits besides the earlier actions of its rank.
 class Dependencies {
  public:
-  /// Of compute alone: what a stage makes is where it is needed at once.
+  /// For compute alone: what a stage makes is where it is needed at once.
   explicit Dependencies(const Inventory& inventory) : Dependencies(inventory, {}, std::nullopt, false) {}
-  /// With messages. Compute waits until its message was sent and its receive posted, and, where a number is given, a
-  /// send until no more than that many sends before it on its channel have no receive posted; 0: until its own has.
+  /// With messages. Compute waits until its message is sent and its receive is posted. With `most_under_way`, a send
+  /// also waits until at most that many earlier sends of its channel have no posted receive. 0: the send waits for its
+  /// own receive.
   Dependencies(const Inventory& inventory, const std::vector<Channel>& channels,
                std::optional<std::int32_t> most_under_way)
       : Dependencies(inventory, channels, most_under_way, true) {}
@@ -39,9 +40,9 @@ class Dependencies {
   std::vector<std::int32_t> needs_;
 };
 
-/// Takes actions, each after all it waits for, and calls visit(number), until none is left that can be taken.
-/// Returns how many each rank has taken.
-/// Cost: a few memory accesses per action and per need.
+/// Takes actions, each one after all actions for which it waits, and calls visit(number). Ends when no action is left
+/// that can be taken. Returns how many actions each rank has taken.
+/// Cost: a few memory accesses for each action and each wait.
 template <class Visit>
 std::vector<std::int32_t> walk(const Inventory& inventory, const Dependencies& dependencies, Visit&& visit) {
   const auto ranks = static_cast<std::size_t>(inventory.schedule().ranks());

@@ -5,7 +5,7 @@
 
 namespace sinew::parallel {
 
-/// Of a schedule that can run: it follows from the order on each rank alone.
+/// The live activations of a schedule that can run. They follow from the order on each rank alone.
 LiveActivations live_activations(const Inventory& inventory);
 
 }  // namespace sinew::parallel

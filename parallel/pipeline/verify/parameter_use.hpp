@@ -6,8 +6,9 @@
 
 namespace sinew::parallel {
 
-/// The first compute of a stage between a Reshard, or the begin, and the next Unshard, or the first of these that finds
-/// parameters as it would leave them, or a stage that is not resharded at the end. Stages without any are whole always.
+/// The first action that uses parameters wrongly: a compute of a stage whose parameters are sharded, an Unshard or
+/// Reshard that changes nothing, or a stage that is not resharded at the end. The parameters of a stage without such
+/// actions are always whole.
 std::optional<ScheduleFault> find_misuse_of_parameters(const Inventory& inventory);
 
 }  // namespace sinew::parallel

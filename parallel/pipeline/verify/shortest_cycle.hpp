@@ -7,10 +7,11 @@
 
 namespace sinew::parallel {
 
-/// The shortest circle of actions, each of which waits for the next one or comes after it on its rank, and the last for
-/// the first, among actions that walk() has left. By number, the lowest first; of several always the same.
-/// Shape: `taken` of a walk that has left some.
-/// Cost:  at worst the square of what circles wait for.
+/// The shortest circle among the actions that walk() has not taken. Each action of the circle waits for the next one,
+/// or comes after it on its rank; the last one waits for the first. By number, the lowest first. If several circles are
+/// equally short, the result is always the same one.
+/// Shape: `taken` is the result of a walk that has left some actions.
+/// Cost:  at worst the square of the actions that wait in circles.
 std::vector<std::int32_t> shortest_cycle(const Inventory& inventory, const Dependencies& dependencies,
                                          const std::vector<std::int32_t>& taken);
 

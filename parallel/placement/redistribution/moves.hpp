@@ -11,8 +11,8 @@
 
 namespace sinew::parallel {
 
-/// The collective of a move, as a communicator is asked what it would take: of the largest boxes, so that all ranks ask
-/// the same. Barrier: nothing is sent.
+/// The collective of a move, as a communicator is asked for its predicted time. It has the sizes of the largest boxes,
+/// so that all ranks ask the same. Barrier: nothing is sent.
 struct Question {
   std::string axis;
   Collective collective = Collective::Barrier;
@@ -27,24 +27,25 @@ struct Question {
   friend bool operator==(const Question&, const Question&) = default;
 };
 
-/// What the placement along one axis may become at once.
+/// A change of the placement along one axis, in one step.
 struct Move {
   std::string axis;
   Placement from, to;
   Placements after;  ///< in normal form
   Question question;
-  std::uint64_t copied_bytes = 0;  ///< by the rank itself, beside the collective; of the largest boxes
+  std::uint64_t copied_bytes = 0;  ///< copied by the rank itself besides the collective, for the largest boxes
 };
 
-/// Along which axes a search moves, and what each may become.
+/// The placements that a search may give to one axis.
 struct Choices {
   std::string axis;
   std::vector<Placement> placements;
 };
-/// What each axis is and shall be, Replicate, and shards of the dimensions that any axis shards. Both in normal form.
+/// For each axis: its placements in `from` and `to`, Replicate, and shards of all dimensions that any axis shards.
+/// `from` and `to` are in normal form.
 SINEW_API std::vector<Choices> choices_between(const Placements& from, const Placements& to);
 
-/// What the innermost placements of `state`, in normal form, may become; in the order of `choices`.
+/// What the innermost placements of `state` may become, in the order of `choices`. `state` is in normal form.
 SINEW_API std::vector<Move> moves_from(const TensorSpec& state, std::span<const Choices> choices,
                                        const Factorisation& mesh);
 

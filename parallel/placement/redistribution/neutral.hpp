@@ -10,13 +10,13 @@
 
 namespace sinew::parallel {
 
-/// Is there an element that changes no other one under this operator? An average has none.
+/// Whether there is an element that changes no other one under this operator. An average has none.
 constexpr bool has_neutral(ReduceOp op) noexcept {
   return op != ReduceOp::Average && op != ReduceOp::PreMulSum && op != ReduceOp::User;
 }
 
-/// Fills `out` with it. A sum of floats has -0: +0 would make +0 of -0. Of min and max the largest and the least value,
-/// infinite where the dtype has that.
+/// Fills `out` with the neutral element. For a sum of floats it is -0, because +0 would turn -0 into +0. For min and
+/// max it is the largest and the smallest value, infinite if the dtype has infinities.
 /// Shape: has_neutral(op), and op is defined for dtype.
 SINEW_API void fill_neutral(Buffer out, DType dtype, ReduceOp op);
 

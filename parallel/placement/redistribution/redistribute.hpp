@@ -1,5 +1,8 @@
 #pragma once
 
+// Changes of placements. The room finds the cheapest sequence of collectives from one placement of a tensor to another,
+// and runs it. It may include the room `placement` and the mesh.
+
 #include <string>
 #include <vector>
 
@@ -16,12 +19,13 @@ namespace sinew::parallel {
 struct Transition {
   std::string axis;
   Placement from, to;
-  /// all_gather(_v), all_reduce, reduce_scatter(_v), all_to_all(_v); Barrier: none, a copy on this rank alone.
+  /// all_gather(_v), all_reduce, reduce_scatter(_v) or all_to_all(_v). Barrier: no collective, a copy on this rank
+  /// only.
   Collective collective = Collective::Barrier;
-  Seconds predicted = 0;  ///< with the copies that put parts in order; of the largest boxes
+  Seconds predicted = 0;  ///< with the copies that put parts in order, for the largest boxes
 };
 
-/// The way from one placement of a tensor to another. No steps: both put the same data on every rank.
+/// The steps from one placement of a tensor to another. No steps: both put the same data on every rank.
 struct Redistribution {
   TensorSpec from;
   Placements to;
@@ -32,37 +36,39 @@ struct Redistribution {
   SINEW_API std::string explain() const;
 };
 
-/// The cheapest way, by what the communicators of `mesh` predict for each step, the slowest group of an axis deciding.
-/// The same on all ranks.
+/// The cheapest sequence of steps. Costs are the predictions of the mesh's communicators; the slowest group of an axis
+/// decides. The result is the same on all ranks.
 ///   Shard to Replicate: all_gather.         Partial to Replicate: all_reduce.
 ///   Shard to another Shard: all_to_all.     Partial to Shard: reduce_scatter.
-///   Replicate to Shard: each rank keeps its part. Replicate, Shard to Partial: the first rank of the axis, or each
-///   rank its part, keeps the data; the rest is what changes nothing under the operator (a sum: -0 of floats, product:
-///   1, min and max: the largest and the least value, infinite where there is that). An average has no such value:
-///   from Replicate every rank keeps its data, from Shard it is by way of Replicate. Nothing of this is sent.
-/// Only the innermost of several shards of a dimension, or of Partials whose order matters, can change. Which axis goes
-/// first, and by way of what, is searched: among Replicate, what each axis has and shall have, and shards of the
-/// dimensions that any axis shards.
-/// Errors: InvalidArgument, on all ranks alike: as require_valid of both ends; where the mesh has no group along an
-///         axis that has a placement at either; where ranks ask for different things, with what two of them ask for.
-/// Cost:   collective over the mesh: along each of its groups two small all_reduces, to see that all ask for the same;
-///         where several axes have placements, one more along these, of 8 bytes for each exchange that may be chosen
-///         (groups of one axis may predict different times, and must choose alike). A search through some 5^axes
-///         states. So plan once what is moved often.
+///   Replicate to Shard: each rank keeps its part, and nothing is sent.
+///   Replicate to Partial: the first rank of the axis keeps the data. The other ranks get the neutral element of the
+///     operator: -0 for a sum of floats, 1 for a product, the largest and the smallest value for min and max. An
+///     average has no neutral element: every rank keeps its data. Nothing is sent.
+///   Shard to Partial: each rank keeps its part, and the rest is the neutral element. Nothing is sent. For an average
+///     the step goes by way of Replicate.
+/// If several axes shard one dimension, or several Partials have an order that matters, only the innermost can change.
+/// The order of the axes and the placements between are found by a search. For each axis it tries Replicate, the
+/// placements in `from` and `to`, and shards of the dimensions that any axis shards.
+/// Errors: InvalidArgument on all ranks alike. As require_valid for both ends. If the mesh has no group along an axis
+///         that has a placement at either end. If ranks ask for different things, with two of the requests.
+/// Cost:   collective over the mesh. Two small all_reduces along each of its groups, to check that all ranks ask for
+///         the same. If several axes have placements, one more along these axes, of 8 bytes for each exchange that may
+///         be chosen, because groups of one axis may predict different times and must choose alike. A search through
+///         about 5^axes states. So plan once for data that is moved often.
 SINEW_API Redistribution plan_redistribution(const TensorSpec& from, const Placements& to, Mesh& mesh,
                                              const CallOptions& = {});
 
 /// Moves the data of plan.from at `from` to plan.to at `to`, step by step.
-/// Shape:   buffers of the bytes of the two boxes (local_bytes), in host memory, that do not overlap.
+/// Shape:   disjoint buffers of the bytes of the two boxes (local_bytes), in host memory.
 /// Options: deadline, determinism and where.
-/// Errors:  InvalidArgument, on the spot, naming tensor, buffer, the bytes found and expected; as the collectives.
-/// Cost:    scratch for what lies between two steps, and for parts that do not lie one behind the other.
+/// Errors:  InvalidArgument at once, naming tensor, buffer, the bytes found and expected. Otherwise as the collectives.
+/// Cost:    scratch for the data between two steps, and for parts that do not lie one behind the other.
 SINEW_API void redistribute(const Redistribution& plan, ConstBuffer from, Buffer to, Mesh& mesh,
                             const CallOptions& = {});
 
-/// Both: plans the way from the one to the other, and goes it.
-/// Errors: as both, but all of InvalidArgument on all ranks, whichever has the fault; and where name, dtype or shape of
-///         the two differ.
+/// Plans the steps from one tensor's placements to the other's, and runs them.
+/// Errors: as both functions above, but every InvalidArgument is thrown on all ranks, whichever rank has the fault.
+///         Also if name, dtype or shape of the two tensors differ.
 SINEW_API void redistribute(const Tensor& from, const Tensor& to, Mesh& mesh, const CallOptions& = {});
 
 }  // namespace sinew::parallel

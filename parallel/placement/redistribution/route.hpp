@@ -11,14 +11,13 @@
 
 namespace sinew::parallel {
 
-/// All placements that a way from one to another may lead over, and the moves between them. Equal on all ranks, in the
-/// same order.
+/// All placements that may lie on the way, and the moves between them. Equal on all ranks, in the same order.
 struct Roads {
   struct Road {
-    std::size_t to = 0;  ///< of `stops`
+    std::size_t to = 0;  ///< an index of `stops`
     Move move;
   };
-  std::vector<Placements> stops;  ///< in normal form; the first is where the way begins
+  std::vector<Placements> stops;  ///< in normal form; the first one is the start
   std::vector<std::vector<Road>> from;
   std::size_t target = 0;
   std::vector<Question> questions;  ///< of all moves, each once
@@ -27,8 +26,8 @@ struct Roads {
 /// Shape: valid specs.
 SINEW_API Roads roads_between(const TensorSpec& from, const Placements& to, const Factorisation& mesh);
 
-/// The cheapest way (Dijkstra); of equally cheap ones that with the fewest steps.
-/// answers: what each question of `roads` takes.
+/// The cheapest way (Dijkstra). Of equally cheap ways, the one with the fewest steps.
+/// answers: the time for each question of `roads`.
 SINEW_API std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds> answers);
 
 }  // namespace sinew::parallel

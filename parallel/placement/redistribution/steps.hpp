@@ -4,7 +4,7 @@
 
 namespace sinew::parallel {
 
-/// Goes the steps of a plan with the data of this rank, whose buffers are as `redistribute` takes them.
+/// Runs the steps of a plan on the data of this rank. The buffers are as `redistribute` takes them.
 void run_steps(const Redistribution& plan, ConstBuffer from, Buffer to, Mesh& mesh, const CallOptions& options);
 
 }  // namespace sinew::parallel

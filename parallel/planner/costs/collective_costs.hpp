@@ -12,33 +12,34 @@
 
 namespace sinew::parallel {
 
-/// The ranks of an axis: so many, each so far from the next.
+/// The ranks of a group along an axis: how many, and the distance from one to the next.
 struct GroupShape {
   int ranks = 1;
   int stride = 1;
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
-/// What collectives of groups take while all groups of an axis make the same call: by the simulator, on the part of the
-/// network that a group then has for itself. NICs and a host's memory are shared by those who use them at a time.
-/// Model:  a group on several hosts with several ranks on each works by levels, as Composition does, one level after
-///         the other; on each level the best of the two algorithms that promise most. all_to_all goes directly.
-/// Cost:   simulated at powers of four between 4 KiB and 256 MiB where asked for, and remembered; linear in between and
-///         beyond.
+/// Times of collectives while all groups of an axis make the same call. They are simulated on the part of the network
+/// that a group then has to itself. Groups that run at the same time share NICs and the memory of a host.
+/// Model: a group on several hosts, with several ranks on each, works by levels, as Composition does, one level after
+///        the other. On each level the best of the two algorithms with the best predictions is taken. all_to_all sends
+///        directly.
+/// Cost:  simulated at powers of four between 4 KiB and 256 MiB, when first asked for, and remembered. Linear in
+///        between and beyond.
 class SINEW_API CollectiveCosts {
  public:
   explicit CollectiveCosts(Network network);
 
-  /// bytes: of the larger buffer, as CollectiveDesc::bytes counts them. 0 for groups of one and for no bytes.
-  /// Errors: InvalidArgument for other collectives than all_reduce, all_gather, reduce_scatter, all_to_all.
+  /// bytes: of the larger buffer, as CollectiveDesc::bytes counts. 0 for groups of one rank, and for no bytes.
+  /// Errors: InvalidArgument for other collectives than all_reduce, all_gather, reduce_scatter and all_to_all.
   Seconds seconds(Collective collective, const GroupShape& group, double bytes);
-  /// A message to the rank that is so far away, while all send one.
+  /// A message to the rank at distance `stride`, while all ranks send one.
   Seconds message(int stride, double bytes) const;
-  /// Simulations that were run.
+  /// How many simulations were run.
   int simulated() const noexcept { return simulated_; }
 
  private:
-  /// What a group is on the network: on hosts so far apart, so many of its ranks on each.
+  /// How a group lies on the network: how many hosts, the distance between them, and how many of its ranks are on each.
   struct Spread {
     int on_host = 1;
     int hosts = 1;

@@ -11,7 +11,8 @@
 
 namespace sinew::parallel {
 
-/// What a rank takes. Units: bytes.
+/// The memory of a rank.
+/// Units: bytes
 struct PlannedMemory {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t underway = 0;  ///< gathered, or waiting to be scattered
@@ -20,14 +21,15 @@ struct PlannedMemory {
   std::int64_t total() const noexcept { return parameters + gradients + optimizer + underway + activations; }
 };
 
-/// What ranks hold of parameters, gradients and Adam's state: plan_memory() of planned_engine(), each asked once. Those
-/// of experts are sharded over the ranks that have the same ones (edp), all others over cp and dp.
+/// What ranks hold of parameters, gradients and Adam's state: plan_memory() of planned_engine(), computed once for each
+/// configuration. Parameters of experts are sharded over the ranks that have the same experts (edp), all others over cp
+/// and dp.
 class SINEW_API HeldPlans {
  public:
   explicit HeldPlans(PlanQuestion question) : question_(std::move(question)) {}
 
-  /// By rank of the pipeline, of the tensor-parallel rank that holds most. Without activations.
-  /// Shape:  a configuration whose layout breaks no rule.
+  /// By rank of the pipeline, for the tensor-parallel rank that holds most. Without activations.
+  /// Shape: a configuration whose layout breaks no rule.
   const std::vector<PlannedMemory>& by_rank(const JobConfig& config);
 
  private:

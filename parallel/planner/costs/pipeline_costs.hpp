@@ -11,34 +11,36 @@
 
 namespace sinew::parallel {
 
-/// A schedule of a generator, by what it is made from.
+/// A generator's schedule, by the arguments of the generator.
 struct ScheduleShape {
   std::string name = "1f1b";
   std::int32_t ranks = 1, micro_batches = 1, virtual_stages = 1;
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
-/// Between the forward and the backward pass at once.
+/// What is kept at a time between forward and backward passes.
 struct LiveStages {
-  std::vector<std::int32_t> by_rank;  ///< stages whose activations are there: of 1f1b min(m, p - r), of gpipe m
-  std::int32_t outputs = 1;  ///< of the last stage: micro-batches whose logits are there, 1 of 1f1b, m of gpipe
+  /// Stages whose activations are kept: min(m, p - r) for 1f1b, m for gpipe.
+  std::vector<std::int32_t> by_rank;
+  std::int32_t outputs = 1;  ///< of the last stage: microbatches whose logits are kept; 1 for 1f1b, m for gpipe
   friend bool operator==(const LiveStages&, const LiveStages&) = default;
 };
 
-/// Cost: a formula where tests find it equal to what the generator's actions say; else that.
+/// Cost: a formula for the generators for which tests show that it equals the count of their actions. For others, that
+///       count.
 SINEW_API LiveStages live_stages(const ScheduleShape& shape);
 
-/// No schedule of this kind ends sooner: a rank cannot begin before what comes in has passed the stages before it, and
-/// what it puts out passes them again, without the gradients of weights where these come later. Equal to what
-/// simulate() says of stages of equal costs where there are as many micro-batches as ranks: then 1f1b and gpipe idle
-/// (p-1)/m, interleaved (p-1)/(m v) of what they compute.
-/// Shape:  costs.stages by stage.
+/// No schedule of this kind ends sooner. A rank cannot begin before its first input has passed the earlier stages, and
+/// its last gradient must pass them again. Gradients of weights do not count on that way if they are computed later.
+/// For stages of equal costs, and as many microbatches as ranks, it equals the result of simulate(): 1f1b and gpipe
+/// idle for (p-1)/m of their compute, interleaved for (p-1)/(m v).
+/// Shape: costs.stages by stage.
 SINEW_API std::int64_t least_makespan(const ScheduleShape& shape, const PipelineCosts& costs);
 
-/// Simulations of schedules, each run once.
+/// Simulates schedules, each one once.
 class SINEW_API PipelineMakespans {
  public:
-  /// Of the whole step; stage costs in nanoseconds.
+  /// The time of the whole step. Costs of stages are in nanoseconds.
   std::int64_t makespan(const ScheduleShape& shape, const PipelineCosts& costs);
   int simulated() const noexcept { return static_cast<int>(known_.size()); }
 

@@ -11,18 +11,18 @@
 
 namespace sinew::parallel {
 
-/// Layers of each stage, as even as can be.
+/// The layers of each stage, as evenly as possible.
 SINEW_API std::vector<Rows> layers_of_stages(std::int64_t layers, int stages);
 
-/// What a rank of this place holds: of the layers of its stages, and what is before the first and behind the last.
-/// Token embeddings that are tied belong to the first stage (docs/adr/0017).
+/// The parameters of a rank at this place: those of its stages' layers, and those before the first and after the last
+/// layer. The table of tied token embeddings belongs to the first stage (docs/adr/0017).
 SINEW_API std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config,
                                                         const RankPlace& place, bool of_experts);
 
-/// What a rank of a pipeline keeps of activations, in bytes.
+/// The activations that a rank of a pipeline keeps, in bytes.
 struct StageActivations {
-  double each = 0;    ///< for each of its stages' micro-batches that are under way
-  double output = 0;  ///< for each that is under way in the last stage, which has the logits
+  double each = 0;    ///< for each microbatch in flight in one of its stages
+  double output = 0;  ///< for each microbatch in flight in the last stage, which has the logits
   double once = 0;
 
   double sum(std::int32_t stages, std::int32_t outputs) const noexcept {
@@ -33,7 +33,7 @@ struct StageActivations {
 /// By rank of the pipeline.
 SINEW_API std::vector<StageActivations> planned_activations(const PlanQuestion& question, const JobConfig& config);
 
-/// An engine of this model as a Job sees it: so the rules that are asked about a plan are those of a Job.
+/// An engine of this model, as a Job sees it. So the rules of a Job also judge plans.
 /// Lifetime: none; it keeps a copy of the question.
 SINEW_API EngineFacts planned_engine(const PlanQuestion& question);
 

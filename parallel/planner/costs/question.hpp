@@ -9,7 +9,7 @@
 
 namespace sinew::parallel {
 
-/// Of what a plan is made.
+/// The question that a plan answers: a model, a cluster, and a batch.
 struct PlanQuestion {
   ModelShape model;
   ClusterSpec cluster;
@@ -17,19 +17,19 @@ struct PlanQuestion {
   std::int64_t global_batch = 0;  ///< sequences of a step; 0: 4 Mi tokens
   Precision precision{DType::BF16, DType::F32, DType::F32};
   AttentionMemory attention = AttentionMemory::Blocks;
-  /// Of the cluster's operations per second, what products of matrices get. What is done element by element is counted
-  /// apart, by what it reads and writes. The default is what makes Korthikanti et al., arXiv 2205.05198, table 5, come
-  /// out (docs/planner.md).
+  /// The share of the cluster's operations per second that products of matrices reach. Work element by element is
+  /// counted separately, by the bytes that it reads and writes. The default reproduces Korthikanti et al., arXiv
+  /// 2205.05198, table 5 (docs/planner.md).
   double efficiency = 0.65;
 
-  /// With what was left open.
-  /// Errors: InvalidArgument that lists everything which is out of range.
+  /// The question with defaults filled in.
+  /// Errors: InvalidArgument that lists everything that is out of range.
   SINEW_API PlanQuestion complete() const;
   int ranks() const noexcept { return cluster.ranks(); }
   double tokens() const noexcept { return static_cast<double>(global_batch) * static_cast<double>(sequence); }
 };
 
-/// The part of a question that a layer sees under a configuration.
+/// What one rank computes of a layer at a time under a configuration.
 SINEW_API LayerInput layer_input(const PlanQuestion& question, const JobConfig& config);
 
 }  // namespace sinew::parallel

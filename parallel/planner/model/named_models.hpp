@@ -12,7 +12,7 @@ namespace sinew::parallel {
 /// "gpt2", "gpt3-175b", "llama3-70b", "mixtral-8x7b", "deepseek-v3", ...
 SINEW_API std::vector<std::string> model_names();
 
-/// A model of such a name, as its paper or its published configuration describes it.
+/// A model by its name, as its paper or its published configuration describes it.
 /// Errors: InvalidArgument that lists the names.
 SINEW_API ModelShape named_model(std::string_view name);
 

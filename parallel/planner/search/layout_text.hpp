@@ -10,9 +10,10 @@ namespace sinew::parallel {
 /// "tp 8 pp 12 dp 2 cp 1, zero 1, micro-batch 1, interleaved x4, recompute selective"
 SINEW_API std::string layout_text(const PlanQuestion& question, const JobConfig& config);
 
-/// A configuration of the question with what a layout's text says: "tp=8,pp=4,cp=1,ep=1,zero=1,micro-batch=2,
-/// schedule=interleaved,virtual-stages=2,recompute=full"; dp may be given. What it does not say: 1, zero 0, 1f1b, none.
-/// Errors: InvalidArgument naming an entry that is unknown or has a wrong value, and what there is.
+/// The configuration for the question that a text describes:
+/// "tp=8,pp=4,cp=1,ep=1,zero=1,micro-batch=2,schedule=interleaved,virtual-stages=2,recompute=full". dp may be given.
+/// Defaults for what is left out: sizes of 1, zero 0, 1f1b, no recomputation.
+/// Errors: InvalidArgument naming an entry that is unknown or has a wrong value, and the possible ones.
 SINEW_API JobConfig layout_from_text(const PlanQuestion& question, const std::string& text);
 
 }  // namespace sinew::parallel

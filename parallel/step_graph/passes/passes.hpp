@@ -1,5 +1,9 @@
 #pragma once
 
+// Functions from step graph to step graph. The room holds the passes, and the search for placements behind
+// remove_redundant_exchanges(). It may include the rooms `step_graph` and `placed`, and the mesh. Each pass takes a
+// graph that check() passes, and returns one. The result is equal on all ranks if the graph is.
+
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -10,16 +14,14 @@
 
 namespace sinew::parallel {
 
-// Each takes a graph that check() passes and returns one, equal on all ranks where the graph is.
-
-/// Each tensor travels alone.
+/// Each tensor is sent alone.
 struct NoBuckets {};
-/// Tensors whose paths are equal but for the last word travel together: "blocks.3.attention".
+/// Tensors whose paths are equal except for the last word are sent together: "blocks.3.attention".
 struct LayerBuckets {};
-/// Tensors whose paths are equal up to the first number: "blocks.3".
+/// Tensors whose paths are equal up to the first number are sent together: "blocks.3".
 struct BlockBuckets {};
-/// As many as fill `bytes`; a longer tensor travels alone. The first bucket is smaller, so that something is on its way
-/// soon, and so is the last one, which nothing hides.
+/// As many tensors as fill `bytes` are sent together. A longer tensor is sent alone. The first bucket is smaller, so
+/// that the first exchange starts soon. The last bucket is smaller, because nothing hides its exchange.
 struct ByteBuckets {
   std::int64_t bytes = 25 << 20;
   std::int64_t first_bytes = 1 << 20;
@@ -27,22 +29,21 @@ struct ByteBuckets {
 };
 using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuckets>;
 
-/// Puts exchanges of one kind, axes and dtypes together that follow each other, where nothing between needs the first
-/// before the last can start.
+/// Joins exchanges of one kind, axes and dtypes that follow each other, unless a node between needs the first before
+/// the last can start.
 /// Source: buckets and their defaults as PyTorch DDP; layers and blocks as Lightning Thunder.
 SINEW_API StepGraph bucket(StepGraph graph, const BucketPolicy& policy);
 
-/// Starts each exchange as soon as what it needs is there, and the room that it asks for, in the same order among
-/// exchanges.
+/// Starts each exchange as soon as its inputs, and the room that it asks for, are there. Exchanges keep their order.
 SINEW_API StepGraph issue_early(StepGraph graph);
-/// Waits for each exchange no sooner than its tensors are needed, or at the end.
+/// Waits for each exchange when its tensors are needed, or at the end.
 SINEW_API StepGraph wait_late(StepGraph graph);
 
-/// Delays exchanges until those under way, or gathered and not freed, leave room for them below `bytes`; one that is
-/// needed at once, or larger than that alone, starts when nothing else can be given back.
+/// Delays exchanges so that the bytes in flight, or gathered and not freed, stay below `bytes`. An exchange that is
+/// needed at once, or that alone is larger than `bytes`, starts when nothing else can be freed.
 SINEW_API StepGraph limit_in_flight(StepGraph graph, std::int64_t bytes);
 
-/// Without the exchanges, waits and frees of these tensors, such as gradients while they are accumulated (no_sync).
+/// Removes the exchanges, waits and frees of these tensors, such as gradients that are only added up (no_sync).
 SINEW_API StepGraph drop_sync(StepGraph graph, const std::vector<TensorId>& tensors);
 
 /// Chooses placements in a graph of computes so that its exchanges send the fewest bytes. Of choices with equal bytes

@@ -8,8 +8,8 @@
 
 namespace sinew::parallel {
 
-/// Nodes of a graph that move, each in front of one that stays (or of the end): the others keep their order, and so do
-/// those that move to the same place, by the order in which they were told.
+/// Builds a graph's nodes anew with some of them moved. A node moves to the front of a node that stays, or to the end.
+/// Other nodes keep their order. Nodes that move to the same place have the order in which they were moved.
 class Rebuilt {
  public:
   explicit Rebuilt(std::vector<Node> nodes)

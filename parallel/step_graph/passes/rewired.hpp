@@ -9,26 +9,27 @@
 
 namespace sinew::parallel {
 
-/// A tensor of a compute: which compute of the graph, and which of its operands and results, in that order.
+/// A tensor of a compute: the compute, and the place of the tensor among its operands and results, in that order.
 struct PlacedSlot {
   std::size_t compute = 0, place = 0;
 };
 
-/// A tensor as a whole, in all the placements that exchanges along one axis give it.
+/// A tensor as a whole, in all placements that exchanges along one axis give to it.
 struct PlacedValue {
-  TensorId root = -1;               ///< as it is made
-  std::optional<PlacedSlot> maker;  ///< none: it is made as `made`
+  TensorId root = -1;               ///< the tensor as it is made
+  std::optional<PlacedSlot> maker;  ///< nullopt: no compute makes it; its placement is `made`
   Placement made;
-  bool travels = true;  ///< false: what the engine gives and no exchange has sent; parameters stay where they are
+  /// false: the engine gives the tensor, and no exchange sends it. Such parameters stay where they are.
+  bool travels = true;
   std::vector<PlacedSlot> readers;
-  std::vector<Placement> needed;  ///< by gates, and exchanges along other axes
+  std::vector<Placement> needed;  ///< by gates, and by exchanges along other axes
 };
 
 /// Shape: a graph that check_placements() passes.
 std::vector<PlacedValue> values_along(const StepGraph& graph, const Axis& axis);
 
-/// The graph with computes as `strategies` says, one for each, and with the exchanges and splits along the axis that
-/// `supplies` says, one for each value, each in front of the first node that needs it.
+/// The graph with computes as `strategies` says, one for each compute, and with the exchanges and splits along the axis
+/// that `supplies` says, one for each value. Each exchange is placed before the first node that needs it.
 StepGraph rewired(const StepGraph& graph, const Axis& axis, const std::vector<PlacedValue>& values,
                   const std::vector<Strategy>& strategies, const std::vector<Supply>& supplies);
 

@@ -9,19 +9,20 @@
 
 namespace sinew::parallel {
 
-/// From one placement of a tensor along an axis to another.
+/// A change of a tensor's placement along an axis.
 struct SupplyStep {
   Placement from, to;
 };
 
-/// How a tensor that is made in one placement gets into others; each move starts where the tensor is made or one before
-/// it has led.
+/// How a tensor that is made in one placement gets into others. Each move starts at the placement in which the tensor
+/// is made, or at one to which an earlier move has led.
 struct Supply {
   std::vector<SupplyStep> moves;
   Cost cost;
 };
 
-/// The cheapest: what is whole is split for nothing, and one that is needed whole and in parts is made whole first.
+/// The cheapest moves. A whole tensor is split at no cost. A tensor that is needed whole and in parts is made whole
+/// first.
 /// Shape: placements are plain().
 Supply supply(const StepTensor& tensor, const Axis& axis, const Factorisation& mesh, const Placement& made,
               const std::vector<Placement>& needed);

@@ -9,16 +9,16 @@
 
 namespace sinew::parallel {
 
-// What makers of graphs of computes add to one; each returns the tensor that is made.
+// Functions that build a graph of computes. Each returns the tensor that it makes.
 
 TensorId add_tensor(StepGraph& graph, StepTensor tensor);
 
-/// Placements follow from the rule, those of labels that no operand has whole.
+/// The placement of the result follows from the rule. Dimensions whose label no operand has are whole.
 /// Errors: InvalidArgument naming compute, tensor, axis, and the placements found and expected.
 TensorId add_compute(StepGraph& graph, const Factorisation& mesh, Node compute, StepTensor result);
 
-/// An exchange or a split along one axis; nothing where the tensor is there already.
-/// Errors: InvalidArgument naming the tensor where there is no such way.
+/// Adds an exchange or a split along one axis. Adds nothing if the tensor has the placement already.
+/// Errors: InvalidArgument naming the tensor if there is no such exchange.
 TensorId add_move(StepGraph& graph, const Factorisation& mesh, TensorId tensor, const std::string& axis,
                   const Placement& to);
 

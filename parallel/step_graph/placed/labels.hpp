@@ -6,16 +6,16 @@
 
 namespace sinew::parallel {
 
-/// The labels of a rule, tensor by tensor: "r(hd)", "o".
+/// The labels of a rule, for each tensor: "r(hd)", "o".
 struct Labels {
   std::vector<std::string> operands, results;
   bool adds = false;  ///< operands are separated by '+'
-  std::string fault;  ///< why these are no labels; empty: they are
+  std::string fault;  ///< why the text is not a rule; empty: it is one
 };
 
 Labels split_labels(std::string_view labels);
 
-/// Those of each dimension of a tensor, the outer one first: "r(hd)" has "r" and "hd".
+/// The labels of each dimension of a tensor, the outer one first: "r(hd)" has "r" and "hd".
 std::vector<std::string> dims_of(std::string_view tensor);
 
 }  // namespace sinew::parallel

@@ -5,9 +5,9 @@
 
 namespace sinew::parallel {
 
-/// A graph that can run (check(), StepRunner): every compute and split is a gate of its name, at which its operands are
-/// there, and a signal of its name, which says that the engine has made its tensors. Exchanges are waited for at once;
-/// issue_early and wait_late of step_graph/passes/passes.hpp move them apart.
+/// Turns a graph of computes into one that can run (check(), StepRunner). Every compute and split becomes a gate of its
+/// name, where its operands have arrived, and a signal of its name, by which the engine says that it has made the
+/// tensors. Exchanges are waited for at once. issue_early and wait_late (step_graph/passes/passes.hpp) move the waits.
 SINEW_API StepGraph lower(const StepGraph& graph);
 
 }  // namespace sinew::parallel

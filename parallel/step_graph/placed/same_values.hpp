@@ -8,10 +8,10 @@
 
 namespace sinew::parallel {
 
-/// Proves that two graphs that check_placements() passes make the same of the same: as exchanges and splits leave a
-/// tensor as a whole what it is, the gates of both read the same computes of the same computes of the same signals, and
-/// in the same placements.
-/// Returns the first gate or signal in which they differ; empty: none.
+/// Proves that two graphs, both of which check_placements() passes, compute the same. Exchanges and splits do not
+/// change a tensor as a whole. So the gates of both graphs must read the same computes of the same computes of the same
+/// signals, in the same placements.
+/// Returns the first gate or signal in which the graphs differ. Empty: none.
 SINEW_API std::string same_values(const StepGraph& before, const StepGraph& after, const Factorisation& mesh);
 
 }  // namespace sinew::parallel
