@@ -13,7 +13,7 @@
 #include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/quiet_thread.hpp>
-#include <sinew/parallel/checkpoint/accord.hpp>
+#include <sinew/parallel/checkpoint/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/files/file.hpp>
 #include <sinew/parallel/checkpoint/files/rank_file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/placement/buffers.hpp>
+#include <sinew/parallel/placement/buffer_checks.hpp>
 #include <sinew/parallel/placement/checked_collectives.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
-#include <sinew/parallel/placement/parts_call.hpp>
+#include <sinew/parallel/placement/parts_collectives.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -7,8 +7,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/awaited_work.hpp>
 #include <sinew/parallel/common/group_place.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
-#include <sinew/parallel/placement/parts_call.hpp>
+#include <sinew/parallel/placement/parts_collectives.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {

@@ -5,7 +5,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
-#include <sinew/parallel/pipeline/generators/parts.hpp>
+#include <sinew/parallel/pipeline/generators/pass_order.hpp>
 
 namespace sinew::parallel {
 namespace {

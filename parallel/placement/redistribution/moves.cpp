@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <optional>
 
-#include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
 #include <sinew/parallel/placement/redistribution/moves.hpp>
 #include <sinew/parallel/placement/redistribution/neutral.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/placement/validity.hpp>
 
 namespace sinew::parallel {

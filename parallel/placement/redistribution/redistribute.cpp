@@ -2,12 +2,12 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/placement/buffers.hpp>
+#include <sinew/parallel/placement/buffer_checks.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
 #include <sinew/parallel/placement/redistribution/consent.hpp>
 #include <sinew/parallel/placement/redistribution/redistribute.hpp>
 #include <sinew/parallel/placement/redistribution/route.hpp>
-#include <sinew/parallel/placement/redistribution/steps.hpp>
+#include <sinew/parallel/placement/redistribution/run_steps.hpp>
 #include <sinew/parallel/placement/validity.hpp>
 
 namespace sinew::parallel {

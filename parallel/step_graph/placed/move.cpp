@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/placement/cuts.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/step_graph/placed/move.hpp>
 
 namespace sinew::parallel {

@@ -3,11 +3,11 @@
 #include <functional>
 #include <memory>
 
-#include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
-#include <sinew/parallel/placement/parts_call.hpp>
+#include <sinew/parallel/placement/parts_collectives.hpp>
 #include <sinew/parallel/placement/redistribution/neutral.hpp>
-#include <sinew/parallel/placement/redistribution/steps.hpp>
+#include <sinew/parallel/placement/redistribution/run_steps.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,4 +1,4 @@
-#include <sinew/parallel/placement/parts_call.hpp>
+#include <sinew/parallel/placement/parts_collectives.hpp>
 
 namespace sinew::parallel {
 

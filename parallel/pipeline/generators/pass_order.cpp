@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/generators/parts.hpp>
+#include <sinew/parallel/pipeline/generators/pass_order.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/placement/buffers.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
+#include <sinew/parallel/placement/buffer_checks.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 
 namespace sinew::parallel {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/passes/parts.hpp>
+#include <sinew/parallel/pipeline/passes/require_sound.hpp>
 #include <sinew/parallel/pipeline/schedule/action_text.hpp>
 #include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
 #include <sinew/parallel/pipeline/verify/prove.hpp>

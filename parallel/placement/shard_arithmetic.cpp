@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/parallel/placement/cuts.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 
 namespace sinew::parallel {
 namespace {
