@@ -38,7 +38,7 @@ std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>&
   return steps;
 }
 
-/// What all ranks hold.
+/// The state that all ranks hold.
 struct AllHeld {
   std::vector<std::int64_t> steps, optimizer_steps;
   std::vector<std::vector<PartDescription>> parts;
@@ -58,7 +58,7 @@ struct AllHeld {
       parts.push_back(descriptions_from_text(text));
   }
 
-  /// Whether these ranks have each element of every item that any rank has a part of.
+  /// Returns whether these ranks have each element of every item of which any rank has a part.
   bool is_whole(std::int64_t step, const std::vector<bool>& stays) const {
     std::map<std::string_view, std::pair<const CheckpointItem*, std::vector<ElementRun>>> items;
     for (std::size_t r = 0; r < parts.size(); ++r) {

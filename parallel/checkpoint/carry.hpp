@@ -36,8 +36,8 @@ struct CarriedState {
 SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 
-/// Chooses `leaving` ranks to go, so that the other ranks together hold a whole step, the newest one possible. Of ranks
-/// that are not needed the last ones go. If there is no such step, the last of all ranks go. Collective.
+/// Chooses `leaving` ranks to go, so that the other ranks together hold a whole step, the newest one possible. The last
+/// ones of the ranks that are not needed go. If there is no such step, the last of all ranks go. Collective.
 /// Cost: a text of all parts on all ranks; a sweep of these parts for each rank.
 SINEW_API std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving);
 

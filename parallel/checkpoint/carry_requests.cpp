@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRoundBytes = std::size_t{32} << 20;  // of all ranks together, each way
 
-/// Of one holder, by name.
+/// The parts of one holder, by the names of their items.
 using Held = std::multimap<std::string_view, std::size_t>;
 
 Held by_name(const std::vector<PartDescription>& parts) {
@@ -65,7 +65,7 @@ std::vector<CarryRequest> cut(const std::vector<CarryRequest>& requests, std::si
 
 using PiecesByRank = std::vector<std::vector<HeldPiece>>;
 
-/// What each rank asks this one for. mine: what it asks each rank for.
+/// The pieces that each rank requests of this one. mine: the pieces that this rank requests of each.
 PiecesByRank asked_by_ranks(CallGroup all, const PiecesByRank& mine) {
   constexpr std::size_t kWords = 3;
   std::vector<std::uint64_t> sent, out;

@@ -30,8 +30,8 @@ struct CarryRequests {
   bool is_whole = true;                            ///< somebody holds everything that is wanted
 };
 
-/// What `rank` requests of whom, so that it gets everything that it wants of a step. It asks itself first, then the
-/// next ranks.
+/// Decides what `rank` requests of which ranks, so that it gets everything that it wants of a step. It asks itself
+/// first. The next ranks follow.
 /// of_ranks, steps: what each rank holds, and the step of that state.
 /// Errors: InvalidArgument naming an item that is held in another shape or element type.
 CarryRequests carry_requests(int rank, const std::vector<std::vector<PartDescription>>& of_ranks,

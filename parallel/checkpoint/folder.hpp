@@ -31,8 +31,8 @@ SINEW_API void require_folder_for_checkpoints(CallGroup all, const std::string& 
 /// Errors: System.
 std::string make_partial_folder(const std::string& folder, std::int64_t step);
 
-/// Makes what was written the checkpoint of that step. Of a step that there is already, the old one is intact until
-/// the new one takes its place, at once.
+/// Makes the written files the checkpoint of that step. If the step has a checkpoint already, the old one stays intact
+/// until the new one takes its place, at once.
 /// Errors: System; Unavailable where the file system cannot exchange two folders.
 void put_in_place(const std::string& partial, const std::string& folder, std::int64_t step);
 

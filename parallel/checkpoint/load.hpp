@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What a checkpoint contains, without its data.
+/// The contents of a checkpoint without its data.
 struct CheckpointContents {
   CheckpointMetadata metadata;
   int ranks = 0;  ///< that saved the checkpoint
@@ -22,7 +22,7 @@ struct CheckpointContents {
 /// Errors: InvalidArgument or System naming the file.
 SINEW_API CheckpointContents read_contents(const std::string& folder);
 
-/// What load_checkpoint found.
+/// The result of load_checkpoint.
 struct Loaded {
   CheckpointMetadata metadata;
   std::vector<std::string> unread;  ///< items of the checkpoint of which no rank wanted any part
@@ -31,9 +31,9 @@ struct Loaded {
 /// Fills the buffers of the wanted parts, from a checkpoint of any layout and number of ranks. Collective. Each rank
 /// may want any parts.
 /// Errors: on all ranks alike, naming the first rank with a fault and its host. InvalidArgument for an item that does
-///         not exist, or has another shape or element type, and for a file that is cut or changed, with the item and
-///         the bytes. System for a file that is missing or cannot be read. After an error the content of the buffers is
-///         undefined.
+///         not exist, or has another shape or element type. InvalidArgument for a file that is cut or changed, with the
+///         item and the bytes. System for a file that is missing or cannot be read. After an error the content of the
+///         buffers is undefined.
 /// Cost:   each rank reads the blocks of 4 MiB that hold any of its wanted elements. 4 MiB of memory.
 SINEW_API Loaded load_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> wanted);
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // Checkpoints of any layout. The room saves and loads the state of a training job, and carries it over between ranks
-// that survived. It may include its sub-rooms `index` and `files`, data parallelism and the optimizer for the parts of
-// a training, the mesh for agreement between ranks, and the room `common`.
+// that survived. It may include its sub-rooms `index` and `files`, and the room `common`. It may also include data
+// parallelism and the optimizer for the parts of a training, and the mesh for agreement between ranks.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace sinew::parallel {
 
-/// How far a save is on this rank.
+/// The stages of a save on this rank.
 enum class SaveStage : std::uint8_t {
   Folder,   ///< the folder for its files exists
   Written,  ///< this rank's file is on the disk
@@ -61,7 +61,7 @@ class SINEW_API AsyncSave {
   AsyncSave& operator=(AsyncSave&&) noexcept;
   ~AsyncSave();
 
-  /// Whether this rank's part has been written, or has failed to be. finish() then waits for other ranks only.
+  /// Returns whether this rank's part has been written, or has failed to be. finish() then waits for other ranks only.
   bool written() const noexcept;
   /// Call it once. Collective.
   void finish();

@@ -6,8 +6,8 @@
 
 namespace sinew::parallel {
 
-/// Who writes what: an index without checksums, the same on all ranks. A part that several ranks hold is written by one
-/// of them, so that ranks write about equally many bytes.
+/// Decides which rank writes what. The result is an index without checksums, the same on all ranks. A part that several
+/// ranks hold is written by one of them, so that ranks write about equally many bytes.
 /// Errors: InvalidArgument naming the item and two ranks, for one name with two shapes or element types. Otherwise as
 ///         require_covered.
 CheckpointIndex plan_save(const std::vector<std::vector<PartDescription>>& of_ranks,

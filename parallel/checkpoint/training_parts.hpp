@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What a parameter of a DataParallel is within the whole model.
+/// The place of a DataParallel's parameter within the whole model.
 struct ParameterShape {
   std::vector<std::int64_t> shape;  ///< of the whole parameter
   Box box;  ///< the part of it that this rank's group has, such as a tensor-parallel part; no dimensions: all

@@ -2,8 +2,8 @@
 
 namespace sinew::parallel {
 
-/// c = alpha * op(a) * op(b) + beta * c, row-major. op(a) is [m, k], op(b) is [k, n], and c is [m, n]. la, lb and lc
-/// are the distances in elements between the rows of each matrix as it is stored.
+/// c = alpha * op(a) * op(b) + beta * c, row-major. op(a) is [m, k]. op(b) is [k, n]. c is [m, n]. la, lb and lc are
+/// the distances in elements between the rows of each matrix as it is stored.
 struct Product {
   bool a_transposed = false, b_transposed = false;
   int m = 0, n = 0, k = 0;

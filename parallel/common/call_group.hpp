@@ -1,8 +1,8 @@
 #pragma once
 
-// What several rooms of `parallel` use: calls with the caller's source line, work that is awaited, the place of a rank
-// in a group, rows of matrices, the interface to matrix products, random numbers by name, and tables of rules. The room
-// includes no other room.
+// Helpers that several rooms of `parallel` use. They are about calls: the caller's source line, work that is awaited,
+// the place of a rank in a group. They are also about numbers: rows of matrices, the interface to matrix products,
+// random numbers by name. Tables of rules are here too. The room includes no other room.
 
 #include <source_location>
 

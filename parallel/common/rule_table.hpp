@@ -11,8 +11,8 @@
 
 namespace sinew::parallel {
 
-/// How a rule is broken. Empty text: the rule is kept. nullopt: the rule cannot be judged, because it depends on
-/// another rule that is broken.
+/// A text that says how a rule is broken. Empty text: the rule is kept. nullopt: the rule cannot be judged, because it
+/// depends on another rule that is broken.
 using Finding = std::optional<std::string>;
 
 /// A request with one thing changed, and a text that says which: "tp 2".

@@ -29,8 +29,8 @@ struct ContextShape {
   /// head of keys and values must be on one rank only.
   bool invariant = false;
 
-  /// Errors: InvalidArgument for heads that do not fit, for less than one sequence or sharing rank, for `sharing` that
-  ///         does not divide the ranks of the cut, and for a rank that does not exist.
+  /// Errors: InvalidArgument for heads that do not fit, and for less than one sequence or sharing rank. Also for
+  ///         `sharing` that does not divide the ranks of the cut, and for a rank that does not exist.
   SINEW_API void require(int rank) const;
   /// The heads of number `index` of the ranks that share heads. None if there are more ranks than heads.
   SINEW_API AttentionHeads heads_of(int index) const noexcept;

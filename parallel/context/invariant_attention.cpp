@@ -149,7 +149,7 @@ void InvariantAttention<T>::for_each_tile(std::span<const AttentionMask> masks, 
 
 template <class T>
 Rows InvariantAttention<T>::seen_by(const Tile& q) const noexcept {
-  // What the first and the last of them see ascends.
+  // The first keys that they see ascend, and so do the last ones.
   const std::int64_t first = q.mask->seen(q.position).first, last = q.mask->seen(q.position + q.count - 1).last;
   return {std::clamp<std::int64_t>(first, 0, cut_.length()), std::clamp<std::int64_t>(last, 0, cut_.length())};
 }
@@ -318,7 +318,7 @@ void InvariantAttention<T>::backward(std::span<const AttentionMask> masks, const
       std::fill_n(to.values + t * to.key_value_stride, shared, T{0});
     }
   });
-  // Of heads that share keys the first one's queries come first, whichever way.
+  // If heads share keys, the queries of the first head come first in both directions.
   for (int head = 0; head < heads_.heads; ++head) {
     for_each_tile(masks, [&](const Tile& tile) {
       query_gradients(tile, {in.queries, in.query_stride}, head, dout, lse, to.queries, to.query_stride);

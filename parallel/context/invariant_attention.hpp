@@ -22,8 +22,8 @@ namespace sinew::parallel {
 /// those of RingAttention.
 /// Thread:   the World's.
 /// Lifetime: ends before communicator and blas. blas is an InvariantBlas.
-/// Errors:   InvalidArgument for a cut of another number of ranks, for a cut whose ranks have unequal numbers of
-///           positions, and unless there is one mask, or one for each sequence. Otherwise as all_gather.
+/// Errors:   InvalidArgument for a cut of another number of ranks, and for a cut whose ranks have unequal numbers of
+///           positions. InvalidArgument unless there is one mask, or one for each sequence. Otherwise as all_gather.
 /// Cost:     an all_gather of keys and values, forward and backward. Backward also one of queries, gradients of out,
 ///           and two numbers for each query and head. Room for whole sequences of all of these, and for the scores of
 ///           some queries with a whole sequence. In a group of one rank only the scores need room. In larger groups the
@@ -66,7 +66,7 @@ class SINEW_API InvariantAttention {
   /// The number of a sequence's first token among those of whole sequences.
   std::int64_t begin_of(std::int64_t sequence) const noexcept { return sequence * cut_.length(); }
   void require(std::span<const AttentionMask> masks) const;
-  /// What all ranks have of such columns, sequence by sequence in the order of positions; in a group of one `own`.
+  /// Gathers such columns of all ranks, sequence by sequence in the order of positions. In a group of one rank, `own`.
   Side whole(const Side& own, std::int64_t width, std::vector<T>& room);
   void gather_keys_values(const Projections<const T>& in);
   void sum_along(const T* out, const T* dout);
@@ -75,7 +75,7 @@ class SINEW_API InvariantAttention {
   void for_each_tile(std::span<const AttentionMask> masks, const F& f) const;
   /// Keys that the queries of a tile see.
   Rows seen_by(const Tile& queries) const noexcept;
-  /// Of one head: to [rows, columns] = scale * x * y^T, of rows of its width.
+  /// Computes for one head: to [rows, columns] = scale * x * y^T, with rows of the head's width.
   void multiply(const T* x, std::int64_t x_stride, std::int64_t rows, const T* y, std::int64_t y_stride,
                 std::int64_t columns, T scale, T* to);
   /// Scores become weights: of queries from `position` on and keys from `first` on. lse: of the first query.

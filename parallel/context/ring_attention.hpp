@@ -40,7 +40,7 @@ class SINEW_API RingAttention {
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
                 const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 
-  /// Of this rank, so far.
+  /// The pairs that this rank has computed so far.
   std::int64_t computed_pairs() const noexcept { return block_.computed_pairs(); }
   std::size_t sent_bytes() const noexcept { return sent_; }
   /// Bytes held between calls: room_for() elements.

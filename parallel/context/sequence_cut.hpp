@@ -10,9 +10,9 @@
 
 namespace sinew::parallel {
 
-/// Which positions of a sequence each rank of a context-parallel group has. A rank has pieces in ascending order, which
-/// lie one after the other in its memory. Any length is possible: pieces differ by at most one position, and may be
-/// empty.
+/// The positions of a sequence that each rank of a context-parallel group has. A rank has pieces in ascending order,
+/// which lie one after the other in its memory. Any length is possible: pieces differ by at most one position, and may
+/// be empty.
 ///   contiguous  rank r has piece r of P. Under a causal mask the last rank has nearly all the work.
 ///   zig_zag     rank r has pieces r and 2P-1-r of 2P. Work under a causal mask is equal, except for a remainder.
 /// Source: zig-zag as in ring-flash-attention and Megatron-LM.

@@ -101,9 +101,9 @@ struct DataParallel::State {
   PassRunner& runner_of(PassKind kind) {
     return kind == PassKind::Whole ? *synced : kind == PassKind::Unsynced ? *unsynced : *forward;
   }
-  /// Of passes as they are made now.
+  /// The runner of the present kind of passes.
   PassRunner& now() { return runner_of(protocol->kind()); }
-  /// Of the pass that has begun and not ended, else as above.
+  /// The kind of the pass that has begun and not ended. If there is none, the present kind.
   PassKind underway() {
     for (const PassKind kind : {PassKind::Whole, PassKind::Unsynced, PassKind::ForwardOnly}) {
       if (!runner_of(kind).runner.idle()) return kind;
@@ -113,7 +113,7 @@ struct DataParallel::State {
 
   bool is_idle() const noexcept { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
 
-  /// Which calls are due is known from here on.
+  /// From here on the protocol knows which calls are due.
   void begin_protocol() {
     StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
                               .unused_are_zero = options.unused_are_zero,
@@ -179,7 +179,7 @@ struct DataParallel::State {
     return order;
   }
 
-  /// Of gradients that are scattered while the engine goes on: those that are being written, and as many under way.
+  /// Room for gradients that are scattered while the engine goes on: those being written, and as many in flight.
   std::size_t room_for_gradients() const {
     if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
     if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
@@ -198,7 +198,7 @@ struct DataParallel::State {
     });
   }
 
-  /// What was not reported counts as reported, with what its gradient holds.
+  /// Counts gradients that were not reported as reported. They keep their values.
   void report_unused(PassRunner& pass, const std::vector<std::int32_t>& of) {
     for (const std::int32_t p : of) {
       const std::int32_t signal = pass.gradients[at(p)];

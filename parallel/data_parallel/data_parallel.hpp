@@ -1,8 +1,9 @@
 #pragma once
 
-// Data parallelism over an engine of the user's. The room holds DataParallel, the checks of its arguments, and what is
-// computed from gradients: their norm, and a loss with its weight. It may include its sub-rooms `plan` and `memory`,
-// the mesh, the step graph and exact sums. It does not include the optimizer, whose room comes after it.
+// Data parallelism over an engine of the user's. The room holds DataParallel and the checks of its arguments. It also
+// holds what is computed from gradients: their norm, and a loss with its weight. It may include its sub-rooms `plan`
+// and `memory`. It may also include the mesh, the step graph and exact sums. It does not include the optimizer, whose
+// room comes after it.
 
 #include <cstdint>
 #include <functional>
@@ -41,7 +42,7 @@ struct MemoryPlan;
 ///
 /// StepProtocol defines the order of these calls, and of other calls that belong to a step. A call that is not due is
 /// refused. The step then ends on all ranks, and every later call says so. To go on, all ranks call abandon_step().
-/// Rows that shard no parameters need none of the calls per unit. The engine adds to gradients: they are zero after
+/// Only rows that shard parameters need the calls per unit. The engine adds to gradients: they are zero after
 /// updated().
 /// Units run forward in the order of their first parameters, and backward in the reverse order. Where parameters are
 /// sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore belong to one
@@ -111,8 +112,9 @@ class SINEW_API DataParallel {
   /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
   void updated();
 
-  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. Of several scopes the
-  /// last one ends first. A scope ends between two passes. If an exception ends it within a pass, call abandon_step().
+  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. If there are several
+  /// scopes, the last one ends first. A scope ends between two passes. If an exception ends it within a pass, call
+  /// abandon_step().
   class [[nodiscard]] SINEW_API Scope {
    public:
     ~Scope();
@@ -148,7 +150,7 @@ class SINEW_API DataParallel {
   Communicator& along(Mesh& mesh, std::string_view axes);
   /// The parts that this rank owns, without gradients. May be called at any time.
   std::vector<OwnedPart> owned_values();
-  /// Whether all parameters are whole on this rank between two steps.
+  /// Returns whether all parameters are whole on this rank between two steps.
   bool keeps_whole_parameters() const noexcept;
   /// The axis along which ranks own different parts. Empty: each rank owns everything.
   const std::string& sharded_axis() const noexcept;

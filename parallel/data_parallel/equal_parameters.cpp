@@ -29,7 +29,7 @@ std::size_t first_difference(Communicator& group, const std::vector<std::uint64_
   return i;
 }
 
-/// What the ranks of one group do not have alike. `numbers`: its ranks in the mesh.
+/// The first difference between the ranks of one group. `numbers`: its ranks in the mesh.
 std::optional<Difference> difference_along(Communicator& group, const std::string& axis,
                                            const std::vector<int>& numbers, const std::string& what,
                                            const std::vector<DataParameter>& parameters,

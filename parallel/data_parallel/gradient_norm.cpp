@@ -15,10 +15,10 @@
 namespace sinew::parallel {
 namespace {
 
-/// What sums of squares are made in.
+/// Adds a square to a sum, rounded or exact.
 void add_square(double& sum, double x) noexcept { sum += x * x; }
 void add_square(ExactSum& sum, double x) noexcept { sum.add_square(x); }
-/// Of the same ranks' sums. Sums of integers have one value, whatever their order.
+/// Sums over the same ranks. Sums of integers have one value, whatever their order.
 void sum_over(Communicator& ranks, std::span<double> sums, const CallOptions& options) {
   ranks.all_reduce(sums, ReduceOp::Sum, options).get();
 }

@@ -13,7 +13,7 @@ namespace sinew::parallel {
 
 /// Euclidean norm of all gradients of the whole model. Each element counts once.
 /// spread: for each parameter, the axes along which ranks hold different elements of it, such as "tp" or "pp-tp"; "" if
-/// each rank holds all. What data parallelism shards is known from `data`.
+/// each rank holds all. The function knows from `data` what data parallelism shards.
 /// Shape:  `parts` as finish_backward returned them. The mesh has a group for each set of axes in `spread`.
 /// Errors: InvalidArgument if `spread` does not have one entry for each parameter. As Mesh::along and all_reduce. If
 ///         the call is not due, as StepProtocol; other groups of the mesh then end too, because ranks may wait in them.

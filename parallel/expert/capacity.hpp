@@ -11,13 +11,13 @@
 
 namespace sinew::parallel {
 
-/// Which assignments an expert keeps if it gets more than its capacity.
+/// Decides which assignments an expert keeps if it gets more than its capacity.
 enum class DropPolicy : std::uint8_t {
   Position,     ///< those of the first positions
   Probability,  ///< those with the largest gates; of equal gates the first positions
 };
 
-/// How many assignments an expert keeps.
+/// The number of assignments that an expert keeps.
 struct CapacityShape {
   /// An expert keeps ceil(tokens of a sequence * top_k / experts * factor) assignments of a sequence. 0: it keeps all.
   double factor = 0;

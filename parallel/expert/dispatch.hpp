@@ -15,8 +15,8 @@ namespace sinew::parallel {
 ///     ... rows of `out` = gate of the row * expert(row) ...
 ///     combine(rows, out)        out: of this rank's tokens, the sum over their experts; 0 of a token without any
 ///
-/// Both can be done in chunks, so that rows of some experts travel while other experts compute: start(x), then for each
-/// chunk receive(), compute and give_back(), and at the end collect(out).
+/// Both can be done in chunks, so that rows of some experts travel while other experts compute. Call start(x) first.
+/// For each chunk call receive(), compute, and call give_back(). At the end call collect(out).
 /// Shape:    x, out [tokens, width]; rows [rows(), width]. The rows of this rank's expert e are from offsets()[e] to
 ///           offsets()[e + 1], by rank and token. A token has a row for each of its experts.
 /// Thread:   the World's. Only one passage of a dispatcher at a time. A passage ends with receive() of the last chunk,

@@ -19,7 +19,7 @@
 
 namespace sinew::parallel {
 
-/// How tokens get to their experts.
+/// The ways in which tokens get to their experts.
 enum class DispatchKind : std::uint8_t {
   AllGather,     ///< every rank gets all tokens; a reduce_scatter brings sums back
   AllToAll,      ///< each expert's rank gets a token once for each of its experts
@@ -29,7 +29,7 @@ enum class DispatchKind : std::uint8_t {
 /// "all_gather", "all_to_all", "hierarchical".
 SINEW_API std::string_view name_of(DispatchKind kind) noexcept;
 
-/// What a dispatcher carries.
+/// The shape of the data that a dispatcher carries.
 struct DispatchShape {
   std::string name;  ///< as errors show it: "blocks.3.experts"
   std::int64_t experts = 1;

@@ -9,8 +9,8 @@
 
 namespace sinew::parallel {
 
-/// How many assignments each expert of a layer had, before any was dropped. Counts are added up over passes, and summed
-/// over ranks once in a step. They are integers in f64, so they are the same under any layout.
+/// The number of assignments that each expert of a layer had, before any was dropped. Counts are added up over passes,
+/// and summed over ranks once in a step. They are integers in f64, so they are the same under any layout.
 class SINEW_API ExpertLoad {
  public:
   explicit ExpertLoad(std::int64_t experts) : counts_(static_cast<std::size_t>(experts)) {}
@@ -27,7 +27,7 @@ class SINEW_API ExpertLoad {
   std::span<const double> counts() const noexcept { return counts_; }
   /// The load of the most loaded expert divided by the mean. 0 if there is no load.
   double imbalance() const noexcept;
-  /// The most loaded expert. Of equally loaded ones the first.
+  /// The most loaded expert. If several are equally loaded, it is the first of them.
   std::int64_t busiest() const noexcept;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// How a score is made of a logit.
+/// The functions that turn a logit into a score.
 enum class RouterScore : std::uint8_t { Softmax, Sigmoid };
 
 /// "softmax", "sigmoid".
@@ -37,7 +37,7 @@ struct RouterShape {
   SINEW_API void require() const;
 };
 
-/// What a router keeps of its forward pass.
+/// The results of a router's forward pass that it keeps.
 template <class T>
 struct Routed {
   Routing<T> routing;
@@ -46,8 +46,8 @@ struct Routed {
   double z_loss = 0;                 ///< of all tokens, multiplied by its coefficient
 };
 
-/// Chooses the top_k experts of each token by their scores. Of equal scores the lower number wins. A bias may be added
-/// to the scores for the choice. The gates come from the scores without the bias.
+/// Chooses the top_k experts of each token by their scores. If scores are equal, the lower number wins. A bias may be
+/// added to the scores for the choice. The gates come from the scores without the bias.
 /// Shape:  logits [tokens, experts]; bias [experts], or empty for none.
 /// Thread: any. Nothing is communicated: the choice for a token depends on its own logits only.
 /// Errors: logits that are not numbers throw no error here. Routing::fault names the first one, and a dispatcher tells

@@ -12,7 +12,7 @@
 
 namespace sinew::parallel {
 
-/// What a configuration means for data parallelism. For configurations that break no rule.
+/// The meaning of a configuration for data parallelism. The configuration must break no rule.
 struct DataStrategy {
   /// The dense factorisation. With replicas, dp is cut into "shard", whose ranks are near, and "replica".
   Factorisation shape;

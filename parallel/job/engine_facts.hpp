@@ -21,7 +21,7 @@ struct RankPlace {
   int etp = 0;  ///< index inside an expert
 };
 
-/// How far the engine's sums can be layout-invariant (invariant/leaves.hpp).
+/// The extent to which an engine's sums can be layout-invariant (invariant/leaves.hpp).
 struct InvariantFacts {
   std::string why_not = "this engine has no such sums";  ///< empty: it has such sums
   /// The most ranks that may share layers and heads. All of them have equally many leaf blocks.
@@ -29,7 +29,7 @@ struct InvariantFacts {
   std::int64_t most_cp = 1;  ///< ranks that share a sample, likewise
 };
 
-/// What an engine says about itself before anything is made.
+/// An engine's description of itself, before anything is made.
 struct EngineFacts {
   std::vector<std::string> axes{"dp"};  ///< along which it can be cut: of tp, cp, dp, pp, ep, etp
   int most_tp = 1;                      ///< parts that layers can be cut into: attention heads

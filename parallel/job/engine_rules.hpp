@@ -9,7 +9,7 @@ namespace sinew::parallel {
 /// The rules of job_rules.hpp about how the engine can be cut: layers, samples, stages.
 std::vector<JobRule> engine_rules();
 
-/// Whether no rule is broken that a prediction needs.
+/// Returns whether the request keeps all rules that a prediction needs.
 bool fits_engine(const JobRequest& asked);
 
 }  // namespace sinew::parallel

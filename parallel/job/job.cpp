@@ -22,7 +22,7 @@ JobConfig with_schedule(JobConfig config) {
   return config;
 }
 
-/// What is in a file, too, which each rank reads for itself.
+/// The text also has the content of a file, because each rank reads the file for itself.
 std::string schedule_text(const JobConfig& config) {
   if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
   try {

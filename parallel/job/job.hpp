@@ -54,7 +54,7 @@ class SINEW_API Job {
   Communicator& pipeline() { return config_.layout.pp > 1 ? mesh_->along("pp") : alone_; }
   /// This rank's place among the ranks that share layers, samples, depth and experts.
   RankPlace place() const;
-  /// Whether the engine has experts. The functions below about experts may be called only then.
+  /// Returns whether the engine has experts. The functions below about experts may be called only then.
   bool has_experts() const noexcept { return experts_ != nullptr; }
   /// Data parallelism of experts, with a step of its own besides that of data().
   DataParallel& experts() { return *experts_; }

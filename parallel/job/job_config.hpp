@@ -16,7 +16,7 @@
 
 namespace sinew::parallel {
 
-/// What the backward pass computes again instead of keeping it.
+/// The part of the forward pass that the backward pass computes again.
 enum class Recompute : std::uint8_t { None, Selective, Full };
 
 /// "none", "selective", "full".
@@ -46,7 +46,7 @@ struct JobConfig {
   int virtual_stages = 1;  ///< stages on each rank of the pipeline
   std::shared_ptr<const ProvedSchedule>
       proved{};  ///< of these settings; null: made and proved wherever it is asked for
-  /// How many copies data-parallel ranks hold of what is sharded (hsdp). 1: sharded over all of them.
+  /// The number of copies of the shards that data-parallel ranks hold (hsdp). 1: sharded over all of them.
   int replicas = 1;
   Precision precision;
   std::int64_t global_batch = 16;  ///< of one step, all ranks together

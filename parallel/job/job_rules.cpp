@@ -209,7 +209,7 @@ Finding judge_memory(const JobRequest& asked) {
   return fmt::format("a rank would take {}, and may take {}", size_text(predicted), size_text(most));
 }
 
-/// Of what saves memory two or three together, where none alone would do.
+/// Combines two or three changes that save memory, if one alone is not enough.
 JobChanges savings_together(const JobRequest& asked) {
   const JobChanges cuts = micro_batches_changes(asked);
   const auto most =

@@ -23,7 +23,7 @@ namespace sinew::parallel {
 ///   pipeline             There are at most as many stages as the engine has blocks.
 ///   schedule             The schedule is known, or is a file for this pipeline. It has virtual stages only if it can.
 ///                        It is proved. If it makes gradients of weights later, recompute is none. If it recomputes,
-///                        recompute is not none. It gathers and sums stages only if the engine does that.
+///                        recompute is selective or full. It gathers and sums stages only if the engine does that.
 ///   sequence_parallel    The engine can do it, and there are at least two tensor-parallel ranks.
 ///   decomposed           Only with sequence parallelism.
 ///   zero                 0, 1, 2 or 3.

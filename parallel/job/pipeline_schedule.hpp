@@ -19,8 +19,8 @@ struct ProvedSchedule {
   PipelineSchedule schedule;
 };
 
-/// For JobConfig::proved. A file is then read once, so that everything uses the same content, and the schedule is
-/// proved once. null if there is one stage, if there is no such schedule (schedule_of() says why), and for more than
+/// For JobConfig::proved. A file is then read once, so that everything uses the same content. The schedule is proved
+/// once. null if there is one stage, and if there is no such schedule: schedule_of() says why. null also for more than
 /// 2^20 passes, which rules must judge first.
 SINEW_API std::shared_ptr<const ProvedSchedule> proved_schedule(const JobConfig& config);
 
@@ -31,11 +31,11 @@ SINEW_API std::shared_ptr<const ProvedSchedule> proved_schedule(const JobConfig&
 ///         prove() refuses.
 SINEW_API PipelineSchedule schedule_of(const JobConfig& config);
 
-/// Whether gradients of weights are computed separately from those of inputs.
+/// Returns whether gradients of weights are computed separately from those of inputs.
 SINEW_API bool has_late_weights(const PipelineSchedule& schedule) noexcept;
 
-/// For each stage, the most microbatches whose activations are kept at a time, from the forward pass to the last of the
-/// gradients, even if some of them are computed again.
+/// For each stage, the most microbatches whose activations are kept at a time. They count from the forward pass to the
+/// last of the gradients, even if some of them are computed again.
 SINEW_API std::vector<std::int32_t> most_live(const PipelineSchedule& schedule);
 
 }  // namespace sinew::parallel

@@ -21,8 +21,8 @@ struct PredictedMemory {
   std::int64_t total() const noexcept { return static_cast<std::int64_t>(held.total() + activation_bytes); }
 };
 
-/// What the steps of a job ask plan_memory for: Adam's state, and whether gradients are added up before they are summed
-/// over ranks.
+/// The use of memory that the steps of a job ask plan_memory for: Adam's state, and whether gradients are added up
+/// before they are summed over ranks.
 SINEW_API MemoryUse memory_use(const JobConfig& config);
 
 /// For a configuration that breaks no rule. Nothing is allocated.
@@ -30,8 +30,8 @@ SINEW_API MemoryUse memory_use(const JobConfig& config);
 SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
                                          std::optional<RankPlace> place = {});
 
-/// What a rank would hold under each row of data parallelism, with the other settings of this configuration. hsdp has
-/// two copies, unless `replicas` says how many.
+/// A table of the memory of a rank under each row of data parallelism, with the other settings of this configuration.
+/// hsdp has two copies, unless `replicas` says how many.
 SINEW_API std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine);
 
 }  // namespace sinew::parallel

@@ -37,7 +37,7 @@ class SINEW_API Factorisation {
   bool has(std::string_view axis) const noexcept;
   /// The same axes in the order of the factorisation: "dp-cp" becomes "cp-dp" if cp comes first.
   std::string in_order(std::string_view axes) const;
-  /// How many ranks lie along these axes together.
+  /// The number of ranks along these axes together.
   int size(std::string_view axes) const;
   /// The distance in ranks from one rank along `axis`, a single one, to the next.
   int stride(std::string_view axis) const;
@@ -48,8 +48,7 @@ class SINEW_API Factorisation {
   /// All such groups, by their lowest rank. Every rank is in exactly one.
   std::vector<std::vector<int>> groups(std::string_view axes) const;
 
-  /// How the ranks of one group along these axes are arranged among themselves. It is the mesh of the group's
-  /// communicator.
+  /// The arrangement of the ranks of one group along these axes. It is the mesh of the group's communicator.
   Factorisation slice(std::string_view axes) const;
   /// The same ranks with `axis` cut into `parts`. The first part keeps the stride of the axis: dp 8 becomes dp_shard 4,
   /// dp_replicate 2.

@@ -9,7 +9,7 @@
 
 namespace sinew::parallel {
 
-/// Which of the two arrangements of a Layout an axis belongs to.
+/// The two arrangements of a Layout.
 enum class Arrangement { Dense, Expert };
 
 /// A kind of group that every job has, and what is sent in it.
@@ -43,9 +43,9 @@ inline constexpr JobGroup kJobGroups[] = {
 /// Thread:   the World's.
 /// Lifetime: ends before the World.
 /// Cost:     collective over `all`. A split for each row of kJobGroups, for each level of hierarchical context
-///           parallelism and for the embedding, as far as these have more than one rank, and one split for all others
-///           together. That is at most 17 + levels splits, each an all_reduce of 4 KiB and an all_gather of 16 B. A job
-///           of dp alone makes 7.
+///           parallelism and for the embedding, if it has more than one rank. One split for all others together. That
+///           is at most 17 + levels splits, each an all_reduce of 4 KiB and an all_gather of 16 B. A job of dp alone
+///           makes 7.
 class SINEW_API JobMesh {
  public:
   /// `all` stays the caller's.

@@ -19,8 +19,9 @@ class SINEW_API Layout {
 
   const Factorisation& dense() const noexcept { return dense_; }
   const Factorisation& expert() const noexcept { return expert_; }
-  /// `dense` with cp cut into its levels cp0, cp1, ... For cp ranks 0..15 and levels 2, 2, 4 the groups of cp0 are
-  /// {0,1} {2,3}.., those of cp1 {0,2} {1,3} {4,6}.., and those of cp2 {0,4,8,12}... With one level cp0 is cp.
+  /// `dense` with cp cut into its levels cp0, cp1, ... An example has cp ranks 0..15 and levels (2, 2, 4). The groups
+  /// of cp0 are {0,1} {2,3}.. The groups of cp1 are {0,2} {1,3} {4,6}.. The groups of cp2 are {0,4,8,12}.. With one
+  /// level cp0 is cp.
   const Factorisation& by_level() const noexcept { return by_level_; }
   int levels() const noexcept { return levels_; }
 

@@ -37,9 +37,9 @@ inline std::int64_t product_of(std::initializer_list<int> sizes) noexcept {
 /// Cost: the square root of n.
 std::vector<std::int64_t> divisors_of(std::int64_t n);
 
-/// How many ranks hold the same dense parameters. 0 if the sizes leave no whole number.
+/// The number of ranks that hold the same dense parameters. 0 if the sizes leave no whole number.
 int dp_of(const LayoutRequest& asked) noexcept;
-/// How many ranks hold the same parameters of an expert. 0 if the sizes leave no whole number.
+/// The number of ranks that hold the same parameters of an expert. 0 if the sizes leave no whole number.
 int edp_of(const LayoutRequest& asked) noexcept;
 
 /// Axes of dense parameters (tp, cp, dp, pp), and of experts (etp, ep, edp, pp), in the requested order. Axes that the

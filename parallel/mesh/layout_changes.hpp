@@ -29,7 +29,7 @@ Changes cp_changes(const LayoutRequest& asked);
 
 /// Axes larger than 1 that the order does not name, by the names that stand for them in the order: "pp".
 std::vector<std::string> missing_in_order(const LayoutRequest& asked);
-/// Whether the order does not name dp although dp may be larger than 1, because the other sizes leave no whole number
+/// Returns whether dp is missing in the order and may be larger than 1, because the other sizes leave no whole number
 /// for it.
 bool lacks_unknown_dp(const LayoutRequest& asked);
 

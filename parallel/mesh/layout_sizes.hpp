@@ -5,7 +5,7 @@
 
 namespace sinew::parallel {
 
-/// How many ranks each kind of parallelism has. dp = 0: as many as the other sizes leave.
+/// The number of ranks of each kind of parallelism. dp = 0: as many as the other sizes leave.
 struct LayoutSizes {
   int tp = 1;   ///< tensor
   int cp = 1;   ///< context

@@ -29,8 +29,8 @@ class SINEW_API Mesh {
  public:
   /// groups: axes as Factorisation takes them, such as "tp" or "dp-cp". Empty: every axis alone. `all` stays the
   /// caller's.
-  /// Errors: InvalidArgument on all ranks alike, before anything is made, if ranks ask for different meshes, if
-  ///         shape.ranks() is not all.size(), or if a group names an unknown axis. Otherwise as split.
+  /// Errors: InvalidArgument on all ranks alike, before anything is made. It is thrown if ranks ask for different
+  ///         meshes, if shape.ranks() is not all.size(), or if a group names an unknown axis. Otherwise as split.
   Mesh(Communicator& all, Factorisation shape, std::span<const std::string> groups = {}, const CallOptions& = {});
 
   Mesh(Communicator& all, Factorisation shape, std::initializer_list<std::string> groups, const CallOptions& o = {})

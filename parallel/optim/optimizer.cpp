@@ -171,7 +171,7 @@ void Optimizer::require_same(std::span<const OwnedPart> parts) const {
                           parts.size(), slots_.size()));
 }
 
-/// Before anything is made: what was never summed is not read.
+/// Checks, before state is made, that all gradients were summed.
 void Optimizer::require_gradients(std::span<const OwnedPart> parts) const {
   constexpr std::string_view kCall = "Optimizer::update()";
   StepProtocol* const step = memory_->step();

@@ -18,8 +18,8 @@
 
 namespace sinew::parallel {
 
-/// What the optimizer keeps for elements [first, last) of a parameter. The kind is "moment1" or "moment2" for Adam,
-/// "momentum" for SGD, and "master" if the parameter has 16 bits.
+/// A part of the optimizer's state, for elements [first, last) of a parameter. The kind is "moment1" or "moment2" for
+/// Adam, "momentum" for SGD, and "master" if the parameter has 16 bits.
 struct StatePart {
   std::int32_t parameter = 0;
   std::int64_t first = 0, last = 0;

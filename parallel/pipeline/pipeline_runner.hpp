@@ -58,9 +58,9 @@ class StageEngine {
 ///           or the circle. For a schedule of another number of ranks. For schedules that differ between ranks. For a
 ///           stage that hands on more than 2^40 bytes. run() throws InvalidArgument for a stage that has written
 ///           another number of bytes than it said, naming stage, microbatch and rank. It throws InvalidArgument if a
-///           stage calls run(), or if run() is not due. Otherwise as send and recv. If a stage throws, or run() fails
-///           for another reason, or a StepProtocol of `steps` refuses a call, the World of `ranks` ends on all its
-///           ranks (Communicator::abort_world_by_exception). Its text has the action and the text of the exception.
+///           stage calls run(), or if run() is not due. Otherwise as send and recv. The World of `ranks` ends on all
+///           its ranks (Communicator::abort_world_by_exception) if a stage throws, if run() fails for another reason,
+///           or if a StepProtocol of `steps` refuses a call. Its text has the action and the text of the exception.
 ///           run() throws the exception itself, and so does every later run() on this rank.
 class SINEW_API PipelineRunner final : private StepActions {
  public:

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What is handed from one stage to another for one microbatch.
+/// A tensor that one stage hands to another for one microbatch.
 struct BoundaryTensor {
   std::int32_t stage = 0;  ///< the stage behind the boundary; the tensor is its input, or the gradient of its input
   std::int32_t micro_batch = 0;
@@ -26,7 +26,7 @@ struct MessageKind {
   friend auto operator<=>(const MessageKind&, const MessageKind&) = default;
 };
 
-/// What one rank does in a step of a pipeline, as a step graph. Before each computation a gate waits for its inputs,
+/// The work of one rank in a step of a pipeline, as a step graph. Before each computation a gate waits for its inputs,
 /// and for a place for its output. After the computation there is a signal. Messages are exchanges along "pp".
 /// Gates and signals are named as actions are written: "2F0", "2B0", "2I0".
 struct PipelineStep {
@@ -36,9 +36,9 @@ struct PipelineStep {
   std::map<MessageKind, std::int32_t> places;  ///< how many are in use at a time, at most
 };
 
-/// How many messages of a kind may be made and not yet received, if they are sent as soon as they are made. The
-/// schedule is proved with that number. If the schedule makes data ahead of its sends, or posts receives ahead of their
-/// readers, there are as many places as that needs.
+/// The number of messages of a kind that may be made and not yet received, if they are sent as soon as they are made.
+/// The schedule is proved with that number. If the schedule makes data ahead of its sends, or posts receives ahead of
+/// their readers, there are as many places as that needs.
 inline constexpr int kMessagePlaces = 2;
 
 /// The step of one rank. The schedule has its messages (with_messages).

@@ -17,7 +17,7 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// What both boxes have. If they have nothing in common, a box without elements.
+/// The elements that both boxes have. If they have none in common, the result is a box without elements.
 SINEW_API Box intersection(const Box& a, const Box& b);
 
 /// Copies `part` from a buffer that holds `from_box` to a buffer that holds `to_box`. Both are row-major.

@@ -17,7 +17,7 @@ namespace {
   throw Error(Code::InvalidArgument, fmt::format("{} of {} along {}: {}", what, tensor.to_string(), axis, why));
 }
 
-/// What makes the second of the first.
+/// A hint for an error: the step that leads from the placement found to the one needed.
 std::string_view missing_step(const Placement& found, const Placement& needed) noexcept {
   if (std::holds_alternative<Partial>(needed)) {
     return std::holds_alternative<Partial>(found) ? "all_reduce it first, then combine by the other operator"
@@ -37,7 +37,7 @@ std::string_view missing_step(const Placement& found, const Placement& needed) n
          fmt::format("expected {}, found {}: {}", needed, to_string(tensor.placements.along(axis)), step));
 }
 
-/// What is to be combined along the axis.
+/// The operator that combines the data along the axis.
 ReduceOp require_partial(std::string_view what, const TensorSpec& tensor, std::string_view axis) {
   const Placement& found = tensor.placements.along(axis);
   const auto* partial = std::get_if<Partial>(&found);

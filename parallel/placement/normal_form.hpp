@@ -6,8 +6,8 @@
 
 namespace sinew::parallel {
 
-/// Whether the order of two placements of a tensor matters. It does if they cut the same dimension, and if they combine
-/// by operators whose order matters.
+/// Returns whether the order of two placements of a tensor matters. It does if they cut the same dimension, and if they
+/// combine by operators whose order matters.
 bool is_ordered(const Placement& outer, const Placement& inner, DType dtype) noexcept;
 
 /// The one spelling for all placements that put the same data on every rank. It has no axes of one rank. Axes are named

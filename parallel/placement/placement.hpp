@@ -1,7 +1,7 @@
 #pragma once
 
-// How a tensor lies on a mesh. The room holds placements, the boxes that follow from them, and collectives that check
-// placements before they send. It may include the mesh and the room `common`.
+// Placements: they say how a tensor lies on a mesh. The room holds placements, the boxes that follow from them, and
+// collectives that check placements before they send. It may include the mesh and the room `common`.
 
 #include <cstdint>
 #include <string>
@@ -40,7 +40,8 @@ SINEW_API std::string to_string(const Placement& placement);
 
 /// Where a tensor lies along every axis. Along an axis that is not named it is replicated. If two axes shard one
 /// dimension, the first one cuts it, and the second one cuts the parts of the first (FSDP over TP is {tp: Shard(0), dp:
-/// Shard(0)}). Of two Partials the last one is combined first, which matters for a sum of maxima, for example.
+/// Shard(0)}). If there are two Partials, the last one is combined first. This matters for a sum of maxima, for
+/// example.
 /// Source: the three kinds are those of PyTorch's DTensor; the order replaces its _StridedShard.
 class SINEW_API Placements {
  public:

@@ -10,7 +10,7 @@
 // Arithmetic of shards. Placements must be valid.
 namespace sinew::parallel {
 
-/// Whether the cut leaves parts of one length for each of `extents`.
+/// Returns whether the cut leaves parts of one length for each of `extents`.
 bool cuts_evenly(const Shard& shard, int parts, const std::vector<std::int64_t>& extents) noexcept;
 
 /// For each dimension, the extents that boxes of the tensor have on any rank, ascending, each once.
@@ -27,7 +27,7 @@ std::vector<std::int64_t> cut_extents(const Shard& shard, int parts, const std::
 /// As local_box, without its checks.
 Box box_of(const TensorSpec& spec, const Factorisation& mesh, int rank);
 
-/// What each rank of the group holds, by index. The group is along `axis` and contains `rank`.
+/// The box that each rank of the group holds, by index. The group is along `axis` and contains `rank`.
 std::vector<Box> boxes_along(const TensorSpec& spec, std::string_view axis, const Factorisation& mesh, int rank);
 
 }  // namespace sinew::parallel

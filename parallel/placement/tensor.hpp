@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// What all ranks know of a tensor.
+/// The facts about a tensor that all ranks know.
 /// Shape: of the whole tensor, row-major. {} is one number.
 struct TensorSpec {
   std::string name;
@@ -36,8 +36,9 @@ struct Tensor : TensorSpec {
 /// all ranks or on none.
 /// Errors: InvalidArgument naming the tensor and the axis. For an axis that the mesh lacks, and for two entries that
 ///         share an axis. For a dimension that the tensor lacks. For offsets that do not ascend from 0 to the extent,
-///         or are not one more than the axis has ranks. For offsets that cut parts of unequal length. For an operator
-///         that is not defined for the dtype, or that needs more than the data (premulsum, user).
+///         or are not one more than the axis has ranks. For offsets that cut the parts of another axis, if these differ
+///         in length. For an operator that is not defined for the dtype, or that needs more than the data (premulsum,
+///         user).
 SINEW_API void require_valid(const TensorSpec& spec, const Factorisation& mesh);
 
 /// The part of the tensor that `rank` of `mesh` holds.

@@ -58,7 +58,7 @@ class SINEW_API Planner {
   ///   tokens        sequence-parallel and context-parallel ranks have at least one token each
   std::vector<Violation> violations(const JobConfig& config) const;
 
-  // Of configurations that break no rule:
+  // The functions below take configurations that break no rule.
   PlannedMemory memory(const JobConfig& config);
   /// Simulates the pipeline, action by action.
   PlannedTime time(const JobConfig& config);

@@ -21,8 +21,8 @@ struct ConvolutionSizes {
 /// The short convolution of Mamba over sequences that the ranks of a group share. Each channel is computed by itself:
 ///     y_t[d] = bias[d] + sum over k of weight[d, k] * x_{t - width + 1 + k}[d], with zeros before the sequence
 /// Shape:    of this rank's tokens in the order of its pieces: x, y and their gradients [sequences, tokens, channels].
-///           weight [channels, width]; bias [channels], or null for none. kept: the tokens before each piece,
-///           kept_elements() that forward writes for backward.
+///           weight [channels, width]; bias [channels] or null for none. kept: the tokens before each piece. They are
+///           kept_elements(), which forward writes for backward.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
 /// Errors:   InvalidArgument for a cut of another number of ranks, and for sizes below 1. Otherwise as HaloExchange.

@@ -44,7 +44,7 @@ class SINEW_API ChannelScan {
   }
 
  private:
-  /// Of all tokens.
+  /// Counts the elements of all tokens.
   std::int64_t elements(std::int64_t width) const noexcept { return mine_.sequences * length_ * width; }
   /// As the scan of this rank's channels takes them.
   ScanInputs<T> whole(const ScanInputs<T>& in, const T* kept) const noexcept;

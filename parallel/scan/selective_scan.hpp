@@ -32,8 +32,8 @@ class SINEW_API SelectiveScan {
   void backward(const ScanInputs<T>& in, const Rows& run, const T* before, const T* dy, const T* dafter,
                 const ScanGradients<T>& to, T* dbefore);
 
-  /// What a run does to a state that enters it: exp(a * dt_sum) times that state, plus `after`, the state that it
-  /// leaves when it begins with zero.
+  /// Computes what a run does to a state that enters it: exp(a * dt_sum) times that state, plus `after`, the state that
+  /// it leaves when it begins with zero.
   /// Shape: dt_sum [sequences, channels].
   void summary(const ScanInputs<T>& in, const Rows& run, T* dt_sum, T* after);
   /// The same for gradients, which enter a run after its last token: exp(a * dt_sum) times the gradient, plus
@@ -60,7 +60,7 @@ class SINEW_API SelectiveScan {
   void store(const T* from, std::int64_t sequence, const Rows& channels, T* to) const;
   /// Over the run, by sequence and channel.
   void sum_dt(const ScanInputs<T>& in, const Rows& run, T* to) const;
-  /// What one token keeps of the states, and the states after it.
+  /// find_decays() computes the share of the states that a token keeps. step() computes the states after it.
   void find_decays(const ScanInputs<T>& in, std::int64_t token, const Rows& channels, T* to) const;
   void step(const ScanInputs<T>& in, std::int64_t token, const Rows& channels, const T* decay, const T* h, T* to) const;
   /// now_ past one token; gradients of states back before it.

@@ -49,7 +49,7 @@ class SINEW_API SequenceExchange {
  private:
   int ranks() const noexcept { return cut_.ranks(); }
   const Rows& mine() const noexcept { return channels_[static_cast<std::size_t>(rank_)]; }
-  /// Of all sequences.
+  /// Counts the tokens of all sequences.
   std::int64_t tokens(int rank) const noexcept { return sequences_ * cut_.tokens(rank); }
   /// f(first token in the order of positions, first one in the rank's order, how many), tokens of all sequences.
   template <class F>

@@ -13,8 +13,8 @@
 namespace sinew::parallel {
 
 /// Passes states through the pieces of all ranks in the order of their positions, and gradients of states in the
-/// reverse order. What a piece does to a state is a summary, whatever its length: the sum s of dt, and the state h that
-/// the piece leaves when it begins with zero. The piece turns a state x into exp(a * s) * x + h.
+/// reverse order. A summary says what a piece does to a state, whatever its length: the sum s of dt, and the state h
+/// that the piece leaves when it begins with zero. The piece turns a state x into exp(a * s) * x + h.
 /// Two pieces in a row have a summary of the same kind. So the states that enter all pieces are found in log2(pieces)
 /// rounds. In round k each piece sends the summary of the 2^k pieces that end with it to the piece 2^k places further.
 /// Shape:    a summary: s [sequences, channels], then h [sequences, channels, states].
@@ -30,11 +30,11 @@ class SINEW_API StateChain {
 
   StateChain(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
-  /// Of this rank.
+  /// Pieces of this rank.
   std::int64_t pieces() const noexcept { return static_cast<std::int64_t>(own_.size()); }
   std::int64_t summary() const noexcept { return dt_sums() + sizes_.state(); }
   std::int64_t dt_sums() const noexcept { return sizes_.sequences * sizes_.channels; }
-  /// Whether another piece follows this one. Nobody asks for the summary of the last piece.
+  /// Returns whether another piece follows this one. Nobody asks for the summary of the last piece.
   bool is_followed(std::int64_t piece, Way way) const noexcept { return place(piece, way) + 1 < links(); }
 
   /// own: a summary for each piece. entering: [pieces, sequences, channels, states], zeros for the first piece.
@@ -52,7 +52,7 @@ class SINEW_API StateChain {
   int owner(std::int64_t place, Way way) const noexcept {
     return owners_[static_cast<std::size_t>(way == Way::FirstToLast ? place : links() - 1 - place)];
   }
-  /// What `first` and `then` in a row do; `to` may be `then`.
+  /// Joins the summaries of two pieces in a row. `to` may be `then`.
   void join(const T* a, const T* first, const T* then, T* to) const;
   /// From going_ to coming_, `span` places on.
   void exchange(Way way, std::int64_t span);

@@ -106,7 +106,7 @@ class Checker {
 
   const StepGraph& graph_;
   std::vector<TensorState> states_;
-  std::vector<const Node*> exchanges_;  // under way, by number
+  std::vector<const Node*> exchanges_;  // in flight, by number
 };
 
 }  // namespace

@@ -30,13 +30,13 @@ struct StepTensor {
   DType beside = DType::F32;
   /// The shape of the whole tensor, if computes read or write it.
   std::vector<std::int64_t> shape;
-  /// How ranks hold the tensor, if computes read or write it.
+  /// The placements in which ranks hold the tensor, if computes read or write it.
   Placements placements;
 
   std::int64_t bytes() const noexcept { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };
 
-/// What a node of a graph does.
+/// The kinds of nodes of a graph.
 enum class NodeKind : std::uint8_t {
   Gate,    ///< the engine is about to read `tensors`; it waits here for whatever writes them
   Signal,  ///< the engine has written `tensors`, or will not read them any more
@@ -61,7 +61,7 @@ constexpr bool is_exchange(NodeKind kind) noexcept {
          kind == NodeKind::AllToAll || is_message(kind);
 }
 
-/// What a compute does to dimensions. Each dimension has a letter as its label.
+/// The effect of a compute on dimensions. Each dimension has a letter as its label.
 ///     ri,oi->ro      a linear layer of x [r, i] and weight [o, i]: labels that the result lacks are summed over
 ///     ro+ro->ro      the sum of operands, all of which may be Partial together
 ///     ro,o->ro,r     two results
@@ -94,7 +94,7 @@ struct Node {
   bool parts = false;
   /// For exchanges: it starts when the last earlier node that named this tensor has ended.
   TensorId room_of = -1;
-  /// What the node reads, for computes, splits, and exchanges that make one tensor from another.
+  /// The tensors that the node reads, for computes, for splits, and for exchanges that make one tensor from another.
   std::vector<TensorId> operands;
   ComputeRule rule;        ///< of computes
   std::int32_t peer = -1;  ///< of messages: a rank of the group

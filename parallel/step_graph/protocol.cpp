@@ -87,7 +87,7 @@ void StepProtocol::after_backward(std::int32_t unit) {
   for (const std::int32_t gradient : open) close(gradient);
 }
 
-/// Of a unit that is to be in the state `from`: it goes to the next one.
+/// Moves a unit, which must be in the state `from`, to the next state.
 void StepProtocol::advance(std::string_view call, std::int32_t unit, UnitState from) {
   UnitState& now = units_[at(unit)];
   if (now > from)

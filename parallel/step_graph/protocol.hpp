@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// What the passes of a step do: everything, adding gradients up only, or the forward half only.
+/// The kinds of passes of a step: everything, adding gradients up only, or the forward half only.
 enum class PassKind : std::uint8_t { Whole, Unsynced, ForwardOnly };
 
 /// The order of the calls of a training step, on one rank. Every object that has a call in the step asks here before
@@ -24,8 +24,8 @@ enum class PassKind : std::uint8_t { Whole, Unsynced, ForwardOnly };
 ///     summed         --Optimizer::update-->  summed  --updated-->  between steps
 ///
 /// Under no_sync() finish_backward leads back to "between steps". Under forward_only() finish_forward does. If units
-/// are gathered, each unit has before_forward, after_forward, before_backward and after_backward once in a pass, and
-/// units begin in one order. Otherwise an engine may leave these four calls out.
+/// are gathered, units begin in one order. Each unit then has the four calls before_forward, after_forward,
+/// before_backward and after_backward once in a pass. Otherwise an engine may leave these four calls out.
 /// Thread: the World's.
 /// Errors: a call that is not due is refused with InvalidArgument, which names the call that was made and the one that
 ///         is due. The call does nothing. The communicators of the step end on all their ranks, with this text and this
@@ -45,7 +45,7 @@ class SINEW_API StepProtocol {
     std::int32_t unit = 0;
     std::int32_t uses = 1;  ///< how many reports it has in a pass
   };
-  /// What decides which calls are due.
+  /// The facts that decide which calls are due.
   struct Shape {
     std::vector<Unit> units;
     std::vector<Gradient> gradients;
@@ -95,7 +95,8 @@ class SINEW_API StepProtocol {
 
   PassKind kind() const noexcept { return kind_; }
   bool is_summed() const noexcept { return state_ == State::Summed; }
-  /// How many times gradients have been summed. It is the number of the sum that finish_backward returned last.
+  /// The number of times that gradients have been summed. It is the number of the sum that finish_backward returned
+  /// last.
   std::uint64_t sums() const noexcept { return sums_; }
   /// Why the communicators of the step have ended, as other ranks are told. Empty: they have not ended since abandon().
   const std::string& ended() const noexcept { return ended_; }

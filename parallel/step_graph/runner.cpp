@@ -110,8 +110,8 @@ void StepRunner::finish_at(std::size_t place) {
   done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
 }
 
-/// Of what is under way that which a wait, or what follows from one, is about: a message. Else the oldest: collectives
-/// end in their order, and what they hold is given back in it.
+/// The place, among exchanges in flight, of the message for which a node waits. If it waits for none, the oldest
+/// exchange: collectives end in their order, and their memory is freed in this order.
 std::size_t StepRunner::place_for(std::int32_t node) const {
   for (std::size_t place = 0; place < underway_.size(); ++place) {
     const Node& exchange = graph_.nodes[at(underway_[place].node)];
@@ -136,7 +136,7 @@ void StepRunner::abandon() {
   };
   try {
     while (!underway_.empty()) finish_at(0);
-    // What is there already must leave room for what is left.
+    // Exchanges that have started must leave room for the remaining ones.
     for (std::size_t started = 0; started < next_; ++started) free_of(started);
     while (next_ < exchanges_.size()) {
       start_next();

@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// What the nodes of a graph do to memory and links. A strategy implements it for StepRunner.
+/// The effects of a graph's nodes on memory and links. A strategy implements it for StepRunner.
 class StepActions {
  public:
   virtual ~StepActions() = default;
@@ -56,7 +56,7 @@ class SINEW_API StepRunner {
   /// further and wait in them. Their data is dropped.
   /// Errors: the error of an exchange. The step has ended all the same.
   void abandon();
-  /// Whether the signal has had all its reports in this step.
+  /// Returns whether the signal has had all its reports in this step.
   bool is_complete(std::int32_t signal) const noexcept { return states_[static_cast<std::size_t>(signal)].done; }
   /// Between steps: nothing was reported, and nothing has started.
   bool idle() const noexcept { return reported_.empty() && next_ == 0; }

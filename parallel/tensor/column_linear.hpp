@@ -71,7 +71,7 @@ class SINEW_API ColumnLinear {
   void weight_gradient(const T* x, const T* dout, const Rows& outputs, T beta, T* to) const;
   void bias_gradient(const T* dout, const Rows& outputs, T beta, T* to) const;
 
-  /// How many rows `partial` has.
+  /// The number of rows of `partial`.
   std::int64_t partial_rows() const noexcept;
   /// Bytes that this rank sends in a forward and a backward pass, at least.
   std::size_t sent_bytes() noexcept { return pair_.forward().sent_bytes() + pair_.backward().sent_bytes(); }

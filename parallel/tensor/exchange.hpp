@@ -16,7 +16,7 @@
 
 namespace sinew::parallel {
 
-/// What a rank holds of a tensor, and the placement that says how the group holds the rest.
+/// The data of a tensor that a rank holds, and the placement that says how the group holds the rest.
 struct PlacedInput {
   Placement placement;
   ConstBuffer data;
@@ -57,8 +57,8 @@ class SINEW_API Exchange {
   };
 
   /// Shape:  disjoint buffers of in_bytes() and out_bytes(). For a copy and an all_reduce they may be the same buffer.
-  /// Errors: InvalidArgument, before anything is sent, naming exchange, tensor, axis and rank: for a placement other
-  ///         than `from`, for a buffer of another length, and while the exchange is still in flight.
+  /// Errors: InvalidArgument before anything is sent, naming exchange, tensor, axis and rank. It is thrown for a
+  ///         placement other than `from`, for a buffer of another length, and while the exchange is still in flight.
   Underway start(const PlacedInput& in, Buffer out, const CallOptions& options = {});
   void run(const PlacedInput& in, Buffer out, const CallOptions& options = {}) { start(in, out, options).get(); }
 

@@ -16,7 +16,7 @@ namespace sinew::parallel {
 /// Shape: rows are [rows, width]. A layer takes the number of its input tensor, and returns the number of its output.
 class SINEW_API LayerGraph {
  public:
-  /// What all layers have in common.
+  /// The properties that all layers have in common.
   struct Form {
     std::string axis = "tp";
     bool sequence_parallel = false;  ///< between layers each rank has its rows only

@@ -14,7 +14,8 @@ namespace sinew::parallel {
 struct LinearShape {
   std::string name;  ///< "blocks.0.mlp.up"
   std::int64_t rows = 0, inputs = 0, outputs = 0;
-  /// How outputs (column-parallel) or inputs (row-parallel) are cut: offsets of any lengths. `dim` is not used.
+  /// The cut of the outputs (column-parallel) or of the inputs (row-parallel): offsets of any lengths. `dim` is not
+  /// used.
   Shard cut{};
   /// Sequence parallelism: outside the layer each rank has only its rows, as `row_cut` says.
   bool sequence_parallel = false;

@@ -43,7 +43,7 @@ class SINEW_API RowLinear {
   /// dout: this rank's rows. Under sequence parallelism the result is Partial, and must be summed over the ranks.
   void bias_gradient(const T* dout, T beta, T* to) const;
 
-  /// How many rows `partial` has.
+  /// The number of rows of `partial`.
   std::int64_t partial_rows() const noexcept;
   /// Bytes that this rank sends in a forward and a backward pass, at least.
   std::size_t sent_bytes() noexcept { return pair_.forward().sent_bytes() + pair_.backward().sent_bytes(); }

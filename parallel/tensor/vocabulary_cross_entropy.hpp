@@ -34,8 +34,8 @@ struct CrossEntropyShape {
 /// Shape:    logits [rows, own vocabulary]. targets: all rows, the same on all ranks.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument naming tensor and row, on all ranks alike: for a target outside the vocabulary, and for
-///           logits that are not numbers, with the first rank that has one.
+/// Errors:   InvalidArgument on all ranks alike, naming tensor and row. It is thrown for a target outside the
+///           vocabulary. It is also thrown for logits that are not numbers, with the first rank that has one.
 /// Cost:     an all_reduce of one maximum for each row, and one of 3 sums for each row, all in f64. Nothing backward.
 /// Source:   Megatron-LM, vocab_parallel_cross_entropy.
 template <class T>

@@ -44,7 +44,8 @@ class StoredBytes {
   FileDescriptor file_;
 };
 
-/// What the folder lists is on the disk when this returns. Errors: System.
+/// Puts the entries of the folder on the disk.
+/// Errors: System.
 void sync_folder(const std::string& folder);
 
 }  // namespace sinew::parallel

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What one rank writes: the parts of its file, in order.
+/// The file that one rank writes: its parts, in order.
 struct RankFile {
   std::int32_t file = -1;           ///< its number in the index; -1: this rank writes no file
   std::vector<ConstBuffer> pieces;  ///< in the order of their offsets

@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// What a checkpoint says about its training. Every rank passes the same.
+/// A checkpoint's record of its training. Every rank passes the same.
 struct CheckpointMetadata {
   std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;  ///< updates so far, which may be fewer than steps
@@ -63,9 +63,9 @@ std::uint64_t blocks_of(std::uint64_t bytes) noexcept;
 std::string to_text(const CheckpointIndex& index);
 
 /// Reads what to_text() writes.
-/// Errors: InvalidArgument that begins with `file`, for a text that is cut or changed, for another format or version,
-///         and for content that cannot be: a part outside its item or its file, an element in no part or in two, a
-///         wrong number of checksums.
+/// Errors: InvalidArgument that begins with `file`, for a text that is cut or changed, and for another format or
+///         version. Also for content that cannot be: a part outside its item or its file, an element in no part or in
+///         two, or a wrong number of checksums.
 SINEW_API CheckpointIndex index_from_text(std::string_view text, std::string_view file);
 
 /// As index_from_text, for a text without its checksum.

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a checkpoint holds. The room describes items and the parts of them that ranks hold, proves that parts cover an
-// item, and reads and writes the index. It may include the room `placement` for boxes.
+// The content of checkpoints. The room describes items and the parts of them that ranks hold, proves that parts cover
+// an item, and reads and writes the index. It may include the room `placement` for boxes.
 
 #include <cstddef>
 #include <cstdint>
@@ -66,9 +66,9 @@ Extent normal_extent(const CheckpointItem& item, const Extent& extent);
 /// "elements [8, 12)" or "box [0:4, 2:8]", or a range of a box.
 std::string text_of(const CheckpointItem& item, const Extent& extent);
 
-/// Errors: InvalidArgument for a shape with negative extents or with more elements than 2^62 bytes have, for an empty
-///         name, for an extent that does not lie in the item, and for an extent of more than 2^22 rows that are parts
-///         of the item's rows.
+/// Errors: InvalidArgument for a shape with negative extents or with more elements than 2^62 bytes have, and for an
+///         empty name. Also for an extent that does not lie in the item, and for one of more than 2^22 rows that are
+///         parts of the item's rows.
 void require_valid(const CheckpointItem& item, const Extent& extent);
 
 /// Errors: as above. InvalidArgument for a buffer of another length, or in device memory.

@@ -10,9 +10,9 @@ namespace sinew::parallel {
 
 /// Parameters of one dtype, or their gradients, laid out one after the other in flat memory. The memory is cut into as
 /// many equal shards as the axis has ranks. A shard may end in the middle of a parameter.
-/// Units: elements. Each parameter begins at a multiple of 64 bytes. Its gradient, in the gradient's own dtype, begins
-///        at the same element, which is a multiple of 64 bytes too. So does each shard. Padding between parameters is
-///        zero and stays zero.
+/// Units: elements. Each parameter begins at a multiple of 64 bytes. Its gradient has a dtype of its own, and begins at
+///        the same element, which is a multiple of 64 bytes too. So does each shard. Padding between parameters is zero
+///        and stays zero.
 struct FlatGroup {
   DType dtype = DType::F32;
   std::vector<std::int32_t> parameters;  ///< in the order in which they lie in memory

@@ -20,7 +20,7 @@
 
 namespace sinew::parallel {
 
-/// What else decides how much memory is held.
+/// Further facts that decide how much memory is held.
 struct MemoryUse {
   /// monostate: the optimizer's state is not counted
   std::variant<std::monostate, SgdOptions, AdamOptions> optimizer{};

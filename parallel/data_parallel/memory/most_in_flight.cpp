@@ -9,7 +9,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// What does not change: the graph, and what follows from what.
+/// Facts that do not change during a step: the graph, and which node follows from which.
 struct Course {
   Course(const StepGraph& g, const InFlightSizes& s)
       : graph(g), sizes(s), needs(needs_of(g)), needed_by(g.nodes.size()), wait_of(at(g.next_exchange())) {
@@ -27,7 +27,7 @@ struct Course {
   std::vector<std::int32_t> exchanges, wait_of;
 };
 
-/// How far a step is.
+/// A state of a step on its way.
 class Moment {
  public:
   Moment(const Course& course, MostInFlight& most, bool adds_up)
@@ -67,7 +67,7 @@ class Moment {
  private:
   std::size_t groups() const noexcept { return parts_.size(); }
   std::size_t parameters() const noexcept { return course_->sizes.group_of.size(); }
-  /// Of parameters, then of gradients.
+  /// The index of a tensor's whole: parameters come first, then gradients.
   std::size_t whole_of(TensorId t) const noexcept {
     const bool is_gradient = at(t) >= parameters();
     return course_->sizes.group_of[is_gradient ? at(t) - parameters() : at(t)] + (is_gradient ? groups() : 0);

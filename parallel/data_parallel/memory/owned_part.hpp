@@ -12,7 +12,7 @@
 
 namespace sinew::parallel {
 
-/// What this rank's optimizer updates: elements [first, last) of a parameter, with their summed gradient.
+/// A part that this rank's optimizer updates: elements [first, last) of a parameter, with their summed gradient.
 struct OwnedPart {
   std::int32_t parameter = 0;
   std::int64_t first = 0, last = 0;

@@ -50,13 +50,13 @@ class StepMemory final : public StepActions {
   /// planned.
   void keep_to(MemoryPlan plan);
   const MemoryPlan& planned() const noexcept { return plan_; }
-  /// Whether memory that does not depend on the engine is held as planned.
+  /// Returns whether memory that does not depend on the engine is held as planned.
   bool is_as_planned() const noexcept;
   /// This rank's index along the sharded axis.
   int index() const noexcept { return index_; }
 
   Buffer value(std::int32_t parameter) { return at(values_, value_places_, parameter); }
-  /// Whether the whole parameter is here.
+  /// Returns whether the whole parameter is here.
   bool has_value(std::int32_t parameter) const noexcept {
     return values_[value_places_[static_cast<std::size_t>(parameter)].group].memory.has_whole();
   }
@@ -69,7 +69,7 @@ class StepMemory final : public StepActions {
   void clear_gradients();
   /// Drops everything in flight, and the gradients that were added up.
   void abandon();
-  /// Whether the whole gradient of the parameter is here.
+  /// Returns whether the whole gradient of the parameter is here.
   bool has_gradient(std::int32_t parameter) const noexcept {
     return gradients_[gradient_places_[static_cast<std::size_t>(parameter)].group].memory.has_whole();
   }

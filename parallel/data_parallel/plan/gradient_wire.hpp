@@ -11,13 +11,13 @@
 
 namespace sinew::parallel {
 
-/// How gradients are encoded while they are sent. A codec applies to gradients of f32; sums are made in f32
+/// The encoding of gradients while they are sent. A codec applies to gradients of f32; sums are made in f32
 /// (core/numeric/codec.hpp).
 struct GradientWire {
   Codec codec = Codec::None;
   /// Adds what the codec loses of this rank's gradients to the gradients of the next step. So a value that is too small
-  /// beside the largest value of its block is sent in a later step. What the sums lose on their way stays lost. A step
-  /// that is given up also loses what earlier steps have left.
+  /// beside the largest value of its block is sent in a later step. Losses of the sums on their way stay. A step that
+  /// is given up also loses what earlier steps have left.
   /// Cost:   a buffer of the gradients' size (Purpose::Residual) and one pass over it.
   /// Source: Seide et al. 2014 (1-bit SGD); Karimireddy et al. 2019 (arXiv 1901.09847).
   bool error_feedback = false;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What data parallelism is told besides its parameters and its row. The room `plan` turns parameters, options and a row
-// into the graph of a step. It may include the mesh and the step graph with its passes, and nothing that holds memory.
+// The options of data parallelism. The room `plan` turns parameters, options and a row into the graph of a step. It may
+// include the mesh and the step graph with its passes, and nothing that holds memory.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// Which memory of a strategy is on the host when its engine computes on a device.
+/// Selects the memory of a strategy that is on the host when its engine computes on a device.
 /// Source: ZeRO-Offload (arXiv 2101.06840); offload_policy of PyTorch's FSDP2.
 enum class Offload : std::uint8_t {
   Nothing,  ///< parameters, gradients and the optimizer's state are on the device where the engine computes
@@ -28,8 +28,8 @@ struct DataDevice {
   StreamRef stream{};                ///< the engine's stream; copies and exchanges run after the work that is on it
 };
 
-/// What happens to the parameters that were gathered for a unit's forward pass, until its backward pass. The last unit
-/// keeps its parameters in both cases, because its backward pass comes next.
+/// Decides what happens to the parameters of a unit between its forward and its backward pass. The last unit keeps its
+/// parameters in both cases, because its backward pass comes next.
 /// Source: reshard_after_forward of PyTorch's FSDP2.
 enum class Reshard : std::uint8_t {
   AfterForward,   ///< they are freed, and gathered again

@@ -10,8 +10,8 @@
 
 namespace sinew::parallel {
 
-/// What an engine tells data parallelism about a parameter. `path` ("blocks.3.attention.weight") names the parameter,
-/// and says which layer and block it belongs to.
+/// An engine's description of a parameter. `path` ("blocks.3.attention.weight") names the parameter, and says which
+/// layer and block it belongs to.
 struct DataParameter {
   std::string path;
   DType dtype = DType::F32;

@@ -12,7 +12,7 @@ namespace sinew::parallel {
 /// parameters there are. `gathers`: whether the graph gathers parameters.
 StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers);
 
-/// The forward half of the graph: the gathers that it needs. What was gathered is freed after each unit.
+/// The forward half of the graph: the gathers that it needs. Gathered parameters are freed after each unit.
 StepGraph forward_half(StepGraph graph);
 
 }  // namespace sinew::parallel

@@ -9,10 +9,11 @@
 
 namespace sinew::parallel {
 
-/// How the ranks of an axis hold a tensor between two uses: each rank holds all of it, or each rank holds its own part.
+/// The two ways in which the ranks of an axis hold a tensor between two uses: each rank holds all of it, or each rank
+/// holds its own part.
 enum class Held : std::uint8_t { Whole, Sharded };
 
-/// What the ranks along one axis hold of parameters, gradients and optimizer state.
+/// The share of parameters, gradients and optimizer state that the ranks along one axis hold.
 struct DataAxis {
   std::string axis;
   Held parameter = Held::Whole, gradient = Held::Whole, optimizer = Held::Whole;

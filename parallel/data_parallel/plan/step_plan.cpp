@@ -270,8 +270,8 @@ class Planner {
     return bytes;
   }
 
-  /// Units whose parameters are under way or there before they are needed again, as many as there is room for with
-  /// their gradients; one at least.
+  /// The number of units whose parameters are gathered before they are needed again. There must be room for these, and
+  /// for their gradients. It is one at least.
   std::ptrdiff_t units_ahead() const {
     std::int64_t largest = 1;
     for (const std::string& unit : units_) largest = std::max(largest, bytes_with_gradients(unit));

@@ -4,20 +4,20 @@
 
 namespace sinew::parallel {
 
-/// What an action of a pipeline is.
+/// The kinds of actions of a pipeline.
 enum class ActionKind : std::uint8_t {
-  // Compute, of one stage and one micro-batch.
+  // Compute of one stage and one microbatch.
   Forward,
   Backward,        ///< InputGradient and WeightGradient together
   InputGradient,   ///< the gradient of the stage's input, for which the previous stage waits
   WeightGradient,  ///< the gradient of the stage's parameters, from what InputGradient has kept
   Recompute,       ///< the forward pass again, for activations that were not kept
-  // Messages, of one stage and one micro-batch.
+  // Messages of one stage and one microbatch.
   SendActivation,     ///< the stage's output, to the rank of the next stage
   ReceiveActivation,  ///< the stage's input, from the rank of the previous stage
   SendGradient,       ///< the gradient of the stage's input, to the rank of the previous stage
   ReceiveGradient,    ///< the gradient of the stage's output, from the rank of the next stage
-  // Of a stage's parameters: there is no micro-batch.
+  // Actions on a stage's parameters, without a microbatch.
   Unshard,  ///< gathers the stage's parameters
   Reshard,  ///< frees the gathered parameters
   Reduce,   ///< sums the gradients over the ranks that share the stage

@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
 }
 
-/// Of what may be anything, what fits a line.
+/// Shortens any text to what fits a line.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 40;
   std::string some(text.substr(0, kMost));

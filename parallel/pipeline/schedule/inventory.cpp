@@ -35,7 +35,7 @@ std::optional<ScheduleFault> Inventory::judge_sizes() const {
   return std::nullopt;
 }
 
-/// What is wrong with an action by itself; empty: nothing.
+/// A text that says what is wrong with an action by itself. Empty: nothing.
 std::string Inventory::judge(const Action& a, std::int32_t rank) const {
   if (a.stage < 0 || a.stage >= schedule_.stages())
     return fmt::format("{}: the stages are 0..{}", to_string(a), schedule_.stages() - 1);

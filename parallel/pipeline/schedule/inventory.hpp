@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// What is wrong with a schedule, and where.
+/// A fault of a schedule, and its place.
 struct ScheduleFault {
   std::string what;
   std::int32_t rank = -1;   ///< -1: the fault is not about one rank

@@ -11,8 +11,8 @@
 
 namespace sinew::parallel {
 
-/// What every rank of a pipeline does in one step. Stage s + 1 takes the output of stage s. If both stages are on one
-/// rank, nothing is sent between them.
+/// The actions of every rank of a pipeline in one step. Stage s + 1 takes the output of stage s. If both stages are on
+/// one rank, nothing is sent between them.
 /// Shape: every value of rank_of is an index into actions. A rank may have no stage, and then has no actions.
 struct PipelineSchedule {
   std::string name;

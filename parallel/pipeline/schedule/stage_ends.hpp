@@ -13,13 +13,13 @@ inline std::int32_t rank_of(const PipelineSchedule& schedule, std::int32_t stage
   return schedule.rank_of[static_cast<std::size_t>(stage)];
 }
 
-/// Whether the next stage is on another rank, so that data between the two stages is sent. false for the last stage,
-/// and for -1.
+/// Returns whether the next stage is on another rank, so that data between the two stages is sent. false for the last
+/// stage, and for -1.
 inline bool is_cut_after(const PipelineSchedule& schedule, std::int32_t stage) noexcept {
   return stage >= 0 && stage + 1 < schedule.stages() && rank_of(schedule, stage) != rank_of(schedule, stage + 1);
 }
 
-/// Whether the stage has a message of that kind.
+/// Returns whether the stage has a message of that kind.
 inline bool has_message(const PipelineSchedule& schedule, ActionKind kind, std::int32_t stage) noexcept {
   const bool is_of_input = kind == ActionKind::ReceiveActivation || kind == ActionKind::SendGradient;
   return is_cut_after(schedule, is_of_input ? stage - 1 : stage);

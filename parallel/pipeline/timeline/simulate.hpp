@@ -12,7 +12,7 @@
 
 namespace sinew::parallel {
 
-/// How long the computations of a stage take.
+/// The times that the computations of a stage take.
 /// Units: any unit that is the same for all, such as nanoseconds. They are whole numbers, so that times that are equal
 ///        on paper are equal here.
 struct StageCosts {

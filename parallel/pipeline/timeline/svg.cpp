@@ -103,7 +103,7 @@ class Drawing {
 
   void draw_box(const Action& a, const PipelineTimeLine::Span& span, double y) {
     const double width = unit_ * static_cast<double>(span.end - span.start);
-    // Of the stages of a rank the later ones are darker; a schedule's ranks have about as many each.
+    // The later stages of a rank are darker. All ranks of a schedule have about equally many stages.
     const double depth = static_cast<double>(a.stage / std::max(1, schedule_.ranks()) % 4);
     body_ +=
         fmt::format("<rect class='{}' x='{:.2f}' y='{}' width='{:.2f}' height='{}' style='filter:brightness({:.2f})'>",

@@ -6,7 +6,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// What lives now and the most so far, by rank and by stage.
+/// Counts live activations by rank and by stage: now, and the most so far.
 class Level {
  public:
   Level(std::vector<std::int32_t>& by_rank, std::vector<std::int32_t>& by_stage, std::size_t ranks, std::size_t stages)

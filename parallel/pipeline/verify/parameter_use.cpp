@@ -23,7 +23,7 @@ std::vector<Parameters> at_first(const Inventory& inventory) {
   return all;
 }
 
-/// What is wrong with an action that finds parameters so, and changes them.
+/// Changes the state of the parameters by an action. Returns what is wrong with the action in that state.
 std::string take(const Action& a, Parameters& state) {
   if (is_compute(a.kind) && state == Parameters::Sharded)
     return fmt::format("{}: the parameters of stage {} are not unsharded", to_string(a), a.stage);

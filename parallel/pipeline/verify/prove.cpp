@@ -35,7 +35,7 @@ PipelineVerdict refusal(const Inventory& inventory, const std::vector<std::int32
   return verdict;
 }
 
-/// Whether all run, given what each waits for.
+/// Judges whether all actions can run, given the actions for which each waits.
 PipelineVerdict judge_progress(const Inventory& inventory, const Dependencies& dependencies) {
   std::int32_t done = 0;
   const std::vector<std::int32_t> taken = walk(inventory, dependencies, [&](std::int32_t) { ++done; });

@@ -13,13 +13,13 @@
 
 namespace sinew::parallel {
 
-/// What a proof assumes about messages.
+/// The assumptions of a proof about messages.
 struct ProofOptions {
-  /// false: the schedule has compute alone. What a stage makes is where it is needed at once.
+  /// false: the schedule has compute alone. The output of a stage is at once where it is needed.
   bool messages = true;
-  /// How many sends from one rank to another may wait for their receive to be posted. One more send blocks its rank.
-  /// nullopt: any number, because sends are posted. 0: each send waits for its receive. A schedule that runs with few
-  /// such sends runs with more.
+  /// The number of sends from one rank to another that may wait for their receive to be posted. One more send blocks
+  /// its rank. nullopt: any number, because sends are posted. 0: each send waits for its receive. A schedule that runs
+  /// with few such sends runs with more.
   std::optional<std::int32_t> most_under_way = std::nullopt;
 };
 
@@ -40,7 +40,7 @@ struct LiveActivations {
   std::vector<std::int32_t> inputs_by_rank, inputs_by_stage;
 };
 
-/// Whether a schedule is right. If it is not, the first fault that was found.
+/// The result of a proof. If the schedule is not right, it has the first fault that was found.
 struct [[nodiscard]] PipelineVerdict {
   bool ok = true;
   std::string reason;

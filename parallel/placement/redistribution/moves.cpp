@@ -10,7 +10,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// What leads from one placement to the other, of even cuts; nothing where it takes more than one step.
+/// The collective that leads from one placement to the other, for even cuts. Empty if it takes more than one step.
 std::optional<Collective> collective_between(const Placement& from, const Placement& to) noexcept {
   const auto* sum = std::get_if<Partial>(&to);
   if (std::holds_alternative<Replicate>(from)) return Collective::Barrier;

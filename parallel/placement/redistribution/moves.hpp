@@ -45,7 +45,8 @@ struct Choices {
 /// `from` and `to` are in normal form.
 SINEW_API std::vector<Choices> choices_between(const Placements& from, const Placements& to);
 
-/// What the innermost placements of `state` may become, in the order of `choices`. `state` is in normal form.
+/// The placements that the innermost placements of `state` may become, in the order of `choices`. `state` is in normal
+/// form.
 SINEW_API std::vector<Move> moves_from(const TensorSpec& state, std::span<const Choices> choices,
                                        const Factorisation& mesh);
 

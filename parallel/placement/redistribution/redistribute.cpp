@@ -31,7 +31,7 @@ std::vector<std::string> axes_between(const TensorSpec& from, const TensorSpec& 
   return axes;
 }
 
-/// What forbids to move such tensors, on whatever rank.
+/// A text that says why such tensors cannot be moved. It is the same on all ranks.
 std::string fault_of_ends(const TensorSpec& from, const TensorSpec& to, Mesh& mesh) {
   for (const TensorSpec* end : {&from, &to}) {
     if (std::string fault = fault_of(*end, mesh.shape()); !fault.empty()) return fault;

@@ -52,8 +52,8 @@ struct Redistribution {
 /// Errors: InvalidArgument on all ranks alike. As require_valid for both ends. If the mesh has no group along an axis
 ///         that has a placement at either end. If ranks ask for different things, with two of the requests.
 /// Cost:   collective over the mesh. Two small all_reduces along each of its groups, to check that all ranks ask for
-///         the same. If several axes have placements, one more along these axes, of 8 bytes for each exchange that may
-///         be chosen, because groups of one axis may predict different times and must choose alike. A search through
+///         the same. If several axes have placements, one more along these axes, because groups of one axis may predict
+///         different times and must choose alike. It has 8 bytes for each exchange that may be chosen. A search through
 ///         about 5^axes states. So plan once for data that is moved often.
 SINEW_API Redistribution plan_redistribution(const TensorSpec& from, const Placements& to, Mesh& mesh,
                                              const CallOptions& = {});

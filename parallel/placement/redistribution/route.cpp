@@ -15,7 +15,7 @@ namespace {
 /// A copy from memory to memory by one core, as collectives assume where nothing was measured.
 constexpr double kCopyBytesPerS = 8e9;
 
-/// How a stop was reached.
+/// The cheapest way found so far to a stop.
 struct Arrival {
   Seconds cost = std::numeric_limits<Seconds>::infinity();
   std::size_t steps = 0;

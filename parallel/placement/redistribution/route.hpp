@@ -26,7 +26,7 @@ struct Roads {
 /// Shape: valid specs.
 SINEW_API Roads roads_between(const TensorSpec& from, const Placements& to, const Factorisation& mesh);
 
-/// The cheapest way (Dijkstra). Of equally cheap ways, the one with the fewest steps.
+/// The cheapest way (Dijkstra). If several are equally cheap, it is the one with the fewest steps.
 /// answers: the time for each question of `roads`.
 SINEW_API std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds> answers);
 

@@ -46,7 +46,7 @@ void require_positive(const char* what, T value) {
   throw Error(Code::InvalidArgument, fmt::format("{} of a rank: {}, expected more than 0", what, value));
 }
 
-/// Of the first rank's accelerator, or without any the memory of its socket.
+/// The memory of the first rank's accelerator. Without an accelerator, the memory of its socket.
 std::int64_t memory_of(const Machine& machine) {
   if (!machine.gpus.empty()) return static_cast<std::int64_t>(machine.gpus.front().memory_bytes);
   std::uint64_t bytes = 0;

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// What a rank computes with, and what connects ranks. Plain data.
+/// The hardware of a rank, and the network between ranks. Plain data.
 struct ClusterSpec {
   std::string name;  ///< "dgx-h100x64"
   Network network;

@@ -35,11 +35,11 @@ class SINEW_API CollectiveCosts {
   Seconds seconds(Collective collective, const GroupShape& group, double bytes);
   /// A message to the rank at distance `stride`, while all ranks send one.
   Seconds message(int stride, double bytes) const;
-  /// How many simulations were run.
+  /// The number of simulations that were run.
   int simulated() const noexcept { return simulated_; }
 
  private:
-  /// How a group lies on the network: how many hosts, the distance between them, and how many of its ranks are on each.
+  /// The place of a group on the network: its hosts, the distance between them, and the number of its ranks on each.
   struct Spread {
     int on_host = 1;
     int hosts = 1;

@@ -7,7 +7,8 @@
 namespace sinew::parallel {
 namespace {
 
-/// Of Adam: gradient, value, two moments read; value, moments and the parameter of 16 bits written.
+/// Bytes that an update by Adam moves. It reads the gradient, the value and two moments. It writes the value, the
+/// moments and the parameter of 16 bits.
 constexpr double kBytesOfUpdate = 30;
 
 /// Elements of the rank that holds most: shared by all layers' ranks, and of experts.

@@ -21,9 +21,9 @@ struct PlannedMemory {
   std::int64_t total() const noexcept { return parameters + gradients + optimizer + underway + activations; }
 };
 
-/// What ranks hold of parameters, gradients and Adam's state: plan_memory() of planned_engine(), computed once for each
-/// configuration. Parameters of experts are sharded over the ranks that have the same experts (edp), all others over cp
-/// and dp.
+/// The memory of ranks for parameters, gradients and Adam's state: plan_memory() of planned_engine(), computed once for
+/// each configuration. Parameters of experts are sharded over the ranks that have the same experts (edp), all others
+/// over cp and dp.
 class SINEW_API HeldPlans {
  public:
   explicit HeldPlans(PlanQuestion question) : question_(std::move(question)) {}

@@ -18,7 +18,7 @@ struct ScheduleShape {
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
-/// What is kept at a time between forward and backward passes.
+/// The most that is kept at a time between forward and backward passes.
 struct LiveStages {
   /// Stages whose activations are kept: min(m, p - r) for 1f1b, m for gpipe.
   std::vector<std::int32_t> by_rank;

@@ -29,7 +29,7 @@ struct PlanQuestion {
   double tokens() const noexcept { return static_cast<double>(global_batch) * static_cast<double>(sequence); }
 };
 
-/// What one rank computes of a layer at a time under a configuration.
+/// The part of a layer that one rank computes at a time under a configuration.
 SINEW_API LayerInput layer_input(const PlanQuestion& question, const JobConfig& config);
 
 }  // namespace sinew::parallel

@@ -44,7 +44,7 @@ void add_attention(const ModelShape& m, const LayerInput& in, RowBytes& row) {
     row.scores += a * number(in.sequence) * (m.dropout ? 2 * kElementBytes + kMask : kElementBytes);
 }
 
-/// Of `inner` columns: what goes into the activation, its gate, and what comes out.
+/// An MLP of `inner` columns: the input of the activation, its gate, and its output.
 void add_bent(const ModelShape& m, double inner, RowBytes& row) noexcept {
   row.cut += kElementBytes * inner * (m.gated ? 3 : 2);
   row.cheap_cut += kElementBytes * inner;

@@ -8,12 +8,12 @@
 
 namespace sinew::parallel {
 
-/// How attention is computed. Stored: scores, their softmax and its dropout are kept, and selective recomputation makes
-/// them again. Blocks: scores are never in memory as a whole (context/block_attention.hpp), and selective recomputation
-/// makes norms and the MLP's activation again.
+/// The ways to compute attention. Stored: scores, their softmax and its dropout are kept, and selective recomputation
+/// makes them again. Blocks: scores are never in memory as a whole (context/block_attention.hpp), and selective
+/// recomputation makes norms and the MLP's activation again.
 enum class AttentionMemory : std::uint8_t { Stored, Blocks };
 
-/// What one rank computes of a layer at a time.
+/// The part of a layer that one rank computes at a time.
 struct LayerInput {
   std::int64_t samples = 1;  ///< of a microbatch
   std::int64_t sequence = 1;
@@ -22,7 +22,8 @@ struct LayerInput {
   AttentionMemory attention = AttentionMemory::Blocks;
 };
 
-/// What one rank keeps of a layer from its forward to its backward pass, and what it makes again for the backward pass.
+/// The activations of a layer that one rank keeps from its forward to its backward pass, or makes again for the
+/// backward pass.
 /// Units: bytes. Elements have 16 bits, masks of dropout 8, logits 32.
 struct LayerActivations {
   double kept = 0;
@@ -42,7 +43,7 @@ SINEW_API double input_activations(const ModelShape& model, const LayerInput& in
 /// Activations of the last norm, the head and the logits, for each microbatch between its forward and its backward pass
 /// in the last stage.
 SINEW_API double output_activations(const ModelShape& model, const LayerInput& input);
-/// What is sent from stage to stage, the part of one rank.
+/// The data that is sent from stage to stage, the part of one rank.
 SINEW_API double boundary_bytes(const ModelShape& model, const LayerInput& input);
 
 }  // namespace sinew::parallel

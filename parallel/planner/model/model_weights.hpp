@@ -9,8 +9,7 @@
 
 namespace sinew::parallel {
 
-/// Which part of a layer's weights is meant: that of one tensor-parallel rank, and one of `ep` equal shares of all
-/// experts.
+/// A part of a layer's weights: that of one tensor-parallel rank, and one of `ep` equal shares of all experts.
 struct WeightPart {
   int tp_rank = 0;
   int tp = 1;

@@ -9,7 +9,7 @@
 
 namespace sinew::parallel {
 
-/// Collects layouts that are not among the best, by the first limit that each one breaks. Of each class it keeps the
+/// Collects layouts that are not among the best, by the first limit that each one breaks. For each class it keeps the
 /// layout that comes nearest to the best.
 class Losers {
  public:
@@ -36,7 +36,7 @@ class Losers {
   };
 
   Nearest& of_class(const std::string& limit, Nearest::Kind kind);
-  /// Whether this layout comes nearer than all before.
+  /// Returns whether this layout comes nearer than all before.
   bool comes_nearer(Nearest& of, const JobConfig& config, double distance);
   /// Simulates the layout that comes nearest.
   void time_of(Nearest& nearest);

@@ -25,7 +25,8 @@ struct SearchOptions {
 /// Layouts that are not among the best, for one reason.
 struct LoserClass {
   std::string limit;  ///< "engine_parts", "memory with recompute none", "bubble"
-  /// How the nearest of them breaks the limit: "tp 128, and this engine has 96 parts", "93.0 of 80.0 GiB".
+  /// A text that says how the nearest of them breaks the limit: "tp 128, and this engine has 96 parts", "93.0 of 80.0
+  /// GiB".
   std::string found;
   std::string nearest;  ///< the layout that comes nearest
   std::string fix;      ///< the nearest change that would help it; empty: no single change does

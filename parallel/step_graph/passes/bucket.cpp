@@ -113,7 +113,7 @@ class Bucketing {
     open.members.push_back(span);
   }
 
-  /// What comes at the end travels by itself.
+  /// Exchanges at the end are sent alone.
   void close_last(Bucket& open) {
     const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
     if (by_bytes != nullptr && open.bytes > by_bytes->last_bytes && open.members.size() > 1) {

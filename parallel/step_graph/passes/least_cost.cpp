@@ -47,7 +47,7 @@ class Elimination {
     return product;
   }
 
-  /// Of values_ in a table of these choices.
+  /// The index of the present values_ in a table of these choices.
   std::size_t place_in(const Choices& choices) const {
     std::size_t place = 0;
     for (const std::size_t c : choices) place = place * counts_[c] + values_[c];

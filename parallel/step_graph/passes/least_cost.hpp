@@ -9,7 +9,7 @@
 
 namespace sinew::parallel {
 
-/// What exchanges cost. Costs are compared member by member; the first difference decides.
+/// The costs of exchanges. Costs are compared member by member; the first difference decides.
 struct Cost {
   std::int32_t impossible = 0;  ///< tensors that are needed in placements that they cannot have
   std::int64_t bytes = 0;

@@ -46,8 +46,8 @@ SINEW_API StepGraph limit_in_flight(StepGraph graph, std::int64_t bytes);
 /// Removes the exchanges, waits and frees of these tensors, such as gradients that are only added up (no_sync).
 SINEW_API StepGraph drop_sync(StepGraph graph, const std::vector<TensorId>& tensors);
 
-/// Chooses placements in a graph of computes so that its exchanges send the fewest bytes. Of choices with equal bytes
-/// the one with the fewest exchanges is taken. For example:
+/// Chooses placements in a graph of computes so that its exchanges send the fewest bytes. If several choices send
+/// equally many bytes, it takes the one with the fewest exchanges. For example:
 ///   - A tensor that is gathered and split again stays in parts, if all computes between can work on parts.
 ///   - A tensor that is exchanged twice is exchanged once.
 ///   - Tensors that are added up and lack a sum over the ranks are summed once, after the addition.

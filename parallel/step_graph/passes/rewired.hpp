@@ -28,8 +28,8 @@ struct PlacedValue {
 /// Shape: a graph that check_placements() passes.
 std::vector<PlacedValue> values_along(const StepGraph& graph, const Axis& axis);
 
-/// The graph with computes as `strategies` says, one for each compute, and with the exchanges and splits along the axis
-/// that `supplies` says, one for each value. Each exchange is placed before the first node that needs it.
+/// The graph with other computes, exchanges and splits along the axis. `strategies` has one entry for each compute, and
+/// `supplies` has one for each value. Each exchange is placed before the first node that needs it.
 StepGraph rewired(const StepGraph& graph, const Axis& axis, const std::vector<PlacedValue>& values,
                   const std::vector<Strategy>& strategies, const std::vector<Supply>& supplies);
 

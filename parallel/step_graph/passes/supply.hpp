@@ -14,8 +14,8 @@ struct SupplyStep {
   Placement from, to;
 };
 
-/// How a tensor that is made in one placement gets into others. Each move starts at the placement in which the tensor
-/// is made, or at one to which an earlier move has led.
+/// The moves that bring a tensor from the placement in which it is made into others. Each move starts at the placement
+/// in which the tensor is made, or at one to which an earlier move has led.
 struct Supply {
   std::vector<SupplyStep> moves;
   Cost cost;

@@ -184,7 +184,7 @@ BoundRule::Outcome BoundRule::derive_cut(std::span<const Placement> operands, co
   return outcome;
 }
 
-/// Of a label that no operand has each rank can make its part.
+/// If no operand has a label, each rank can make its own part of the results along that label.
 bool BoundRule::is_broadcast(std::span<const Placement> results, const Axis& axis) const {
   const auto first = static_cast<std::size_t>(std::ranges::find_if(results, is_shard) - results.begin());
   if (first == results.size()) return false;

@@ -13,7 +13,7 @@
 
 namespace sinew::parallel {
 
-/// How a label is cut along an axis. Part i is [offsets[i], offsets[i+1]).
+/// The cut of a label along an axis. Part i is [offsets[i], offsets[i+1]).
 struct LabelCut {
   char label = 0;
   std::vector<std::int64_t> offsets;

@@ -11,7 +11,7 @@
 namespace sinew::parallel {
 namespace {
 
-// What moved tensors are called beside the name of what they are.
+// The name of a moved tensor has the placement besides the name of the tensor.
 constexpr std::string_view kWhole = " whole", kParts = " in parts";
 
 }  // namespace

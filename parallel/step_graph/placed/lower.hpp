@@ -5,8 +5,8 @@
 
 namespace sinew::parallel {
 
-/// Turns a graph of computes into one that can run (check(), StepRunner). Every compute and split becomes a gate of its
-/// name, where its operands have arrived, and a signal of its name, by which the engine says that it has made the
+/// Turns a graph of computes into one that can run (check(), StepRunner). Every compute and split becomes a gate and a
+/// signal of its name. At the gate its operands have arrived. By the signal the engine says that it has made the
 /// tensors. Exchanges are waited for at once. issue_early and wait_late (step_graph/passes/passes.hpp) move the waits.
 SINEW_API StepGraph lower(const StepGraph& graph);
 

@@ -19,7 +19,7 @@ class Numbers {
   std::map<std::string, std::int32_t> known_;
 };
 
-/// What the engine gives and reads, in the graph's order.
+/// The tensors that the engine gives and reads, in the graph's order.
 struct Ends {
   std::map<std::string, std::string> signals, gates;
 };

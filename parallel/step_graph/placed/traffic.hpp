@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// What the exchanges of a graph of computes move.
+/// The traffic of the exchanges of a graph of computes.
 struct StepTraffic {
   std::int32_t all_gathers = 0, reduce_scatters = 0, all_reduces = 0, all_to_alls = 0;
   std::int64_t bytes = 0;  ///< that the ranks of a group together send at least, with rings
