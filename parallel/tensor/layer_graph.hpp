@@ -7,6 +7,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
 

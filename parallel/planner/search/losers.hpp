@@ -36,7 +36,7 @@ class Losers {
   };
 
   Nearest& of_class(const std::string& limit, Nearest::Kind kind);
-  /// Returns whether this layout comes nearer than all before.
+  /// Whether this layout comes nearer than all before.
   bool comes_nearer(Nearest& of, const JobConfig& config, double distance);
   /// Simulates the layout that comes nearest.
   void time_of(Nearest& nearest);

@@ -12,7 +12,9 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
+#include <sinew/parallel/optim/optimizer.hpp>
 #include <support/worlds.hpp>
 
 namespace sinew::parallel {
