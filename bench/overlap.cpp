@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"

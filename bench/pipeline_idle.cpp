@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
 #include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/parallel/data/step_plan.hpp>
-#include <sinew/parallel/step/protocol.hpp>
-#include <sinew/parallel/step/runner.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
+#include <sinew/parallel/step_graph/runner.hpp>
 #include <sinew/topology/format/json/json_object.hpp>
 
 #include "command_line.hpp"

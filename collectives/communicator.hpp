@@ -21,18 +21,22 @@ namespace sinew {
 
 struct CommunicatorState;
 
-/// A group of ranks that communicate. Move-only; made by World and by split.
-/// Order:    all its ranks call the same collectives in the same order; across communicators any order.
-/// Thread:   as its World; with Threads::Multiple any thread, one at a time for each communicator.
-/// Lifetime: ends before its World. The destructor drains what is in flight.
-/// Errors:   bad arguments throw Error{InvalidArgument} on the spot; what goes wrong in flight comes through the Work:
-///           Mismatch, PeerLost, Timeout, Aborted.
-/// Shape:    counts are elements; a buffer's bytes must be a multiple of the element size. In place means the same
-///           pointer for both buffers, or, for all_gather and gather, `in` lying at its place in `out`, and for
-///           reduce_scatter and scatter, `out` lying at its place in `in`. Otherwise the buffers must be disjoint.
-///           A buffer that a rank does not have (the `out` of reduce and gather, the `in` of scatter away from the
-///           root) is not looked at. v-forms take a buffer with one part per rank, of any lengths, 0 included; it may
-///           be longer than they need, and received parts must not overlap, nor those that a reduce_scatter_v reads.
+/// A group of ranks that communicate. World and split() make communicators. They are move-only.
+/// Order:    all ranks call the same collectives in the same order. Calls of different communicators may be in any
+///           order.
+/// Thread:   that of its World. With Threads::Multiple any thread may call, one at a time for each communicator.
+/// Lifetime: ends before its World. The destructor waits for calls in flight.
+/// Errors:   bad arguments throw Error{InvalidArgument} from the call. Later failures come through the Work: Mismatch,
+///           PeerLost, Timeout, Aborted.
+/// Shape:    counts are elements. The bytes of a buffer must be a multiple of the element size.
+///           - In place: both buffers are the same pointer. For all_gather and gather, `in` is this rank's block of
+///             `out` instead. For reduce_scatter and scatter, `out` is this rank's block of `in`.
+///           - Otherwise the buffers must be disjoint.
+///           - Only the root has the `out` of reduce and gather, and the `in` of scatter. Other ranks' arguments for
+///             them are ignored.
+///           - v-forms take a buffer with one part for each rank. Parts may have any length, also 0, and the buffer may
+///             be longer than the parts need. Received parts must not overlap. Parts that reduce_scatter_v reads must
+///             not overlap either.
 /// Cost:     plan(desc).explain().
 class SINEW_API Communicator {
  public:
@@ -52,88 +56,99 @@ class SINEW_API Communicator {
   /// this communicator is not 5.
   std::string rank_text(int rank) const;
 
-  /// Sums (or combines by `op`) `in` over all ranks into `out` on every rank. in.bytes == out.bytes, equal on all
-  /// ranks.
+  /// Combines `in` of all ranks by `op` into `out` on every rank.
+  /// Shape: in.bytes == out.bytes, equal on all ranks.
   Work all_reduce(ConstBuffer in, Buffer out, DType dtype, ReduceOp op = ReduceOp::Sum, const CallOptions& = {});
-  /// Every rank's `in`, in rank order, in every rank's `out`. out.bytes == size() * in.bytes.
+  /// Puts the `in` of all ranks, in the order of the ranks, into `out` on every rank.
+  /// Shape: out.bytes == size() * in.bytes.
   Work all_gather(ConstBuffer in, Buffer out, DType dtype, const CallOptions& = {});
-  /// Block r of the combination of all `in` on rank r. in.bytes == size() * out.bytes.
+  /// Combines `in` of all ranks by `op` and puts block r of the result into `out` of rank r.
+  /// Shape: in.bytes == size() * out.bytes.
   Work reduce_scatter(ConstBuffer in, Buffer out, DType dtype, ReduceOp op = ReduceOp::Sum, const CallOptions& = {});
-  /// Block j of `in` goes to rank j; block i of `out` came from rank i. in.bytes == out.bytes, a multiple of size().
+  /// Sends block j of `in` to rank j, and puts the block from rank i into block i of `out`.
+  /// Shape: in.bytes == out.bytes, a multiple of size().
   Work all_to_all(ConstBuffer in, Buffer out, DType dtype, const CallOptions& = {});
-  /// `data` of the root replaces `data` of all others.
+  /// Copies `data` of the root into `data` of all other ranks.
   Work broadcast(Buffer data, DType dtype, int root, const CallOptions& = {});
-  /// As all_reduce, but only the root has `out`, of in.bytes. In place at the root: the same pointer.
+  /// Combines `in` of all ranks by `op` into `out` of the root.
+  /// Shape: at the root, out.bytes == in.bytes. In place: the root passes the same pointer.
   Work reduce(ConstBuffer in, Buffer out, DType dtype, int root, ReduceOp op = ReduceOp::Sum, const CallOptions& = {});
-  /// Every rank's `in`, in rank order, in `out` of the root: size() * in.bytes.
+  /// Puts the `in` of all ranks, in the order of the ranks, into `out` of the root.
+  /// Shape: at the root, out.bytes == size() * in.bytes.
   Work gather(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& = {});
-  /// Block r of the root's `in`, of size() * out.bytes, in `out` of rank r.
+  /// Puts block r of the root's `in` into `out` of rank r.
+  /// Shape: at the root, in.bytes == size() * out.bytes.
   Work scatter(ConstBuffer in, Buffer out, DType dtype, int root, const CallOptions& = {});
-  /// Returns (is done) on no rank before all ranks have called it.
+  /// The Work is done when all ranks have called barrier().
   Work barrier(const CallOptions& = {});
 
-  /// all_gather of parts that differ in length. `out_parts`: all ranks' counts, equal on all of them; displacements are
-  /// this rank's own. in.bytes is that of this rank's part.
+  /// all_gather() of parts that differ in length.
+  /// Shape: `out_parts` has the counts of all ranks, equal on all ranks. Its displacements are this rank's own choice.
+  ///        in.bytes is the length of this rank's part.
   Work all_gather_v(ConstBuffer in, Buffer out, DType dtype, const Parts& out_parts, const CallOptions& = {});
-  /// reduce_scatter into parts that differ in length. `in_parts`: as out_parts of all_gather_v. out.bytes is that of
-  /// this rank's part.
+  /// reduce_scatter() into parts that differ in length.
+  /// Shape: `in_parts` is like out_parts of all_gather_v(). out.bytes is the length of this rank's part.
   Work reduce_scatter_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, ReduceOp op = ReduceOp::Sum,
                         const CallOptions& = {});
-  /// Part j of `in` goes to rank j; part i of `out` came from rank i. Counts are this rank's own: what it sends to j,
-  /// and what it expects of i. In place: the same pointer, and in_parts equal to out_parts.
-  /// Errors: Mismatch naming both ranks and counts if a rank sends another count than its peer expects; over NCCL,
-  ///         which compares none, the call does not end before its deadline or gives wrong data.
-  /// Cost:   chosen without knowing the counts; CallOptions::largest_bytes, equal on all ranks, makes it know better.
+  /// Sends part j of `in` to rank j, and puts the part from rank i into part i of `out`.
+  /// Shape:  the counts are this rank's own: how much it sends to each rank, and how much it expects from each rank. In
+  ///         place: the same pointer, and in_parts equals out_parts.
+  /// Errors: Mismatch, with both ranks and counts, if a rank sends another count than its peer expects. NCCL compares
+  ///         no counts: there, the call ends at its deadline or gives wrong data.
+  /// Cost:   the algorithm is chosen without the counts. CallOptions::largest_bytes, equal on all ranks, helps the
+  ///         choice.
   Work all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
                     const CallOptions& = {});
-  /// gather of parts that differ in length; only the root gives `out_parts`. Errors and cost as all_to_all_v.
+  /// gather() of parts that differ in length. Only the root passes `out_parts`. Errors and cost: see all_to_all_v().
   Work gather_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& out_parts, const CallOptions& = {});
-  /// scatter of parts that differ in length; only the root gives `in_parts`. Errors and cost as all_to_all_v.
+  /// scatter() of parts that differ in length. Only the root passes `in_parts`. Errors and cost: see all_to_all_v().
   Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
   /// The next five functions take a separate buffer for each rank, in the order of the ranks, and make no copies. If
-  /// one rank calls the form with lists, all ranks do.
-  /// Shape:  buffers may differ in length. They are host memory, and their addresses differ by multiples of an
-  ///         element. In place, the single buffer is this rank's own buffer of the list. all_to_all is in place with
-  ///         two equal lists.
-  ///         Otherwise a buffer that is written shares no byte with another buffer.
-  /// all_gather: outs[r] takes what rank r gives. Lengths are equal on all ranks. outs[rank()].bytes == in.bytes.
+  /// one rank calls the form with lists, all ranks must call it.
+  /// Shape: buffers may differ in length. They are host memory, and their addresses differ by multiples of an element.
+  ///        In place, the single buffer is this rank's own buffer of the list, or both lists of all_to_all() are equal.
+  ///        Otherwise a buffer that is written shares no byte with another buffer.
+  /// all_gather() puts the `in` of rank r into outs[r]. Lengths are equal on all ranks. outs[rank()].bytes == in.bytes.
   Work all_gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
-  /// The combination of all ranks' ins[r] on rank r. Lengths are equal on all ranks. ins[rank()].bytes == out.bytes.
+  /// Combines the ins[r] of all ranks into `out` of rank r. Lengths are equal on all ranks.
+  /// ins[rank()].bytes == out.bytes.
   Work reduce_scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, ReduceOp op = ReduceOp::Sum,
                       const CallOptions& = {});
-  /// ins[r] goes to rank r; outs[r] came from it. Lengths are this rank's own, as for all_to_all_v.
+  /// Sends ins[r] to rank r and puts the data from rank r into outs[r]. Lengths are this rank's own, see
+  /// all_to_all_v().
   Work all_to_all(std::span<const ConstBuffer> ins, std::span<const Buffer> outs, DType dtype, const CallOptions& = {});
-  /// outs[r] of the root takes what rank r gives. Only the root has `outs`.
+  /// Puts the `in` of rank r into outs[r] of the root. Only the root has `outs`.
   Work gather(ConstBuffer in, std::span<const Buffer> outs, DType dtype, int root, const CallOptions& = {});
-  /// ins[r] of the root goes to rank r. Only the root has `ins`.
+  /// Sends ins[r] of the root to `out` of rank r. Only the root has `ins`.
   Work scatter(std::span<const ConstBuffer> ins, Buffer out, DType dtype, int root, const CallOptions& = {});
 
-  /// Point to point. Messages of a pair and tag arrive in the order of the sends; a longer message than the buffer
-  /// ends the receive with Truncated. The send is done when the buffer may be reused. A rank may send to itself: the
-  /// send of more than 64 KiB is then done when the receive is.
+  /// Sends a message to a rank. Messages of a pair of ranks with the same tag are received in the order of the sends.
+  /// The Work is done when the buffer may be reused. A rank may send to itself. Then the send of more than 64 KiB is
+  /// done when its receive is done.
   Work send(ConstBuffer from, int to_rank, std::uint32_t tag = 0, const CallOptions& = {});
+  /// Receives a message from a rank. It ends with Truncated if the message is longer than the buffer.
   Work recv(Buffer to, int from_rank, std::uint32_t tag = 0, const CallOptions& = {});
-  /// Receives the next message with this tag from whichever rank sends one first; Work::source() names the rank.
-  /// Order:  a recv() of the same tag that was posted earlier takes its rank's message first.
-  /// Cost:   as recv(). While the call is pending, every rank's messages are looked at.
+  /// Receives the next message with this tag from any rank. Work::source() tells the rank.
+  /// Order: a recv() of the same tag that was posted earlier takes the message of its rank first.
+  /// Cost:  that of recv(). While the call is pending, the messages of all ranks are searched.
   Work recv_any(Buffer to, std::uint32_t tag = 0, const CallOptions& = {});
-  /// A send and a receive that are in flight together, to and from the same rank or two. Does not wait for itself,
-  /// whatever all ranks do at the same time.
+  /// Sends a message and receives another one at the same time, with the same rank or with two ranks. It cannot
+  /// deadlock, even if all ranks call it at the same time.
   Work sendrecv(ConstBuffer from, int to_rank, Buffer to, int from_rank, std::uint32_t send_tag = 0,
                 std::uint32_t recv_tag = 0, const CallOptions& = {});
-  /// Any sends and receives that are in flight together and end as one Work: with the first failure, when all are over.
-  /// What ncclGroupStart and ncclGroupEnd are for, without a state between them. Matches send and recv of others.
+  /// Starts several sends and receives together, as ncclGroupStart and ncclGroupEnd do. The Work is done when all have
+  /// ended. It ends with the first failure. Peers may use send(), recv() or group() for their side.
   Work group(std::span<const Message> messages, const CallOptions& = {});
   Work group(std::initializer_list<Message> messages, const CallOptions& options = {}) {
     return group(std::span(messages.begin(), messages.size()), options);
   }
 
-  /// Makes the call that `plan`, of this communicator, describes, without looking for its plan: for calls that repeat.
-  /// Buffers as the call of that name takes them; `out` alone for a broadcast. Several may be in flight. What the plan
-  /// says (operator, dtype, determinism) holds, whatever the options.
-  /// Errors: InvalidArgument where the plan is another communicator's, or of one that has gone, or of messages or
-  ///         local counts, which belong to each call; or of another dtype than a range's elements (std::byte: any).
+  /// Makes the call that `plan` describes. It saves the time to look up the plan of a call that repeats. Several calls
+  /// of one plan may be in flight. Operator, dtype and determinism are those of the plan, whatever the options.
+  /// Shape:  the buffers are those that the collective takes. A broadcast takes `out` alone.
+  /// Errors: InvalidArgument if the plan is not of this communicator, or is of messages or of a call with local counts.
+  ///         Also if the plan's dtype is not that of a range's elements; std::byte goes with any dtype.
   Work run(const Plan& plan, ConstBuffer in, Buffer out, const CallOptions& = {});
 
   template <WritableElements R>
@@ -225,61 +240,68 @@ class SINEW_API Communicator {
     return run(plan, const_buffer_of(in), buffer_of(out), options);
   }
 
-  /// What would run for a call, without running it; and what run() takes. Communicates nothing; equal on all ranks.
+  /// Returns the plan of a call, for run() or to be explained, without running the call. It exchanges no messages. The
+  /// plan is equal on all ranks.
   Plan plan(const CollectiveDesc& desc) const;
 
-  /// New communicators of the ranks with equal color, ordered by key, then by rank. color < 0: none (an empty
-  /// communicator of size 0). Collective over this communicator.
-  /// name: the new communicator's name in errors. It has at most 47 characters and must be equal on all ranks of the
-  /// new communicator. If it is empty, the name is made of the color and the caller's line: "split 1 at train.cpp:30".
-  /// Errors: what ended this one. With NCCL a rank that fails to split ends this communicator and the new ones.
+  /// Makes a new communicator of the ranks with the same `color`, in the order of `key`, then of rank. A rank whose
+  /// color is below 0 gets an empty communicator of size 0. Collective over this communicator.
+  /// `name` is the new communicator's name in errors. It has at most 47 characters and must be equal on all ranks of
+  /// the new communicator. If it is empty, the name is made of the color and the caller's line: "split 1 at
+  /// train.cpp:30".
+  /// Errors: if this communicator has ended: its reason. With NCCL a rank that fails to split ends this communicator
+  ///         and the new ones.
   Communicator split(int color, int key = 0, const CallOptions& = {}, std::string_view name = {});
 
-  /// Device memory of `bytes` bytes on every rank that calls of this communicator take without copies where something
-  /// below can: with NCCL a symmetric window (2.27 and later) or a registration (2.19 and later), else plain memory;
-  /// Memory::known_as() says which, and why. For other communicators it is memory like any other.
-  /// Shape:    a call is given such memory on all its ranks or on none, and at the same offset on all.
-  /// Lifetime: may outlive the communicator, not the World. Goes when the Memory does, or in the next call or wait.
-  /// Errors:   InvalidArgument where the ranks ask for different sizes; Unavailable on all ranks where one has no
-  ///           device or too little memory, naming it; what ended the communicator where that did.
-  /// Cost:     collective over this communicator; two rounds on the host, and what NCCL takes to map the memory.
+  /// Allocates `bytes` bytes of device memory on every rank, registered for calls of this communicator. With NCCL 2.27
+  /// and later it is a symmetric window. With NCCL 2.19 and later it is registered memory. Otherwise it is plain device
+  /// memory. Memory::known_as() tells which, and why. For other communicators it is plain device memory.
+  /// Shape:    all ranks of a call use such memory, at the same offset, or none does.
+  /// Lifetime: may outlive the communicator, but not the World. It is freed with the Memory, or in the next call or
+  ///           wait.
+  /// Errors:   InvalidArgument if the ranks ask for different sizes. Unavailable on all ranks if one rank, which the
+  ///           message names, has no device or too little memory. If the communicator has ended: its reason.
+  /// Cost:     collective over this communicator. Two rounds on the host, and the time in which NCCL maps the memory.
   Memory allocate(std::size_t bytes, const CallOptions& = {});
 
-  /// Ends all pending and later calls of this communicator, on all its ranks, with Aborted, this rank's number and
-  /// `reason`. Does nothing if the communicator has already ended. To forward another abort, give its text as `reason`:
-  /// the text and the rank that first aborted then stay the same.
+  /// Ends all pending and later calls of this communicator on all its ranks. They end with Aborted, this rank's number
+  /// and `reason`. Does nothing if the communicator has already ended. To forward another abort, give its text as
+  /// `reason`: the text and the rank that first aborted then stay the same.
   void abort(const std::string& reason);
 
   /// Ends all pending and later calls of this rank alone, with Aborted and `reason`. Never waits. A call of another
   /// rank that needs this rank ends up to a second later, with Aborted and this rank's number. A call to which this
-  /// rank has already contributed ends as usual. Where no rank can use the communicator any more, abort() tells the
-  /// others sooner.
+  /// rank has already contributed ends as usual. If no rank can use the communicator any more, call abort() instead:
+  /// the other ranks learn of it sooner.
   void abort_here(const std::string& reason);
 
   /// Ends the World of this communicator on all its ranks because a user's callback threw. Call it in the handler of
   /// that exception. Without it, the other ranks would wait for a rank that no longer makes the expected calls.
   /// The calls of all ranks end with this rank's number, `doing` (which may be empty) and the text of the exception. If
-  /// the exception forwards another abort, they end with that abort's text, as in abort().
+  /// the exception forwards another abort, they end with that abort's text, see abort().
   /// The code is PeerLost if the exception is an Error with that code, so that survivors can shrink; otherwise it is
   /// Aborted. Does nothing if the World has already ended or if this communicator is empty.
   void abort_world_by_exception(std::string_view doing) const noexcept;
 
-  /// What keeps the oldest call that waits from its end, in words: which rank is late, where it is, since when. Empty
-  /// where nothing waits.
+  /// Says in words why the oldest call that waits has not ended: which rank is late, where it is, and since when. Empty
+  /// if no call waits.
   std::string verdict() const;
 
-  /// What the calls so far have taken, waited for whom, against what was predicted: of Config::time_calls
-  /// (SINEW_STATS=1) or SINEW_TRACE. Sums are of all calls of this rank; the rest is of the latest 2,048 calls, as far
-  /// as all ranks keep them. Its own calls are not counted.
-  /// Errors: Unavailable, on all ranks, where one does not time its calls, naming it; what ended the communicator.
-  /// Cost:   collective over this communicator: up to 48 KiB of every rank to every rank.
+  /// Returns how long the calls so far took, which rank they waited for, and how long they were predicted to take. Sums
+  /// are of all calls of this rank. The other figures are of the latest 2,048 calls that all ranks still know. The
+  /// calls by which stats() itself gathers them are not counted. Needs Config::time_calls (SINEW_STATS=1) or
+  /// SINEW_TRACE.
+  /// Errors: Unavailable on all ranks if one rank, which the message names, does not time its calls. If the
+  ///         communicator has ended: its reason.
+  /// Cost:   collective over this communicator. Each rank sends up to 48 KiB to every rank.
   CommunicatorStats stats(const CallOptions& = {});
 
-  /// Bytes of buffers held for this communicator on this rank, with the scratch that the calls of its World share.
+  /// The bytes of buffers that this rank holds for the communicator, with the scratch that all calls of the World
+  /// share.
   std::size_t memory_bytes() const;
 
  private:
-  /// Errors: InvalidArgument where this one is empty, or the process a fork of the one that made it.
+  /// Errors: InvalidArgument if this object is empty, or if this process was forked since it was made.
   CommunicatorState& state() const;
   template <class R>
   static void require_element(const Plan& plan, const char* which) {

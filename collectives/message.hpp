@@ -7,11 +7,11 @@
 
 namespace sinew {
 
-/// One send or receive, as Communicator::group takes it.
+/// One send or receive for Communicator::group.
 struct Message {
   bool sends = false;
-  Buffer memory{};  ///< of a send only read
-  int peer = 0;     ///< a rank of the communicator
+  Buffer memory{};  ///< a send only reads it
+  int peer = 0;     ///< a rank in the communicator
   std::uint32_t tag = 0;
 
   static Message send(ConstBuffer from, int to_rank, std::uint32_t tag = 0) noexcept {

@@ -12,9 +12,10 @@
 
 namespace sinew {
 
-/// The ranks of an MPI communicator, for programs that have called MPI_Init. Header only: compiled against their MPI.
-/// Lifetime: the communicator outlives World::create, which alone uses it; all its ranks call create together.
-/// Errors: Error{System} with MPI's text where its error handler returns.
+/// Makes an exchange among the ranks of an MPI communicator, for programs that have called MPI_Init. All these ranks
+/// call World::create with it. This header has no source, so it is compiled with the program's MPI.
+/// Lifetime: the communicator is used only inside World::create.
+/// Errors:   Error{System} with MPI's text, if MPI's error handler returns.
 inline Exchange mpi_exchange(MPI_Comm communicator) {
   const auto require = [](int code, const char* what) {
     if (code == MPI_SUCCESS) return;

@@ -12,40 +12,45 @@
 
 namespace sinew {
 
-/// One way that was considered for a call: taken, beaten, or rejected with its reason.
+/// A candidate for a call: an algorithm on a transport, or an offload. Rejected candidates have a reason.
 struct Candidate {
   std::string algorithm;  ///< "ring", "recursive_doubling", or the name of an offload such as "shm"
-  std::string transport;  ///< "shm", "tcp", or "shm+tcp" where pairs differ
-  std::string method;        ///< what it would do, in words; may be empty
+  std::string transport;  ///< "shm", "tcp", or "shm+tcp" if pairs of ranks use different transports
+  std::string method;     ///< how it runs the call, in words; may be empty
   Seconds predicted = 0;
-  std::string rejected;                     ///< why it cannot run; empty: it can
+  std::string rejected;                     ///< why it cannot run the call; empty: it can
   CostSource source = CostSource::Default;  ///< of `predicted`
 };
 
 struct ReadyPlan;
 class Recipe;
 
-/// What would run for a call and why, and, from Communicator::plan, what Communicator::run takes to run it again and
-/// again. Asking costs no communication. May outlive its communicator, but cannot be run any more then.
+/// The selector's choice for a call, with all candidates. Communicator::plan makes it, and Communicator::run runs it
+/// any number of times. Its functions exchange no messages.
+/// Lifetime: it may outlive its communicator, but then it cannot be run any more.
 class SINEW_API Plan {
  public:
   Plan() = default;
   Plan(CollectiveDesc desc, int ranks, std::vector<Candidate> candidates, std::string reason, std::string facts);
 
-  /// Errors: InvalidArgument for a Plan that no Communicator::plan has made, as explain() and to_json().
+  /// The candidate that runs the call.
+  /// Errors: chosen(), explain() and to_json() throw InvalidArgument for a Plan that Communicator::plan has not made.
   const Candidate& chosen() const;
-  /// The chosen one first, then the others by predicted time, then the rejected.
+  /// The chosen candidate, then the others by predicted time, then the rejected ones.
   const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
-  /// The winner, every loser with its predicted time, every reject with its reason, and where the numbers come from.
+  /// All candidates as text: the chosen one, the others with their predicted times, and the rejected ones with their
+  /// reasons. Tells the source of the numbers.
   std::string explain() const;
   std::string to_json() const;
-  /// What programs are built by. nullptr: an offload, the host's memory, or a message.
+  /// The recipe that builds the programs of the call. Null if an offload runs it, or if it is a copy or a message.
   const Recipe* recipe() const noexcept;
-  /// The call that it is for. Errors: as explain(), and for messages.
+  /// The call that is planned.
+  /// Errors: those of explain(). InvalidArgument for messages.
   const CollectiveDesc& call() const;
-  /// How what the recipe builds is cut. Errors: as call().
+  /// The segmentation of the programs.
+  /// Errors: those of call().
   const Segmentation& segmentation() const;
-  /// Of the group that it is for.
+  /// The number of ranks of the group.
   int ranks() const noexcept { return ranks_; }
 
  private:

@@ -7,32 +7,32 @@
 
 namespace sinew {
 
-/// Whether a schedule is right, or the first thing found that is not: one sentence that names rank and step.
+/// The result of verify(). `reason` describes the first fault in one sentence.
 struct [[nodiscard]] ScheduleVerdict {
   bool ok = true;
-  int rank = -1;  ///< -1: not about one rank
-  int step = -1;  ///< index into its Program::steps; -1: not about one step
+  int rank = -1;  ///< the rank with the fault; -1: it is not of one rank
+  int step = -1;  ///< the index of the faulty step in Program::steps; -1: it is not of one step
   std::string reason;
 
   explicit operator bool() const noexcept { return ok; }
 };
 
-/// Executes all ranks' programs on symbols, with zero buffering: a message moves only when its send and its receive
-/// have both started, and neither is done before. Right means:
-///   shape      chunks are what the collective says; slices, peers and dependencies exist; input is only read; coded
-///              chunks are only moved, encoded into and decoded from
-///   messages   each send meets the receive of the same number, both ends have the same chunk classes, none is
-///              left over
-///   races      two steps of a rank that touch the same memory, one of them writing, are ordered by dependencies,
-///              in place included
-///   progress   every step runs, whatever the speed of the ranks
-///   result     every result has every contribution exactly once and nothing else; Average scales it once at the end,
-///              PreMulSum each contribution once; all ranks have the same expression tree, up to swapping the two
-///              operands of a sum; where the call needs the canonical order (core/call/determinism.hpp) it is
-///              that tree; what was coded is decoded, and nothing is coded twice without a sum between
-/// What holds for one instance of the programs holds for all: instances share nothing but the user's buffers, each its
-/// own part.
-/// Cost: 0.1 to 2 us per step (measured on up to 512 ranks).
+/// Verifies a schedule. Executes the programs of all ranks with symbols as data and without buffers: a message moves
+/// only when both its send and its receive have started, and only then can they end. The following must hold:
+/// - Shape: the chunks are those of the collective. Slices, peers and dependencies exist. Input is only read. Coded
+///   chunks are only moved, encoded into and decoded from.
+/// - Messages: each send matches the receive with the same number. Both have the same chunk classes. No send or receive
+///   is left.
+/// - Races: two steps of a rank are ordered by dependencies if they use the same memory and one of them writes it. This
+///   includes memory of calls in place.
+/// - Progress: every step runs, whatever the speed of the ranks.
+/// - Result: every result has each contribution exactly once. Average scales the result once, at the end. PreMulSum
+///   scales each contribution once. All ranks have the same expression tree, up to the order of a sum's two operands.
+///   If the call needs the canonical order (core/call/determinism.hpp), it is the canonical tree. A coded chunk is
+///   decoded, and only sums of decoded chunks are coded again.
+/// The verdict for one instance of the programs holds for all: instances share only the user's buffers, and each
+/// instance has its own part of them.
+/// Cost: 0.1 to 2 us for each step, measured with up to 512 ranks.
 SINEW_API ScheduleVerdict verify(const Schedule& schedule);
 
 }  // namespace sinew

@@ -18,51 +18,57 @@
 
 namespace sinew {
 
-/// How many threads use a World at the same time, and who makes progress.
-/// Single:   one at a time. Progress is made inside wait, test and poll only. Calls pay for no lock.
-/// Multiple: any number. One lock is around the World's engine; whoever waits makes progress, and a thread of the
-///           World's own makes progress while nobody waits. Calls of one communicator must still be in the same order
-///           on all its ranks, so threads that run at the same time need a communicator each.
-///           Cost: about 10 ns for a call with CallOptions::waits_at_once, 0.2 us for others (bench/overhead).
+/// The number of threads that use a World at the same time.
+/// - Single: one thread at a time. Progress is made only inside wait, test and poll. Calls take no lock.
+/// - Multiple: any number of threads, and one lock around the World's engine. Threads that wait make progress. While no
+///   thread waits, a thread of the World makes progress. The calls of one communicator must still be in the same order
+///   on all its ranks, so threads that run at the same time need a communicator each.
+/// Cost: Multiple adds about 10 ns to a call with CallOptions::waits_at_once, and 0.2 us to others (bench/overhead).
 enum class Threads : std::uint8_t { Single, Multiple };
 
 struct VirtualWorld;
 
+/// The options of a World.
 struct WorldOptions {
   Threads threads = Threads::Single;
   Config config = Config::from_environment();
-  Bytes secret;  ///< of the job; every connection between processes proves it. Empty: only ranks of one host
-  /// Which accelerator is this rank's; below 0: its place among the ranks of its host, modulo devices.
+  /// The job's secret, by which connections between processes authenticate. Empty: all ranks must be on one host.
+  Bytes secret;
+  /// This rank's accelerator. Below 0: the rank's number among the ranks of its host, modulo the number of devices.
   int device = -1;
-  DeviceRuntime* device_runtime = nullptr;  ///< another one than CUDA's; outlives the World
-  bool count_sent = false;                  ///< keep World::sent_bytes()
-  /// Ranks are threads that act as if they were there; null: as they are.
+  DeviceRuntime* device_runtime = nullptr;  ///< used instead of CUDA's, and outlives the World; null: CUDA's
+  bool count_sent = false;                  ///< true: count the bytes that World::sent_bytes() returns
+  /// A cluster that the ranks, which are threads, act as if they ran on. Null: the ranks use the real machine.
   std::shared_ptr<const VirtualWorld> virtual_world{};
 };
 
-/// A transport as this rank sees it: usable, or why not.
+/// The state of a transport on this rank.
 struct TransportStatus {
   std::string name;
-  bool ok = false;
-  std::string reason;      ///< why not, or what its messages leave the host by
-  std::string no_device;   ///< why messages of device memory go through the host, where others of its kind need not
-  std::string offload;     ///< why it offers no collectives of its own, or empty
-  std::string left_alone;  ///< why a World uses it only when asked for it by name, or empty
+  bool ok = false;         ///< true if the transport can be used
+  std::string reason;      ///< if not ok, why; otherwise the NIC by which its messages leave the host
+  std::string no_device;   ///< why messages of device memory go through the host here, although other ranks need not
+  std::string offload;     ///< why it has no offload; empty: it has one
+  std::string left_alone;  ///< why a World uses it only when it is asked for by name; empty: it does not need that
 };
 
-/// The processes (or threads) of one job and everything made for them. Several may live in one process. Installs no
-/// signal handler, changes no affinity, raises no SIGPIPE.
-/// Thread:   WorldOptions::threads, for the World and all that is made from it.
-/// Lifetime: outlives what Communicator::allocate gave.
-/// Errors:   InvalidArgument from every method of a World that was moved from, or in a process that forked off since.
+/// The processes or threads of one job, and everything that is made for them. A process may have several Worlds. A
+/// World installs no signal handler, changes no affinity and raises no SIGPIPE.
+/// Thread:   WorldOptions::threads tells it, for the World and all objects that are made from it.
+/// Lifetime: it outlives memory of Communicator::allocate.
+/// Errors:   every method throws InvalidArgument if the World was moved from, or if this process was forked since.
 class SINEW_API World {
  public:
-  /// Under mpirun (Open MPI, MPICH), srun, torchrun or sinew-run, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-  /// set: that job. Alone, or with SINEW_ALONE=1: a world of one.
-  /// Errors: InvalidArgument for a wrong variable; Unavailable without a way to the others; Timeout naming the absent.
+  /// Makes the World of the job to which this process belongs. The launcher is mpirun (Open MPI, MPICH), srun, torchrun
+  /// or sinew-run, or the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set. Without a launcher, or with
+  /// SINEW_ALONE=1, the World has one rank.
+  /// Errors: InvalidArgument for a wrong variable. Unavailable if the other ranks cannot be reached. Timeout with the
+  ///         ranks that did not come.
   static World from_environment(WorldOptions options = {});
-  /// From any exchange; it is called only inside create, the same number of times on every rank.
-  /// Errors: as above; code versions or user rules that differ between ranks are an error showing both.
+  /// Makes a World from any exchange. The exchange is called only inside create(), the same number of times on each
+  /// rank.
+  /// Errors: those of from_environment(). InvalidArgument, with both values, if versions or the user's rules differ on
+  ///         two ranks.
   static World create(Exchange exchange, WorldOptions options = {});
 
   World(World&&) noexcept;
@@ -71,52 +77,59 @@ class SINEW_API World {
 
   int rank() const;
   int size() const;
-  /// All ranks. Lifetime: of this World: a reference ends with it, also where shrink() is assigned to it.
+  /// The communicator of all ranks.
+  /// Lifetime: a reference is valid as long as this World, and only until shrink() is assigned to it.
   Communicator& communicator();
 
+  /// The transports of this rank, and why others cannot be used.
   std::vector<TransportStatus> transports() const;
-  /// The machines of the job and which rank runs where; equal on all ranks.
-  /// Errors: Unavailable where a machine could not be looked at, with that rank's reason.
+  /// The machines of the job, and which rank runs where. It is equal on all ranks.
+  /// Errors: Unavailable if the machine of a rank could not be discovered, with that rank's reason.
   const Cluster& cluster() const;
-  /// The table that all choices are made from, in words, with where each number is from.
+  /// The facts that the selector uses, as text, with the source of each number.
   std::string facts() const;
-  /// Bytes of messages that this rank has posted for each rank so far, with what start-up measured; not those that
-  /// transports move in collectives of their own. Empty unless WorldOptions::count_sent was asked for.
+  /// The bytes of messages that this rank has posted so far for each rank. They include measurements at start-up, but
+  /// not the data of offloads. Empty without WorldOptions::count_sent.
   std::vector<std::uint64_t> sent_bytes() const;
 
-  /// Host memory of zeros. Where an open transport has memory that peers of this host read without copies (shm has), it
-  /// is that, on whole pages; elsewhere ordinary memory: Memory::known_as(). For device memory: Communicator::allocate.
-  /// Lifetime: may outlive the World.
-  /// Errors:   System where there is not so much.
+  /// Allocates zeroed host memory. If a transport has memory that peers of this host read without copies (shm has),
+  /// whole pages of that memory are used. Otherwise it is ordinary memory. Memory::known_as() tells which. For device
+  /// memory see Communicator::allocate.
+  /// Lifetime: it may outlive the World.
+  /// Errors:   System if there is too little memory.
   Memory allocate(std::size_t bytes, bool huge_pages = false);
 
-  /// A communicator of some ranks of this World, made by these ranks alone: the others neither call this nor notice.
-  /// `ranks`: World ranks, each once, this one too; its order is that of the ranks in the communicator. `name`: the
-  /// communicator's name in errors, which show its first 47 characters. Both are equal on all members.
-  /// Thread: with Threads::Multiple threads may make overlapping groups at the same time, in any order, if these differ
-  ///         in their name or ranks.
-  /// Errors: InvalidArgument for bad ranks; Timeout naming a member that did not come within `deadline` (not given:
-  ///         the configured timeout), after which the World goes on.
-  /// Cost:   two or three exchanges of 4 KiB by messages, and what the transports' own collectives need.
+  /// Makes a communicator of some ranks of this World. Only these ranks call it.
+  /// `ranks` lists the World ranks of the members, each once, in their order in the communicator. This rank is one of
+  /// them. `name` is the communicator's name in errors, which show its first 47 characters. Both are equal on all
+  /// members.
+  /// Thread: with Threads::Multiple several threads may make overlapping groups at the same time, in any order, if the
+  ///         groups differ in their names or ranks.
+  /// Errors: InvalidArgument for bad ranks. Timeout, with a member that did not come within `deadline`; the World goes
+  ///         on. If no deadline is given, the configured timeout counts.
+  /// Cost:   two or three exchanges of 4 KiB by messages, and those of the offloads.
   Communicator subgroup(std::span<const int> ranks, std::string_view name, Deadline deadline = {});
 
-  /// Ok while this rank knows of nothing wrong. PeerLost names the rank that the World has lost first: communicators
-  /// without it go on. Aborted says why the World has ended.
+  /// Ok if this rank knows of no failure. PeerLost names the first rank that was lost; communicators without that rank
+  /// go on. Aborted tells why the World has ended.
   Status status() const;
 
-  /// Ends the generation: all pending and later calls, on all ranks, with Aborted and this reason.
+  /// Ends the generation. All pending and later calls of all ranks end with Aborted and this reason.
   void abort(const std::string& reason);
 
-  /// After a failure: the World of the ranks that are left, in their order, with a new generation. All of them must
-  /// call it; who dies meanwhile is left out, too. This World's calls end on all ranks, after a death with PeerLost
-  /// (rank() is -1 where the lost rank is in another communicator), else with Aborted, and it may only be destroyed.
-  /// Errors: Timeout naming who did not come; as create.
+  /// Makes the next generation of the World after a failure. It has the ranks that are left, in their order. All of
+  /// them must call shrink(). Ranks that die meanwhile are left out, too.
+  /// The calls of this World end on all ranks. They end with PeerLost if a rank has died, otherwise with Aborted.
+  /// Error's rank() is -1 if the lost rank is not in the call's communicator. Afterwards this World may only be
+  /// destroyed.
+  /// Errors: Timeout with the ranks that did not come, and those of create().
   World shrink();
 
-  /// For the user's own event loop: readable when poll() has something to do. poll() makes progress, never blocks and
-  /// returns how many events it handled; call it until it returns 0 before sleeping on the descriptor. With
-  /// Threads::Multiple the World's own thread makes progress, and poll() returns 0.
+  /// A descriptor for the user's own event loop. It is readable when poll() has something to do. Call poll() until it
+  /// returns 0 before you sleep on the descriptor.
   int descriptor() const;
+  /// Makes progress and returns how many events it handled. Never blocks. With Threads::Multiple a thread of the World
+  /// makes progress, and poll() returns 0.
   int poll();
 
  private:

@@ -10,17 +10,20 @@
 
 namespace sinew {
 
-/// State of one operation, owned by whoever started it; it must not move or end before it has fired.
-/// `fire` is called exactly once, from a progress() of the transport or offload that took the operation, never from
-/// inside send, recv or launch, after status, note and bytes are set. It may post further operations; it never calls
-/// progress and never blocks. `transport` belongs to the transport until then; what needs more comes from its pool.
+/// The state of one operation. Whoever starts the operation owns it.
+/// The transport or offload that took the operation sets status, note and bytes, and then calls `fire` exactly once. It
+/// does so inside its progress(), never inside send, recv or launch. `fire` may start further operations. It must not
+/// call progress(), and it must not block.
+/// Lifetime: the object must neither move nor be destroyed before `fire` was called. Until then the 64 bytes
+///           `transport` belong to the transport. A transport that needs more takes memory from a pool of its own.
 struct Completion {
   using Fire = void (*)(Completion&) noexcept;
 
   Fire fire = nullptr;
   Status status{};
-  std::uint64_t note = 0;  ///< recv: before, the note expected (0: any); after, the sender's note
-  std::size_t bytes = 0;   ///< bytes that arrived or left
+  /// A receive sets the note that it expects, or 0 for any. When `fire` is called, this is the sender's note.
+  std::uint64_t note = 0;
+  std::size_t bytes = 0;  ///< bytes that were received or sent
   alignas(16) std::byte transport[64];
 
   Completion() noexcept = default;
@@ -28,17 +31,19 @@ struct Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  /// The transport's view of its 64 bytes.
+  /// Returns the object that make() has put into the transport's 64 bytes.
   template <class T>
   T& as() noexcept {
     static_assert(sizeof(T) <= sizeof(transport) && alignof(T) <= 16 && std::is_trivially_destructible_v<T>);
     return *std::launder(reinterpret_cast<T*>(transport));
   }
+  /// Puts an object of the transport into its 64 bytes. It is never destroyed.
   template <class T, class... A>
   T& make(A&&... args) noexcept {
     static_assert(sizeof(T) <= sizeof(transport) && alignof(T) <= 16 && std::is_trivially_destructible_v<T>);
     return *new (transport) T{std::forward<A>(args)...};
   }
+  /// Ends the operation: sets the status and calls `fire`.
   void finish(Status s) noexcept {
     status = std::move(s);
     fire(*this);

@@ -15,12 +15,12 @@
 
 namespace sinew {
 
-/// What connections between processes prove and encrypt with; names of PEM files.
+/// TLS settings of connections between processes. All files are PEM.
 struct TlsFiles {
   bool wanted = false;      ///< SINEW_TLS
-  std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's, and what leads from it to the authority
+  std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's certificate, and those between it and the authority
   std::string key;          ///< SINEW_TLS_KEY: the certificate's private key
-  std::string authority;    ///< SINEW_TLS_CA: whose certificates are the job's
+  std::string authority;    ///< SINEW_TLS_CA: the authority that signs the certificates of the job
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
 };
 

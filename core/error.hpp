@@ -70,7 +70,7 @@ class [[nodiscard]] Status {
   std::shared_ptr<const std::string> message_;
 };
 
-/// What an operation ends with that such an exception stopped: an Error's code, text and rank; of any other, System.
+/// Converts an exception to a Status. An Error gives its code, text and rank. Another exception gives System.
 SINEW_API Status status_of(const std::exception& e);
 
 /// Error{System} with errno's text: "what: No such file or directory".

@@ -18,95 +18,103 @@
 
 namespace sinew {
 
-/// A network interface by the names that libraries know it by. All empty: none.
+/// A network interface, under each of the names that libraries use for it. All names are empty if there is none.
 struct NicName {
-  std::string interface;     ///< "ib0"; of an RDMA port that has none "mlx5_0:1"
-  std::string rdma_device;   ///< "mlx5_0"; empty: no RDMA
-  std::string pci;           ///< "0000:5e:00.0"; empty: unknown, or it is virtual
-  std::string why;           ///< "PIX from gpu:0"
-  bool one_network = false;  ///< those of all ranks of the job are in one IPv4 network
+  std::string interface;     ///< such as "ib0"; "mlx5_0:1" for an RDMA port without an interface
+  std::string rdma_device;   ///< such as "mlx5_0"; empty: it has no RDMA
+  std::string pci;           ///< such as "0000:5e:00.0"; empty: unknown, or the interface is virtual
+  std::string why;           ///< why this NIC was taken, such as "PIX from gpu:0"
+  bool one_network = false;  ///< true if the NICs of all ranks of the job are in one IPv4 network
 };
 
-/// What messages leave a host by.
+/// The NIC by which messages leave a host, as a module has chosen it.
 struct NicChoice {
-  std::string text;         ///< what was taken, and why; empty: there was nothing to choose
-  bool is_nearest = false;  ///< FabricContext::nic, which only ranks that are given the same one share
+  std::string text;  ///< the NIC and the reason; empty: there was nothing to choose
+  /// True if it is FabricContext::nic. Then only ranks with the same nearest NIC share it.
+  bool is_nearest = false;
 };
 
-/// What a World tells a module that it opens. All references outlive the fabric.
+/// The arguments by which a World opens a module.
+/// Lifetime: all references outlive the fabric.
 struct FabricContext {
   int rank = 0;
   int size = 1;
   std::uint8_t generation = 0;
-  HostPeers& host;        ///< the ranks of this host: shared memory, process ids, waking
-  Bytes secret;           ///< of the job; every connection proves it (HMAC)
-  std::string host_id{};  ///< equal text: same host, loopback leads there
+  HostPeers& host;        ///< the ranks of this host: their shared memory, process ids and wake-ups
+  Bytes secret;           ///< the job's secret; both ends of a connection authenticate with it (HMAC)
+  std::string host_id{};  ///< ranks with equal ids are on one host and reach each other by loopback
   Config config{};
   DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator
-  int device = -1;                          ///< the one of this rank
-  NicName nic{};                            ///< the nearest to this rank, one that Config::interface allows
+  int device = -1;                          ///< this rank's device
+  NicName nic{};                            ///< the NIC nearest to this rank among those that Config::interface allows
 };
 
-/// Rounds of the exchange that the making of an offload may take, at most. All ranks of the parent take part in each,
-/// also those that make none: what is left of the rounds is filled up.
+/// The most rounds of the exchange that making an offload may take. All ranks of the parent take part in each round.
+/// Ranks that make no offload, or need fewer rounds, add empty ones.
 inline constexpr int kOffloadRounds = 2;
 
-/// What an offload is made from. `exchange` runs among the group, at most kOffloadRounds times.
+/// The arguments by which an offload is made.
 struct OffloadContext {
   Group group;
-  const Exchange& exchange;
-  const Bytes& facts;             ///< what measure() returned on some pair, agreed by all; empty: none
-  std::vector<int> numa_nodes{};  ///< of each rank, equal on all; -1: bound to none; empty: nobody knows
+  const Exchange& exchange;       ///< among the group, for kOffloadRounds rounds at most
+  const Bytes& facts;             ///< the result of measure() on some pair, equal on all ranks; empty: none
+  std::vector<int> numa_nodes{};  ///< the NUMA node of each rank, equal on all ranks; -1: bound to none; empty: unknown
 };
 
-/// The same where offloads are made in a split: one round more, to agree on the way.
+/// The most rounds in a split: one more than kOffloadRounds, in which the ranks agree how offloads are made.
 inline constexpr int kSplitRounds = kOffloadRounds + 1;
 
-/// What the offload of a new communicator is made from on every rank of the one that is split.
+/// The arguments by which the offload of a new communicator is made, on every rank of the communicator that is split.
 struct SplitContext {
-  const OffloadContext& part;  ///< of this rank's new communicator; its group is empty where the rank comes into none
-  int color = 0;               ///< below 0: none
+  const OffloadContext& part;           ///< for this rank's new communicator; the group is empty if the rank gets none
+  int color = 0;                        ///< the rank's color; below 0: the rank gets no communicator
   CollectiveOffload* parent = nullptr;  ///< the module's offload of the communicator that is split; null: it has none
-  const Exchange& family;               ///< among all that are split; its rounds and those of `part` count together
-  /// Starts what is a call of the communicator that is split: all its ranks make it, `done` fires from the
-  /// parent's progress(), and other than Ok it ends that communicator on all of them.
+  const Exchange& family;               ///< among all ranks of the split; its rounds count to kSplitRounds, too
+  /// Runs a function as a call of the communicator that is split. All its ranks must do so. `done` fires in the
+  /// parent's progress(). Any status but Ok ends that communicator on all ranks.
   const std::function<void(const std::function<void(Completion& done)>&)>& as_call;
 };
 
-/// One module at work in one World: its rails, and its offload if it has one.
-/// Thread: one at a time. Where several threads use the World, its lock is held, but not during rounds of an exchange.
+/// A module that a World has opened. It owns the module's transports, one for each rail, and makes its offloads.
+/// Thread: one at a time. If several threads use the World, they hold its lock, but not during rounds of an exchange.
 class Fabric {
  public:
   virtual ~Fabric() = default;
   virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
+  /// The NIC by which this rank's messages leave the host.
   virtual NicChoice nic_choice() const { return {}; }
-  /// Whether messages may lie on this rank's device (Capabilities::device_memory), or why not where others of this
-  /// module may; without a reason: it carries host memory only.
+  /// Returns yes if messages may be memory of this rank's device (Capabilities::device_memory). An empty reason means
+  /// that no rank of this module can do it. Any other reason says why this rank cannot.
   virtual Availability takes_device_memory() const { return Availability::no(""); }
-  /// Why this module offers no collectives of its own, or yes.
+  /// Returns yes if this module has an offload, or the reason why not.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
+  /// Makes the offload of a group. Null: the group gets none.
   virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }
-  /// In a split, on all ranks of the parent, within kSplitRounds: for modules that make one out of another.
+  /// Makes the offload of a new communicator in a split. All ranks of the parent call it. Modules override it that
+  /// derive an offload from the parent's.
   virtual std::unique_ptr<CollectiveOffload> split_offload(const SplitContext& split) {
     return split.part.group.size() > 1 ? make_offload(split.part) : nullptr;
   }
-  /// What the offload decides by on this host, for `facts` of later offloads. Collective over the pair's exchange, two
-  /// ranks of one host; takes `budget` at most. Empty: nothing to measure. nullopt: not finished within the budget.
+  /// Measures this host for OffloadContext::facts of later offloads. Two ranks of one host call it together; `pair` is
+  /// their group. Returns nullopt if it did not finish within `budget`, and an empty value if there is nothing to
+  /// measure.
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
-  /// May `facts`, which an earlier measure() of this or another release returned, still be decided by?
+  /// True if `facts` may still be used. An earlier measure() returned them, perhaps of another release.
   virtual bool accepts(const Bytes& /*facts*/) const { return true; }
-  /// Memory that peers can read without copies; nullopt where this module has none. `huge`: ask for huge pages.
+  /// Allocates memory that peers of this host read without copies. Returns nullopt if the module has no such memory.
+  /// `huge` asks for huge pages.
   virtual std::optional<Region> allocate(std::size_t /*bytes*/, bool /*huge*/) { return std::nullopt; }
 };
 
-/// A transport or offload as the registry knows it; one object per process, stateless.
+/// A transport or offload in the registry. There is one object per process, and it has no state.
 class Module {
  public:
   virtual ~Module() = default;
   virtual std::string_view name() const noexcept = 0;
-  /// On this machine, now: yes, or the reason.
+  /// Returns yes if the module can be used on this machine now, or the reason why not.
   virtual Availability available() const = 0;
-  /// Purely local; throws Error{Unavailable} with the reason. Peers learn the addresses afterwards.
+  /// Opens the module for a World. Talks to no other rank: peers learn the addresses later.
+  /// Errors: Error{Unavailable} with the reason.
   virtual std::unique_ptr<Fabric> open(const FabricContext& context) = 0;
 };
 

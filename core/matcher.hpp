@@ -12,34 +12,39 @@
 
 namespace sinew {
 
-/// What is known of a message before its bytes.
+/// The header of a message.
 struct Envelope {
   Tag tag;
   std::uint64_t note = 0;
   std::uint64_t bytes = 0;
 };
 
-/// What a matcher asks of its transport. Called from inside any of the matcher's functions, so it only enqueues: it
-/// may call deliver, arrived, repost and fail on the receive it was given, and nothing else of the matcher.
+/// The requests of a matcher to its transport. The matcher calls them inside its own functions, so the transport only
+/// queues frames. The only functions of the matcher that it may call are deliver, arrived, repost and fail, for the
+/// receive that was passed.
 class MatcherWire {
  public:
-  /// The announced message `id` has found its receive: bring its bytes by deliver(), or place() and arrived().
+  /// The rendezvous message `id` has found its receive. The transport brings the bytes and passes them to deliver(), or
+  /// it writes them to place() and calls arrived().
   virtual void grant(std::uint64_t id, Completion& receive) = 0;
-  /// Nobody will take the bytes of `id`: its send ends Ok (Truncated, Cancelled: the receiver's affair) or Mismatch,
-  /// then `note` is what the receiver expected.
+  /// No receive will take the bytes of the rendezvous message `id`. If `why` is Mismatch, its send ends with Mismatch
+  /// and `note` is the note that the receiver expected. Otherwise (Truncated, Cancelled) its send ends with Ok.
   virtual void refuse(std::uint64_t id, Code why, std::uint64_t note) = 0;
-  /// An eager message has been taken or dropped: its charge (CreditWindow::charge_for) is the sender's again.
+  /// A receive has taken an eager message, or the message was dropped. The transport gives its charge
+  /// (CreditWindow::charge_for) back to the sender.
   virtual void return_credit(std::size_t charge) = 0;
 
  protected:
   ~MatcherWire() = default;
 };
 
-/// The receiving half of one peer: posted receives and unexpected messages, exact tags in the order of the sends.
-/// It knows no wire, clock or lock, and never fires: decided receives go to `finished`, which progress() fires.
-/// A message of the same call as a posted receive but with another note, or one whose receive expects another note,
-/// ends the receive with Mismatch and the sender's note before a byte is taken. Messages of another generation are
-/// dropped. Thread: one at a time.
+/// Matches the messages of one peer with receives. It keeps posted receives and unexpected messages. A message matches
+/// a receive with exactly its tag, and equal tags match in the order of the sends.
+/// It uses no socket, clock or lock. Receives that have ended are added to `finished`, and progress() fires them.
+/// A receive ends with Mismatch and the sender's note in two cases: the note of its message is not the expected one, or
+/// a message of the same call but with another note has come. No byte is written then. Messages of another generation
+/// are dropped.
+/// Thread: one at a time.
 class SINEW_API Matcher {
  public:
   Matcher(MatcherWire& wire, BlockPool& pool, FinishedOperations& finished, std::uint8_t generation) noexcept;
@@ -47,45 +52,50 @@ class SINEW_API Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // From the endpoint.
+  // The endpoint calls these.
   void recv(Sink to, Tag tag, Completion& done);
-  /// Does a message with this tag wait here?
+  /// True if an unexpected message with this tag is here.
   bool has_unexpected(Tag tag) const noexcept;
-  /// true: it will fire Cancelled. false: not a receive, or its message has been found; should that be taken back by
-  /// its sender, the receive does not wait for another.
+  /// Cancels a receive. If true is returned, it will fire with Cancelled. False is returned for a send, and for a
+  /// receive that has found its message. Should the sender withdraw that message, the receive will not wait for another
+  /// one.
   bool cancel(Completion& done);
-  /// Posted receives end with `reason`, later ones that find no message that is here in full likewise.
+  /// Ends posted receives with `reason`. Later receives end with it too, unless their whole message is here already.
   void fail(const Status& reason);
-  /// Posted receives end with `reason`, what waits unexpected is dropped, later receives end with `reason`.
+  /// Ends posted and later receives with `reason`, and drops unexpected messages.
   void close(const Status& reason);
 
-  // From the wire, in the order of the sends.
-  /// A message that came unasked; `data` is the transport's memory and free again on return.
+  // The transport calls these for frames of the peer, in the order of the sends.
+  /// An eager message has come. `data` is memory of the transport, which it may reuse when this returns.
   void eager(const Envelope& envelope, const std::byte* data);
-  /// A message that waits at its sender; `id` comes back through grant or refuse.
+  /// The request of a rendezvous message has come. The message stays at its sender until grant() or refuse() of its
+  /// `id`.
   void rendezvous(const Envelope& envelope, std::uint64_t id);
-  /// The sender takes an announced message back. false: it is not waiting here (granted, refused or unknown).
+  /// The sender withdraws a rendezvous message. Returns false if the message does not wait here, because it was granted
+  /// or refused, or is unknown.
   bool withdraw(std::uint64_t id);
 
-  // For a receive that was granted, bytes in order.
-  /// Where the rest goes; data is null for a reducing receive, whose bytes must be delivered. Those of device memory
-  /// must not: the transport brings them itself. Which device it is, is not kept.
+  // The transport calls these for a receive that was granted. Bytes come in order, except with deliver_at().
+  /// Returns the memory for the rest of the message. Its data is null if the receive reduces: then the bytes must go
+  /// through deliver(). Bytes for device memory must not, so the transport writes them itself. The returned place tells
+  /// the kind of memory, but not the device.
   static Buffer place(Completion& receive) noexcept;
   static std::size_t bytes_left(Completion& receive) noexcept;
-  /// 1, or of a reducing receive the bytes of an element: pieces to deliver are multiples of it.
+  /// Returns the bytes of an element if the receive reduces, else 1. Each call of deliver() passes a multiple of it.
   static std::size_t element_bytes(Completion& receive) noexcept;
-  /// The next bytes lie in the transport's memory: copies or reduces them. Pieces of a reduction are whole elements.
+  /// Copies or reduces the next bytes, which lie in the transport's memory.
   void deliver(Completion& receive, const std::byte* data, std::size_t bytes) noexcept;
-  /// As deliver, of bytes from `at` of the message on: in any order, each once.
+  /// As deliver(), for the bytes that begin at offset `at` of the message. They may come in any order, but only once.
   void deliver_at(Completion& receive, std::size_t at, const std::byte* data, std::size_t bytes) noexcept;
-  /// The next bytes lie at place().
+  /// The transport has written the next bytes to place().
   void arrived(Completion& receive, std::size_t bytes) noexcept;
-  /// Its sender took the message back before a byte came: the receive waits again, in its old place.
+  /// The sender has withdrawn the message before a byte came. The receive is posted again, at its old position.
   void repost(Completion& receive);
-  /// The message ends here (peer lost, endpoint closed). `bytes` is what was on its way, not what came.
+  /// The rest of the message will not come, because the peer is lost or the endpoint is closed. Completion::bytes is
+  /// then the length of the message.
   void fail(Completion& receive, Status reason) noexcept;
 
-  /// Receives that have not finished.
+  /// The number of receives that have not finished.
   std::size_t pending() const noexcept { return pending_; }
 
  private:
@@ -94,14 +104,14 @@ class SINEW_API Matcher {
     Unexpected* head = nullptr;
     Unexpected* tail = nullptr;
   };
-  /// One message, just come or kept: announced under `id`, or eager with its bytes at `data`.
+  /// A message that has just come, or that was kept. It is eager with its bytes at `data`, or a rendezvous under `id`.
   struct Arrival {
     const Envelope& envelope;
     std::uint64_t id;
     const std::byte* data;
     bool eager;
   };
-  /// A power of two; all messages of one call share a queue.
+  /// The number of queues is a power of two. All messages of one call are in the same queue.
   static constexpr std::size_t kQueues = 16;
 
   static std::size_t queue_of(Tag tag) noexcept;
@@ -124,7 +134,7 @@ class SINEW_API Matcher {
   std::array<CompletionQueue, kQueues> posted_{};
   std::array<UnexpectedQueue, kQueues> unexpected_{};
   std::size_t pending_ = 0;
-  Status end_{};  // not Ok: what later receives end with
+  Status end_{};  // if it is not Ok, later receives end with it
   std::uint8_t generation_;
 };
 

@@ -24,8 +24,8 @@
 #define SINEW_TEXT_OF(value) SINEW_TEXT_OF_TOKENS(value)
 #define SINEW_TEXT_OF_TOKENS(tokens) #tokens
 
-/// What a module and its host must share before one may call the other: the contract headers, the compiler's C++ ABI,
-/// the standard library's, the sanitizer.
+/// The ABI id of a module or of the library that loads it. Both ids must be equal before any function is called. The id
+/// tells the contract headers, the C++ ABIs of the compiler and of the standard library, and the sanitizer.
 #define SINEW_ABI_ID \
   "sinew-" SINEW_CONTRACT_HASH "/c++abi-" SINEW_TEXT_OF(__GXX_ABI_VERSION) "/" SINEW_ABI_LIBRARY "/" SINEW_ABI_SANITIZER
 
@@ -33,16 +33,17 @@ namespace sinew {
 
 inline constexpr char kAbiId[] = SINEW_ABI_ID;
 
-/// What a module file exports under the name "sinew_module_entry": data, of which the ABI id comes first and is
-/// compared before anything is called.
+/// The data that a module file exports under the name "sinew_module_entry". The ABI id is its first member, so that it
+/// can be read from a module of any version.
 struct ModuleEntry {
   const char* abi_id;
-  Module* (*module)() noexcept;  ///< the same object each time; it lives as long as the process
+  Module* (*module)() noexcept;  ///< returns the same object each time, which lives as long as the process
 };
 
 }  // namespace sinew
 
-/// Once in one source file of a module: `SINEW_MODULE(my_transport::module)`, a function Module& () noexcept.
+/// Exports a module. Use it once, in one source file of the module: `SINEW_MODULE(my_transport::module)`. The argument
+/// is a function `Module& () noexcept`.
 #define SINEW_MODULE(function)                                                                   \
   extern "C" __attribute__((visibility("default"))) const sinew::ModuleEntry sinew_module_entry; \
   const sinew::ModuleEntry sinew_module_entry = {sinew::kAbiId, []() noexcept -> sinew::Module* { return &function(); }}

@@ -20,40 +20,48 @@
 
 namespace sinew {
 
-/// One collective call on its way to an offload. Buffers live until the completion fires; `desc` and the parts only
-/// until launch returns.
+/// A collective call that is passed to an offload.
+/// Lifetime: the buffers until the completion fires; `desc` and the parts only until launch() returns.
 struct Call {
   const CollectiveDesc& desc;
   ConstBuffer in;
   Buffer out;
   StreamRef after{};
   Fingerprint fingerprint = 0;
-  std::uint64_t history = 0;   ///< hash of this and all earlier calls of the communicator: equal where all were
-  Reducer reducer{};           ///< resolved for desc.op and desc.dtype; fn null where the collective does not reduce
-  ManyReducer many{};          ///< the same for all ranks' contributions at once; fn null: only `reducer`
-  Scaler scaler{};             ///< Average: applied once to the finished sum; PreMulSum: to each contribution
-  DeviceMark* mark = nullptr;  ///< device memory: to be set when the call's work is enqueued; never null then
-  std::span<const Extent> in_parts{};   ///< local counts: what goes to each rank (gather_v: one, to the root); elements
-  std::span<const Extent> out_parts{};  ///< what comes from each rank (scatter_v: one, from the root); empty: no buffer
+  std::uint64_t history = 0;  ///< hash of this and all earlier calls of the communicator; equal if the calls were
+  Reducer reducer{};          ///< for desc.op and desc.dtype; `fn` is null if the collective does not reduce
+  ManyReducer many{};         ///< reduces the contributions of all ranks at once; `fn` null: use `reducer`
+  Scaler scaler{};            ///< Average applies it once, to the sum; PreMulSum applies it to each contribution
+  /// The offload sets it when the call's work is enqueued on the device. Null for host memory, and only then.
+  DeviceMark* mark = nullptr;
+  /// The part of `in` for each rank, in elements, of a call with local counts. gather_v has one part, for the root.
+  std::span<const Extent> in_parts{};
+  /// The part of `out` from each rank, in elements. scatter_v has one part, from the root. Empty: there is no `out`.
+  std::span<const Extent> out_parts{};
 };
 
-/// Runs whole collectives where something better than messages exists: shared memory within a host, NCCL, CUDA IPC.
-/// Calls of one offload complete in launch order.
+/// Runs whole collectives without messages: by shared memory within a host, by NCCL, or by CUDA IPC. The calls of one
+/// offload complete in the order of their launches.
 class CollectiveOffload : public ProgressSource {
  public:
   virtual std::string_view name() const noexcept = 0;
-  /// supports, predict and describe are pure functions of the call and of facts agreed at creation: equal on all ranks.
+  /// Returns yes if it can run such calls, or the reason why not.
+  /// All ranks get equal results from supports(), predict() and describe(). They depend only on the call, and on facts
+  /// that the ranks agreed on at creation.
   virtual Availability supports(const CollectiveDesc& desc) const = 0;
+  /// Predicts the time of such a call.
   virtual Seconds predict(const CollectiveDesc& desc) const = 0;
-  /// The way it would take: "flag line", "pull, 128 KiB chunks", ...
+  /// Names the method by which such a call would run, for example "flag line".
   virtual std::string describe(const CollectiveDesc& desc) const = 0;
-  /// Never blocks; `done` fires from progress() with Mismatch naming the rank if somebody made another call, now
-  /// or before.
+  /// Starts a call. Never blocks. `done` fires in progress(). It ends with Mismatch and a rank's number if that rank
+  /// has made another call, this time or earlier.
   virtual void launch(const Call& call, Completion& done) = 0;
-  /// Everything launched ends with `reason` at the next progress; later launches too. No user buffer is touched after.
+  /// Ends all calls that were launched with `reason` at the next progress(), and later calls too. When they have ended,
+  /// users' buffers are not touched any more.
   virtual void abort(const Status& reason) noexcept = 0;
-  /// Bytes of memory held for this group on this rank.
+  /// The bytes that this rank holds for the group.
   virtual std::size_t memory_bytes() const noexcept = 0;
+  /// The offload's own kind of device memory, or null if it has none.
   virtual OffloadMemory* memory() noexcept { return nullptr; }
 };
 

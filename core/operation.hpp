@@ -9,20 +9,20 @@
 
 namespace sinew {
 
-/// Where an operation is on its way from send or recv to firing.
+/// The stages of an operation between send or recv and its completion.
 enum class Stage : std::uint8_t {
-  Sending,   ///< the transport's
-  Posted,    ///< a receive without a message
-  Matched,   ///< a receive whose message is known, but of which no byte has come
-  Arriving,  ///< a receive that has some of its bytes
-  Finished,  ///< decided, waits for progress() to fire it
+  Sending,   ///< a send; only the transport knows more
+  Posted,    ///< a receive that waits for its message
+  Matched,   ///< a receive that has found its message, of which no byte has arrived
+  Arriving,  ///< a receive of whose message some bytes have arrived
+  Finished,  ///< the status is set; the next progress() fires the completion
 };
 
-/// What Completion::transport begins with in every transport that uses the matcher, for sends and receives alike, so
-/// that cancel() can tell what it was given and a finished operation can be queued without memory of its own.
+/// The first member of Completion::transport in every transport that uses the matcher, for sends and receives. cancel()
+/// reads the stage here. Queues link operations by `next`, so they allocate nothing.
 struct Operation {
   Completion* next = nullptr;
-  std::uint32_t handle = 0;  ///< the transport's own
+  std::uint32_t handle = 0;  ///< a number for the transport's own use
   Stage stage = Stage::Sending;
 };
 
@@ -49,7 +49,7 @@ class CompletionQueue {
     if (first != nullptr) head_ = operation_of(*first).next;
     return first;
   }
-  /// false: not in this queue.
+  /// Returns false if the completion is not in this queue.
   bool remove(Completion& c) noexcept {
     Completion* before = nullptr;
     for (Completion* at = head_; at != nullptr; before = at, at = operation_of(*at).next) {
@@ -60,7 +60,7 @@ class CompletionQueue {
     }
     return false;
   }
-  /// Takes out the first that `wanted` says yes to; nullptr if there is none.
+  /// Removes and returns the first completion for which `wanted` is true, or nullptr.
   template <class Wanted>
   Completion* take_if(Wanted wanted) {
     Completion* before = nullptr;
@@ -83,8 +83,8 @@ class CompletionQueue {
   Completion* tail_ = nullptr;
 };
 
-/// Operations that are decided. One per transport: whatever send, recv, cancel and close decide waits here, and
-/// progress() is the only caller of fire().
+/// The finished operations of a transport, whose completions have not fired yet. Operations that end inside send, recv,
+/// cancel or close are added here. Only progress() calls fire().
 class FinishedOperations {
  public:
   void add(Completion& c, Status status) noexcept {
@@ -94,7 +94,8 @@ class FinishedOperations {
   }
   bool empty() const noexcept { return queue_.empty(); }
 
-  /// Fires what is here now, not what those firing add: a continuation that finishes at once cannot keep this going.
+  /// Fires the completions that are here now and returns how many. Completions that are added meanwhile wait for the
+  /// next call, so that operations which end at once cannot keep this loop running.
   int fire() noexcept {
     CompletionQueue now = std::exchange(queue_, {});
     int count = 0;

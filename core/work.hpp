@@ -14,11 +14,13 @@ namespace sinew {
 
 struct PendingCall;
 
-/// The one handle for work in flight, on host or device: a place in its World's slab of calls.
-/// Lifetime: buffers belong to the operation until it is done; destroying an unfinished Work neither cancels nor waits,
-///           unless an exception unwinds the stack, and the buffers with it: then it waits, a second for the end, and
-///           after that as get() does when time is up. It may outlive its World, whose end ends it.
-/// Thread:   the World's thread; with Threads::Multiple any one thread at a time uses a Work, different ones at once.
+/// The handle of a call in flight, on the host or on a device.
+/// Lifetime: buffers belong to the call until it is done. The destructor of an unfinished Work does not cancel the
+///           call, and it waits only while an exception unwinds the stack, since the buffers may be destroyed, too. It
+///           waits a second for the call's end, and then ends the communicator as get() does. A Work may outlive its
+///           World, which ends the call.
+/// Thread:   the World's thread. With Threads::Multiple any thread may use a Work, one at a time. Several threads may
+///           use different Works.
 class [[nodiscard]] SINEW_API Work {
  public:
   Work() noexcept = default;  ///< already done, Ok
@@ -32,21 +34,23 @@ class [[nodiscard]] SINEW_API Work {
     if (call_) abandon();
   }
 
-  /// Never makes progress by itself: with Threads::Single a loop that only looks here does not end. See test().
+  /// True if the call has ended. It makes no progress: with Threads::Single a loop that calls only done() does not end.
+  /// See test().
   bool done() const noexcept;
-  /// Makes what progress there is, without waiting, and says whether the call has ended: get() then returns or throws
-  /// at once.
+  /// Makes progress without waiting. Returns true if the call has ended: then get() returns or throws at once.
   bool test();
-  /// Pending when the deadline passes first: the operation goes on and may be waited for again.
+  /// Waits for the end of the call. Returns Pending if the deadline passes first. The call goes on, and wait() may be
+  /// called again.
   Status wait(Deadline deadline = {});
-  /// Waits for the end and throws Error unless it is Ok. After the configured timeout the call ends with its
-  /// communicator, as by CallOptions::deadline: whoever leaves by this exception frees the buffers.
+  /// Waits for the end of the call and throws Error if its status is not Ok. After the configured timeout it ends the
+  /// communicator, as CallOptions::deadline does. So no buffer is used any more when the exception leaves this
+  /// function.
   void get();
-  /// Makes the stream wait for work that runs on the device, as soon as it is enqueued there. Of work that runs on the
-  /// host, on whatever memory, and for a stream of no device the host waits, as in get().
+  /// Makes the stream wait for the call's result, as soon as the call's work is enqueued on the device. If the call
+  /// runs on the host, or if the stream is of no device, the host waits as in get().
   void order(StreamRef stream);
-  /// The same without an exception. Pending when the deadline passes before the work is enqueued: it goes on and may be
-  /// ordered again.
+  /// Does the same without an exception. Returns Pending if the deadline passes before the work is enqueued. The call
+  /// goes on, and order() may be called again.
   Status order(StreamRef stream, Deadline deadline);
   /// Calls `run` once with the status that the call ends with. If the call has ended already, `run` is called here.
   /// Otherwise a thread of the World's executor calls it, never the thread that makes progress. The executor always has

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
-#include <sinew/parallel/data/weighted_loss.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 #include "usage.hpp"

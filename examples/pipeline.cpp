@@ -5,11 +5,11 @@
 #include <fstream>
 #include <string>
 
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
-#include <sinew/parallel/pipeline/picture.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/timeline/picture.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 
 #include "usage.hpp"
 

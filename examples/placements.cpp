@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/placement/checked.hpp>
-#include <sinew/parallel/placement/redistribute.hpp>
+#include <sinew/parallel/placement/checked_collectives.hpp>
+#include <sinew/parallel/placement/redistribution/redistribute.hpp>
 
 using namespace sinew::parallel;
 

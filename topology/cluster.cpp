@@ -1,37 +1,20 @@
 #include <algorithm>
-#include <utility>
 
 #include <sinew/topology/cluster.hpp>
 
 namespace sinew {
-namespace {
-
-template <class Key>
-std::vector<std::vector<int>> groups(const Cluster& cluster, Key key) {
-  std::vector<std::vector<int>> result;
-  for (int r = 0; r < static_cast<int>(cluster.ranks.size()); ++r) {
-    const auto same = [&](const std::vector<int>& group) {
-      return key(cluster.ranks[static_cast<std::size_t>(group.front())]) ==
-             key(cluster.ranks[static_cast<std::size_t>(r)]);
-    };
-    const auto group = std::ranges::find_if(result, same);
-    if (group == result.end()) {
-      result.push_back({r});
+std::vector<std::vector<int>> Cluster::groups_by_host() const {
+  const auto host_of = [this](int rank) { return ranks[static_cast<std::size_t>(rank)].host; };
+  std::vector<std::vector<int>> groups;
+  for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
+    const auto group = std::ranges::find_if(groups, [&](const auto& g) { return host_of(g.front()) == host_of(r); });
+    if (group == groups.end()) {
+      groups.push_back({r});
     } else {
       group->push_back(r);
     }
   }
-  return result;
-}
-
-}  // namespace
-
-std::vector<std::vector<int>> Cluster::groups_by_host() const {
-  return groups(*this, [](const RankSpot& r) { return r.host; });
-}
-
-std::vector<std::vector<int>> Cluster::groups_by_numa() const {
-  return groups(*this, [](const RankSpot& r) { return std::pair(r.host, r.numa_node); });
+  return groups;
 }
 
 std::vector<int> Cluster::ranks_on_host(int rank) const {

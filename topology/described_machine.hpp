@@ -8,13 +8,14 @@
 
 namespace sinew {
 
-/// A machine that is elsewhere: one of machine_names(), or a file of hwloc XML, NCCL's or RCCL's topology XML or
-/// to_json()'s JSON. What is in the file and not in the Machine is in Machine::ignored; one warning in the log names
-/// those parts of it that are not understood. Errors: Error{InvalidArgument} that lists the names if it is neither, or
-/// names file, line and reason if the file is broken (hwloc's XML: file and reason).
+/// Returns a machine by its name (machine_names()), or reads it from a file. The file has hwloc's XML, the topology XML
+/// of NCCL or RCCL, or the JSON of to_json(). Parts of the file that Machine cannot hold are in Machine::ignored. One
+/// warning in the log names the parts that the reader does not know.
+/// Errors: Error{InvalidArgument} that lists the names if there is no such name or file. If the file is broken, the
+///         error tells the file, the line (except for hwloc's XML) and the reason.
 SINEW_API Machine described_machine(const std::string& name_or_file);
 
-/// A file's text; what it is shows in what it begins with.
+/// Reads a machine from the text of a file. The beginning of the text tells its format.
 SINEW_API Machine machine_from_text(const std::string& text, const std::string& file);
 
 }  // namespace sinew

@@ -8,18 +8,19 @@
 
 namespace sinew {
 
-/// Looks at this machine: hwloc for processors, memory and PCI, the kernel for network interfaces and RDMA ports,
-/// libibverbs for whether these can be used, NVML for GPUs, NVLinks and peer access; both where they are. What cannot
-/// be seen is in Machine::unseen with the reason; nothing is measured, no binding or setting is changed.
+/// Discovers this machine. It asks hwloc for processors, memory and PCI, and the kernel for network interfaces and RDMA
+/// ports. Installed libibverbs tells which RDMA ports can be used. Installed NVML tells the GPUs, NVLinks and peer
+/// access.
+/// Machine::unseen lists the parts that cannot be discovered, with the reasons. Nothing is measured or changed.
 /// Thread: any.
 /// Errors: Error{System} if not even the processors can be read.
-/// Cost:   tens of milliseconds (PCI); one rank per host is enough, see cluster.hpp.
+/// Cost:   tens of milliseconds, for PCI. One rank of a host is enough, see gather_cluster.hpp.
 SINEW_API Machine discover(const Config& config);
-/// The same readers over a folder with the /sys and /proc of another machine. Such a folder holds neither addresses nor
-/// what NVML and libibverbs say: those are loaded as ever, so put fakes of them in their place.
-/// Thread: none may use the environment beside it, as hwloc learns of the folder there.
+/// Discovers another machine from a folder with its /sys and /proc. The folder holds no addresses, and no data of NVML
+/// and libibverbs. These libraries are loaded as usual, so tests put fakes in their place.
+/// Thread: no other thread may use the environment meanwhile, since hwloc reads the folder's name from there.
 SINEW_API Machine discover(const Config& config, const std::filesystem::path& root);
-/// With the configuration of the environment.
+/// Discovers this machine with the configuration of the environment.
 SINEW_API Machine discover();
 
 }  // namespace sinew

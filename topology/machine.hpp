@@ -11,7 +11,7 @@
 
 namespace sinew {
 
-/// A number and where it is from. No value: unknown, and `source` says why.
+/// A number with its source. If there is no value, the number is unknown and `source` says why.
 struct Figure {
   std::optional<double> value;
   std::string source;
@@ -21,13 +21,13 @@ struct Figure {
   friend bool operator==(const Figure&, const Figure&) = default;
 };
 
-/// Cores are named by their index in Machine::cores throughout; NUMA nodes and packages by the kernel's number.
-/// -1: belongs to none in particular, or unknown.
+/// A core. Other parts name cores by their index in Machine::cores. NUMA nodes and packages have the kernel's numbers.
+/// The number -1 means that the part belongs to no single one, or that it is unknown.
 struct Core {
   int package = -1;
   int numa_node = -1;
-  std::vector<int> cpus;  ///< the kernel's numbers: one per hardware thread
-  bool usable = true;     ///< this process may run on it
+  std::vector<int> cpus;  ///< the kernel's numbers, one for each hardware thread
+  bool usable = true;     ///< true if this process may run on it
   friend bool operator==(const Core&, const Core&) = default;
 };
 
@@ -46,17 +46,17 @@ struct NumaNode {
   friend bool operator==(const NumaNode&, const NumaNode&) = default;
 };
 
-/// Data and unified caches; instruction caches move no messages.
+/// A cache for data. Instruction caches are left out, since messages do not use them.
 struct Cache {
   int level = 1;
   std::uint64_t bytes = 0;
   std::uint32_t line_bytes = 0;  ///< 0: unknown
-  std::vector<int> cores;        ///< that share it
+  std::vector<int> cores;        ///< the cores that share it
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
-/// Bridge: one port of a switch, or a root port, as the kernel lists them. Switch: a whole one, from sources that do
-/// not list its ports.
+/// The kind of a PCI device. A Bridge is one port of a switch, or a root port, as the kernel lists them. A Switch is a
+/// whole switch, from sources that do not list its ports.
 enum class PciKind : std::uint8_t { Bridge, Network, Display, Accelerator, Storage, Other, Switch };
 
 /// A PCI device that moves data, or a bridge that leads to one.
@@ -72,7 +72,7 @@ struct PciDevice {
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
 };
 
-/// Whether a GPU is cut into instances (MIG).
+/// Tells if a GPU is divided into instances (MIG).
 enum class MigMode : std::uint8_t { Unknown, Off, On };
 
 struct Gpu {
@@ -82,14 +82,15 @@ struct Gpu {
   std::string uuid;                ///< "GPU-257d8671-..."; empty: unknown
   std::uint64_t memory_bytes = 0;  ///< 0: unknown
   MigMode mig = MigMode::Unknown;
-  int nvlinks = -1;           ///< that are up; -1: unknown, or not NVIDIA's
+  int nvlinks = -1;           ///< number of links that are up; -1: unknown, or not NVIDIA's
   int nvlink_generation = 0;  ///< 0: unknown, or none
-  int xgmi_links = -1;        ///< to other GPUs, that are up; -1: unknown, or not AMD's
+  int xgmi_links = -1;        ///< number of links to other GPUs that are up; -1: unknown, or not AMD's
   std::string architecture;   ///< "sm_90", "gfx942"; empty: unknown
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-/// Whether the driver lets one GPU use another's memory, and why not; as `nvidia-smi topo -p2p` tells them apart.
+/// Tells if the driver lets one GPU use another's memory, and if not, why. The values are those of `nvidia-smi topo
+/// -p2p`.
 enum class PeerStatus : std::uint8_t {
   Unknown,
   Ok,
@@ -100,7 +101,7 @@ enum class PeerStatus : std::uint8_t {
   NotSupported
 };
 
-/// What one GPU may do with another's memory; each way has an entry of its own.
+/// The access of one GPU to another's memory. Each direction has an entry of its own.
 struct GpuPeer {
   int from = 0;  ///< index in Machine::gpus
   int to = 0;
@@ -108,13 +109,13 @@ struct GpuPeer {
   PeerStatus write = PeerStatus::Unknown;
   PeerStatus nvlink = PeerStatus::Unknown;
   PeerStatus atomics = PeerStatus::Unknown;
-  std::string why;  ///< of what is Unknown among them; else empty
+  std::string why;  ///< the reason if a member is Unknown, otherwise empty
   friend bool operator==(const GpuPeer&, const GpuPeer&) = default;
 };
 
-/// All NVSwitches of a machine are one fabric: whoever is linked to one reaches all GPUs on any.
+/// An NVSwitch. All NVSwitches of a machine are one fabric: a GPU that is linked to one reaches the GPUs of all others.
 struct NvSwitch {
-  std::string pci;  ///< its address; empty: it is there, but this machine does not show it (virtual machines)
+  std::string pci;  ///< its address; empty: a virtual machine does not show the switch
   friend bool operator==(const NvSwitch&, const NvSwitch&) = default;
 };
 
@@ -127,25 +128,25 @@ struct NicAddress {
   friend bool operator==(const NicAddress&, const NicAddress&) = default;
 };
 
-/// InfiniBand's states of a port; Active alone carries data.
+/// InfiniBand's states of a port. Only an Active port carries data.
 enum class RdmaState : std::uint8_t { Unknown, Down, Init, Armed, Active };
 
 struct RdmaPort {
   std::string device;  ///< "mlx5_0"; empty: no RDMA
   int number = 0;      ///< from 1
   RdmaState state = RdmaState::Unknown;
-  std::string gid;              ///< the first of its table, "fe80:0000:..."; empty: unknown
-  std::uint32_t mtu_bytes = 0;  ///< that is active; 0: unknown
+  std::string gid;              ///< the first entry of its table, "fe80:0000:..."; empty: unknown
+  std::uint32_t mtu_bytes = 0;  ///< the active MTU; 0: unknown
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };
 
-/// A network interface, or an RDMA port that has none (then named "mlx5_0:1").
+/// A network interface, or an RDMA port without one, which is then named like "mlx5_0:1".
 struct Nic {
   std::string name;
   NicKind kind = NicKind::Ethernet;
   bool loopback = false;
   bool up = false;       ///< switched on
-  bool running = false;  ///< and has a link
+  bool running = false;  ///< switched on, and has a link
   std::string driver;    ///< the kernel's name for it: "mlx5_core", "veth"; empty: unknown
   std::string hardware_address;
   std::uint32_t mtu_bytes = 0;  ///< 0: unknown
@@ -157,60 +158,60 @@ struct Nic {
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
-/// Xgmi: AMD's links between GPUs, and of GPUs to a CPU (Infinity Fabric).
+/// The kind of a link. Xgmi is AMD's Infinity Fabric, between GPUs and from a GPU to a CPU.
 enum class LinkKind : std::uint8_t { Memory, Pci, Network, NvLink, Xgmi };
 
-/// What joins two parts of the machine. Parts are named "numa:0", "package:0", "pci:0000:3b:00.0", "nic:eth0", "gpu:0"
-/// and "nvswitch:0" (indices in Machine::gpus and nvswitches), "host" (the root complex) and "network". The figures
-/// hold for one direction; a pair of parts has at most one link of a kind.
+/// A link between two parts of the machine. The names of parts are "numa:0", "package:0", "pci:0000:3b:00.0",
+/// "nic:eth0", "gpu:0" and "nvswitch:0" (indices in Machine::gpus and nvswitches), "host" (the root complex) and
+/// "network". The figures are of one direction. Two parts have at most one link of each kind.
 struct Link {
   LinkKind kind = LinkKind::Pci;
   std::string from;
   std::string to;
   Figure bytes_per_s;
   Figure latency_s;
-  int width = 1;  ///< NVLinks or XGMI links side by side, that bytes_per_s counts together
+  int width = 1;  ///< number of parallel NVLinks or XGMI links; bytes_per_s is their sum
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// Something that may be there and could not be looked at.
+/// Something that may be there, but could not be discovered.
 struct Unseen {
   std::string what;
   std::string why;
   friend bool operator==(const Unseen&, const Unseen&) = default;
 };
 
-/// Something in the file that a machine was read from, which no other field of Machine holds.
+/// Something in the file of a machine that no other field of Machine holds.
 struct Ignored {
   std::string file;
-  std::vector<int> lines;  ///< of each place, from 1, ascending
-  std::string what;        ///< "attribute gdr of <net>"
-  std::string why;         ///< what it means, or that its meaning is unknown
+  std::vector<int> lines;  ///< the lines where it occurs, ascending, from 1
+  std::string what;        ///< such as "attribute gdr of <net>"
+  std::string why;         ///< its meaning, or that the meaning is unknown
   bool known = false;      ///< false: the reader of the file does not know it
   friend bool operator==(const Ignored&, const Ignored&) = default;
 };
 
-/// What one host is made of, as plain data. The whole machine is shown; what this process may use is marked.
+/// The parts of one host, as plain data. It holds the whole machine, and marks the parts that this process may use.
 struct Machine {
-  std::string identity;  ///< equal exactly for processes of one host: host_identity()
+  std::string identity;  ///< host_identity(): equal for two processes if, and only if, they are on one host
   std::string host_name;
   std::string system;        ///< "Linux 6.1.0"
   std::string architecture;  ///< "x86_64"
   std::uint64_t memory_bytes = 0;
-  int usable_cores = 1;               ///< by affinity and CPU quota, of the process that looked
-  std::optional<CpuQuota> cpu_quota;  ///< of that process's control groups; nullopt: there is none, or not known
+  int usable_cores = 1;               ///< the cores that the discovering process may use, by affinity and CPU quota
+  std::optional<CpuQuota> cpu_quota;  ///< the quota of that process's control groups; nullopt: none, or unknown
   std::vector<Package> packages;
   std::vector<NumaNode> numa_nodes;
   std::vector<Cache> caches;
   std::vector<Core> cores;
   std::vector<PciDevice> pci_devices;
   std::vector<Gpu> gpus;
-  std::vector<GpuPeer> gpu_peers;  ///< pairs that the driver was asked about; none: `unseen` says why
+  std::vector<GpuPeer> gpu_peers;  ///< the pairs that the driver was asked about; empty: `unseen` says why
   std::vector<NvSwitch> nvswitches;
   std::vector<Nic> nics;
   std::vector<Link> links;
   std::vector<Unseen> unseen;
-  std::vector<Ignored> ignored;  ///< none on a machine that was looked at itself
+  std::vector<Ignored> ignored;  ///< empty if the machine was not read from a file
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 

@@ -12,30 +12,31 @@
 
 namespace sinew {
 
-/// How hosts are joined. What is not given is as usual.
+/// The network that joins the hosts. Members that are not given have their usual values.
 struct NetworkShape {
   NetworkForm form = NetworkForm::OneSwitch;
-  std::optional<int> hosts_per_leaf{};       ///< of a FatTree: 32
-  std::optional<double> oversubscription{};  ///< of the leaves of a FatTree or RailOptimised: 1
+  std::optional<int> hosts_per_leaf{};       ///< for FatTree; usually 32
+  std::optional<double> oversubscription{};  ///< of the leaves, for FatTree and RailOptimised; usually 1
 };
 
-/// A cluster that need not be here: hosts of one machine, ranks on them, and what joins them.
+/// A cluster that need not exist: equal hosts, the ranks on them, and the network that joins them.
 struct SINEW_API VirtualCluster {
-  std::string name;               ///< as it was asked for: "dgx-h100x8"
-  Machine machine;                ///< every host is one
-  std::vector<RankBinding> bindings;    ///< by place on a host
-  std::vector<std::string> nics;  ///< names of those that ranks may use, by their number in `network`
+  std::string name;                   ///< the text that was asked for, such as "dgx-h100x8"
+  Machine machine;                    ///< each host
+  std::vector<RankBinding> bindings;  ///< by the rank's number on its host
+  std::vector<std::string> nics;      ///< the names of the NICs that ranks may use, by their number in `network`
   Network network;
-  std::vector<std::string> assumed;  ///< figures that the machine does not tell, and what is taken instead
+  std::vector<std::string> assumed;  ///< figures that the machine does not tell, and the values that are used instead
 
-  /// Its hosts and who runs where, as a job on it would find them.
+  /// The hosts and the places of ranks, as a job on the cluster would find them.
   Cluster cluster() const;
 };
 
-/// "MACHINExHOSTS", or "MACHINE:3+5" for hosts of so many ranks; else they have one per GPU, or per socket. A machine
-/// is what described_machine() takes; a file alone is one host.
-/// Errors: Error{InvalidArgument} that shows the form and lists the named machines; that names what `shape` says of
-///         leaves that its form has not; as described_machine(), bind_ranks() and one_switch() throw it.
+/// Makes a virtual cluster from "MACHINExHOSTS", or from "MACHINE:3+5" for hosts with these numbers of ranks. In the
+/// first form, hosts have a rank for each GPU or socket (usual_ranks()). MACHINE is a text for described_machine(). A
+/// machine alone is one host.
+/// Errors: Error{InvalidArgument} that shows the form and lists the named machines. Also if `shape` describes leaves
+///         that its form does not have. Also those of described_machine(), bind_ranks() and one_switch().
 SINEW_API VirtualCluster virtual_cluster_from(const std::string& text, const NetworkShape& shape = {});
 
 }  // namespace sinew

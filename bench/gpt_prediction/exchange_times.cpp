@@ -5,7 +5,7 @@
 #include <gpt/train/stages.hpp>
 #include <gpt/train/trainer.hpp>
 
-#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>

@@ -1,5 +1,5 @@
 // Predicts the time of gpt's steps under a layout and measures it: what computing takes is measured on one rank alone,
-// what exchanges take is what this World's cost model says, and both are put together as parallel/plan does.
+// what exchanges take is what this World's cost model says, and both are put together as parallel/planner does.
 //   sinew-run -n 2 gpt_prediction --tp 2 --sp --batch 16      options of gpt; --steps of them are measured
 // prints one JSON object.
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
-#include <sinew/parallel/plan/pipeline_costs.hpp>
-#include <sinew/parallel/plan/planner.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
+#include <sinew/parallel/planner/planner.hpp>
 #include <sinew/topology/format/json/json_object.hpp>
 
 #include "calibration.hpp"

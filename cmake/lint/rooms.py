@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Which folders of a layer may include which others: checks sources against cmake/lint/rooms.txt, and draws that table.
+"""Checks the includes between the folders of a layer against cmake/lint/rooms.txt, and draws that table.
 
-    rooms.py check        prints each include that the table does not allow or that an editor would not find, and what is
-                          wrong with the table
+    rooms.py check        prints each include that the table does not allow or that an editor would not find, and the
+                          faults of the table
     rooms.py draw         writes the pictures into docs/design.md, between the lines that name them
 """
 

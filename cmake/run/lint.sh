@@ -44,14 +44,13 @@ lint_lengths() {
       bad=1
     fi
   done < <(source_files '*.cpp' '*.hpp' '*.sh' '*.cmake')
-  # clang-format leaves comments as they are: their tables and labels are ours.
-  for file in $(source_files '*.cpp' '*.hpp'); do
-    awk -v file="$file" 'length > 120 && /\/\/ / && !/R"/ {
-      print file ":" NR ": a comment of " length " columns (120 are the limit)"; bad = 1
-    } END { exit bad }' "$file" || bad=1
-  done
   return $bad
 }
+
+# The rules of language for comments, as far as a program can judge them. Old files may keep what they had.
+judge_comments() { source_files '*.cpp' '*.hpp' '*.py' | python3 cmake/lint/comments.py "$1"; }
+
+lint_comments() { judge_comments check; }
 
 lint_shell() {
   local file bad=0
@@ -84,7 +83,7 @@ lint_tidy() {
 # run_lint [--quick]: without clang-tidy, which reads every header anew for every file and takes minutes
 run_lint() {
   need_packages bench build lint
-  local check bad=0 checks=(layout includes rooms intrinsics page_size clock lengths shell)
+  local check bad=0 checks=(layout includes rooms intrinsics page_size clock lengths comments shell)
   case ${1:-} in
     '') checks+=(tidy) ;;
     --quick) ;;
@@ -104,4 +103,5 @@ run_format() {
   need_packages lint
   source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 -i
   python3 cmake/lint/rooms.py draw
+  judge_comments lower
 }

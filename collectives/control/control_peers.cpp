@@ -82,7 +82,8 @@ ControlPages ControlPages::make(const ControlSetup& setup, int rank, int ranks) 
   SharedSegment& segment = setup.host.shared_segment();
   std::uint64_t slots = NoticeBoard::slots_for(ranks);
   constexpr std::size_t kPartOfSegment = 16;  // which may be small, under a limit
-  while (slots > NoticeBoard::kFewestSlots && ControlPage::bytes(slots) > segment.address_space_bytes() / kPartOfSegment)
+  while (slots > NoticeBoard::kFewestSlots &&
+         ControlPage::bytes(slots) > segment.address_space_bytes() / kPartOfSegment)
     slots /= 2;
   const std::size_t bytes = ControlPage::bytes(slots);
   auto page = watched ? segment_memory(segment, bytes, pages.page_offset) : private_memory(bytes);

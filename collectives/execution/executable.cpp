@@ -35,7 +35,8 @@ void Executable::set_segments(const Segmentation& segmentation) {
   depth = segmented.depth;
 }
 
-std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program, const Segmentation& segmentation) {
+std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Program program,
+                                                const Segmentation& segmentation) {
   auto e = std::make_unique<Executable>();
   e->local_counts = has_local_counts(desc.collective);
   if (e->local_counts) {

@@ -53,7 +53,8 @@ struct SINEW_API Executable {
   }
 
  private:
-  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program, const Segmentation& segmentation);
+  static std::unique_ptr<Executable> prepare(const CollectiveDesc& desc, Program program,
+                                             const Segmentation& segmentation);
   void set_segments(const Segmentation& segmentation);
 };
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/hierarchy/hierarchical_all_to_all.hpp>
 #include <sinew/collectives/hierarchy/hierarchical_builder.hpp>
-#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/schedule/premultiply.hpp>
 #include <sinew/core/call/determinism.hpp>
 

@@ -12,40 +12,42 @@
 
 namespace sinew {
 
-/// What plans and rules call it.
+/// The name of the algorithm in plans and rules.
 inline constexpr std::string_view kHierarchical = "hierarchical";
 
-/// Of what an algorithm for the inside is looked up first.
+/// The collective whose algorithm runs first inside the parts.
 constexpr Collective first_inside(Collective c) noexcept {
   return c == Collective::AllReduce ? Collective::ReduceScatter : c;
 }
 
-/// Whether its composition moves runs of chunks, so that it cannot be cut into segments.
+/// True if the hierarchical algorithm of this collective moves runs of chunks. Then its calls have one segment.
 constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllToAll; }
 
-/// A collective put together from those of parts of the group: inside the parts, across them among equals, inside them
-/// again. Every byte crosses to another part once. With parts of unequal size the data are cut into as many stripes as
-/// the largest has ranks, and every part deals its stripes over its ranks.
-///   all_reduce      reduce-scatter inside, all-reduce across, all-gather inside
-///   reduce_scatter  reduce-scatter inside (every block), reduce-scatter across
-///   all_gather      all-gather across, all-gather inside (what has come)
-///   all_to_all      inside to whoever has the taker's place, across in one message from there; for short blocks
-///   broadcast       across among one rank of each part, then inside; reduce: the reverse
-/// With several levels what runs across the parts of one level is a composition on the next.
-/// The result is one program, verified as a whole, whose segments overlap on all levels.
+/// A collective that is composed of collectives on parts of the group, such as the ranks of each host. It runs inside
+/// each part, then across the parts, then inside again. Across, the ranks with the same stripe run an algorithm. Every
+/// byte crosses to another part once. If parts have different sizes, the data have as many stripes as the largest part
+/// has ranks, and each part deals the stripes over its ranks.
+/// - all_reduce: reduce_scatter inside, all_reduce across, all_gather inside.
+/// - reduce_scatter: reduce_scatter of every block inside, reduce_scatter across.
+/// - all_gather: all_gather across, all_gather of the received blocks inside.
+/// - all_to_all: inside, each block goes to the rank that has the receiver's number in its part. From there, one
+///   message goes across. This is for short blocks.
+/// - broadcast: across among one rank of each part, then inside. reduce: the reverse.
+/// With several levels, the collective across the parts of one level is hierarchical on the next level.
+/// The result is one program. It is verified as a whole, and its segments overlap on all levels.
 /// Source: Kielmann et al., MagPIe, 1999 (levels); Luo et al., HAN, 2020 (pieces of a call on several levels at a
 /// time); NCCL 2.12, PXN, 2022 (all_to_all by way of the taker's equal).
 struct HierarchicalAlgorithm {
   Levels levels;
-  std::string_view inside = "direct";  ///< an algorithm of each collective that runs inside
-  std::string_view across = "ring";    ///< and across
+  std::string_view inside = "direct";  ///< the algorithm inside parts
+  std::string_view across = "ring";    ///< the algorithm across parts
 
-  /// Is there such an algorithm for all that this collective needs, and are there parts at all? Where the canonical
-  /// order is needed parts must be nodes of that tree.
+  /// Returns yes if there are parts and both algorithms can run the collectives that this one needs. If the canonical
+  /// order is needed, the parts must be nodes of the canonical tree.
   SINEW_API Availability supports(const CollectiveDesc& desc, int ranks) const;
-  /// Pure; a rank builds only its own program. In place may change copies and dependencies, never messages.
+  /// Builds the program of one rank. `in_place` may change copies and dependencies, but not messages.
   SINEW_API Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
-  /// Whether messages between two ranks leave their part on the last level.
+  /// True if messages between two ranks leave their part of the last level.
   bool crosses(int rank, int peer) const noexcept {
     const std::vector<int>& part = levels.part_of.back();
     return part[static_cast<std::size_t>(rank)] != part[static_cast<std::size_t>(peer)];

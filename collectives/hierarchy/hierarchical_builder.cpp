@@ -3,8 +3,8 @@
 #include <utility>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
-#include <sinew/collectives/hierarchy/hierarchical_builder.hpp>
 #include <sinew/collectives/hierarchy/embed.hpp>
+#include <sinew/collectives/hierarchy/hierarchical_builder.hpp>
 
 namespace sinew {
 namespace {
@@ -35,7 +35,7 @@ Ranks leaders_of(const std::vector<Ranks>& parts, int root) {
 }  // namespace
 
 void HierarchicalBuilder::run(Collective collective, std::string_view name, const Ranks& ranks, Slices in, Slices out,
-                   bool complete, int root) {
+                              bool complete, int root) {
   if (ranks.size() == 1 && !complete) return;
   CollectiveDesc part = desc_;
   part.collective = collective;
@@ -53,7 +53,8 @@ void HierarchicalBuilder::run(Collective collective, std::string_view name, cons
   embed(to_, program, {ranks, std::move(in), std::move(out)});
 }
 
-int HierarchicalBuilder::chunks(const HierarchicalAlgorithm& how, const CollectiveDesc& desc, const Ranks& ranks, std::size_t level) {
+int HierarchicalBuilder::chunks(const HierarchicalAlgorithm& how, const CollectiveDesc& desc, const Ranks& ranks,
+                                std::size_t level) {
   const auto parts = parted(how.levels, ranks, level);
   if (!parts) return count(algorithm(Collective::AllReduce, how.across).build(desc, 0, count(ranks), false).in_class);
   int stripes = 0, all = 0;

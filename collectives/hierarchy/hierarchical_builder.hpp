@@ -13,14 +13,16 @@ namespace sinew {
 
 using Slices = std::vector<Slice>;
 
-/// The steps of one rank, level by level. A block or chunk without chunks (Slice::count 0) is one that there is not.
+/// Builds the steps of one rank for a HierarchicalAlgorithm, level by level. A slice with count 0 means that the rank
+/// has no such block.
 class HierarchicalBuilder {
  public:
   HierarchicalBuilder(const HierarchicalAlgorithm& how, const CollectiveDesc& desc, int rank, ProgramBuilder& to)
       : how_(how), desc_(desc), rank_(rank), to_(to) {}
 
-  /// Chunks that an all_reduce of these ranks is made of, equal on all of them.
-  static int chunks(const HierarchicalAlgorithm& how, const CollectiveDesc& desc, const Ranks& ranks, std::size_t level);
+  /// The number of chunks of an all_reduce of these ranks. It is equal on all of them.
+  static int chunks(const HierarchicalAlgorithm& how, const CollectiveDesc& desc, const Ranks& ranks,
+                    std::size_t level);
 
   void all_reduce(const Ranks& ranks, std::size_t level, const Slices& in, const Slices& out);
   void all_gather(const Ranks& ranks, std::size_t level, Slice in, const Slices& out);
@@ -32,7 +34,7 @@ class HierarchicalBuilder {
   std::optional<LevelParts> parts_of(const Ranks& ranks, std::size_t& level) const {
     return sinew::parts_of(how_.levels, ranks, level, rank_);
   }
-  /// One algorithm among some ranks. `complete`: its sums are those of all ranks.
+  /// Adds the steps of one algorithm among some ranks. `complete` says that its sums are those of all ranks.
   void run(Collective collective, std::string_view name, const Ranks& ranks, Slices in, Slices out, bool complete,
            int root = 0);
 

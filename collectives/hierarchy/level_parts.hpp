@@ -14,37 +14,37 @@ using Ranks = std::vector<int>;
 inline int at(const Ranks& ranks, int place) { return ranks[static_cast<std::size_t>(place)]; }
 int count(const auto& list) { return static_cast<int>(list.size()); }
 
-/// The place of a rank in a list; behind its end: it is not in it.
+/// The index of a rank in a list. It is the length of the list if the rank is not in it.
 inline int place_in(const Ranks& ranks, int rank) {
   return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
 }
 
-/// How a level parts some ranks, as one of them sees it. A stripe is a share of the data; of each part the rank at the
-/// stripe's number, modulo the part's ranks, carries it.
+/// The parts into which a level divides some ranks, as one of these ranks sees them. A stripe is a share of the data.
+/// In each part, the rank whose number is the stripe's number modulo the part's size carries it.
 struct LevelParts {
   std::vector<Ranks> all;
-  int mine = 0;     ///< this rank's part
-  int place = 0;    ///< this rank's, in it
-  int stripes = 0;  ///< ranks of the largest part
+  int mine = 0;     ///< the index of this rank's part
+  int place = 0;    ///< this rank's number in its part
+  int stripes = 0;  ///< the number of ranks of the largest part
 
   const Ranks& own() const { return all[static_cast<std::size_t>(mine)]; }
-  /// Who carries a stripe, of each part.
+  /// The ranks that carry a stripe, one of each part.
   Ranks equals(int stripe) const {
     Ranks some;
     for (const Ranks& part : all) some.push_back(at(part, stripe % count(part)));
     return some;
   }
   bool carries(int stripe) const { return stripe % count(own()) == place; }
-  /// How often every rank of this part must have a stripe, for all to be dealt.
+  /// The number of times that each rank of this part takes a stripe until all stripes are dealt.
   int waves() const { return (stripes + count(own()) - 1) / count(own()); }
 };
 
-/// The parts of these ranks at the first level from `level` on that parts them, to which `level` is set.
-/// nullopt: these ranks are not parted any more.
+/// Returns the parts of these ranks at the first level, from `level` on, that divides them. Sets `level` to it. Returns
+/// nullopt if no level divides them.
 std::optional<std::vector<Ranks>> parted(const Levels& levels, const Ranks& ranks, std::size_t& level);
-/// The same, as `rank` sees it.
+/// Returns the same parts as `rank` sees them.
 std::optional<LevelParts> parts_of(const Levels& levels, const Ranks& ranks, std::size_t& level, int rank);
-/// At the coarsest level that parts these ranks; there must be one.
+/// Returns the parts at the coarsest level that divides these ranks. Precondition: there is such a level.
 LevelParts coarsest_parts(const Levels& levels, const Ranks& ranks, int rank);
 
 }  // namespace sinew

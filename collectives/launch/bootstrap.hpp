@@ -15,20 +15,20 @@
 
 namespace sinew {
 
-/// Where the ranks of a job find its store, and how they know that it is theirs.
+/// The facts by which a rank finds the store of its job and authenticates there.
 struct Bootstrap {
   int rank = 0;
   int ranks = 1;
   std::vector<SocketAddress> addresses;
-  Bytes secret;             ///< for TCP; UNIX servers hand it out
-  std::string group;        ///< which world of this process: each has rounds of its own
+  Bytes secret;             ///< for TCP; a server on a UNIX socket sends it
+  std::string group;        ///< the name of the World in this process; each World has rounds of its own
   std::uint64_t store = 0;  ///< for TCP: the store's number at its port
 };
 
-/// Which call of exchange_from_environment this is, from 0: all ranks count alike.
+/// Counts the calls of exchange_from_environment, from 0. All ranks get equal numbers.
 int next_world();
 
-/// An abstract socket's name for this user: "sinew-UID-WHAT".
+/// The address of an abstract socket of this user. Its name is "sinew-UID-WHAT".
 SocketAddress user_socket(const std::string& what);
 
 /// A store server in this process, with a thread of its own.
@@ -53,8 +53,8 @@ struct Joined {
   Exchange exchange;
   std::shared_ptr<StoreClient> store;
 };
-/// Finds the store and comes to it; `hosted` (rank 0's) lives as long as the exchange or the store.
-/// Errors: as StoreClient.
+/// Connects to the store. `hosted` is the server of rank 0. It lives as long as the exchange and the store.
+/// Errors: those of StoreClient.
 Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, const Config& config);
 
 }  // namespace sinew

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/launch/master.hpp>
 #include <sinew/collectives/launch/bootstrap.hpp>
+#include <sinew/collectives/launch/master.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 

@@ -28,10 +28,12 @@ Segments segments_of(const Segmentation& segmentation, std::uint64_t largest_chu
   const std::uint64_t most = std::max(segmentation.most_scratch, codec == Codec::None ? 0 : kCodedScratchBytes);
   const std::uint64_t for_scratch =
       (std::min<std::uint64_t>(segmentation.depth, kDepthForScratch) * segmentation.scratch_bytes + most - 1) / most;
-  const std::uint64_t wanted = std::max(pieces(segmentation.segment_bytes), std::min(for_scratch, pieces(kShortestPiece)));
+  const std::uint64_t wanted =
+      std::max(pieces(segmentation.segment_bytes), std::min(for_scratch, pieces(kShortestPiece)));
   Segments segmented;
   segmented.count = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
-  const std::uint64_t held = std::max<std::uint64_t>(segmentation.scratch_bytes / segmented.count, 1);  // by an instance
+  const std::uint64_t held =
+      std::max<std::uint64_t>(segmentation.scratch_bytes / segmented.count, 1);  // by an instance
   segmented.depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most / held, 1, segmentation.depth));
   segmented.depth = std::min(segmented.depth, segmented.count);
   return segmented;

@@ -147,8 +147,8 @@ Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const Algorithm
       std::max(cost.rounds * start + cost.fan * cost.serial * wire * mixed(leaving.bytes, &Slowest::a_byte) / segments,
                start + busy / segments);
   // Those under way come in together and go on together: a rank does one or the other, a link both at once.
-  const Seconds each =
-      2 * start / segmented.depth + (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
+  const Seconds each = 2 * start / segmented.depth +
+                       (across_hosts.is_there ? most : cost.sent + cost.received) * wire * busy_byte / segments;
   const double coded = desc.codec == Codec::None ? 0 : cost.sent + cost.received;
   const auto on_core = [&](LocalStep step, double times) {
     return costs.local_s({.step = step, .bytes = shape_.turns * times * bytes, .dtype = desc.dtype});
@@ -265,7 +265,8 @@ Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorit
 }
 
 /// Of its stages together, before its programs are built.
-std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set) const {
+std::uint64_t Predictor::scratch_of(const CollectiveDesc& desc, const HierarchicalAlgorithm& how,
+                                    const TransportSet& set) const {
   const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
   double scratch = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
@@ -295,7 +296,8 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
         continue;
       }
       const Segments likely =
-          best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
+          best.whole ? Segments{}
+                     : segments_of(segmentation_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
       const Seconds time = predict(desc, how, set, costs, likely);
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
@@ -309,7 +311,8 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   best.recipe = *taken;
   const Footprint held = footprint_of(*best.recipe, desc, shape_.largest_host, shape_.nic_of);
   best.scratch = held.scratch;
-  const Segments segmented = best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
+  const Segments segmented =
+      best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
   const Seconds busy =
       predict(desc, *taken, set, costs, segmented) + shape_.turns * sending(std::max(held.messages - counted, 0.0), costs);

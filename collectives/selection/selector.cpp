@@ -33,7 +33,8 @@ Option Selector::staged_option(const CollectiveDesc& desc) const {
   const int ranks = shape_.ranks();
   const bool agrees = has_local_counts(desc.collective);
   const std::uint64_t known = size_to_select_by(desc, ranks);
-  const StagedSegments segments = agrees ? StagedSegments::of(kStagedSegmentBytes, known) : staged_segments(desc, ranks);
+  const StagedSegments segments =
+      agrees ? StagedSegments::of(kStagedSegmentBytes, known) : staged_segments(desc, ranks);
   std::vector<std::uint64_t> counts;
   const CollectiveDesc segment = staged_segment(desc, segments, 0, counts);
   const Selection inside = select(segment);
@@ -47,7 +48,7 @@ Option Selector::staged_option(const CollectiveDesc& desc) const {
              : fmt::format("{} x {}", segments.count, format_bytes(copied));
   option.candidate.transport = way.transport;
   option.candidate.method = fmt::format("through pinned host memory, {}: {}{}{}", pieces, way.algorithm,
-                                     way.method.empty() ? "" : ", ", way.method);
+                                        way.method.empty() ? "" : ", ", way.method);
   option.candidate.predicted = 2 * copy + static_cast<double>(segments.count) * std::max(way.predicted, copy);
   if (agrees) option.candidate.predicted += select(kStagedAgreement).plan.chosen().predicted;
   return option;

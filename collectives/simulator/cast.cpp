@@ -93,7 +93,8 @@ class Casting {
       const auto known = programs_.find(s.first_of(kind));
       programs.push_back(known != programs_.end() ? std::move(known->second) : build(s.first_of(kind)));
       steps += held_steps(programs.back());
-      if (finds_scratch) segmentation.scratch_bytes = std::max(segmentation.scratch_bytes, scratch_bytes(programs.back()));
+      if (finds_scratch)
+        segmentation.scratch_bytes = std::max(segmentation.scratch_bytes, scratch_bytes(programs.back()));
       if (steps > options_.most_steps) {
         throw Error(
             Code::InvalidArgument,

@@ -15,10 +15,11 @@
 namespace sinew {
 
 struct SimulationOptions {
-  std::optional<Segmentation> segmentation{};         ///< nullopt: kSegmentation, with the programs' scratch and what the links need
-  bool every_rank = false;                  ///< without looking for ranks that behave alike
-  bool time_line = false;                   ///< into Forecast
-  bool link_bytes = false;                  ///< into Forecast
+  std::optional<Segmentation>
+      segmentation{};       ///< nullopt: kSegmentation, with the programs' scratch and what the links need
+  bool every_rank = false;  ///< without looking for ranks that behave alike
+  bool time_line = false;   ///< into Forecast
+  bool link_bytes = false;  ///< into Forecast
   std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
   std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
   int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks

@@ -33,7 +33,7 @@ std::uint64_t elements_that_fit(const StagedParts& parts, std::size_t element_by
 
 /// Where a segment's parts lie; returns their elements.
 std::uint64_t lay_out_segment(const StagedParts::Row& parts, const StagedSegments& segments, std::uint64_t segment,
-                            std::vector<ChunkTable::Extent>& row) {
+                              std::vector<ChunkTable::Extent>& row) {
   row.clear();
   std::uint64_t next = 0;
   for (const auto& part : parts) {

@@ -31,8 +31,8 @@ class StagedCalls : public ProgressSource {
     bool in_place;
     const CallPartsRef& parts;
   };
-  using Exchange =
-      std::function<void(const CollectiveDesc& segment, ConstBuffer in, Buffer out, const SegmentOf& of, Completion& done)>;
+  using Exchange = std::function<void(const CollectiveDesc& segment, ConstBuffer in, Buffer out, const SegmentOf& of,
+                                      Completion& done)>;
 
   StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange);
   ~StagedCalls() override;
@@ -72,7 +72,8 @@ class StagedCalls : public ProgressSource {
     bool agreeing = false;
     DeviceRuntime::Event after = 0;
     bool waits = false;
-    std::uint64_t copied_in = 0, started = 0, landed = 0;  // segments that have left the device, for the ranks, for home
+    std::uint64_t copied_in = 0, started = 0,
+                  landed = 0;  // segments that have left the device, for the ranks, for home
     Status status;
   };
   /// A segment on its way.

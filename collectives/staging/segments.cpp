@@ -34,7 +34,7 @@ StagedSegments staged_segments(const CollectiveDesc& desc, int ranks) {
 }
 
 CollectiveDesc staged_segment(const CollectiveDesc& desc, const StagedSegments& segments, std::uint64_t k,
-                            std::vector<std::uint64_t>& counts) {
+                              std::vector<std::uint64_t>& counts) {
   CollectiveDesc segment = desc;
   segment.place = {};
   segment.count = segments.segment(desc.count, k).count;

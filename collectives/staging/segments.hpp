@@ -11,43 +11,44 @@
 
 namespace sinew {
 
-/// Pinned bytes per segment and direction: long enough for full rate, short enough that copies hide behind the exchange.
+/// Pinned bytes per segment and direction: long enough for full rate, short enough that copies hide behind the
+/// exchange.
 inline constexpr std::uint64_t kStagedSegmentBytes = 2 << 20;
 
-/// How a call is cut: segment k holds elements [k*n, (k+1)*n) of every part of its buffers; parts that end before give
-/// none. Equal on all ranks.
+/// The segments of a call. Segment k holds elements [k*n, (k+1)*n) of each part of the buffers, as far as the part has
+/// them. All ranks have equal segments.
 struct StagedSegments {
   static constexpr std::uint64_t kWhole = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t elements = kWhole;  ///< n
-  std::uint64_t count = 1;         ///< one at least: a call without elements may be another one elsewhere
+  std::uint64_t count = 1;  ///< 1 or more, since a call without elements here may be another call on another rank
 
   /// `longest`: elements of the longest part of any rank.
   static StagedSegments of(std::uint64_t elements, std::uint64_t longest) noexcept {
     return {elements, longest == 0 ? 1 : (longest - 1) / elements + 1};
   }
-  /// What segment k holds of a part of `count` elements.
-  ChunkTable::Extent segment(std::uint64_t count, std::uint64_t k) const noexcept {
-    const std::uint64_t first = k == 0 ? 0 : std::min(count, k * elements);
-    return {first, std::min(elements, count - first)};
+  /// The elements of segment k in a part of `length` elements.
+  ChunkTable::Extent segment(std::uint64_t length, std::uint64_t k) const noexcept {
+    const std::uint64_t first = k == 0 ? 0 : std::min(length, k * elements);
+    return {first, std::min(elements, length - first)};
   }
 };
 
-/// The most elements that a segment may take of each of these parts to be no longer than kStagedSegmentBytes, at least 1;
-/// StagedSegments::kWhole where all fit.
+/// The most elements that a segment may take of each of these parts to be no longer than kStagedSegmentBytes, at least
+/// 1; StagedSegments::kWhole where all fit.
 SINEW_API std::uint64_t staged_elements(std::vector<std::uint64_t> counts, std::size_t element_bytes);
 
-/// How ranks that know only their own counts agree on a cut: the complement of staged_elements() of their parts, and
-/// their longest part.
+/// The call by which ranks that know only their own counts agree on segments. Each rank gives the complement of
+/// staged_elements() of its parts, and its longest part.
 inline constexpr CollectiveDesc kStagedAgreement{
     .collective = Collective::AllReduce, .dtype = DType::U64, .op = ReduceOp::Max, .count = 2};
 
-/// Of a call whose counts everybody knows: all but those with local counts.
+/// The segments of a call whose counts all ranks know, which is each call without local counts.
 SINEW_API StagedSegments staged_segments(const CollectiveDesc& desc, int ranks);
 
 /// Segment k as a call of its own on host memory. `counts` holds what the description refers to.
 SINEW_API CollectiveDesc staged_segment(const CollectiveDesc& desc, const StagedSegments& segments, std::uint64_t k,
-                                      std::vector<std::uint64_t>& counts);
+                                        std::vector<std::uint64_t>& counts);
 
 /// Of which parts this rank's buffers are made, in elements: none where it gives, or takes, nothing.
 struct StagedParts {

@@ -11,7 +11,7 @@
 
 namespace sinew {
 
-/// Calls that are counted together.
+/// The key of calls that are counted together.
 struct CallKey {
   Collective collective = Collective::Barrier;
   DType dtype = DType::U8;
@@ -19,25 +19,27 @@ struct CallKey {
   friend auto operator<=>(const CallKey&, const CallKey&) = default;
 };
 
-/// The key of a call of which only that is known (call_record.hpp); bytes are 0 for shared counts.
+/// Makes the key of a call from its record (call_record.hpp). Bytes are 0 for shared counts.
 /// Precondition: the fingerprint's collective and dtype exist.
 SINEW_API CallKey key_of(Fingerprint fingerprint, std::uint64_t extent, int ranks) noexcept;
 
-/// One rank's part in a call. Units: ns of a clock that all ranks share.
+/// The time of a call on one rank.
+/// Units: ns of a clock that all ranks share.
 struct CallSpan {
   int rank = 0;  ///< in the communicator
   std::int64_t entered = 0;
   std::int64_t completed = 0;
 };
 
-/// One collective, as its ranks come in any order.
+/// The time of one collective on all its ranks. The ranks are added in any order.
 class SINEW_API CollectiveTiming {
  public:
   void add(const CallSpan& span) noexcept;
   int ranks() const noexcept { return ranks_; }
   std::int64_t skew_ns() const noexcept { return last_.entered - first_entered_; }
   int last_rank() const noexcept { return last_.rank; }
-  /// From the last rank's coming to the end of all; where clocks disagree at least what the last rank took.
+  /// The time from the last rank's call to the last rank's result. Clocks may differ, so it is at least the time that
+  /// the last rank took.
   std::int64_t time_ns() const noexcept;
 
  private:
@@ -47,20 +49,21 @@ class SINEW_API CollectiveTiming {
   CallSpan last_{.rank = -1, .entered = std::numeric_limits<std::int64_t>::min()};
 };
 
-/// Sums up timings of collectives, or messages, of one key. Memory: 12 bytes a call.
+/// Counts the collectives or messages of one key.
+/// Memory: 12 bytes for each call.
 class SINEW_API CallTally {
  public:
   void add(const CollectiveTiming& timing, std::optional<Seconds> predicted = {});
-  /// A message, or a call of a rank alone.
+  /// Adds a message, or a call of a rank alone.
   void add_alone(std::int64_t ns, std::optional<Seconds> predicted = {});
-  /// Fills in what it knows: from `judged` on, but `total`. `ranks`: of the communicator.
+  /// Sets the members of `stats` from `judged` on, except `total`. `ranks` is the size of the communicator.
   void fill(CallStats& stats, int ranks) const;
 
  private:
   std::vector<float> times_s_;
   std::vector<float> skews_s_;
   std::vector<float> predicted_s_;
-  std::vector<std::uint64_t> last_;  ///< calls, by rank that came last
+  std::vector<std::uint64_t> last_;  ///< the number of calls in which a rank was last, by rank
 };
 
 }  // namespace sinew

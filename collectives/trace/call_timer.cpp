@@ -49,7 +49,7 @@ void CallTimer::entered(PendingCall& call, std::uint32_t communicator, CallHisto
     cell.site = site;
   });
   call.notes.cell = place.cell;
-  call.notes.piece = place.piece;
+  call.notes.block = place.block;
 }
 
 void CallTimer::ended(PendingCall& call) noexcept {
@@ -59,7 +59,7 @@ void CallTimer::ended(PendingCall& call) noexcept {
     if (notes.plan != nullptr) notes.cell->plan = number_of(*notes.plan);
     notes.cell->outcome = static_cast<std::uint32_t>(call.status.code());
     notes.cell->in_place = notes.in_place ? 1 : 0;
-    log_->complete({notes.cell, notes.piece}, now);
+    log_->complete({notes.cell, notes.block}, now);
   }
   if (notes.history != nullptr) keep(call, now);
 }

@@ -11,22 +11,25 @@
 
 namespace sinew {
 
-/// What the links of a tier carried, all together and the busiest: of Forecast::Load what does not depend on time.
+/// The bytes that the links of a tier carried, in total and on the busiest link. It has the members of Forecast::Load
+/// that do not depend on time.
 struct TierLoad {
   Tier tier = Tier::RankOut;
   int links = 0;
-  int used = 0;  ///< those that carried anything
+  int used = 0;  ///< the number of links that carried bytes
   std::uint64_t bytes = 0;
-  NetworkLink busiest{};  ///< the first of those with most
+  NetworkLink busiest{};  ///< the link with the most bytes, or the first of several
   std::uint64_t busiest_bytes = 0;
   friend bool operator==(const TierLoad&, const TierLoad&) = default;
 };
 
-/// Adds messages to all links of their routes. `sent`: bytes from each rank to each, row by row, as
-/// World::sent_bytes() of every rank. Tiers whose links never limit are left out, the others in the order of Tier.
+/// Adds the bytes of messages to all links of their routes. `sent` has the bytes from each rank to each rank, row by
+/// row:
+/// World::sent_bytes() of all ranks. The result has the tiers in order. Tiers are left out if their links limit
+/// nothing.
 SINEW_API std::vector<TierLoad> tier_loads(const Network& network, std::span<const std::uint64_t> sent);
 
-/// The same of one call, by the simulator. nullopt: it knows none for this plan (messages, counts that are local).
+/// Returns the loads of one call from the simulator, or nullopt for messages and calls with local counts.
 SINEW_API std::optional<std::vector<TierLoad>> simulated_loads(const Plan& plan, const Network& network);
 
 }  // namespace sinew

@@ -59,8 +59,7 @@ class VirtualRail final : public Transport {
 
 VirtualFabric::VirtualFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank)
     : carrier_(std::move(carrier)) {
-  for (const auto& rail : carrier_->transports())
-    rails_.push_back(std::make_unique<VirtualRail>(*rail, network, rank));
+  for (const auto& rail : carrier_->transports()) rails_.push_back(std::make_unique<VirtualRail>(*rail, network, rank));
 }
 
 }  // namespace sinew

@@ -9,7 +9,8 @@
 
 namespace sinew {
 
-/// Another fabric's rails, whose probes answer for the links of a virtual cluster, which outlives the fabric.
+/// The rails of another fabric, with probes that return the costs of a virtual cluster's links.
+/// Lifetime: the network outlives the fabric.
 class VirtualFabric final : public Fabric {
  public:
   VirtualFabric(std::unique_ptr<Fabric> carrier, const Network& network, int rank);

@@ -5,14 +5,14 @@
 
 namespace sinew {
 
-/// A World on a virtual cluster has these options: its one transport, whatever the environment names.
-/// Errors: Error{InvalidArgument} where the World has another number of ranks, or the caller wants other transports.
+/// Sets the options of a World on a virtual cluster: it uses one transport, whatever the environment says.
+/// Errors: Error{InvalidArgument} if the World has another number of ranks, or if the caller asks for other transports.
 void require_virtual_options(const VirtualWorld& virtual_world, int ranks, Config& config);
 
-/// What a rank there says of itself, in place of what is true of its thread.
+/// Replaces the facts about this thread by those of a rank on the virtual cluster.
 void set_virtual_place(const VirtualWorld& virtual_world, int rank, LocalFacts& mine);
 
-/// The rates of its cores or accelerators, which nobody measures.
+/// Sets the rates of the virtual cluster's cores or accelerators, which are not measured.
 void set_virtual_rates(const VirtualWorld& virtual_world, Facts& facts);
 
 }  // namespace sinew

@@ -8,10 +8,10 @@
 
 namespace sinew {
 
-/// Threads of one process are no more than this.
+/// The most ranks, since all are threads of one process.
 inline constexpr int kMostVirtualRanks = 128;
 
-/// What ranks that are threads take themselves to run on: one object for all of them.
+/// The virtual cluster on which ranks that are threads act as if they ran. All ranks share one object.
 struct VirtualWorld {
   VirtualCluster on;
   Cluster cluster;

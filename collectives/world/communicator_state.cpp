@@ -355,9 +355,9 @@ StagedCalls& CommunicatorState::staged_calls() {
   if (!staged_calls_) {
     staged_calls_ = std::make_unique<StagedCalls>(
         *world->device_runtime, world->device, group.rank, group.size(),
-        [this](const CollectiveDesc& piece, ConstBuffer in, Buffer out, const StagedCalls::SegmentOf& of,
+        [this](const CollectiveDesc& segment, ConstBuffer in, Buffer out, const StagedCalls::SegmentOf& of,
                Completion& done) {
-          ReadyPlan& plan = plans_.find(piece, fingerprint_of(piece), [&] { return make_plan(piece); });
+          ReadyPlan& plan = plans_.find(segment, fingerprint_of(segment), [&] { return make_plan(segment); });
           staged_plan_ = &plan;
           launch_on_host(plan, in, out, of.in_place, of.parts, static_cast<PendingCall&>(of.origin), of.history, done);
         });

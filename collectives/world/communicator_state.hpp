@@ -18,32 +18,32 @@
 
 namespace sinew {
 
-/// What a call may bring beside its description.
+/// Optional arguments of a call, beside its description.
 struct CallExtras {
-  CallPartsRef parts{};       ///< the v-forms
-  ReadyPlan* plan = nullptr;  ///< where it has been looked up before
+  CallPartsRef parts{};       ///< the parts of a v-form
+  ReadyPlan* plan = nullptr;  ///< the call's plan, if it is known; null: it is looked up
 };
 
-/// The inside of a Communicator.
+/// The state behind a Communicator.
 struct CommunicatorState : Controlled {
-  /// Its last owner closes it. Where calls have not come back even then, because a peer that is stopped may still read
-  /// their memory, it stays with its World, and so does all that transports write when they end.
+  /// The last owner closes the state. If calls have not ended even then, because a stopped peer may still read their
+  /// memory, the World keeps the state. Transports write into it when the calls end.
   static std::shared_ptr<CommunicatorState> make(std::shared_ptr<WorldState> world, Group group);
   ~CommunicatorState() override;
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;
 
   WorldState* const world;
-  std::shared_ptr<WorldState> keeps_world;  ///< until it is closed
+  std::shared_ptr<WorldState> keeps_world;  ///< null after close()
   Group group;
   std::vector<NamedOffload> offloads;
   std::unique_ptr<Selector> selector;
-  Status ended;                        ///< why later calls end at once; Ok: alive
-  std::uint32_t sequence = 0;          ///< collectives so far
-  std::uint64_t history = 0;           ///< hash of all of them
-  std::uint32_t logged = 0;            ///< its number in the log of calls
-  std::unique_ptr<CallHistory> times;  ///< null: nobody wants calls timed
-  bool times_wanted = true;            ///< of the calls that begin now
+  Status ended;                        ///< the reason with which later calls end; Ok: the communicator is alive
+  std::uint32_t sequence = 0;          ///< number of collectives so far
+  std::uint64_t history = 0;           ///< hash of all collectives so far
+  std::uint32_t logged = 0;            ///< the communicator's number in the log of calls
+  std::unique_ptr<CallHistory> times;  ///< null: calls are not timed
+  bool times_wanted = true;            ///< true: calls that begin now are timed
   UserMessages messages;
 
   Work start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options) {
@@ -53,16 +53,16 @@ struct CommunicatorState : Controlled {
   /// Does the same as start(). The caller holds the World's lock.
   Work start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
                   const CallExtras& extras = {});
-  /// start() after the checks of call_shape(), for a description that says all but where the buffers are.
+  /// Does the same as start() after the checks of call_shape(). It adds the places of the buffers to `desc`.
   Work start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options);
-  /// Opens a call under the World's lock. `extent`: what the call's fingerprint folds.
+  /// Opens a call under the World's lock. `extent` is the number that the fingerprint has folded (call_record.hpp).
   PendingCall& begin(Fingerprint fingerprint, int peer, std::uint64_t extent, const CallOptions& options);
-  /// A call that was opened cannot be launched: its caller gets an exception instead of a Work.
+  /// Closes a call that was opened but could not be launched. Its caller gets an exception instead of a Work.
   void give_up(PendingCall& op) noexcept;
   CallPartsRef take_parts() { return parts_.take(); }
-  /// The plan of a call, made where there is none yet.
+  /// Returns the plan of a call, and makes it on first use.
   std::shared_ptr<ReadyPlan> ready_plan(const CollectiveDesc& desc);
-  /// What the ranks with this color get as Group::identity from the next split.
+  /// Returns the Group::identity that the next split gives to the ranks with this color.
   std::uint64_t identity_of_child(int color) const noexcept;
 
   const Group& members() const noexcept override { return group; }
@@ -74,25 +74,23 @@ struct CommunicatorState : Controlled {
   }
   const void* owner() const noexcept override { return this; }
 
-  /// As the cluster knows them; empty where there is none.
-  std::vector<int> numa_nodes_of(const Group& ranks) const;
-  /// Every opened transport's chance to offer collectives of its own to a new World. `all`: all its ranks.
+  /// Makes the offloads of a new World. `all` is an exchange among all its ranks.
   std::vector<NamedOffload> make_offloads(const Exchange& all);
-  /// The same for `part`, of `color`, that this communicator is split into; empty where this rank comes into none.
-  /// `places`: of its ranks in this communicator, or this rank's.
+  /// Makes the offloads of `part`, a new communicator with this color that split() makes. `part` is empty if this rank
+  /// gets none. `places` are the ranks of its members in this communicator, or this rank alone.
   std::vector<NamedOffload> split_offloads(const Group& part, int color, std::vector<int> places,
                                            const CallOptions& options);
-  /// Takes offloads into use.
+  /// Uses these offloads from now on.
   void adopt(std::vector<NamedOffload> made);
   /// Refuses memory of another device than this rank's, and a stream that is being captured.
   void require_own_device(std::string_view call, Place place, StreamRef after) const;
-  /// A call that is no collective, but something else that all ranks ask of an offload, about `bytes` of memory.
+  /// Starts a call in which all ranks ask something of an offload that is no collective, for `bytes` bytes of memory.
   Work start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
                         const CallOptions& options);
-  /// An exchange among this communicator's ranks by its own collectives.
+  /// Returns an exchange among this communicator's ranks, made of its collectives.
   Exchange exchange(const CallOptions& options);
   std::size_t memory_bytes() const;
-  /// Gives back what belongs to the World's parts. Nothing is in flight, or nothing moves any more.
+  /// Gives memory back to the World. Precondition: no call is in flight, or none can make progress any more.
   void release() noexcept;
 
  private:
@@ -103,23 +101,25 @@ struct CommunicatorState : Controlled {
   CommunicatorState(std::shared_ptr<WorldState> world, Group group);
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, const CallExtras& extras);
-  /// `origin`: the call it is, or is a piece of.
+  /// `origin` is the call of the user, of which this may be a segment.
   void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, const CallPartsRef& parts,
                       PendingCall& origin, std::uint64_t history_of_call, Completion& done);
+  /// Returns the NUMA node of each rank. The list is empty if the cluster is unknown.
+  std::vector<int> numa_nodes_of(const Group& ranks) const;
   StagedCalls& staged_calls();
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);
-  /// false: calls are still in flight.
+  /// Returns false if calls are still in flight.
   bool close();
-  /// Before a plan goes.
+  /// Called before a plan is destroyed.
   void retire(ReadyPlan& plan) noexcept;
   void drop_idle_plans();
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
-  const ReadyPlan* staged_plan_ = nullptr;  // of the last piece on device memory: it may be in flight
+  const ReadyPlan* staged_plan_ = nullptr;  // of the last segment of device memory, which may be in flight
   CallPartsPool parts_;
-  std::unique_ptr<StagedCalls> staged_calls_;  // from the first call on device memory on
+  std::unique_ptr<StagedCalls> staged_calls_;  // made by the first call on device memory
 };
 
 }  // namespace sinew

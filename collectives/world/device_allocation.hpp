@@ -7,7 +7,7 @@
 
 namespace sinew {
 
-/// As Communicator::allocate.
+/// Implements Communicator::allocate.
 Memory allocate_on_device(CommunicatorState& s, std::size_t bytes, const CallOptions& options);
 
 }  // namespace sinew

@@ -5,7 +5,7 @@
 
 namespace sinew {
 
-/// As Communicator::stats.
+/// Implements Communicator::stats.
 CommunicatorStats gather_stats(CommunicatorState& s, const CallOptions& options);
 
 }  // namespace sinew

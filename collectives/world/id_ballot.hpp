@@ -8,7 +8,7 @@ namespace sinew {
 
 struct WorldState;
 
-/// How the ranks of a new communicator agree: replaces each word, on all of them, by the AND of the words of all.
+/// A function by which the ranks of a new communicator agree. It replaces each word by the AND of all ranks' words.
 using AndOfAll = std::function<void(std::span<std::uint64_t> words)>;
 
 /// Finds a communicator id that is free on all ranks of `and_of_all`, and takes it on all of them: later ballots do not

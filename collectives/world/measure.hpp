@@ -6,12 +6,16 @@
 
 namespace sinew {
 
-/// Replaces the default costs in world.facts by those of this machine and of its network. Within hosts: from the cache
-/// file of rank 0, else measured once between one pair of ranks of one host and written there. Between hosts: measured
-/// by each job, for a network changes and has other users, between one pair of hosts of each kind of links. The times
-/// of whole calls come from rank 0's SINEW_TUNE_FILE. Collective: two rounds, whatever goes wrong. Cost: that of
-/// outcome_of_host once, and that of outcome_between_hosts for each kind. Errors: the same on all ranks: what is wrong
-/// with the tune file; what went wrong between two that measure, such as Timeout naming who did not answer.
+/// Replaces the default costs in world.facts by those of this machine and of its network.
+/// - Costs within a host come from the cache file of rank 0. If they are not there, one pair of ranks of a host
+///   measures them and they are written to the file.
+/// - Costs between hosts are measured by each job, since a network changes and has other users. One pair of hosts of
+///   each kind of link measures them.
+/// - Times of whole calls come from rank 0's SINEW_TUNE_FILE.
+/// Errors: the same on all ranks. Either the fault of the tune file, or the failure of a pair that measures, such as
+///         Timeout with the rank that did not answer.
+/// Cost:   collective, with two rounds even after a failure. The time of outcome_of_host() once, and the time of
+///         outcome_between_hosts() for each kind of link.
 void settle_costs(WorldState& world, const Exchange& exchange);
 
 }  // namespace sinew

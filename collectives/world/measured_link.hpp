@@ -11,17 +11,17 @@ namespace sinew {
 
 struct MeasuredCurve {
   CostCurve curve;
-  bool is_first_only = false;  ///< of the first messages, that had to wait for connections and pages
-  bool in_time = true;         ///< else not each size was measured, or not as often as it should be
+  bool is_first_only = false;  ///< true if only first messages were measured, which wait for connections and pages
+  bool in_time = true;         ///< false if time was too short to measure each size as often as planned
 };
 
-/// Messages of several sizes between this rank and `peer`, which calls it at the same time. All sizes in turns, so that
-/// a busy machine has measured each of them when the time is up; those that a slow link does not move in this time are
-/// left out. `budget` counts from the first answer on.
-/// Errors: Error{Timeout} naming the peer where it does not answer.
+/// Measures messages of several sizes between this rank and `peer`, which calls the function at the same time. The
+/// sizes take turns, so that even a busy machine measures each of them within `budget`. Sizes are left out that a slow
+/// link cannot move within that time. `budget` counts from the peer's first answer.
+/// Errors: Error{Timeout} with the peer if it does not answer.
 MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& transport, Duration budget);
 
-/// The exchange of two ranks, made of messages.
+/// Returns an exchange between two ranks, made of messages.
 Exchange exchange_with(WorldState& world, int peer, const std::string& transport);
 
 }  // namespace sinew

@@ -10,18 +10,18 @@
 
 namespace sinew {
 
-/// What a rank of the pair tells all others: what both have measured, or why this one could not. Both ranks of the pair
-/// call it at the same time; where that fails, the endpoints between the two have ended.
-/// Cost: of a host, at most 80 ms for each transport between the two, 250 ms for each offload, and ten passes over
-///       8 MiB; between hosts 160 ms for each transport.
+/// Measures with the other rank of a pair, which calls the function at the same time. Returns the bytes that this rank
+/// tells all others: the costs, or the reason of a failure. After a failure the endpoints between the two have ended.
+/// Cost: within a host at most 80 ms for each transport and 250 ms for each offload, and ten passes over 8 MiB. Between
+///       hosts at most 160 ms for each transport.
 Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair);
 Bytes outcome_between_hosts(WorldState& world, const PairToMeasure& pair);
 
-/// Has this rank waited for the other in vain?
+/// True if this rank has waited for the other one in vain.
 bool ends_measuring(std::span<const std::byte> outcome);
 
-/// What the lower of the pair has measured. Throws where one of them could not: its reason, not that the other has lost
-/// it since.
+/// Returns the costs that the lower rank of the pair has measured.
+/// Errors: the failure of the rank that could not measure. If the other rank has lost it since, that is not reported.
 MeasuredCosts measured_by(std::span<const std::byte> of_a, std::span<const std::byte> of_b);
 
 }  // namespace sinew

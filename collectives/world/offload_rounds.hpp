@@ -8,8 +8,8 @@
 
 namespace sinew {
 
-/// Lets a module make an offload over `base`: all ranks take `most` rounds, whatever becomes of it on each.
-/// Errors: what `make` throws, after the rounds.
+/// Lets a module make an offload over `base`. All ranks take `most` rounds, even if `make` throws.
+/// Errors: those of `make`, after the rounds.
 template <class Make>
 std::unique_ptr<CollectiveOffload> in_rounds(const Exchange& base, int most, Make&& make) {
   int rounds = 0;

@@ -12,20 +12,20 @@ namespace sinew {
 
 // Starts calls whose parts differ in length. The arguments that the description does not name have been checked.
 
-/// The parts are separate buffers. Where a list is null, that side is a single buffer or none.
+/// Starts a call whose parts are separate buffers. If a list is null, that side is a single buffer, or there is none.
 Work start_list(CommunicatorState& s, CollectiveDesc desc, const BufferList* in, const BufferList* out,
                 ConstBuffer single_in, Buffer single_out, bool in_place, const CallOptions& options);
 
-/// The counts are those that everybody gives: part of the description.
+/// Starts a call with shared counts: all ranks pass the same counts, which belong to the description.
 Work start_shared(CommunicatorState& s, CollectiveDesc desc, const Parts& given, ConstBuffer in, Buffer out,
                   const CallOptions& options);
 
-/// Counts that only this rank knows: the call's own chunks. No parts: this rank has no such buffer.
+/// Local counts, which only this rank knows. A rank without such a buffer has no parts.
 struct LocalCall {
   std::optional<Parts> in;
   std::optional<Parts> out;
-  std::size_t in_at = 0;  ///< of CallShape, in elements
-  std::size_t out_at = 0;
+  std::size_t in_at = 0;   ///< see CallShape; elements
+  std::size_t out_at = 0;  ///< see CallShape; elements
 };
 Work start_local(CommunicatorState& s, CollectiveDesc desc, const LocalCall& local, ConstBuffer in, Buffer out,
                  const CallOptions& options);

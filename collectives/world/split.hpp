@@ -8,7 +8,7 @@
 
 namespace sinew {
 
-/// As Communicator::split: what the ranks of `whole` with this color get; null where `color` is below 0.
+/// Implements Communicator::split. Returns null if `color` is below 0.
 std::shared_ptr<CommunicatorState> split(Communicator& whole, CommunicatorState& state, int color, int key,
                                          const CallOptions& options, std::string_view name);
 

@@ -18,22 +18,22 @@ namespace sinew {
 struct CommunicatorState;
 
 /// The messages that users of one communicator send and receive.
-/// Thread: start() and its kind take the World's lock. The others are called under it.
+/// Thread: functions that start messages take the World's lock. Callers of the other functions hold it.
 class UserMessages {
  public:
   explicit UserMessages(CommunicatorState& of);
 
   Work start(const Message& message, const CallOptions& options);
   Work start_group(std::span<const Message> messages, const CallOptions& options);
-  /// A receive from any rank.
+  /// Starts a receive from any rank.
   Work start_any(const Message& message, const CallOptions& options);
-  /// Sends or receives a message and waits for its end. When the deadline passes first, the message is taken back, and
-  /// the communicator goes on. Returns what the message ended with, Cancelled if it was taken back.
+  /// Sends or receives a message and waits for its end. If the deadline passes first, the message is cancelled and the
+  /// communicator goes on. Returns the message's status, which is then Cancelled.
   Status pass(const Message& message, CallOptions options, Deadline deadline);
 
-  /// Takes back all that is in flight, as the communicator has ended with `reason`.
+  /// Cancels all messages in flight, since the communicator has ended with `reason`.
   void end(const Status& reason) noexcept;
-  /// Gives back what belongs to the World's parts. Nothing is in flight, or nothing moves any more.
+  /// Gives memory back to the World. Precondition: no message is in flight, or none can make progress any more.
   void release() noexcept;
 
  private:
@@ -46,16 +46,16 @@ class UserMessages {
   void post(const Message& message, Completion& done);
   Tag tag_of(std::uint32_t users) const noexcept;
   void cancel(int peer, Completion& done);
-  /// nullptr: no transport leads there.
+  /// Returns null if no transport reaches the peer.
   Endpoint* endpoint_to(int peer);
-  /// The transport that leads there does.
+  /// True if the transport to the peer takes device memory.
   bool takes_device_memory(int peer) const;
 
   CommunicatorState& of_;
   MessageGroups groups_;
-  std::vector<Endpoint*> endpoints_;           // by rank; null: not asked for yet
-  std::unique_ptr<StagedMessages> staged_;     // from the first message on device memory on
-  std::unique_ptr<AnyReceives> any_receives_;  // from the first one on
+  std::vector<Endpoint*> endpoints_;           // by rank; null: not used yet
+  std::unique_ptr<StagedMessages> staged_;     // made by the first message of device memory
+  std::unique_ptr<AnyReceives> any_receives_;  // made by the first receive from any rank
 };
 
 }  // namespace sinew

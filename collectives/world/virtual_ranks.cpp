@@ -39,7 +39,7 @@ class Reason {
 }  // namespace
 
 void run_virtual_ranks(std::shared_ptr<const VirtualWorld> on, WorldOptions options,
-                  const std::function<void(World&)>& body) {
+                       const std::function<void(World&)>& body) {
   const int ranks = on->on.network.ranks();
   options.virtual_world = std::move(on);
   options.count_sent = true;

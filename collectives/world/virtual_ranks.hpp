@@ -10,8 +10,8 @@
 namespace sinew {
 
 /// Makes a World of as many threads as `on` has ranks and runs `body` on each of them.
-/// Errors: what the ranks threw, after all have ended: of several the reason, not that others lost a rank by it.
+/// Errors: the error of a rank, after all have ended. If several threw, it is the one that caused the others.
 SINEW_API void run_virtual_ranks(std::shared_ptr<const VirtualWorld> on, WorldOptions options,
-                            const std::function<void(World&)>& body);
+                                 const std::function<void(World&)>& body);
 
 }  // namespace sinew

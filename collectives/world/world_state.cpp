@@ -83,8 +83,6 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
 
 }  // namespace
 
-std::string process_identity() { return fmt::format("{}", ::getpid()); }
-
 WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_t generation_of)
     : rank(exchange.rank),
       size(exchange.size),
@@ -102,7 +100,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   find_cluster(exchange);
   open_fabrics();
 
-  LocalFacts mine{host_id, process_identity(), host->usable_cores(), {}, device, no_device};
+  LocalFacts mine{host_id, fmt::format("{}", ::getpid()), host->usable_cores(), {}, device, no_device};
   if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
   if (options.virtual_world) set_virtual_place(*options.virtual_world, rank, mine);
   for (const TransportStatus& s : statuses) {

@@ -20,7 +20,7 @@
 
 namespace sinew {
 
-/// A module at work in this World.
+/// A module that this World has opened.
 struct OpenFabric {
   std::string name;
   std::unique_ptr<Fabric> fabric;
@@ -28,8 +28,8 @@ struct OpenFabric {
 
 struct CommunicatorState;
 
-/// What World and its communicators share. Members end in reverse order: endpoints before fabrics, all before `host`,
-/// and what transports write into last.
+/// The state that a World and its communicators share. Members are destroyed in reverse order: endpoints before
+/// fabrics, and these before `host`. Memory into which transports write is destroyed last.
 struct WorldState {
   WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
   ~WorldState();
@@ -39,31 +39,31 @@ struct WorldState {
   WorldOptions options;
   std::uint8_t generation;
   std::string host_id;
-  std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed, but with calls that did not come back
+  std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed communicators with calls that have not ended
   Executor executor;
   std::unique_ptr<HostPeers> host;
   std::unique_ptr<DeviceRuntime> own_device_runtime;
-  DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator here, `no_device` says why
+  DeviceRuntime* device_runtime = nullptr;  ///< null: there is no accelerator, and `no_device` says why
   std::string no_device;
-  int device = -1;  ///< this rank's
+  int device = -1;  ///< this rank's device
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab, CallSlab::Retire> calls;
-  std::vector<std::uint64_t> sent_bytes;  ///< to each rank; empty: nobody asked
+  std::vector<std::uint64_t> sent_bytes;  ///< to each rank; empty without WorldOptions::count_sent
   std::vector<OpenFabric> fabrics;
   std::vector<TransportStatus> statuses;
   Facts facts;
   std::shared_ptr<const Cluster> cluster;
-  std::string no_cluster;                       ///< why there is none; empty: there is
+  std::string no_cluster;                       ///< why `cluster` is null
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<CallTimer> timer;     ///< null: nobody wants calls timed
+  std::unique_ptr<CallTimer> timer;     ///< null: calls are not timed
   std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
-  /// The id of the communicator in which the members of a subgroup meet. It contains all ranks. No other communicator
+  /// The id of the communicator of all ranks in which the members of a subgroup find each other. No other communicator
   /// gets this id.
   static constexpr std::uint16_t kBootstrapId = 65534;
 
   /// A fork's child shares its parent's connections and must use none of them.
-  /// Errors: InvalidArgument in a process that forked off the one that made this World.
+  /// Errors: InvalidArgument if this process was forked since the World was made.
   void require_own_process() const {
     if (is_forked()) [[unlikely]]
       reject_fork();
@@ -73,21 +73,20 @@ struct WorldState {
   Endpoint& endpoint(int world_rank, const std::string& transport);
   /// This rank's connection to itself, made on first use.
   SelfLink& self_link();
-  /// A lost rank takes and gives nothing any more: what is posted to it comes back, at the latest when it has finished
-  /// reading.
+  /// Closes the endpoints to a lost rank. Operations on them end when the rank reads their buffers no more.
   void close_endpoints(int world_rank);
-  /// The same at the next progress, whatever the rank does. The connections cannot be used or made again.
+  /// Ends the endpoints to a rank at the next progress, whatever the rank does. They cannot be used or made again.
   void end_endpoints(int world_rank);
-  /// How long, in milliseconds, an announced end waits for a more precise one: a call may fail because of a dead rank
-  /// shortly before the control plane learns which rank has died.
+  /// The time in milliseconds for which the end of a communicator waits for a more precise reason. A call may fail
+  /// because of a dead rank shortly before the control plane learns which rank has died.
   static constexpr int kAboutToBeKnownMs = 50;
   /// The status that calls end with when this rank aborts: "`beginning`: `reason`", where `beginning` names this rank.
   /// If `reason` is the text of an earlier abort, the status is that abort's, with the rank that first aborted.
-  /// Thread: under the lock.
+  /// Thread: the caller holds the lock.
   Status abort_status(const std::string& beginning, const std::string& reason) const;
   /// Ends the World on all ranks with abort_status(). Does nothing if the World has already ended.
   void abort(const std::string& beginning, const std::string& reason, Code code = Code::Aborted);
-  /// Holds the lock that Threads::Multiple needs around all that progress touches.
+  /// Holds the lock that Threads::Multiple needs around all state that progress changes.
   SharedProgress::Hold hold() noexcept { return SharedProgress::Hold(calls->shared()); }
   /// Wraps an exchange for a caller that holds the lock: each round releases the lock. Lifetime: that of `exchange`.
   Exchange with_lock_free(const Exchange& exchange) {
@@ -103,14 +102,14 @@ struct WorldState {
     change();
     posted(false);
   }
-  /// Under the lock: a call has been started.
+  /// Tells the engine that a call has been started. The caller holds the lock.
   void posted(bool waits_at_once) noexcept {
     if (SharedProgress* shared = calls->shared()) [[unlikely]]
       shared->posted(waits_at_once);
   }
-  /// A communicator id that choose_communicator_id() has taken is free again. Takes the lock.
+  /// Frees a communicator id of choose_communicator_id(). Takes the lock.
   void give_id_back(std::uint16_t id) noexcept;
-  /// Of a transport that was opened here.
+  /// Returns the fabric of a transport that this World has opened.
   Fabric& fabric(const std::string& transport);
   Transport* rail(const std::string& transport) noexcept;
 
@@ -134,8 +133,5 @@ struct WorldState {
   std::vector<std::unique_ptr<Completion>> closing_;
   std::unique_ptr<SelfLink> self_link_;
 };
-
-/// Where a process is one of several that run threads as ranks: equal for all of them.
-std::string process_identity();
 
 }  // namespace sinew

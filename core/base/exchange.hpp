@@ -10,27 +10,27 @@
 
 namespace sinew {
 
-/// What a World needs to come to life: who am I, how many are we, and one collective operation.
-/// `all_gather` returns everybody's bytes by rank; every rank calls it the same number of times, only inside
-/// World::create. It throws Error{Timeout} naming the ranks that did not come.
+/// The means by which a World starts: this rank's number, the number of ranks, and one collective operation.
+/// `all_gather` returns the bytes of all ranks, by rank. All ranks call it the same number of times, and only inside
+/// World::create. It throws Error{Timeout} with the ranks that did not come.
 struct Exchange {
   int rank = 0;
   int size = 1;
   std::function<std::vector<Bytes>(const Bytes& mine)> all_gather;
-  /// Throws where a rank is known not to come any more; asked while ranks wait for each other by other means. May be
-  /// empty.
+  /// Throws if it is known that a rank will not come any more. Ranks call it while they wait for each other by other
+  /// means. It may be empty.
   std::function<void()> check = {};
 };
 
-/// Exchanges for `size` ranks that are threads of this process; element r goes to the thread of rank r.
-/// A thread that ends without coming makes the others throw Timeout after `timeout`.
+/// Makes the exchanges of `size` ranks that are threads of this process. Element r is for the thread of rank r. If a
+/// thread ends without a call, the others throw Timeout after `timeout`.
 SINEW_API std::vector<Exchange> thread_exchanges(int size, Duration timeout);
 
-/// The exchange of a world of one.
+/// Makes the exchange of a World with one rank.
 SINEW_API Exchange exchange_alone();
 
-/// The exchange among `members` (ranks of `base`, ascending, containing base.rank), made of base's own rounds:
-/// all ranks of base must call it together, each with its own group.
+/// Makes an exchange among `members`, which are ascending ranks of `base` with base.rank among them. It is made of
+/// rounds of `base`. So all ranks of `base` must use it at the same time, each with its own group.
 SINEW_API Exchange exchange_among(const Exchange& base, std::vector<int> members);
 
 }  // namespace sinew

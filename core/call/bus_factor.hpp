@@ -4,8 +4,8 @@
 
 namespace sinew {
 
-/// What each rank's links must carry at least per byte of a call, as nccl-tests counts it: the bandwidth of a call
-/// times this is comparable over numbers of ranks.
+/// The bytes that each rank's links must carry at least for one byte of a call, as nccl-tests counts them. The product
+/// of a call's bandwidth and this factor can be compared between different numbers of ranks.
 constexpr double bus_factor(Collective collective, int ranks) noexcept {
   const double others = static_cast<double>(ranks - 1) / ranks;
   switch (collective) {

@@ -8,25 +8,27 @@
 
 namespace sinew {
 
-/// A CUDA stream (cudaStream_t) of a device, untyped so that no CUDA header is needed; null: host work.
+/// A CUDA stream (cudaStream_t) of a device. It is untyped, so no CUDA header is needed. Null means work of the host.
 struct StreamRef {
   void* stream = nullptr;
   int device = -1;
 };
 
-/// What a caller may say about one call beside its buffers.
+/// Optional arguments of a call.
 struct CallOptions {
-  StreamRef after{};    ///< device buffers: start after what this stream holds now
-  Deadline deadline{};  ///< when it passes the communicator ends with Timeout on all its ranks; not given: config
+  StreamRef after{};  ///< with device buffers, the call starts after the work that this stream holds now
+  /// If it passes, the communicator ends with Timeout on all its ranks. Not given: Config::timeout counts.
+  Deadline deadline{};
   Determinism determinism = Determinism::Fast;
-  Codec codec = Codec::None;      ///< f32 sums and gathers: how elements travel; equal on all ranks
-  std::size_t largest_bytes = 0;  ///< v-forms with local counts: a bound on any rank's buffer, equal on all ranks
-  double pre_multiply = 1.0;      ///< ReduceOp::PreMulSum
+  Codec codec = Codec::None;      ///< the encoding of f32 elements in messages of sums and gathers; equal on all ranks
+  std::size_t largest_bytes = 0;  ///< v-forms with local counts: an upper bound of all buffers, equal on all ranks
+  double pre_multiply = 1.0;      ///< the factor of ReduceOp::PreMulSum
   /// The caller waits for this call as its next step. With Threads::Multiple the World's thread is then left asleep.
   bool waits_at_once = false;
-  /// ReduceOp::User: associative and commutative, as any algorithm may apply it to any two partial results; equal on
-  /// all ranks; element_bytes as the call's dtype has. Copied by the call, but not what `context` points to; called by
-  /// the thread that makes progress.
+  /// The function of ReduceOp::User. It is equal on all ranks, and it must be associative and commutative, since any
+  /// two partial results may be combined. Its element_bytes are those of the call's dtype.
+  /// Thread:   the thread that makes progress calls it.
+  /// Lifetime: the call copies it. The object at `context` must live until the call has ended.
   const Reducer* user = nullptr;
   /// The purpose of the call, such as "bucket 3". Errors and verdicts show it behind the source line. It may be null.
   /// Lifetime: the text must stay valid until the call has ended.

@@ -35,8 +35,9 @@ enum class Collective : std::uint8_t {
   SendRecv
 };
 
-/// "all_reduce", "all_gather_v", ...; read back in any case, with '_' or '-' or nothing between the words.
+/// The name of a collective, such as "all_reduce" or "all_gather_v".
 SINEW_API std::string_view name_of(Collective c) noexcept;
+/// Reads a name in upper or lower case, with '_', '-' or nothing between the words.
 SINEW_API std::optional<Collective> collective_from_name(std::string_view name) noexcept;
 
 constexpr bool reduces(Collective c) noexcept {
@@ -44,87 +45,90 @@ constexpr bool reduces(Collective c) noexcept {
          c == Collective::Reduce;
 }
 constexpr bool has_root(Collective c) noexcept { return c >= Collective::Broadcast && c <= Collective::ScatterV; }
-/// v-forms whose counts everybody gives alike.
+/// True for v-forms to which all ranks pass the same counts.
 constexpr bool has_shared_counts(Collective c) noexcept {
   return c == Collective::AllGatherV || c == Collective::ReduceScatterV;
 }
-/// v-forms in which each rank knows only its own counts.
+/// True for v-forms to which each rank passes only its own counts.
 constexpr bool has_local_counts(Collective c) noexcept {
   return c == Collective::AllToAllV || c == Collective::GatherV || c == Collective::ScatterV;
 }
 constexpr bool is_v_form(Collective c) noexcept { return has_shared_counts(c) || has_local_counts(c); }
-/// Only the root has data before the call, ...
+/// True if only the root has data before the call.
 constexpr bool is_from_root(Collective c) noexcept {
   return c == Collective::Broadcast || c == Collective::Scatter || c == Collective::ScatterV;
 }
-/// ... or after it.
+/// True if only the root has data after the call.
 constexpr bool is_to_root(Collective c) noexcept {
   return c == Collective::Reduce || c == Collective::Gather || c == Collective::GatherV;
 }
-/// Between two ranks, without a schedule.
+/// True for messages between two ranks, which have no schedule.
 constexpr bool is_message(Collective c) noexcept { return c >= Collective::Send && c <= Collective::SendRecv; }
 
-/// Of how many blocks of `count` elements each a rank's two buffers are made.
+/// The number of blocks of `count` elements in a rank's input and output.
 struct Blocks {
   std::uint64_t in = 1;
   std::uint64_t out = 1;
 };
-/// Of the forms whose counts are equal on all ranks.
+/// The blocks of a collective that is no v-form.
 constexpr Blocks blocks_of(Collective c, std::uint64_t ranks) noexcept {
   const bool spreads = c == Collective::ReduceScatter || c == Collective::Scatter || c == Collective::AllToAll;
   const bool gathers = c == Collective::AllGather || c == Collective::Gather || c == Collective::AllToAll;
   return {spreads ? ranks : 1, gathers ? ranks : 1};
 }
-/// Collectives whose messages a codec may carry.
+/// True for collectives whose messages a codec may encode.
 constexpr bool may_be_coded(Collective c) noexcept { return c <= Collective::ReduceScatterV; }
 
-/// What bits the caller may rely on (docs/design.md, Numbers).
+/// The condition under which results have the same bits (docs/design.md, section 3.6).
 enum class Determinism : std::uint8_t { Fast, Reproducible, LayoutInvariant };
 
-/// One call, described by values that are equal on all ranks (the counts of all_to_all_v, gather_v and scatter_v
-/// excepted: those are this rank's own and no part of the description).
-/// Units:  counts and displacements are elements. `count` is, per rank:
-///         all_reduce, broadcast, reduce: elements of the buffer; all_gather, gather: elements each rank gives;
-///         reduce_scatter, scatter: elements each rank receives; all_to_all: elements for each peer; barrier: 0.
+/// The description of a call, which is equal on all ranks. It does not contain the local counts of all_to_all_v,
+/// gather_v and scatter_v.
+/// Units: counts and displacements are elements. `count` is for each rank:
+///        - all_reduce, broadcast, reduce: the elements of the buffer.
+///        - all_gather, gather: the elements that each rank gives.
+///        - reduce_scatter, scatter: the elements that each rank receives.
+///        - all_to_all: the elements for each peer.
+///        - barrier: 0.
 struct CollectiveDesc {
   Collective collective = Collective::Barrier;
   DType dtype = DType::U8;
   ReduceOp op = ReduceOp::Sum;
   Determinism determinism = Determinism::Fast;
-  Codec codec = Codec::None;  ///< of messages; of the composition of a hierarchy those that leave a host
+  Codec codec = Codec::None;  ///< the encoding of messages; of a hierarchical schedule, of those that leave a host
   Place place{};
   std::int32_t root = 0;
-  std::uint64_t count = 0;  ///< elements of a rank's part; all_reduce, broadcast, reduce, messages: of the whole
-  std::span<const std::uint64_t> counts{};         ///< all_gather_v, reduce_scatter_v: one per rank
-  std::span<const std::uint64_t> displacements{};  ///< of these: where each part lies here; empty: packed
-  bool separate = false;  ///< shared counts: each part is a buffer of its own, which transports' own collectives refuse
-  std::uint64_t largest_bytes = 0;  ///< v-forms with local counts: a bound for selection, 0: unknown
+  std::uint64_t count = 0;
+  std::span<const std::uint64_t> counts{};         ///< the shared counts of a v-form, one for each rank
+  std::span<const std::uint64_t> displacements{};  ///< the offset of each part with shared counts; empty: packed
+  bool separate = false;            ///< true: each part is a separate buffer, which offloads do not support
+  std::uint64_t largest_bytes = 0;  ///< v-forms with local counts: an upper bound for the selector; 0: unknown
   double pre_multiply = 1.0;
-  const Reducer* user = nullptr;  ///< ReduceOp::User
+  const Reducer* user = nullptr;  ///< the function of ReduceOp::User
 
-  /// Bytes of the larger of the two buffers on `ranks` ranks: the size that tools print and selection goes by, equal
-  /// on all ranks: `largest_bytes` where counts are local.
+  /// The bytes of the larger buffer on `ranks` ranks. Tools print this size, and the selector uses it. It is equal on
+  /// all ranks. For local counts it is `largest_bytes`.
   SINEW_API std::uint64_t bytes(int ranks) const noexcept;
-  /// "all_reduce(f32, sum, count 1024)"
+  /// The description as text, such as "all_reduce(f32, sum, count 1024)".
   SINEW_API std::string to_string() const;
 };
 
-/// 64 bits that say which call a message belongs to, packed so that the receiver of a stranger can print it:
-/// collective 5, dtype 4, operator 4, determinism 2, root or where there is none codec 17, extent 31 (what is above
-/// them xored in), device memory 1. The extent is the count; of shared counts their hash, of local ones the bound for
-/// selection.
+/// 64 bits that identify a call. A rank that receives another call's fingerprint can print that call. The fields are
+/// collective (5 bits), dtype (4), operator (4), determinism (2), root (17; the codec if there is no root), extent (31)
+/// and device memory (1). The extent is the count, or the hash of shared counts, or the upper bound of local counts.
+/// Its higher bits are folded in by xor.
 using Fingerprint = std::uint64_t;
 
-/// Spreads every bit of a and b over 64 bits; the same on every machine.
+/// Mixes two numbers so that each of their bits changes many bits of the result. The result is equal on all machines.
 constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   const std::uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15U;
   return x ^ x >> 29;
 }
 
-/// Equal where all counts are.
+/// The hash of a list of counts.
 SINEW_API std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept;
 
-/// What a fingerprint shows 31 bits of.
+/// The extent of a call, of which its fingerprint has 31 bits.
 inline std::uint64_t extent_of(const CollectiveDesc& d) noexcept {
   if (has_shared_counts(d.collective)) [[unlikely]]
     return hash_of_counts(d.counts);
@@ -133,7 +137,7 @@ inline std::uint64_t extent_of(const CollectiveDesc& d) noexcept {
   return d.count;
 }
 
-/// `extent`: of `d`.
+/// The fingerprint of a call. `extent` is extent_of(d).
 inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent) noexcept {
   const std::uint64_t folded = (extent ^ (extent >> 31)) & 0x7fffffffu;
   const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
@@ -147,7 +151,7 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent)
 inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept { return fingerprint_of(d, extent_of(d)); }
 
 inline Collective collective_of(Fingerprint f) noexcept { return static_cast<Collective>(f & 0x1f); }
-/// The call behind a fingerprint, for error messages: "broadcast(f32, count 16, root 1)".
+/// Describes the call of a fingerprint for error messages, such as "broadcast(f32, count 16, root 1)".
 SINEW_API std::string describe_fingerprint(Fingerprint f);
 
 }  // namespace sinew

@@ -221,7 +221,8 @@ struct HostPeers::State {
   const std::byte* map(Peer& p) {
     const std::scoped_lock lock(mapping);
     if (p.base) return p.base;
-    void* memory = mmap(nullptr, p.card.segment_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, p.descriptors[0].get(), 0);
+    void* memory =
+        mmap(nullptr, p.card.segment_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, p.descriptors[0].get(), 0);
     if (memory == MAP_FAILED)
       throw_errno(
           fmt::format("mapping {} bytes of address space for the memory of rank {}", p.card.segment_bytes, p.rank));

@@ -70,7 +70,8 @@ class SINEW_API HostPeers {
   bool has_ended(int world_rank) const noexcept;
   /// A thread of this process?
   bool same_process(int world_rank) const noexcept;
-  /// Base of the rank's shared segment in this address space (read only; mapped on first use). Errors: System where mmap refuses.
+  /// Base of the rank's shared segment in this address space (read only; mapped on first use). Errors: System where
+  /// mmap refuses.
   const std::byte* memory_of(int world_rank);
 
   SharedSegment& shared_segment() noexcept;

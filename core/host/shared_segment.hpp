@@ -12,14 +12,14 @@
 
 namespace sinew {
 
-/// This process's memory that the other ranks of the host may read: one sparse memfd, mapped here for writing and by
-/// the peers for reading only. Whatever a peer must see is allocated from it and named by its offset, so that after
-/// World::create no descriptor ever travels again, and nothing is left behind by SIGKILL.
-/// Thread: any: with Threads::Multiple the user's thread takes memory beside the one that makes progress.
-/// Cost:   address space only until touched; freed pages go back to the kernel (fallocate punch hole).
+/// Memory of this process that the other ranks of the host may read. It is one sparse memfd. This process maps it for
+/// writing, and the peers map it for reading. All memory that peers read is allocated from it, and messages name it by
+/// its offset. So no descriptor is sent after World::create, and SIGKILL leaves nothing behind.
+/// Thread: any. With Threads::Multiple the user's thread allocates while another thread makes progress.
+/// Cost:   address space until memory is used. Freed pages go back to the kernel (fallocate punch hole).
 class SINEW_API SharedSegment {
  public:
-  /// `ranks` such heaps are mapped by every process of the host: under RLIMIT_AS they take half of it at most.
+  /// Every process of the host maps `ranks` such segments. Under RLIMIT_AS they take half of the limit at most.
   /// Errors: Error{System} where memfd_create or mmap is refused, with the reason.
   explicit SharedSegment(std::size_t address_space_bytes = kDefaultAddressSpace, int ranks = 1);
   ~SharedSegment();
@@ -28,7 +28,7 @@ class SINEW_API SharedSegment {
 
   /// Zeroed memory, aligned to `alignment` (a power of two, at least a cache line). Errors: Error{System} when full.
   std::byte* allocate(std::size_t bytes, std::size_t alignment = 64);
-  /// In a fork's child nothing: the memory is the parent's.
+  /// Frees memory. Does nothing in the child of a fork, since the memory is the parent's.
   void release(std::byte* memory) noexcept;
 
   std::uint64_t offset_of(const void* memory) const noexcept {

@@ -57,7 +57,8 @@ struct RecordPage {
   std::atomic<std::uint64_t> magic;
   std::atomic<std::int32_t> rank;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::int32_t> world_ranks;  ///< size of the World, whose communicator takes no membership; 0 until it is known
+  std::atomic<std::int32_t>
+      world_ranks;  ///< size of the World, whose communicator takes no membership; 0 until it is known
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
   std::array<Membership, kMemberships> memberships;

@@ -71,7 +71,8 @@ void RecordRing::join(const Group& group) noexcept {
     return;
   }
   if (memberships_taken_.all()) return;
-  while (memberships_taken_.test(next_membership_)) next_membership_ = (next_membership_ + 1) % RecordPage::kMemberships;
+  while (memberships_taken_.test(next_membership_))
+    next_membership_ = (next_membership_ + 1) % RecordPage::kMemberships;
   memberships_taken_.set(next_membership_);
   Membership& membership = page_->memberships[next_membership_];
   next_membership_ = (next_membership_ + 1) % RecordPage::kMemberships;

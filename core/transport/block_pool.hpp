@@ -8,8 +8,10 @@
 
 namespace sinew {
 
-/// Memory for messages that wait for their receive: free lists by power of two, so that a steady state allocates
-/// nothing. Thread: one at a time. Lifetime: blocks go back before the pool ends.
+/// Memory for unexpected messages. It keeps a free list for each power of two, so a program that repeats its calls
+/// allocates no more after a while.
+/// Thread:   one at a time.
+/// Lifetime: all blocks are given back before the pool is destroyed.
 class BlockPool {
  public:
   BlockPool() = default;
@@ -21,7 +23,7 @@ class BlockPool {
     }
   }
 
-  /// At least `bytes`, aligned for any scalar.
+  /// Returns at least `bytes` bytes, aligned for any scalar.
   void* take(std::size_t bytes) {
     const std::size_t k = size_class(bytes);
     if (Free* block = free_[k]) {
@@ -30,7 +32,7 @@ class BlockPool {
     }
     return ::operator new(kSmallest << k);
   }
-  /// `bytes` as given to take.
+  /// Gives a block back. `bytes` is the number that was passed to take().
   void give(void* block, std::size_t bytes) noexcept {
     Free*& list = free_[size_class(bytes)];
     list = new (block) Free{list};

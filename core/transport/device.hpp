@@ -11,53 +11,55 @@
 
 namespace sinew {
 
-/// What the library needs of an accelerator. CUDA implements it; tests have a fake one.
-/// Thread:   one thread at a time; wait(), query() and release(Event) also from a second one: who waits for a call
-///           orders streams behind it, and gives its event back, while another thread drives. Nothing blocks: what is
-///           enqueued on a stream runs in its order, streams run as they like, and query() says what has come.
-/// Errors:   every call that is not noexcept throws Error{System} with the runtime's text.
+/// The interface of an accelerator's runtime. transports/cuda implements it for CUDA, and tests have a fake one.
+/// No function blocks. Work on one stream runs in the order in which it was enqueued. Different streams run
+/// independently. query() tells whether work has run.
+/// Thread: one thread at a time. A second thread may call wait(), query() and release(Event): it waits for a call while
+///         the first thread makes progress.
+/// Errors: every function that is not noexcept throws Error{System} with the runtime's text.
 class DeviceRuntime {
  public:
   using Event = std::uint64_t;
-  /// What libraries judge a device by.
+  /// Properties of a device.
   struct Traits {
-    std::string bus_id;          ///< one of its host has it: "0000:3b:00.0", also where only some devices are visible
-    int compute_capability = 0;  ///< 90: 9.0
+    std::string bus_id;          ///< the device's PCI address, such as "0000:3b:00.0"; unique on its host
+    int compute_capability = 0;  ///< ten times CUDA's number: 90 for 9.0
   };
 
   virtual ~DeviceRuntime() = default;
   virtual int device_count() = 0;
   virtual Traits traits(int device) = 0;
-  /// Where this address lies: Host for memory that the runtime does not know.
+  /// Returns the kind of memory at this address. Memory that the runtime does not know is Host.
   virtual Place place_of(const void* address) = 0;
-  /// `place`: memory of a device, or of the host that devices copy from and to at full rate (PinnedHost).
+  /// Allocates memory of a device, or PinnedHost memory, from and to which devices copy at full rate.
   virtual Buffer allocate(std::size_t bytes, Place place) = 0;
   virtual void release(Buffer memory) noexcept = 0;
-  /// A stream that waits for no other one, not even the default stream.
+  /// Makes a stream that does not wait for any other stream, including the default stream.
   virtual StreamRef make_stream(int device) = 0;
   virtual void release(StreamRef stream) noexcept = 0;
-  /// Whether what is put on the stream is recorded into a graph, to be run later, instead of run.
+  /// True if work that is put on the stream is recorded into a graph that runs later.
   virtual bool is_capturing(StreamRef stream) = 0;
-  /// Any pairing of host, pinned and device memory.
+  /// Copies between any two kinds of memory.
   virtual void copy_async(Buffer to, ConstBuffer from, StreamRef stream) = 0;
-  /// `rows` runs of `row_bytes`, `to_pitch` and `from_pitch` bytes apart.
+  /// Copies `rows` runs of `row_bytes` bytes. They begin `from_pitch` bytes apart in `from` and `to_pitch` in `to`.
   virtual void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch,
                                std::size_t row_bytes, std::size_t rows, StreamRef stream) = 0;
-  /// dst = a (op) b; dst may be a.
+  /// Computes dst = a (op) b. `dst` may be `a`.
   virtual void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) = 0;
-  /// What the stream holds now.
+  /// Returns an event after the work that is on the stream now.
   virtual Event record(StreamRef stream) = 0;
-  /// Later work of the stream starts after the event.
+  /// Lets later work of the stream start only after the event.
   virtual void wait(StreamRef stream, Event event) = 0;
-  /// May be asked while any stream of the process is being captured.
+  /// True if the work before the event has run. May be called while a stream of the process is captured into a graph.
   virtual bool query(Event event) = 0;
-  /// The device of the calling thread, by which libraries go that are told none; returns the one before, -1: none,
-  /// which may be given back. Any thread, at any time.
+  /// Sets the calling thread's current device, which libraries use that are passed no device. Returns the one before,
+  /// or -1 if there was none. That value may be passed, too.
+  /// Thread: any, at any time.
   virtual int make_current(int device) = 0;
   virtual void release(Event event) noexcept = 0;
 };
 
-/// The event after which a call's result is there for streams. Set once, by whoever enqueued the call's last work.
+/// The event after which streams may use a call's result. Whoever enqueues the call's last work sets it, once.
 class DeviceMark {
  public:
   bool set() const noexcept { return runtime_.load(std::memory_order_acquire) != nullptr; }
@@ -65,7 +67,7 @@ class DeviceMark {
     event_ = event;
     runtime_.store(&runtime, std::memory_order_release);
   }
-  /// Where it is set.
+  /// Lets the stream wait for the result. Precondition: set().
   void order(StreamRef stream) const { runtime_.load(std::memory_order_relaxed)->wait(stream, event_); }
   void clear() noexcept {
     if (DeviceRuntime* runtime = runtime_.exchange(nullptr, std::memory_order_relaxed)) runtime->release(event_);

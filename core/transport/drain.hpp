@@ -6,7 +6,7 @@
 
 namespace sinew {
 
-/// Returns when all that the stream holds now has run; the thread yields until then.
+/// Waits until the work that is on the stream now has run. The thread yields meanwhile.
 /// Errors: Error{System} with the runtime's text.
 inline void drain(DeviceRuntime& runtime, StreamRef stream) {
   const DeviceRuntime::Event event = runtime.record(stream);

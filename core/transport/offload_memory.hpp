@@ -9,22 +9,25 @@
 
 namespace sinew {
 
-/// An optional ability of an offload: device memory of its own making, which it tells what lies below it of, so that
-/// calls take it without copies.
+/// Device memory that an offload allocates and registers, so that calls use it without copies. Not every offload has
+/// it.
 /// Thread: as the offload.
 class OffloadMemory {
  public:
   virtual ~OffloadMemory() = default;
-  /// Yes, or why no memory is better than any other here; equal on all ranks of the group. The others are for yes.
+  /// Returns yes, or why memory of this kind would have no advantage. The answer is equal on all ranks of the group.
+  /// The other functions may be called only if it is yes.
   virtual Availability available() const = 0;
-  /// What such memory is: "a window of NCCL 2.28.9".
+  /// Names the kind of memory, for example "a window of NCCL 2.28.9".
   virtual std::string describe() const = 0;
-  /// At least 1 byte of this rank's device, there until the last copy of the region has gone: on any thread, also after
-  /// the offload has.
-  /// Errors: Error{System} with the words of what failed.
+  /// Allocates `bytes` bytes, 1 or more, on this rank's device. They are freed with the last copy of the region.
+  /// Thread:   that last copy may be destroyed on any thread.
+  /// Lifetime: the memory may outlive the offload.
+  /// Errors:   Error{System} with the runtime's text.
   virtual Region allocate(std::size_t bytes) = 0;
-  /// Makes known what allocate() gave. Collective over the group, in the order of its calls, equal bytes on all ranks.
-  /// Never blocks; `done` fires from progress(). What is known is forgotten when the last copy of the region has gone.
+  /// Registers memory of allocate(). It is a collective over the group, in the order of the group's calls, and all
+  /// ranks pass the same number of bytes. Never blocks: `done` fires in progress(). The last copy of the region
+  /// unregisters the memory.
   virtual void attach(const Region& region, Completion& done) = 0;
 };
 

@@ -2,19 +2,21 @@
 
 namespace sinew {
 
-/// Something that moves only when it is polled: a transport, an offload, a running schedule.
-/// Sleeping: arm(), and if every source's arm() said true, poll(2) on the descriptors, then disarm().
+/// An object whose work moves on only inside progress(): a transport, an offload, a running schedule.
+/// A thread that wants to sleep calls arm() of all its sources. If all return true, it waits in poll(2) for their
+/// descriptors. Then it calls disarm().
 class ProgressSource {
  public:
   virtual ~ProgressSource() = default;
-  /// The only place where completions fire; returns how many events it handled. Never blocks.
+  /// Moves the work on and returns how many events it handled. Completions fire only here. Never blocks.
   virtual int progress() noexcept = 0;
-  /// Something is posted that only progress() can finish. The engine polls idle sources rarely.
+  /// True while work is posted that only progress() can finish. The engine polls other sources rarely.
   virtual bool active() const noexcept = 0;
-  /// Readable when there may be something to do; -1: nobody can be woken by this source, it must be polled.
+  /// A descriptor that is readable when there may be work. -1: this source cannot wake a sleeping thread, so it must be
+  /// polled.
   virtual int wake_descriptor() const noexcept = 0;
-  /// Just before sleeping. false: something is there already, call progress first. true: a later event makes the
-  /// descriptor readable; no event between is lost.
+  /// Prepares for sleep. Returns false if there is work already: then call progress() instead of sleeping. If true is
+  /// returned, every event from now on makes the descriptor readable.
   virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept = 0;
 };

@@ -4,9 +4,10 @@
 
 namespace sinew {
 
-/// Which message this is. Tags match exactly.
-/// Layout, from the top: generation 8, communicator 16, then for collectives (even ids) sequence 16, match 12,
-/// segment 12; for send/recv (odd ids) 8 zero bits and the user's 32-bit tag.
+/// The identity of a message, by which it finds its receive. The highest 8 bits are the generation and the next 16 the
+/// communicator id. The other 40 bits depend on that id:
+/// - An even id is for collectives: sequence number 16 bits, match 12 bits, segment 12 bits.
+/// - An odd id is for send and recv: 8 zero bits, then the user's tag of 32 bits.
 struct Tag {
   std::uint64_t bits = 0;
 
@@ -21,10 +22,10 @@ struct Tag {
   }
   constexpr std::uint8_t generation() const noexcept { return static_cast<std::uint8_t>(bits >> 56); }
   constexpr std::uint16_t communicator() const noexcept { return static_cast<std::uint16_t>(bits >> 40); }
-  /// Of a send or recv, not of a collective's step.
+  /// True for a message of send or recv, false for a message of a collective.
   constexpr bool is_user() const noexcept { return (communicator() & 1) != 0; }
   constexpr std::uint16_t sequence() const noexcept { return static_cast<std::uint16_t>(bits >> 24); }
-  /// Same communicator and same call, whatever step of it: two such messages with different notes are a mismatch.
+  /// True if both messages belong to the same collective call. If their notes differ, the ranks made different calls.
   constexpr bool same_call(Tag other) const noexcept { return (bits >> 24) == (other.bits >> 24) && !is_user(); }
   friend constexpr bool operator==(Tag, Tag) = default;
 };

@@ -7,7 +7,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
-#include <sinew/parallel/random/keyed.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 
 namespace gpt {
 namespace {

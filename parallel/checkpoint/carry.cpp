@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/accord.hpp>
+#include <sinew/parallel/checkpoint/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
-#include <sinew/parallel/checkpoint/carry_wishes.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/checkpoint/carry_requests.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
@@ -38,7 +38,7 @@ std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>&
   return steps;
 }
 
-/// What all ranks hold.
+/// The state that all ranks hold.
 struct AllHeld {
   std::vector<std::int64_t> steps, optimizer_steps;
   std::vector<std::vector<PartDescription>> parts;
@@ -58,7 +58,7 @@ struct AllHeld {
       parts.push_back(descriptions_from_text(text));
   }
 
-  /// Whether these ranks have each element of every item that any rank has a part of.
+  /// Returns whether these ranks have each element of every item of which any rank has a part.
   bool is_whole(std::int64_t step, const std::vector<bool>& stays) const {
     std::map<std::string_view, std::pair<const CheckpointItem*, std::vector<ElementRun>>> items;
     for (std::size_t r = 0; r < parts.size(); ++r) {
@@ -91,13 +91,13 @@ std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std
   });
   const AllHeld of_all(all, held);
   for (const std::int64_t step : steps_in(of_all.steps)) {
-    CarryWishes wishes;
+    CarryRequests requests;
     on_all_or_none(all, kCarryLabel,
-                   [&] { wishes = carry_wishes(all->rank(), of_all.parts, of_all.steps, step, wanted); });
-    std::array<std::int32_t, 1> is_whole{wishes.is_whole ? 1 : 0};
+                   [&] { requests = carry_requests(all->rank(), of_all.parts, of_all.steps, step, wanted); });
+    std::array<std::int32_t, 1> is_whole{requests.is_whole ? 1 : 0};
     all->all_reduce(is_whole, ReduceOp::Min, all.options(kCarryLabel)).get();
     if (is_whole[0] == 0) continue;
-    fulfil(all, wishes, held.parts);
+    fulfil(all, requests, held.parts);
     const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
     return CarriedState{step, of_all.optimizer_steps[static_cast<std::size_t>(holder)]};
   }

@@ -6,37 +6,39 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 
-/// What a rank has of a training job's state in its memory: as parts_to_carry says.
-/// Shape: parts of one rank have no element in common; those of several ranks may.
+/// The state of a training job that a rank has in its memory, as parts_to_carry returns it.
+/// Shape: parts of one rank have no element in common. Parts of several ranks may.
 struct HeldState {
-  std::int64_t step = -1;  ///< steps done; below 0: it holds nothing
+  std::int64_t step = -1;  ///< steps done; below 0: the rank holds nothing
   std::int64_t optimizer_steps = 0;
   std::span<const CheckpointPart> parts{};
 };
 
+/// The step from which ranks go on.
 struct CarriedState {
   std::int64_t step = 0, optimizer_steps = 0;
 };
 
-/// Fills what all ranks want from what they hold, whatever layouts both are of: a checkpoint without files. Of the
-/// newest step of which they have all of it together; nothing, and wanted buffers are as they were, where there is no
-/// such step. For ranks that survived others: a step that only some of them have ended is one of two.
-/// Collective. No wanted buffer is one that is held.
-/// Errors: InvalidArgument, on all ranks alike, with the first rank that has a fault: parts as require_valid, an item
-///         that is held in another shape or element type than it is wanted.
-/// Cost:   elements that a rank holds itself are copied; each other one comes from one rank that has it. A text of all
-///         parts on all ranks; 64 MiB of memory.
+/// Fills what all ranks want from what they hold, for any two layouts: a checkpoint without files. The state is that of
+/// the newest step of which the ranks together hold everything. If there is no such step, the result is empty and the
+/// wanted buffers are unchanged. It is for ranks that survived others: some of them may have ended a step that others
+/// have not, so their states may be of two steps.
+/// Collective. No wanted buffer may be one that is held.
+/// Errors: InvalidArgument on all ranks alike, with the first rank that has a fault. For parts as require_valid, and
+///         for an item that is held in another shape or element type than it is wanted.
+/// Cost:   elements that a rank itself holds are copied. Each other element comes from one rank that has it. A text of
+///         all parts is on all ranks. 64 MiB of memory.
 SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 
-/// Which `leaving` of the ranks are to go, so that those that stay hold a whole step together, the newest that can be:
-/// the last ones that it does not need. The last ones of all where there is no such step. Collective.
-/// Cost: a text of all parts on all ranks; a sweep of them for each rank.
+/// Chooses `leaving` ranks to go, so that the other ranks together hold a whole step, the newest one possible. The last
+/// ones of the ranks that are not needed go. If there is no such step, the last of all ranks go. Collective.
+/// Cost: a text of all parts on all ranks; a sweep of these parts for each rank.
 SINEW_API std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving);
 
 }  // namespace sinew::parallel

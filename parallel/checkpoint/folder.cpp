@@ -12,8 +12,8 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/accord.hpp>
-#include <sinew/parallel/checkpoint/file.hpp>
+#include <sinew/parallel/checkpoint/all_or_none.hpp>
+#include <sinew/parallel/checkpoint/files/file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 
 namespace sinew::parallel {

@@ -4,9 +4,9 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/file_text.hpp>
-#include <sinew/parallel/checkpoint/accord.hpp>
+#include <sinew/parallel/checkpoint/all_or_none.hpp>
+#include <sinew/parallel/checkpoint/files/part_reader.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
-#include <sinew/parallel/checkpoint/part_reader.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -5,33 +5,36 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 
-/// What a checkpoint is of, without its data.
+/// The contents of a checkpoint without its data.
 struct CheckpointContents {
   CheckpointMetadata metadata;
-  int ranks = 0;  ///< that saved it
+  int ranks = 0;  ///< that saved the checkpoint
   std::vector<CheckpointItem> items;
 };
 
-/// folder: of one checkpoint, as step_folder names it. Errors: InvalidArgument or System naming the file.
+/// folder: of one checkpoint, as step_folder names it.
+/// Errors: InvalidArgument or System naming the file.
 SINEW_API CheckpointContents read_contents(const std::string& folder);
 
+/// The result of load_checkpoint.
 struct Loaded {
   CheckpointMetadata metadata;
   std::vector<std::string> unread;  ///< items of the checkpoint of which no rank wanted any part
 };
 
-/// Fills the wanted parts' buffers, whatever layout and number of ranks the checkpoint was saved from. Collective; each
-/// rank wants what it likes.
-/// Errors: on all ranks alike, naming the first rank with a fault and its host. InvalidArgument: an item that is not
-///         there or has another shape or element type; a file that is cut or changed, with the item and the bytes.
-///         System: a file that is missing or cannot be read. Buffers may hold anything then.
-/// Cost:   each rank reads those blocks of 4 MiB of the parts that hold any of what it wants; 4 MiB of memory.
+/// Fills the buffers of the wanted parts, from a checkpoint of any layout and number of ranks. Collective. Each rank
+/// may want any parts.
+/// Errors: on all ranks alike, naming the first rank with a fault and its host. InvalidArgument for an item that does
+///         not exist, or has another shape or element type. InvalidArgument for a file that is cut or changed, with the
+///         item and the bytes. System for a file that is missing or cannot be read. After an error the content of the
+///         buffers is undefined.
+/// Cost:   each rank reads the blocks of 4 MiB that hold any of its wanted elements. 4 MiB of memory.
 SINEW_API Loaded load_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> wanted);
 
 }  // namespace sinew::parallel

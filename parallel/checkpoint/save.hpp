@@ -1,5 +1,9 @@
 #pragma once
 
+// Checkpoints of any layout. The room saves and loads the state of a training job, and carries it over between ranks
+// that survived. It may include its sub-rooms `index` and `files`, and the room `common`. It may also include data
+// parallelism and the optimizer for the parts of a training, and the mesh for agreement between ranks.
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -7,44 +11,47 @@
 #include <string>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 
 namespace sinew::parallel {
 
-/// How far a save is on this rank.
+/// The stages of a save on this rank.
 enum class SaveStage : std::uint8_t {
-  Folder,   ///< there is a folder for its files
+  Folder,   ///< the folder for its files exists
   Written,  ///< this rank's file is on the disk
-  Indexed,  ///< the index, too; the checkpoint is not in place yet
-  InPlace,
+  Indexed,  ///< the index is on the disk; the checkpoint is not in place yet
+  InPlace,  ///< the checkpoint is in place
 };
 
 struct SaveOptions {
-  /// Called as each stage is reached: Written by a thread of the save's own; the others on rank 0 only.
+  /// Called when a stage is reached. For Written a thread of the save calls it. For other stages it is called on rank 0
+  /// only.
   /// Errors: if it throws, the World ends (Communicator::abort_world_by_exception), and the call that reached the stage
   ///         throws the same exception. For Written that call is finish().
   std::function<void(SaveStage)> reached;
 };
 
-/// Saves what all ranks hold as `folder`/step-000123: each rank's file and index.json (docs/checkpoints.md). What
-/// several ranks hold is written once. All ranks return when the checkpoint is in place; before that, whatever ends the
-/// job, the previous ones are intact. One save at a time goes to a folder, which all ranks' hosts share.
-/// Shape:  parts of one name agree in shape and element type, and have all of its elements together. Those that differ
-///         have no element in common, but where as many ranks have each element of a box: these may cut it differently.
-/// Errors: on all ranks alike, naming the first rank with a fault and its host: InvalidArgument for parts that are not
-///         so, naming the item, and for metadata that differ; System with the file for what the disk refuses. Nothing
-///         of the save is left, and the job can go on.
-/// Cost:   every rank writes about as many bytes as the others, once, and waits for the disk.
+/// Saves what all ranks hold as `folder`/step-000123: a file for each rank, and index.json (docs/checkpoints.md).
+/// Elements that several ranks hold are written once. All ranks return when the checkpoint is in place. Until then the
+/// earlier checkpoints stay intact, whatever ends the job. Only one save at a time may go to a folder. The hosts of all
+/// ranks share the folder.
+/// Shape:  parts of one name agree in shape and element type, and together have all elements of the item. Different
+///         parts have no element in common, with one exception: ranks that all hold a box may cut it differently, if
+///         equally many of them have each element.
+/// Errors: on all ranks alike, naming the first rank with a fault and its host. InvalidArgument for parts of another
+///         shape than above, naming the item, and for metadata that differ. System with the file if the file system
+///         refuses a write. Nothing of the save is left then, and the job can go on.
+/// Cost:   every rank writes about equally many bytes, once, and waits for the disk.
 SINEW_API void save_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
                                const CheckpointMetadata& metadata, const SaveOptions& options = {});
 
-/// The same while training goes on: the constructor returns when what this rank is to write is copied, a thread writes
-/// it, and finish(), by all ranks, puts the checkpoint in place.
-/// Lifetime: the parts' buffers may change when the constructor has returned; the communicator outlives it. One that
-///           goes without finish() leaves no checkpoint.
-/// Errors:   as save_checkpoint: of parts and metadata from the constructor, of writing from finish().
+/// A save that goes on while training continues. The constructor returns when it has copied what this rank will write.
+/// A thread writes the copy. finish(), called by all ranks, puts the checkpoint in place.
+/// Lifetime: the buffers of the parts may change when the constructor has returned. The communicator outlives the save.
+///           A save that is destroyed without finish() leaves no checkpoint.
+/// Errors:   as save_checkpoint: for parts and metadata from the constructor, for writing from finish().
 /// Cost:     memory for the copy.
 class SINEW_API AsyncSave {
  public:
@@ -54,9 +61,9 @@ class SINEW_API AsyncSave {
   AsyncSave& operator=(AsyncSave&&) noexcept;
   ~AsyncSave();
 
-  /// This rank's part is written, or has failed: finish() waits for other ranks only.
+  /// Returns whether this rank's part has been written, or has failed to be. finish() then waits for other ranks only.
   bool written() const noexcept;
-  /// Once. Collective.
+  /// Call it once. Collective.
   void finish();
 
  private:

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/cover.hpp>
+#include <sinew/parallel/checkpoint/index/cover.hpp>
 #include <sinew/parallel/checkpoint/save_plan.hpp>
 
 namespace sinew::parallel {
@@ -69,7 +69,7 @@ std::vector<std::int64_t> cuts_of(std::span<const HeldExtent> parts) {
   return cuts;
 }
 
-/// What ranks have alike becomes equal extents.
+/// Parts that ranks have alike become equal extents.
 void find_holders(HeldItem& held) {
   std::ranges::stable_sort(held.parts, {},
                            [](const HeldExtent& p) { return std::tie(p.extent.box.first, p.extent.box.last); });
@@ -89,7 +89,7 @@ void find_holders(HeldItem& held) {
   }
 }
 
-/// What one rank alone has first, then the largest of what several have to whoever has least to write so far.
+/// First each rank gets what it alone has. Then the rank with least to write gets the largest part that several have.
 void choose_writers(std::map<std::string, HeldItem>& items, std::size_t ranks) {
   std::vector<std::uint64_t> load(ranks, 0);
   std::vector<std::pair<std::uint64_t, Holders*>> shared;

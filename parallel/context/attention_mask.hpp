@@ -8,18 +8,19 @@
 
 namespace sinew::parallel {
 
-/// Which keys a query sees, by positions in a sequence: those of its own document, under a causal mask none after
-/// itself. A sequence of several documents, packed one behind the other, is as several sequences to attention.
+/// Decides which keys a query sees, by their positions in a sequence. A query sees the keys of its own document. With a
+/// causal mask it sees none after itself. So a sequence of several documents, packed one after the other, acts as
+/// several sequences.
 class SINEW_API AttentionMask {
  public:
-  /// starts: where documents begin, ascending; what is before the first belongs to one, too. None: one document.
+  /// starts: where documents begin, ascending. Positions before the first start are a document too. None: one document.
   /// Errors: InvalidArgument for starts that do not ascend, or are negative.
   explicit AttentionMask(bool causal, std::vector<std::int64_t> starts = {});
 
-  /// Positions that the query of this one sees; the last document has no end.
+  /// The positions that the query at this position sees. The last document has no end.
   Rows seen(std::int64_t position) const noexcept;
   bool causal() const noexcept { return causal_; }
-  /// Pairs of a query among these positions and a key that it sees, in a sequence of so many.
+  /// Counts the pairs of one of these queries and a key that it sees, in a sequence of that length.
   std::int64_t pairs(const Rows& queries, std::int64_t length) const noexcept;
 
  private:

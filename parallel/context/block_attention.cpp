@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 
@@ -40,7 +40,7 @@ void BlockAttention<T>::for_each_tile(const AttentionMask& mask, const Tokens<co
                                       const Tokens<const T>& keys, const F& f) {
   for (std::int64_t q = 0; q < queries.count; q += kTile) {
     const std::int64_t rows = std::min(kTile, queries.count - q);
-    // What the first and the last of them see ascends.
+    // The first keys that they see ascend, and so do the last ones.
     const std::int64_t from = mask.seen(queries.first + q).first, to = mask.seen(queries.first + q + rows - 1).last;
     for (std::int64_t k = 0; k < keys.count; k += kTile) {
       const std::int64_t columns = std::min(kTile, keys.count - k), first = keys.first + k;

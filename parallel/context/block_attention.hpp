@@ -4,58 +4,61 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 
 namespace sinew::parallel {
 
-/// Heads of one attention layer on this rank. `each` query heads share one of keys and values.
+/// The heads of one attention layer on this rank. `each` query heads share one head of keys and values.
 struct AttentionHeads {
   int heads = 1, key_value_heads = 1, head_width = 1;
   int each = 0;   ///< 0: heads / key_value_heads
-  int first = 0;  ///< query heads that share the first one of keys and values, and are not here
+  int first = 0;  ///< query heads that share the first key-value head and are not on this rank
 
   std::int64_t width() const noexcept { return std::int64_t{heads} * head_width; }
   std::int64_t key_value_width() const noexcept { return std::int64_t{key_value_heads} * head_width; }
-  /// That a query head looks at.
+  /// The key-value head of a query head.
   int key_value_of(int head) const noexcept { return (first + head) / (each != 0 ? each : heads / key_value_heads); }
 };
 
-/// Errors: InvalidArgument for heads that do not fit those of keys and values; both may be none.
+/// Errors: InvalidArgument for query heads that do not fit the key-value heads. Both may be 0.
 SINEW_API void require_heads(const AttentionHeads& heads);
 
-/// Some tokens that follow each other. Shape: [count, ...], `stride` elements from one token to the next.
+/// Tokens that follow each other.
+/// Shape: [count, ...], with `stride` elements from one token to the next.
 template <class T>
 struct Tokens {
   T* data = nullptr;
   std::int64_t count = 0, stride = 0;
-  std::int64_t first = 0;  ///< global position of the first one
+  std::int64_t first = 0;  ///< the global position of the first token
 
   Tokens part(std::int64_t at, std::int64_t of) const noexcept { return {data + at * stride, of, stride, first + at}; }
 };
 
-/// Attention of some queries over some keys and values, tile by tile: whatever the lengths it takes the same room.
-/// Tiles that the mask hides altogether are not computed.
-/// In T: f32, f64. Values that are not numbers stay so, unless the mask hides them.
-/// Source: Dao et al., FlashAttention (arXiv 2205.14135), for tiles and for what is kept: a number per query and head.
+/// Attention of some queries over some keys and values, tile by tile. It needs the same memory for all lengths. Tiles
+/// that the mask hides completely are not computed.
+/// T is f32 or f64. Values that are not numbers stay so, unless the mask hides them.
+/// Source: Dao et al., FlashAttention (arXiv 2205.14135), for tiles, and for what is kept: one number for each query
+///         and head.
 template <class T>
 class SINEW_API BlockAttention {
  public:
-  /// Lifetime: blas outlives it. Errors: as require_heads.
+  /// Lifetime: blas outlives it.
+  /// Errors:   as require_heads.
   BlockAttention(Blas& blas, const AttentionHeads& heads);
 
-  /// Takes these keys and values into what earlier calls have made of others.
-  /// Shape: out [count, heads * head_width], stride its width; lse, log of the sum of exponentials, [count, heads].
-  ///        Before the first call out is 0 and lse -infinity: so they stay for a query that sees nothing.
+  /// Adds these keys and values to the result of earlier calls with other keys and values.
+  /// Shape: out [count, heads * head_width], with its width as stride; lse, the log of the sum of exponentials, [count,
+  ///        heads]. Before the first call out is 0 and lse is -infinity. A query that sees nothing keeps these values.
   void forward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                const Tokens<const T>& values, T* out, T* lse);
-  /// Adds what these pairs give to the gradients. lse: of all keys. along: sum of dout * out by query and head, as
-  /// lse. dout as `out`.
+  /// Adds the contributions of these pairs to the gradients. lse: over all keys. along: the sum of dout * out for each
+  /// query and head, shaped as lse. dout is shaped as out.
   void backward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                 const Tokens<const T>& values, const T* dout, const T* lse, const T* along, const Tokens<T>& dqueries,
                 const Tokens<T>& dkeys, const Tokens<T>& dvalues);
 
-  /// Pairs of a query and a key of all tiles computed so far, of one head.
+  /// Pairs of a query and a key in all tiles computed so far, for one head.
   std::int64_t computed_pairs() const noexcept { return pairs_; }
   const AttentionHeads& heads() const noexcept { return heads_; }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/context/context_attention.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
 namespace {

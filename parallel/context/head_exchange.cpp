@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/head_exchange.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -107,8 +107,7 @@ void HeadExchange<T>::for_each_token(std::size_t member, const F& f) const {
 }
 
 template <class T>
-void HeadExchange<T>::send(const std::vector<T>& from, const std::vector<std::uint64_t>& counts, std::vector<T>& to,
-                           const std::vector<std::uint64_t>& coming) {
+void HeadExchange<T>::send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming) {
   if (shape_.heads.size() == 1) {
     std::ranges::copy(from, to.begin());
     return;

@@ -6,26 +6,28 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
 
-/// Where the members of a group have their tokens of a sequence, and which heads each is to have of all of them.
+/// The positions of a sequence that each member of a group has, and the heads that each member gets.
 struct HeadExchangeShape {
   std::vector<std::vector<Rows>> pieces;  ///< positions by member, as SequenceCut
-  std::vector<Rows> heads;                ///< by member; several may have the same one
+  std::vector<Rows> heads;                ///< by member; several may have the same head
   std::int64_t all_heads = 0;
   std::int64_t head_width = 1;
   std::int64_t sequences = 1;
 };
 
-/// Values on their way from "my tokens, all heads" to "all tokens, my heads", and back: the exchange of Ulysses.
-/// Shape:    by tokens [sequences, own tokens, all_heads * head_width], with any stride between tokens; by heads
+/// Exchanges "my tokens, all heads" for "all tokens, my heads", and back. It is the exchange of Ulysses.
+/// Shape:    by tokens [sequences, own tokens, all_heads * head_width], with any stride between tokens. By heads
 ///           [sequences, tokens of all members in ascending order, own heads * head_width].
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument for pieces or heads of another number of members; as all_to_all_v.
-/// Cost:     an all_to_all_v; room for what is sent and for what comes. In a group of one a copy.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument for pieces or heads of another number of members. Otherwise as all_to_all_v.
+/// Cost:     an all_to_all_v, and room for what is sent and received. In a group of one rank a copy.
 /// Source:   Jacobs et al., DeepSpeed Ulysses, arXiv 2309.14509.
 template <class T>
 class SINEW_API HeadExchange {
@@ -33,15 +35,15 @@ class SINEW_API HeadExchange {
   HeadExchange(CallGroup group, HeadExchangeShape shape);
 
   void to_heads(const T* by_tokens, std::int64_t stride, T* by_heads);
-  /// The transpose: what several members have of a head is summed.
+  /// The transpose of to_heads(): what several members have of a head is summed.
   void to_tokens(const T* by_heads, T* by_tokens, std::int64_t stride);
 
   std::int64_t elements_by_heads() const noexcept { return elements_by_heads(shape_, me_); }
   static std::int64_t elements_by_heads(const HeadExchangeShape& shape, std::size_t member) noexcept;
-  /// Of both buffers together.
+  /// Elements of both buffers together.
   static std::int64_t room_for(const HeadExchangeShape& shape, std::size_t member) noexcept;
   std::size_t held_bytes() const noexcept { return (tokens_side_.size() + heads_side_.size()) * sizeof(T); }
-  /// Handed to others, since it was made.
+  /// Bytes sent to other ranks so far.
   std::size_t sent_bytes() const noexcept { return sent_; }
 
  private:
@@ -54,16 +56,15 @@ class SINEW_API HeadExchange {
   /// f(elements in a message, token among a member's own, token among all) of each token, sequence by sequence.
   template <class F>
   void for_each_token(std::size_t member, const F& f) const;
-  void send(const std::vector<T>& from, const std::vector<std::uint64_t>& counts, std::vector<T>& to,
-            const std::vector<std::uint64_t>& coming);
+  void send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming);
 
   CallGroup group_;
   HeadExchangeShape shape_;
   std::size_t me_;
-  std::vector<std::vector<Run>> runs_;                             // by member
-  std::int64_t all_tokens_ = 0;                                    // of a sequence
-  std::vector<std::uint64_t> by_heads_counts_, by_tokens_counts_;  // elements by member: of its heads, of its tokens
-  std::vector<T> tokens_side_, heads_side_;                        // what is packed
+  std::vector<std::vector<Run>> runs_;         // by member
+  std::int64_t all_tokens_ = 0;                // of a sequence
+  Counts by_heads_counts_, by_tokens_counts_;  // elements by member: of its heads, of its tokens
+  std::vector<T> tokens_side_, heads_side_;    // what is packed
   std::size_t sent_ = 0;
 };
 

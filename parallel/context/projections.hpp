@@ -4,9 +4,9 @@
 
 namespace sinew::parallel {
 
-/// Queries, keys and values of some tokens, or their gradients, as a layer has made them.
-/// Shape: each [sequences, tokens, its heads * head_width]; strides are elements from one token to the next, so that
-///        the three may lie in one row side by side.
+/// Queries, keys and values of some tokens, as a layer has made them, or their gradients.
+/// Shape: each [sequences, tokens, its heads * head_width]. Strides are elements from one token to the next, so that
+///        the three may lie side by side in one row.
 template <class T>
 struct Projections {
   T *queries = nullptr, *keys = nullptr, *values = nullptr;

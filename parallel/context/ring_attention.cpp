@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/awaited_work.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/context/ring_attention.hpp>
-#include <sinew/parallel/tensor/awaited_work.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -128,7 +128,7 @@ void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Proje
   if (sinks != nullptr) take_in(sinks, out, lse);
 }
 
-/// What a sink takes of the weights is nobody's.
+/// A sink has no value, so its share of the weights goes to no output.
 template <class T>
 void RingAttention<T>::take_in(const T* sinks, T* out, T* lse) const {
   const int heads = block_.heads().heads, width = block_.heads().head_width;
@@ -177,7 +177,7 @@ void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Proj
   for (int step = 0; step < ranks_; ++step) {
     AwaitedWork coming;
     if (step + 1 < ranks_) coming = AwaitedWork(pass_on(step, now_, next_));
-    // What ranks before have made of these keys' gradients is awaited only when this rank's share is to be added.
+    // The earlier ranks' share of these keys' gradients is awaited only when this rank's share is to be added.
     gradients_coming.get();
     if (step > 0) std::swap(gradients_, next_gradients_);
     const Projections<T> sums = travelling<T>(gradients_.data(), owner(step), to);

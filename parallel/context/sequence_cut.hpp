@@ -10,22 +10,23 @@
 
 namespace sinew::parallel {
 
-/// Which positions of a sequence each rank of a context-parallel group has: pieces in ascending order, which lie one
-/// behind the other in its memory. Any length: pieces differ by one position at most, and may be empty.
+/// The positions of a sequence that each rank of a context-parallel group has. A rank has pieces in ascending order,
+/// which lie one after the other in its memory. Any length is possible: pieces differ by at most one position, and may
+/// be empty.
 ///   contiguous  rank r has piece r of P. Under a causal mask the last rank has nearly all the work.
-///   zig_zag     rank r has pieces r and 2P-1-r of 2P: work under a causal mask is equal but for what does not divide.
+///   zig_zag     rank r has pieces r and 2P-1-r of 2P. Work under a causal mask is equal, except for a remainder.
 /// Source: zig-zag as in ring-flash-attention and Megatron-LM.
 class SINEW_API SequenceCut {
  public:
   /// Errors: InvalidArgument for a negative length or less than one rank.
   static SequenceCut contiguous(std::int64_t length, int ranks);
   static SequenceCut zig_zag(std::int64_t length, int ranks);
-  /// Packed documents, one behind the other, each cut in zig-zag: work stays equal however long they are. What does not
-  /// divide goes to the ranks in turn, from document to document.
+  /// Packed documents, one after the other, each cut in zig-zag. Work is equal for documents of any length. Remainders
+  /// go to the ranks in turn, from document to document.
   static SequenceCut zig_zag(const std::vector<std::int64_t>& documents, int ranks);
 
-  /// What ranks r * each to (r + 1) * each - 1 have together is what rank r has.
-  /// Errors: InvalidArgument where `each` does not divide the ranks.
+  /// A cut in which rank r has what ranks r * each to (r + 1) * each - 1 have together.
+  /// Errors: InvalidArgument if `each` does not divide the ranks.
   SequenceCut joined(int each) const;
 
   int ranks() const noexcept { return static_cast<int>(pieces_.size()); }
@@ -36,7 +37,7 @@ class SINEW_API SequenceCut {
   std::int64_t most_tokens() const noexcept;
   /// The global position of each token of a rank.
   std::vector<std::int64_t> positions(int rank) const;
-  /// Pairs of a query of `rank` and a key that it sees: what attention computes there.
+  /// Pairs of a query of `rank` and a key that it sees: the work of attention on that rank.
   std::int64_t pairs(int rank, const AttentionMask& mask) const noexcept;
 
  private:

@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/expert/all_gather_dispatcher.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
-#include <sinew/parallel/mesh/at.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 template <class T>
@@ -29,7 +29,7 @@ class AllGatherDispatcher<T>::Handle final : public Dispatch<T> {
   std::size_t ranks() const noexcept { return tokens_.size(); }
   std::size_t me() const noexcept { return at(GroupPlace(*of_.group_).rank); }
   std::vector<std::uint64_t> elements(std::int64_t of_token) const;
-  /// What all ranks have, of so many elements a token; own: this rank's.
+  /// Gathers the data of all ranks, with so many elements for each token. own: this rank's data.
   template <class E>
   std::vector<E> gather(const E* own, std::int64_t of_token) const;
   void sum(const T* all, std::int64_t of_token, T* own);

@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
 
-/// DispatchKind::AllGather. Sums of a token are made over its experts of one rank, ascending, then over ranks.
+/// DispatchKind::AllGather. The sum for a token is made over its experts of one rank, ascending, then over ranks.
 template <class T>
 class AllGatherDispatcher final : public Dispatcher<T> {
  public:

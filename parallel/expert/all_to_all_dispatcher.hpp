@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
@@ -12,7 +12,7 @@ namespace sinew::parallel {
 template <class T>
 class AllToAllDispatcher final : public Dispatcher<T> {
  public:
-  /// experts: what each rank of the group has of them, ascending and without gaps. group: empty, a group of one.
+  /// experts: of each rank of the group, ascending and without gaps. group: empty for a group of one rank.
   AllToAllDispatcher(CallGroup group, std::vector<Rows> experts, std::vector<int> hosts, DispatchShape shape);
 
   std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) override;

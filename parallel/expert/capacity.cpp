@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/expert/capacity.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
-#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
 namespace {

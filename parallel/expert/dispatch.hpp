@@ -7,21 +7,22 @@
 
 namespace sinew::parallel {
 
-/// Tokens on their way to their experts and back, as one router decision has them go: the handle that forward and
-/// backward pass share. Both are linear, and one the transpose of the other, so the backward pass of dispatch() is
-/// combine(), and that of combine() dispatch().
+/// Carries tokens to their experts and back, for one decision of a router. The forward and the backward pass use the
+/// same Dispatch. Both directions are linear, and each is the transpose of the other. So the backward pass of
+/// dispatch() is combine(), and that of combine() is dispatch().
 ///
 ///     dispatch(x, rows)         rows: of the tokens that come to this rank's experts, expert by expert
 ///     ... rows of `out` = gate of the row * expert(row) ...
 ///     combine(rows, out)        out: of this rank's tokens, the sum over their experts; 0 of a token without any
 ///
-/// In parts, so that rows of some experts travel while those of others are computed: start(x), then for each chunk
-/// receive(), compute, give_back(), at the end collect(out).
-/// Shape:    x, out [tokens, width]; rows [rows(), width], those of expert e of this rank from offsets()[e] to
-///           offsets()[e + 1], by rank and token. A token is in it once for each of its experts.
-/// Thread:   the World's. One passage of a dispatcher at a time: it ends with receive() of the last chunk or collect().
+/// Both can be done in chunks, so that rows of some experts travel while other experts compute. Call start(x) first.
+/// For each chunk call receive(), compute, and call give_back(). At the end call collect(out).
+/// Shape:    x, out [tokens, width]; rows [rows(), width]. The rows of this rank's expert e are from offsets()[e] to
+///           offsets()[e + 1], by rank and token. A token has a row for each of its experts.
+/// Thread:   the World's. Only one passage of a dispatcher at a time. A passage ends with receive() of the last chunk,
+///           or with collect().
 /// Lifetime: ends before the dispatcher that made it.
-/// Errors:   as all_to_all_v. Collective over the ranks of the dispatcher, all in the same order.
+/// Errors:   as all_to_all_v. Collective over the ranks of the dispatcher, in the same order on all ranks.
 /// Source:   handles of two directions: DeepEP; chunks: Hwang et al., Tutel, arXiv 2206.03382.
 template <class T>
 class Dispatch {
@@ -32,11 +33,11 @@ class Dispatch {
   virtual ~Dispatch() = default;
 
   std::int64_t rows() const noexcept { return offsets_.back(); }
-  /// By expert of this rank, and one more: the end.
+  /// For each expert of this rank its first row, then the end.
   const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
-  /// Of each row.
+  /// The gate of each row.
   const std::vector<T>& gates() const noexcept { return gates_; }
-  /// The rank's experts by chunk.
+  /// The experts of each chunk.
   const std::vector<Rows>& chunks() const noexcept { return chunks_; }
   /// Rows of a chunk.
   Rows rows_of_chunk(std::size_t chunk) const {
@@ -52,15 +53,16 @@ class Dispatch {
     for (std::size_t c = 0; c < chunks_.size(); ++c) give_back(c, rows);
     collect(out);
   }
-  /// Of each row a number, where the gates came from: of a dropped assignment 0.
+  /// Brings a number of each row back to the place of its gate. Dropped assignments get 0.
   /// Shape: of_rows [rows()]; to [tokens, top_k].
   virtual void return_gates(const T* of_rows, T* to) = 0;
 
-  /// x may be written over when it returns.
+  /// x may be overwritten when it returns.
   virtual void start(const T* x) = 0;
-  /// Chunks in their order. rows: the whole; those of the chunk are written.
+  /// Call it for the chunks in their order. rows: all rows; those of the chunk are written.
   virtual void receive(std::size_t chunk, T* rows) = 0;
-  /// Chunks in their order. rows: the whole; those of the chunk are read, and may be written over when it returns.
+  /// Call it for the chunks in their order. rows: all rows; those of the chunk are read, and may be overwritten when it
+  /// returns.
   virtual void give_back(std::size_t chunk, const T* rows) = 0;
   virtual void collect(T* out) = 0;
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/expert/all_gather_dispatcher.hpp>
 #include <sinew/parallel/expert/all_to_all_dispatcher.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 #include <sinew/parallel/expert/hierarchical_dispatcher.hpp>
 #include <sinew/parallel/expert/tensor_dispatcher.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
 namespace {

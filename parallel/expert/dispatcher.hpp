@@ -1,5 +1,8 @@
 #pragma once
 
+// A mixture of experts. The room holds routers, what limits and balances their choice, and dispatchers that carry
+// tokens to experts. It may include placements and the room `common`.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,46 +19,49 @@
 
 namespace sinew::parallel {
 
-/// How tokens get to their experts.
+/// The ways in which tokens get to their experts.
 enum class DispatchKind : std::uint8_t {
-  AllGather,     ///< every rank gets all tokens; sums come back by reduce_scatter
-  AllToAll,      ///< each expert's rank gets its tokens, once for each expert
-  Hierarchical,  ///< a token crosses to another host once, whatever experts it has there
+  AllGather,     ///< every rank gets all tokens; a reduce_scatter brings sums back
+  AllToAll,      ///< each expert's rank gets a token once for each of its experts
+  Hierarchical,  ///< a token is sent to another host once, whatever experts it has there
 };
 
 /// "all_gather", "all_to_all", "hierarchical".
 SINEW_API std::string_view name_of(DispatchKind kind) noexcept;
 
+/// The shape of the data that a dispatcher carries.
 struct DispatchShape {
   std::string name;  ///< as errors show it: "blocks.3.experts"
   std::int64_t experts = 1;
   std::int64_t top_k = 1;
   std::int64_t width = 1;                       ///< elements of a token
   std::int64_t chunks = 1;                      ///< into which each rank's experts are divided, at most
-  Determinism determinism = Determinism::Fast;  ///< of the sums that collectives make
+  Determinism determinism = Determinism::Fast;  ///< of sums that collectives make
 };
 
-/// Who makes Dispatch from a router's decision. Experts are spread evenly over the ranks of a group, in their order:
+/// Makes a Dispatch from a router's decision. Experts are spread evenly over the ranks of a group, in their order:
 /// rows_of({}, rank, ranks, experts).
-/// Thread:   the World's. Lifetime: ends before the communicators.
-/// Cost:     AllGather: an all_gather of all tokens and a reduce_scatter of as much. AllToAll: all_to_all_v of rows
-///           each way, assignments * width elements at most. Hierarchical: between hosts a row for each token and host
-///           each way, sums made on the way back. plan() in all of them two small exchanges, of numbers and of gates.
-///           Room for what is packed and what comes, as large as the largest passage so far.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicators.
+/// Cost:     AllGather: an all_gather of all tokens and a reduce_scatter of as much. AllToAll: an all_to_all_v of rows
+///           each way, at most assignments * width elements. Hierarchical: between hosts one row for each token and
+///           host each way; sums are made on the way back. plan(): two small exchanges, of numbers and of gates. Memory
+///           for the packed and the received rows of the largest passage so far.
 /// Source:   Megatron-LM, token dispatchers; two hops: DeepEP, Rajbhandari et al., DeepSpeed-MoE, arXiv 2201.05596.
 template <class T>
 class SINEW_API Dispatcher {
  public:
   virtual ~Dispatcher() = default;
 
-  /// Errors: InvalidArgument on all ranks alike where a router had a logit that is no number: router, rank, token
-  ///         and expert; on this rank for a routing of another shape. Collective over the ranks.
+  /// Collective over the ranks.
+  /// Errors: InvalidArgument on all ranks alike if a router had a logit that is not a number, with router, rank, token
+  ///         and expert. InvalidArgument on this rank for a routing of another shape.
   virtual std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) = 0;
-  /// Of this rank.
+  /// The experts of this rank.
   virtual Rows experts() const noexcept = 0;
-  /// Of rows and sums, handed to others since it was made; without numbers and gates. All-gather: at least.
+  /// Bytes of rows and sums that this rank has sent, without numbers and gates. For AllGather a lower bound.
   virtual std::size_t sent_bytes() const noexcept = 0;
-  /// Of these, to ranks of other hosts.
+  /// The part of sent_bytes() that went to other hosts.
   virtual std::size_t sent_between_hosts() const noexcept = 0;
   virtual std::size_t held_bytes() const noexcept = 0;
 
@@ -67,15 +73,15 @@ class SINEW_API Dispatcher {
 
 /// The ranks that share experts.
 struct ExpertRanks {
-  Communicator* experts = nullptr;  ///< over whom experts are spread (ep); empty: this rank has all
-  Communicator* tensor = nullptr;   ///< who share each of them (etp): each sees the tokens of all; null: none do
-  std::vector<int> hosts;           ///< by rank of `experts`; empty: all on one
+  Communicator* experts = nullptr;  ///< over which experts are spread (ep); empty: this rank has all of them
+  /// The ranks that share each expert (etp). Each of them gets the tokens of all. null: experts are not shared.
+  Communicator* tensor = nullptr;
+  std::vector<int> hosts;  ///< by rank of `experts`; empty: all ranks are on one host
 };
 
-/// With ranks that share experts (etp) rows() are those of all of them, in every one, and what combine() is given is
-/// this rank's part of a sum.
-/// Errors: InvalidArgument for a shape that has no experts, tokens or chunks, and for hosts of another number of ranks.
-///         Hierarchical: a split, as that.
+/// If ranks share experts (etp), each of them has the rows() of all, and passes its part of a sum to combine().
+/// Errors: InvalidArgument for a shape without experts, tokens or chunks, and for hosts of another number of ranks. For
+///         Hierarchical also as split.
 template <class T>
 SINEW_API std::unique_ptr<Dispatcher<T>> make_dispatcher(
     DispatchKind kind, const ExpertRanks& ranks, const DispatchShape& shape,

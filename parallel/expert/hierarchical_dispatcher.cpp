@@ -2,12 +2,12 @@
 #include <cstddef>
 #include <utility>
 
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/expert/announce.hpp>
 #include <sinew/parallel/expert/hierarchical_dispatcher.hpp>
 #include <sinew/parallel/expert/routed_tokens.hpp>
-#include <sinew/parallel/mesh/at.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 template <class T>
@@ -22,7 +22,7 @@ class HierarchicalDispatcher<T>::Handle final : public Dispatch<T> {
   void return_gates(const T* of_rows, T* to) override;
 
  private:
-  /// Of one token, to one host.
+  /// A row of one token to one host.
   struct Row {
     std::int64_t token = 0;
     std::size_t host = 0;
@@ -30,7 +30,7 @@ class HierarchicalDispatcher<T>::Handle final : public Dispatch<T> {
 
   std::size_t ranks() const noexcept { return of_.experts_.size(); }
   void find_rows(const Routing<T>& routing);
-  /// What this rank's rows have on their hosts, as the inner dispatcher numbers experts.
+  /// The experts of this rank's rows on their hosts, as the inner dispatcher numbers them.
   Routing<T> routing_there(const Routing<T>& routing);
   /// Elements of each rank's rows, one way or the other.
   std::vector<std::uint64_t> elements(const std::vector<std::int64_t>& rows, std::int64_t width) const;

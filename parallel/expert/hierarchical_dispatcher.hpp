@@ -3,15 +3,15 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/all_to_all_dispatcher.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
 
-/// DispatchKind::Hierarchical. A token goes to one rank of each host that has any of its experts: the one whose place
-/// on that host is the sender's on its own, modulo ranks there; from it to the experts' ranks. Sums of a token are made
-/// over its experts of a host, ascending, then over hosts in the order of their first ranks.
+/// DispatchKind::Hierarchical. A token goes to one rank of each host that has any of its experts: the rank whose place
+/// on its host is the sender's place, modulo the ranks there. From that rank it goes to the ranks of the experts. The
+/// sum for a token is made over its experts of a host, ascending, then over hosts in the order of their first ranks.
 template <class T>
 class HierarchicalDispatcher final : public Dispatcher<T> {
  public:
@@ -34,7 +34,7 @@ class HierarchicalDispatcher final : public Dispatcher<T> {
     std::vector<std::size_t> ranks;
   };
 
-  /// Experts of a host have numbers of their own there: in the order of its ranks.
+  /// The experts of a host have numbers of their own there, in the order of its ranks.
   static std::vector<Rows> experts_on(const Host& host, const std::vector<Rows>& experts);
   const Host& host_of(std::size_t rank) const;
 

@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// Errors: InvalidArgument where a routing is not of so many experts of so many.
+/// Errors: InvalidArgument if a routing has another number of experts, or of experts for each token.
 template <class T>
 void require_routing(const Routing<T>& routing, const std::string& name, std::int64_t experts, std::int64_t top_k) {
   const auto places = static_cast<std::size_t>(routing.tokens * top_k);
@@ -28,7 +28,7 @@ void require_routing(const Routing<T>& routing, const std::string& name, std::in
   }
 }
 
-/// Errors: InvalidArgument where positions are not those of so many tokens in sequences that have some.
+/// Errors: InvalidArgument if there is not a position for each token, or if sequences have no tokens.
 inline void require_positions(const TokenPositions& where, std::int64_t tokens, const std::string& name) {
   const auto all = static_cast<std::size_t>(tokens);
   if (where.length < 1 || where.sequences < 1 || where.sequence.size() != all || where.position.size() != all)

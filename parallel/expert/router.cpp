@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/expert/router.hpp>
 #include <sinew/parallel/expert/score_shares.hpp>
-#include <sinew/parallel/mesh/at.hpp>
 
 namespace sinew::parallel {
 std::string_view name_of(RouterScore score) noexcept {

@@ -20,7 +20,7 @@ double log_sum_of(std::span<const T> logits) {
 
 inline double sigmoid(double x) noexcept { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 
-/// Of each logit's score in the sum of their scores: numbers also where every score is too small to be one.
+/// The share of each logit's score in the sum of all scores. The shares are numbers even if every score underflows.
 template <class T>
 void shares_of(std::span<const T> logits, RouterScore score, std::span<double> shares) {
   // Softmax: what all have in common falls out.

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/expert/tensor_dispatcher.hpp>
-#include <sinew/parallel/mesh/at.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 namespace sinew::parallel {
 template <class T>

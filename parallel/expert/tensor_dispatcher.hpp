@@ -3,13 +3,13 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 
 namespace sinew::parallel {
 
-/// Another dispatcher's rows, those of all ranks that share an expert in each of them (etp): all_gather of rows, and
-/// reduce_scatter of what each has computed of them.
+/// Gives each rank that shares an expert (etp) the rows of all these ranks. It gathers the rows of an inner dispatcher,
+/// and reduce-scatters what each rank has computed of them.
 template <class T>
 class TensorDispatcher final : public Dispatcher<T> {
  public:

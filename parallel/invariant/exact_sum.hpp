@@ -9,13 +9,13 @@
 
 namespace sinew::parallel {
 
-/// A sum of doubles, or of their squares, without rounding: its value does not depend on the order of what is added,
-/// nor on who adds what. It is a whole number of 2^-2148, in limbs of 32 bits; limbs of several sums may be added as
-/// integers, by an all_reduce too, to give the limbs of the sum of all.
-/// Shape:  any values: subnormal, infinite, not numbers; 2^62 of them.
-/// Cost:   four additions for a value, some ten for a square; 1 KiB.
+/// A sum of doubles, or of their squares, without rounding. Its value does not depend on the order of the additions,
+/// nor on which rank adds what. It is a whole number of 2^-2148, in limbs of 32 bits. Limbs of several sums may be
+/// added as integers, for example by an all_reduce, and give the limbs of the total.
+/// Shape:  any values, also subnormal and infinite ones and NaN; at most 2^62 of them.
+/// Cost:   four additions for a value, about ten for a square; 1 KiB.
 /// Source: Kulisch, Computer Arithmetic and Validity (2013); Neal, Fast exact summation using small and large
-///         superaccumulators, arXiv 1505.05571, whose small one this is, twice as wide.
+///         superaccumulators, arXiv 1505.05571: this is its small one, twice as wide.
 class SINEW_API ExactSum {
  public:
   /// Limbs, then how many NaN, +infinity and -infinity there were.
@@ -25,11 +25,11 @@ class SINEW_API ExactSum {
   void add_square(double x) noexcept;
   ExactSum& operator+=(const ExactSum& other) noexcept;
 
-  /// Rounded once, to the nearest, ties to even; infinite where it is more than any double; NaN where a NaN was added,
-  /// or infinities of both signs. +0 where nothing was.
+  /// The sum, rounded once to the nearest double, ties to even. Infinite if it is larger than any double. NaN if a NaN
+  /// was added, or infinities of both signs. +0 if nothing was added.
   double value() const noexcept;
 
-  /// Of which those of 2^30 sums may be added.
+  /// The limbs and counts. Those of up to 2^30 sums may be added.
   std::span<std::int64_t, kWords> words() noexcept;
 
  private:

@@ -68,7 +68,7 @@ class SomeRows {
     const std::int64_t middle = first + leaves / 2;
     const auto split = std::ranges::partition_point(some, [&](std::int64_t row) { return of_.leaf_of(row) < middle; });
     const std::span<const std::int64_t> left(some.begin(), split), right(split, some.end());
-    // A sum of rows is never -0, so that one of none adds nothing to it.
+    // A sum of rows is never -0. So a sum without rows, which is +0, does not change it.
     if (right.empty()) return sum(left, first, leaves / 2, to);
     if (left.empty()) return sum(right, middle, leaves / 2, to);
     sum(left, first, leaves / 2, to);

@@ -7,11 +7,11 @@
 
 namespace sinew::parallel {
 
-/// Some rows that are leaf blocks of a larger number, as lie one behind the other in a rank's memory.
+/// Rows of a larger matrix that are leaf blocks, one after the other in a rank's memory.
 struct LeafRows {
   std::int64_t rows = 0;
   std::int64_t leaf = 0;  ///< rows of a block
-  bool folded = false;    ///< the tree's order of blocks: leaves.hpp
+  bool folded = false;    ///< the tree takes blocks in folded order: leaves.hpp
 
   std::int64_t leaves() const noexcept { return leaf > 0 ? rows / leaf : 0; }
   /// The first row of leaf `number` of the tree.
@@ -20,16 +20,17 @@ struct LeafRows {
   SINEW_API std::int64_t leaf_of(std::int64_t row) const noexcept;
 };
 
-/// Errors: InvalidArgument where the blocks are no power of two.
+/// Errors: InvalidArgument if the number of blocks is not a power of two.
 SINEW_API void require_leaves(const LeafRows& of);
 
-/// to = the sum of all rows: of a block from its first to its last, then by the tree.
-/// Shape:  from [rows, columns], `stride` elements from one row to the next; to [columns], apart from them.
-/// Errors: as require_leaves. Cost: a pass over the rows; room for log2(leaves) + 1 rows.
+/// to = the sum of all rows: of each block from its first row to its last, then by the tree.
+/// Shape:  from [rows, columns], with `stride` elements from one row to the next; to [columns], disjoint from it.
+/// Errors: as require_leaves.
+/// Cost:   a pass over the rows; room for log2(leaves) + 1 rows.
 template <class T>
 SINEW_API void sum_leaf_rows(const T* from, const LeafRows& of, std::int64_t columns, std::int64_t stride, T* to);
 
-/// The same where only some rows, ascending, are not zero. 0 where there is none.
+/// The same if only some rows, ascending, are not zero. 0 if there are none.
 template <class T>
 SINEW_API void sum_some_leaf_rows(const T* from, const LeafRows& of, std::span<const std::int64_t> some,
                                   std::int64_t columns, std::int64_t stride, T* to);

@@ -9,14 +9,14 @@ namespace sinew::parallel {
 
 /// A tile of a product: kTileRows rows by tile_columns() columns.
 inline constexpr std::size_t kTileRows = 4;
-/// Nodes of the tree of leaf blocks above each other, at most.
+/// The most nodes of the tree of leaf blocks above each other.
 inline constexpr int kMostHeight = 16;
 
-/// Two vectors of the CPU that runs.
+/// Two vectors of the CPU that runs the program.
 template <class T>
 std::size_t tile_columns() noexcept;
-/// tile [kTileRows, tile_columns()] = the sums over k by leaf blocks; begin: what a single block's sums begin with, or
-/// null: zeros. a [k, kTileRows], b [k, tile_columns()]: panels.
+/// tile [kTileRows, tile_columns()] = the sums over k by leaf blocks. begin: the start of the sums of a single block;
+/// null: zeros. a [k, kTileRows] and b [k, tile_columns()] are panels.
 template <class T>
 void multiply_tile(const T* a, const T* b, const LeafRows& k, const T* begin, T* tile) noexcept;
 

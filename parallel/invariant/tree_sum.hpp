@@ -1,5 +1,9 @@
 #pragma once
 
+// Sums and products whose bits do not depend on the layout. A layout-invariant sum cuts the split dimension into leaf
+// blocks, whatever the number of ranks, and adds these blocks in one fixed tree. The room may include the room
+// `common`.
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,32 +14,34 @@
 
 namespace sinew::parallel {
 
-/// The sum of vectors by the balanced binary tree over their numbers, in whatever order they come: a vector whose
-/// sibling is not there yet waits for it. What a rank has of a tree over all ranks is an aligned range of it, so its
-/// root is a node of theirs.
-/// Thread: one at a time. Cost: an addition for each vector but the first; of vectors that come in ascending order
-///         log2(leaves) + 1 are held at most.
+/// The sum of vectors by the balanced binary tree over their numbers. Vectors may come in any order; a vector waits
+/// until its sibling has come. If a rank has an aligned range of the leaves of a tree over all ranks, the root of its
+/// own tree is a node of that tree.
+/// Thread: one at a time.
+/// Cost:   an addition for each vector except the first. If vectors come in ascending order, at most log2(leaves) + 1
+///         of them are held.
 template <class T>
 class SINEW_API TreeSum {
  public:
-  /// Errors: InvalidArgument for a number of leaves that is no power of two.
+  /// Errors: InvalidArgument for a number of leaves that is not a power of two.
   TreeSum(std::int64_t leaves, std::size_t elements);
 
-  /// Room for a vector, of what is not needed any more; what it holds is anybody's.
+  /// A vector that is not needed any more, to be filled. Its content is undefined.
   std::vector<T> room();
-  /// Errors: InvalidArgument for a leaf that is not there or has come already, for another number of elements.
+  /// Errors: InvalidArgument for a leaf that does not exist or has already come, and for another number of elements.
   void add(std::int64_t leaf, std::vector<T> values);
   bool is_complete() const noexcept { return count_ == leaves_; }
-  /// The sum; then it begins anew. Errors: InvalidArgument, with how many leaves are missing, where it is not complete.
+  /// Returns the sum, and begins anew.
+  /// Errors: InvalidArgument if leaves are missing, with their number.
   std::vector<T> take();
-  /// For room().
+  /// Gives a vector for room().
   void give_back(std::vector<T> vector) { spare_.push_back(std::move(vector)); }
-  /// What waits is gone.
+  /// Drops the vectors that wait.
   void clear();
 
   std::int64_t leaves() const noexcept { return leaves_; }
   std::size_t elements() const noexcept { return elements_; }
-  /// Of vectors that wait, or are spare.
+  /// Bytes of vectors that wait or are spare.
   std::size_t held_bytes() const noexcept { return (waiting_.size() + spare_.size()) * elements_ * sizeof(T); }
 
  private:

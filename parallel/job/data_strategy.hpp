@@ -4,30 +4,32 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
-#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 
 namespace sinew::parallel {
 
-/// What a configuration means for data parallelism, as its parts understand it. Of configurations that break no rule.
+/// The meaning of a configuration for data parallelism. The configuration must break no rule.
 struct DataStrategy {
-  Factorisation shape;  ///< the dense one; with replicas dp is cut into "shard", which is near, and "replica"
+  /// The dense factorisation. With replicas, dp is cut into "shard", whose ranks are near, and "replica".
+  Factorisation shape;
   std::vector<std::string> groups;  ///< of a mesh over all ranks
-  std::string ranks;                ///< the group that sums gradients, all its axes together
+  std::string ranks;                ///< the group that sums gradients, with all its axes
   std::string samples;              ///< the axes along which ranks see different samples
-  std::string context;              ///< those along which they share a sample
-  std::string head_sharers, ring;   ///< of the latter: ranks that share heads, and their ring; empty: one rank
+  std::string context;              ///< the axes along which ranks share a sample
+  /// Axes of `context`: the ranks that share heads, and those of their ring. Empty: one rank.
+  std::string head_sharers, ring;
   DataRow row;
-  DataParallelOptions options;  ///< gradients are sums over samples, to be divided by their number
+  DataParallelOptions options;  ///< gradients are sums over samples, to be divided by the number of samples
   std::vector<int> sizes;       ///< ranks along each axis of the row
 };
 
 SINEW_API DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine);
 
-/// The same for experts: gradients are summed over edp, which with replicas is cut as dp is.
+/// The same for experts. Gradients are summed over edp, which is cut as dp is if there are replicas.
 SINEW_API DataStrategy expert_strategy(int ranks, const JobConfig& config);
 
 }  // namespace sinew::parallel

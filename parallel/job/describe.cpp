@@ -3,6 +3,7 @@
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/describe.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 

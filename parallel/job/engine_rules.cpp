@@ -10,8 +10,8 @@
 #include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
-#include <sinew/parallel/pipeline/action_text.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -177,7 +177,7 @@ AllChanges pipeline_changes(const JobRequest& asked) {
   return {to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {most, 1}), std::move(pp)};
 }
 
-/// What a schedule says that nobody would do.
+/// A text about the first action of a schedule that the engine would not do. Empty: it would do all of them.
 std::string ignored_actions(const PipelineSchedule& schedule, const JobRequest& asked) {
   for (const std::vector<Action>& of_rank : schedule.actions) {
     for (const Action& action : of_rank) {

@@ -6,10 +6,10 @@
 
 namespace sinew::parallel {
 
-/// Those of job_rules.hpp that are about what the engine can be cut into: layers, samples, stages.
+/// The rules of job_rules.hpp about how the engine can be cut: layers, samples, stages.
 std::vector<JobRule> engine_rules();
 
-/// None of these is broken that a prediction needs.
+/// Returns whether the request keeps all rules that a prediction needs.
 bool fits_engine(const JobRequest& asked);
 
 }  // namespace sinew::parallel

@@ -6,7 +6,7 @@
 
 namespace sinew::parallel {
 
-/// Those of job_rules.hpp that are about layout-invariant sums: what would let the layout show in a bit is refused.
+/// The rules of job_rules.hpp about layout-invariant sums. They refuse whatever would let bits depend on the layout.
 std::vector<JobRule> invariant_rules();
 
 }  // namespace sinew::parallel

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
 
 namespace sinew::parallel {
 
@@ -22,7 +22,7 @@ JobConfig with_schedule(JobConfig config) {
   return config;
 }
 
-/// What is in a file, too, which each rank reads for itself.
+/// The text also has the content of a file, because each rank reads the file for itself.
 std::string schedule_text(const JobConfig& config) {
   if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
   try {

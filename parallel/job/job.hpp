@@ -1,5 +1,9 @@
 #pragma once
 
+// A training job from one configuration. The room holds the configuration and its rules, what an engine says about
+// itself, predictions of memory, and the job itself. It may include the mesh, data parallelism with its sub-rooms,
+// pipelines with theirs, and the room `common`. Planners include it.
+
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -8,7 +12,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
@@ -21,8 +25,8 @@ namespace sinew::parallel {
 ///   3. mesh        the communicators of the layout
 ///   4. strategy    data parallelism, of dense parameters and of experts: step graph and memory, and
 ///   5. values      parameters, of which each rank asks for what it holds
-/// Random numbers are for the engine to key by names and element numbers (random/keyed.hpp), not by ranks: then initial
-/// values do not depend on the layout.
+/// The engine keys its random numbers by names and element numbers (common/keyed_random.hpp), not by ranks. Then the
+/// initial values do not depend on the layout.
 /// Thread:   the World's.
 /// Lifetime: ends before the World; `engine` is not kept.
 /// Errors:   InvalidArgument on all ranks alike: the first rank whose configuration is another one; all rules that are
@@ -30,40 +34,40 @@ namespace sinew::parallel {
 ///           from a function of `engine` ends the World (Communicator::abort_world_by_exception) and is rethrown.
 class SINEW_API Job {
  public:
-  /// of_experts: initial values of EngineFacts::expert_parameters, where there are experts.
+  /// of_experts: initial values of EngineFacts::expert_parameters, if there are experts.
   Job(World& world, const JobConfig& config, const EngineFacts& engine, const InitialValues& initial,
       const InitialValues& of_experts = {}, const std::source_location& where = std::source_location::current());
 
   const JobConfig& config() const noexcept { return config_; }
   Mesh& mesh() noexcept { return *mesh_; }
   DataParallel& data() noexcept { return *data_; }
-  /// The ranks over which gradients are summed, and losses are to be.
+  /// The ranks over which gradients, and losses, are summed.
   Communicator& summing();
   /// The ranks that share layers.
   Communicator& tensor() { return mesh_->along("tp"); }
-  /// The ranks that share samples: those that share heads of them (Ulysses), and the ring of their like.
+  /// The ranks that share heads of a sample (Ulysses). ring(): the ranks with the same heads. context(): both together.
   Communicator& head_sharers() { return head_sharers_.empty() ? alone_ : mesh_->along(head_sharers_); }
   Communicator& ring() { return mesh_->along(ring_); }
   /// Both together.
   Communicator& context() { return mesh_->along(context_axes_); }
-  /// The stages of this rank's pipeline; empty where there is one.
+  /// The stages of this rank's pipeline. Empty if there is one stage.
   Communicator& pipeline() { return config_.layout.pp > 1 ? mesh_->along("pp") : alone_; }
-  /// This rank's place among those that share layers, samples and depth, and experts.
+  /// This rank's place among the ranks that share layers, samples, depth and experts.
   RankPlace place() const;
-  /// Whether the engine has experts; what follows is there only then.
+  /// Returns whether the engine has experts. The functions below about experts may be called only then.
   bool has_experts() const noexcept { return experts_ != nullptr; }
-  /// Data parallelism of experts: a step of its own, beside that of data().
+  /// Data parallelism of experts, with a step of its own besides that of data().
   DataParallel& experts() { return *experts_; }
   /// The same ranks arranged for experts: etp, ep, edp, pp.
   Mesh& expert_mesh() { return *expert_mesh_; }
-  /// The ranks that experts are spread over, and those that share each of them.
+  /// The ranks over which experts are spread. expert_tensor(): the ranks that share each of them.
   Communicator& expert_ranks() { return expert_mesh_->along("ep"); }
   Communicator& expert_tensor() { return expert_mesh_->along("etp"); }
   /// The hosts of expert_ranks(), by rank there.
   const std::vector<int>& expert_hosts() const noexcept { return expert_hosts_; }
-  /// The ranks that have tokens of the same sequences, no two of them the same token.
+  /// The ranks that have different tokens of the same sequences.
   Communicator& sequence_ranks() { return config_.layout.tp > 1 ? mesh_->along("tp-" + context_axes_) : context(); }
-  /// This rank's place among those that see different samples, and their number.
+  /// This rank's place among the ranks that see different samples. sample_ranks(): how many there are.
   int sample_index() const { return mesh_->index(sample_axes_); }
   int sample_ranks() const { return mesh_->size(sample_axes_); }
   /// Samples in a pass.
@@ -80,9 +84,5 @@ class SINEW_API Job {
   std::string sum_axes_, sample_axes_, context_axes_, head_sharers_, ring_;
   std::int64_t samples_of_pass_ = 0;
 };
-
-/// Layout, batches, precision and what a rank is predicted to take: what a job says of itself before it starts.
-/// Of a configuration that breaks no rule.
-SINEW_API std::string describe(int ranks, const JobConfig& config, const EngineFacts& engine);
 
 }  // namespace sinew::parallel

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/parallel/common/rule_table.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/layout_changes.hpp>
-#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 
-/// What a job is asked to be; it may be nonsense.
+/// A job that somebody asks for. It may be impossible.
 struct JobRequest {
   int ranks = 0;
   JobConfig config;
@@ -26,7 +26,7 @@ using JobRule = RuleOf<JobRequest>;
 using JobChange = ChangeOf<JobRequest>;
 using JobChanges = ChangesOf<JobRequest>;
 
-/// One setting to another value.
+/// One setting changed to another value.
 template <class T>
 JobChange changed(const JobRequest& asked, T JobConfig::*field, T value, std::string text) {
   JobChange change{std::move(text), asked};
@@ -34,7 +34,7 @@ JobChange changed(const JobRequest& asked, T JobConfig::*field, T value, std::st
   return change;
 }
 
-/// The whole numbers of a setting, nearest first: "zero 3".
+/// Other whole numbers for a setting, nearest first: "zero 3".
 template <class T>
 JobChanges to_each(const JobRequest& asked, T JobConfig::*field, std::string_view name,
                    std::vector<std::int64_t> values) {
@@ -47,7 +47,7 @@ JobChanges to_each(const JobRequest& asked, T JobConfig::*field, std::string_vie
   return changes;
 }
 
-/// Of each of several settings.
+/// For each of several settings.
 using AllChanges = std::vector<JobChanges>;
 
 /// Changes of each of these settings.
@@ -61,7 +61,7 @@ auto set_to(T JobConfig::*field, T value, const char* text) {
   return [=](const JobRequest& asked) { return JobChanges{changed(asked, field, value, text)}; };
 }
 
-/// A rule of layouts as one of jobs.
+/// A rule about layouts as a rule about jobs.
 JobRule of_layout(const RuleOf<LayoutRequest>& rule);
 
 }  // namespace sinew::parallel

@@ -10,65 +10,68 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
-#include <sinew/parallel/data/row.hpp>
-#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>
 
 namespace sinew::parallel {
 
-/// What is computed a second time in the backward pass instead of being kept.
+/// The part of the forward pass that the backward pass computes again.
 enum class Recompute : std::uint8_t { None, Selective, Full };
 
 /// "none", "selective", "full".
 SINEW_API std::string_view name_of(Recompute recompute) noexcept;
 
-/// Element types of mixed precision. Of 16-bit parameters the optimizer keeps values of f32.
+/// Element types of mixed precision. For parameters of 16 bits the optimizer keeps values in f32.
 /// Source: parameter, reduce and output dtype of PyTorch's FSDP2.
 struct Precision {
-  DType parameter = DType::F32;  ///< what is held, gathered and computed from
-  DType gradient = DType::F32;   ///< what gradients are added up in, and summed over ranks
-  DType output = DType::F32;     ///< what a unit hands on to the next
+  DType parameter = DType::F32;  ///< of parameters as they are held, gathered and computed with
+  DType gradient = DType::F32;   ///< in which gradients are added up, and summed over ranks
+  DType output = DType::F32;     ///< of what a unit hands to the next one
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
 struct ProvedSchedule;
 
-/// One configuration of a training job, as its user states it; job_rules.hpp says what is wrong with it.
+/// One configuration of a training job, as its user states it. job_rules.hpp says what is wrong with it.
 /// Units: batches in samples (sequences).
 struct JobConfig {
   LayoutSizes layout;
   int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
-  bool sequence_parallel = false;  ///< tensor-parallel ranks share rows between layers, too
-  bool decomposed = false;         ///< those rows travel while others are multiplied (LinearShape::decomposed)
-  std::string schedule = "1f1b";   ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators.hpp)
-  int virtual_stages = 1;          ///< of each of its ranks
+  bool sequence_parallel = false;  ///< tensor-parallel ranks also share rows between layers
+  bool decomposed = false;         ///< rows are sent while others are multiplied (LinearShape::decomposed)
+  /// The schedule of a pipeline: the name of a generator (pipeline/generators/generators.hpp), or a CSV file.
+  std::string schedule =
+      "1f1b";  ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators/generators.hpp)
+  int virtual_stages = 1;  ///< stages on each rank of the pipeline
   std::shared_ptr<const ProvedSchedule>
-      proved{};      ///< of these settings; null: made and proved wherever it is asked for
-  int replicas = 1;  ///< of data-parallel ranks: copies of what is sharded (hsdp); 1: sharded over all
+      proved{};  ///< of these settings; null: made and proved wherever it is asked for
+  /// The number of copies of the shards that data-parallel ranks hold (hsdp). 1: sharded over all of them.
+  int replicas = 1;
   Precision precision;
   std::int64_t global_batch = 16;  ///< of one step, all ranks together
   std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch
   Recompute recompute = Recompute::None;
   Reshard reshard = Reshard::AfterForward;
   std::int64_t prefetch_bytes = 0;  ///< DataOptions::gathered_bytes
-  Codec codec = Codec::None;        ///< of gradients on their way
+  Codec codec = Codec::None;        ///< of gradients while they are sent
   bool error_feedback = false;
   Determinism determinism = Determinism::Fast;
   std::uint64_t seed = 1;
-  std::int64_t memory_bytes = 0;  ///< that a rank may take; 0: no limit
+  std::int64_t memory_bytes = 0;  ///< the limit for a rank; 0: none
 };
 
-/// Ranks that see different samples: dp; 0 where the layout leaves no whole number of them.
+/// The ranks that see different samples: dp. 0 if the layout leaves no whole number of them.
 SINEW_API int data_ranks(int ranks, const JobConfig& config) noexcept;
 /// "ddp", "zero1", "zero2", "zero3", "hsdp".
 SINEW_API std::string row_name(const JobConfig& config);
-/// Context-parallel ranks that share heads (Ulysses), the first of two levels of cp; the others make a ring.
+/// Context-parallel ranks that share heads (Ulysses): the first of two levels of cp. The others make a ring.
 SINEW_API int head_sharers(const JobConfig& config) noexcept;
-/// Stages of its pipeline; of nonsense with more than an int can say, the most that it can.
+/// Stages of the pipeline. For an impossible configuration with more stages than an int can count, the largest int.
 SINEW_API int stages(const JobConfig& config) noexcept;
-/// Samples of one rank in a pass; 0 where the layout leaves that open.
+/// Samples of one rank in a pass. 0 if the layout does not determine them.
 SINEW_API std::int64_t samples_of_pass(int ranks, const JobConfig& config) noexcept;
-/// A line per setting, equal where configurations are.
+/// A line for each setting. Equal for equal configurations.
 SINEW_API std::string to_string(const JobConfig& config);
 
 }  // namespace sinew::parallel

@@ -9,7 +9,7 @@
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/gradient_wire.hpp>
+#include <sinew/parallel/data_parallel/plan/gradient_wire.hpp>
 #include <sinew/parallel/job/engine_rules.hpp>
 #include <sinew/parallel/job/invariant_rules.hpp>
 #include <sinew/parallel/job/job_changes.hpp>
@@ -209,7 +209,7 @@ Finding judge_memory(const JobRequest& asked) {
   return fmt::format("a rank would take {}, and may take {}", size_text(predicted), size_text(most));
 }
 
-/// Of what saves memory two or three together, where none alone would do.
+/// Combines two or three changes that save memory, if one alone is not enough.
 JobChanges savings_together(const JobRequest& asked) {
   const JobChanges cuts = micro_batches_changes(asked);
   const auto most =

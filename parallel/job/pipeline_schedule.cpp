@@ -10,12 +10,12 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/data/memory_plan.hpp>
-#include <sinew/parallel/data/row.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/mesh/layout.hpp>

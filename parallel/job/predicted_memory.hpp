@@ -6,30 +6,32 @@
 #include <string>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 
 namespace sinew::parallel {
 
-/// What a rank takes at most, from the first step on, of the rank that takes most. Units: bytes.
+/// The most memory that a rank takes from the first step on, for the rank that takes most.
+/// Units: bytes
 struct PredictedMemory {
-  MemoryPlan held;                   ///< parameters, gradients, the state of Adam, what is under way
+  MemoryPlan held;                   ///< parameters, gradients, the state of Adam, and what is in flight
   std::size_t activation_bytes = 0;  ///< of a pass, as the engine says
 
   std::int64_t total() const noexcept { return static_cast<std::int64_t>(held.total() + activation_bytes); }
 };
 
-/// What a job's step asks plan_memory for: Adam, and whether gradients are added up before they are summed over ranks.
+/// The use of memory that the steps of a job ask plan_memory for: Adam's state, and whether gradients are added up
+/// before they are summed over ranks.
 SINEW_API MemoryUse memory_use(const JobConfig& config);
 
-/// Of a configuration that breaks no rule. Nothing is allocated.
-/// place: of the ranks there; {}: of those that take most.
+/// For a configuration that breaks no rule. Nothing is allocated.
+/// place: of the ranks for which to predict. {}: those that take most.
 SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
                                          std::optional<RankPlace> place = {});
 
-/// What a rank would hold under each row of data parallelism with this configuration's other settings; hsdp with two
-/// copies where `replicas` does not say how many.
+/// A table of the memory of a rank under each row of data parallelism, with the other settings of this configuration.
+/// hsdp has two copies, unless `replicas` says how many.
 SINEW_API std::string row_table(int ranks, const JobConfig& config, const EngineFacts& engine);
 
 }  // namespace sinew::parallel

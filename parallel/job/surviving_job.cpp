@@ -7,7 +7,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// Of exactly so many ranks, which share experts by `ep`; nothing where they cannot share what was asked for at all.
+/// The job of exactly so many ranks, which share experts by `ep`. Empty if they cannot share the requested batch.
 std::optional<JobConfig> shared_by(int ranks, int ep, const JobConfig& asked) {
   JobConfig config = asked;
   config.layout.dp = 0;

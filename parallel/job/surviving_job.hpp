@@ -8,20 +8,21 @@ namespace sinew::parallel {
 
 /// A job that goes on with fewer ranks.
 struct SurvivingJob {
-  int ranks = 0;  ///< the first so many of those that are left; the others have nothing to do
+  int ranks = 0;  ///< the first of the ranks that are left; others have nothing to do
   JobConfig config;
 };
 
-/// What becomes of a job when `left` ranks are left of it: tp, cp, pp and etp as they were; as many data-parallel ranks
-/// as there are left, experts spread over the most that divide them; the largest global batch, of what was asked for,
-/// that these share evenly; replicas as many as divide them. Of as many ranks as break no rule.
-/// asked: as the job began, not as it became.
-/// Errors: InvalidArgument, with the rules that all `left` ranks break, where no number of them can.
+/// The configuration with which a job goes on when `left` of its ranks are left. tp, cp, pp and etp stay. There are as
+/// many data-parallel ranks as possible. Experts are spread over the most ranks that divide them. The global batch is
+/// the largest one, up to the requested one, that the data-parallel ranks share evenly. Replicas are as many as divide
+/// the data-parallel ranks. The result has the most ranks for which no rule is broken.
+/// asked: the configuration with which the job began, not one that it had later.
+/// Errors: InvalidArgument, with the rules that all `left` ranks break, if no number of ranks can go on.
 SINEW_API SurvivingJob surviving_job(int left, const JobConfig& asked, const EngineFacts& engine);
 
-/// Whether each rank holds all of the job's state between steps, so that any one of them can go on alone. Where ranks
-/// hold parts a second copy of each is not enough: of two ranks that are left one may have ended a step that the other
-/// has not.
+/// Returns whether each rank holds the whole state of the job between steps, so that any of them can go on alone. If
+/// ranks hold parts, a second copy of each part is not enough: of the two ranks that hold a part, one may have ended a
+/// step that the other has not.
 SINEW_API bool is_held_by_each(const JobConfig& config) noexcept;
 
 }  // namespace sinew::parallel

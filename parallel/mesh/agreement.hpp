@@ -15,27 +15,29 @@
 
 namespace sinew::parallel {
 
-/// The same on all ranks of a job, which run one library.
+/// A hash that is equal on all ranks of a job, because they run the same library.
 std::uint64_t hash_of(std::string_view bytes);
 
-/// Everybody's text, by rank. Errors: as all_gather_v.
+/// The texts of all ranks, by rank.
+/// Errors: as all_gather_v.
 std::vector<std::string> texts_of_all(Communicator& all, const std::string& text, const CallOptions& options = {});
 
-/// Ranks that do not ask for the same.
+/// Ranks that ask for different things.
 struct Difference {
-  std::string text;      ///< "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks"
-  int rank = -1;         ///< the first that differs from most, or from the first rank where there are no most
-  bool suspect = false;  ///< this rank differs from most, or there are no most
+  std::string text;  ///< "mesh: rank 0 has 'tp 2, dp 4', rank 3 'tp 4, dp 2'; expected the same on all ranks"
+  int rank = -1;  ///< the first rank that differs from most ranks, or, if no value has most ranks, from the first rank
+  bool suspect = false;  ///< this rank differs from most ranks, or no value has most ranks
 };
 
-/// Whether all ranks go on with the same: what follows would hang or mix up groups where they did not. `what` begins
-/// the text, and is the label of its calls. numbers[r] is the value of Difference::rank for rank r of `all`. If it is
-/// empty, that value is r.
-/// Errors: as all_reduce. Cost: an all_reduce of 16 bytes; where ranks differ a gather of all texts, too.
+/// Checks that all ranks have the same text. If they did not, what follows would hang or mix groups up. `what` begins
+/// the error text, and is the label of the calls. numbers[r] is the value of Difference::rank for rank r of `all`. If
+/// `numbers` is empty, that value is r.
+/// Errors: as all_reduce.
+/// Cost:   an all_reduce of 16 bytes. If ranks differ, also a gather of all texts.
 std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
                                         const CallOptions& options, const std::vector<int>& numbers = {});
 
-/// The same of other values than texts, which all ranks have of each other.
+/// The same for other values than texts. `all`: the values of all ranks.
 template <class T>
 Difference difference_of(const std::vector<T>& all, int rank) {
   std::map<T, int> holders;
@@ -49,15 +51,16 @@ Difference difference_of(const std::vector<T>& all, int rank) {
           .suspect = tied || all[static_cast<std::size_t>(rank)] != usual};
 }
 
-/// Errors: InvalidArgument, on all ranks alike, with the first rank that differs; as difference_on.
+/// Errors: InvalidArgument on all ranks alike, with the first rank that differs. Otherwise as difference_on.
 void require_equal_on_all(Communicator& all, std::string_view what, const std::string& text,
                           const CallOptions& options);
 
-/// Which rank of the mesh stops the others: one that has a fault of its own, else the one that differs in most of its
-/// groups; -1: none does. All ranks get the same. `differs`: in how many groups this rank is a suspect.
+/// The rank of the mesh that stops the others: a rank that has a fault of its own, otherwise the rank that is a suspect
+/// in most of its groups. -1: none. All ranks get the same result. `differs`: in how many groups this rank is a
+/// suspect.
 int who_stops(Mesh& mesh, const std::vector<std::string>& groups, bool fault, int differs, const CallOptions& options);
 
-/// The largest of each value over all ranks of these groups of the mesh.
+/// Replaces each value by the largest over all ranks of these groups of the mesh.
 template <class T>
 void take_largest(std::span<T> values, const std::vector<std::string>& groups, Mesh& mesh, const CallOptions& options) {
   for (const std::string& axes : groups)

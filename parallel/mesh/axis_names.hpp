@@ -6,10 +6,10 @@
 
 namespace sinew::parallel {
 
-/// "dp-cp" as "dp", "cp"; an empty name where nothing lies before, after or between the '-'.
+/// Splits "dp-cp" into "dp" and "cp". A name is empty if nothing lies before, after or between the '-'.
 std::vector<std::string> split_names(std::string_view joined);
 
-/// The other way round.
+/// Joins names with '-'.
 std::string join_names(const std::vector<std::string>& names);
 
 }  // namespace sinew::parallel

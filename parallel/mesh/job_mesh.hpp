@@ -9,17 +9,17 @@
 
 namespace sinew::parallel {
 
-/// Which of the two arrangements of a Layout an axis belongs to.
+/// The two arrangements of a Layout.
 enum class Arrangement { Dense, Expert };
 
-/// A kind of group that every job has, and what goes through it.
+/// A kind of group that every job has, and what is sent in it.
 struct JobGroup {
   std::string_view axes;
   Arrangement of;
   std::string_view carries;
 };
 
-/// In the order in which their communicators are made. A new strategy that needs another one adds a row.
+/// In the order in which their communicators are made. A new strategy that needs another group adds a row.
 /// Source: Megatron-LM, initialize_model_parallel.
 inline constexpr JobGroup kJobGroups[] = {
     {"dp-cp", Arrangement::Dense, "gradients and shards of dense parameters"},
@@ -39,32 +39,34 @@ inline constexpr JobGroup kJobGroups[] = {
     {"ep-edp", Arrangement::Expert, "load of the experts"},
 };
 
-/// All communicators of a job that is laid out in Megatron's way, made at once, on all ranks in one order.
-/// Thread:   that of the World.
+/// All communicators of a job that is laid out as in Megatron-LM. They are made at once, on all ranks in one order.
+/// Thread:   the World's.
 /// Lifetime: ends before the World.
-/// Cost:     a split for each row of kJobGroups, each level of hierarchical context parallelism and the embedding, as
-///           far as they have more than one rank, and one for all the others together: at most 17 + levels, each an
-///           all_reduce of 4 KiB and an all_gather of 16 B; collective over `all`. For a job of dp alone 7.
+/// Cost:     collective over `all`. A split for each row of kJobGroups, for each level of hierarchical context
+///           parallelism and for the embedding, if it has more than one rank. One split for all others together. That
+///           is at most 17 + levels splits, each an all_reduce of 4 KiB and an all_gather of 16 B. A job of dp alone
+///           makes 7.
 class SINEW_API JobMesh {
  public:
   /// `all` stays the caller's.
-  /// Errors: InvalidArgument, on all ranks alike and before anything is made, where they ask for different sizes, or as
-  ///         Layout; as split.
+  /// Errors: InvalidArgument on all ranks alike, before anything is made, if ranks ask for different sizes, and as
+  ///         Layout. Otherwise as split.
   JobMesh(Communicator& all, const LayoutSizes& sizes, const CallOptions& = {});
 
   const Layout& layout() const noexcept { return layout_; }
   int rank() const noexcept { return dense_.rank(); }
-  /// tp, cp, dp, pp, with the rows of Arrangement::Dense.
+  /// The axes tp, cp, dp and pp, with the groups of Arrangement::Dense.
   Mesh& dense() noexcept { return dense_; }
-  /// etp, ep, edp, pp, with the rows of Arrangement::Expert. The communicator of a pipeline is dense().along("pp").
+  /// The axes etp, ep, edp and pp, with the groups of Arrangement::Expert. The communicator of a pipeline is
+  /// dense().along("pp").
   Mesh& expert() noexcept { return expert_; }
-  /// A level of hierarchical context parallelism, 0 the innermost. Where there is one only, it is dense().along("cp").
-  /// Errors: InvalidArgument for a level that there is not.
+  /// A level of hierarchical context parallelism; 0 is the innermost. If there is one level, it is dense().along("cp").
+  /// Errors: InvalidArgument for a level that does not exist.
   Communicator& cp_level(int level);
-  /// First and last stage of this rank's pipeline, between which the gradient of a shared word embedding is summed; of
-  /// size 0 on the ranks of other stages.
+  /// The first and the last stage of this rank's pipeline, between which the gradient of a shared word embedding is
+  /// summed. It is empty on the ranks of other stages.
   Communicator& embedding() noexcept { return *embedding_; }
-  /// The first stage alone; of size 0 on the ranks of others.
+  /// The first stage alone. It is empty on the ranks of other stages.
   Communicator& position_embedding() noexcept { return *position_embedding_; }
 
  private:

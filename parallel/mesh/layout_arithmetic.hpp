@@ -11,13 +11,13 @@
 
 namespace sinew::parallel {
 
-/// What a layout is asked to be; it may be nonsense.
+/// A layout that somebody asks for. It may be impossible.
 struct LayoutRequest {
   int ranks = 0;
   LayoutSizes sizes;
 };
 
-/// A size by its name: "tp".
+/// A member of LayoutSizes and its name, such as "tp".
 struct SizeField {
   const char* name;
   int LayoutSizes::*value;
@@ -26,23 +26,24 @@ inline constexpr SizeField kSizeFields[] = {{"tp", &LayoutSizes::tp}, {"cp", &La
                                             {"dp", &LayoutSizes::dp}, {"pp", &LayoutSizes::pp},
                                             {"ep", &LayoutSizes::ep}, {"etp", &LayoutSizes::etp}};
 
-/// Exact below 2^31; that where it would be more, which no number of ranks is a multiple of; 0 where a size is below 1.
+/// Exact below 2^31. 2^31 stands for all larger products, of which no number of ranks is a multiple. 0 if a size is
+/// below 1.
 std::int64_t product_of(std::span<const int> sizes) noexcept;
 inline std::int64_t product_of(std::initializer_list<int> sizes) noexcept {
   return product_of(std::span(sizes.begin(), sizes.size()));
 }
 
-/// Everything that divides n, which is 1 or more; in no order.
+/// All divisors of n, in no order. n is 1 or more.
 /// Cost: the square root of n.
 std::vector<std::int64_t> divisors_of(std::int64_t n);
 
-/// Ranks that hold the same dense parameters; 0 where the sizes leave no whole number of them.
+/// The number of ranks that hold the same dense parameters. 0 if the sizes leave no whole number.
 int dp_of(const LayoutRequest& asked) noexcept;
-/// The same of an expert's parameters.
+/// The number of ranks that hold the same parameters of an expert. 0 if the sizes leave no whole number.
 int edp_of(const LayoutRequest& asked) noexcept;
 
-/// Axes of dense parameters (tp, cp, dp, pp) and of experts (etp, ep, edp, pp) as the order puts them; those that it
-/// does not name come last. Names that it should not have are passed over.
+/// Axes of dense parameters (tp, cp, dp, pp), and of experts (etp, ep, edp, pp), in the requested order. Axes that the
+/// order does not name come last. Unknown names in the order are ignored.
 std::vector<Axis> dense_axes(const LayoutRequest& asked);
 std::vector<Axis> expert_axes(const LayoutRequest& asked);
 

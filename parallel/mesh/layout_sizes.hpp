@@ -5,7 +5,7 @@
 
 namespace sinew::parallel {
 
-/// How many ways each kind of parallelism has. 0: what the others leave of the ranks (dp).
+/// The number of ranks of each kind of parallelism. dp = 0: as many as the other sizes leave.
 struct LayoutSizes {
   int tp = 1;   ///< tensor
   int cp = 1;   ///< context
@@ -14,7 +14,7 @@ struct LayoutSizes {
   int ep = 1;   ///< expert: ranks that experts are spread over
   int etp = 1;  ///< tensor, inside an expert
   std::string order = "tp-cp-ep-dp-pp";
-  /// Levels of hierarchical context parallelism, innermost first; their product is cp. Empty: one level.
+  /// Levels of hierarchical context parallelism, innermost first. Their product is cp. Empty: one level.
   std::vector<int> cp_levels;
   friend bool operator==(const LayoutSizes&, const LayoutSizes&) = default;
 };

@@ -1,14 +1,14 @@
 #pragma once
 
+#include <sinew/parallel/common/rule_table.hpp>
 #include <sinew/parallel/mesh/layout_arithmetic.hpp>
 #include <sinew/parallel/mesh/layout_changes.hpp>
-#include <sinew/parallel/rules/rule_table.hpp>
 
 namespace sinew::parallel {
 
 using LayoutRule = RuleOf<LayoutRequest>;
 
-/// Those that layout_rules.hpp lists, in its order.
+/// The rules that layout_rules.hpp lists, in its order.
 const RuleTable<LayoutRequest>& layout_rules();
 
 }  // namespace sinew::parallel

@@ -10,9 +10,9 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
-#include <sinew/parallel/optim/kernels.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
-#include <sinew/parallel/optim/state_layout.hpp>
+#include <sinew/parallel/optim/update_rule/kernels.hpp>
+#include <sinew/parallel/optim/update_rule/state_layout.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -171,7 +171,7 @@ void Optimizer::require_same(std::span<const OwnedPart> parts) const {
                           parts.size(), slots_.size()));
 }
 
-/// Before anything is made: what was never summed is not read.
+/// Checks, before state is made, that all gradients were summed.
 void Optimizer::require_gradients(std::span<const OwnedPart> parts) const {
   constexpr std::string_view kCall = "Optimizer::update()";
   StepProtocol* const step = memory_->step();

@@ -10,14 +10,14 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/pipeline/action_text.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// What keeps a schedule from being run by so many ranks; empty: nothing.
+/// A text that says why so many ranks cannot run a schedule. Empty: they can.
 std::string fault_of(const PipelineSchedule& schedule, int ranks) {
   if (schedule.ranks() != ranks)
     return fmt::format("'{}' is of {} ranks, expected {}, those of the group", schedule.name, schedule.ranks(), ranks);

@@ -1,5 +1,8 @@
 #pragma once
 
+// Runs a pipeline. The room turns a rank's part of a schedule into a step graph, and runs it with the engine's stages.
+// It may include its sub-rooms, the mesh and the step graph. Its sub-rooms do not include it.
+
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -10,55 +13,55 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
-#include <sinew/parallel/pipeline/schedule.hpp>
-#include <sinew/parallel/step/protocol.hpp>
-#include <sinew/parallel/step/runner.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
+#include <sinew/parallel/step_graph/runner.hpp>
 
 namespace sinew::parallel {
 
-/// What a pipeline runs: the engine's stages, those that this rank has.
-/// Shape: in, and the gradient din of it: what the stage before makes; empty for the first. out, and dout: what this
-///        one makes; empty for the last.
-/// Lifetime of buffers: of the call.
+/// The stages of a pipeline that this rank has. The engine implements them.
+/// Shape:    `in` is the output of the previous stage, and `din` its gradient; both are empty for the first stage.
+///           `out` is the output of this stage, and `dout` its gradient; both are empty for the last stage.
+/// Lifetime: buffers are valid during the call.
 class StageEngine {
  public:
   virtual ~StageEngine() = default;
 
-  /// Bytes of what a stage hands on for a micro-batch; 0 for the last one.
+  /// Bytes that a stage hands on for a microbatch. 0 for the last stage.
   virtual std::size_t output_bytes(std::int32_t stage) const = 0;
 
-  /// Returns the bytes that it has written: output_bytes(stage).
+  /// Returns the number of bytes that it has written, which is output_bytes(stage).
   virtual std::size_t forward(std::int32_t stage, std::int32_t micro_batch, ConstBuffer in, Buffer out) = 0;
-  /// Returns the bytes that it has written: those of the stage before.
+  /// Returns the number of bytes that it has written, which is output_bytes of the previous stage.
   virtual std::size_t backward(std::int32_t stage, std::int32_t micro_batch, ConstBuffer dout, Buffer din) = 0;
-  /// The same in two parts, for schedules that have them apart.
+  /// input_gradient() and weight_gradient() are the two parts of backward(), for schedules that have them apart.
   virtual std::size_t input_gradient(std::int32_t stage, std::int32_t micro_batch, ConstBuffer dout, Buffer din) = 0;
   virtual void weight_gradient(std::int32_t stage, std::int32_t micro_batch) = 0;
-  /// Activations once more, before backward; engines that do it there need nothing here.
+  /// Makes activations again, before backward. An engine that does this in backward() need not override it.
   virtual void recompute(std::int32_t /*stage*/, std::int32_t /*micro_batch*/) {}
-  /// Of a stage's parameters, where the schedule says when.
+  /// unshard(), reshard() and reduce() act on the parameters of a stage, when the schedule says so.
   virtual void unshard(std::int32_t /*stage*/) {}
   virtual void reshard(std::int32_t /*stage*/) {}
   virtual void reduce(std::int32_t /*stage*/) {}
 };
 
-/// A pipeline over the ranks of a communicator: each takes its actions of a schedule that was proved, step by step.
-/// Messages are on their way while the engine computes.
+/// Runs a pipeline over the ranks of a communicator. Each rank takes its actions of a schedule that was proved.
+/// Messages are sent and received while the engine computes.
+/// `steps`: the protocols of all DataParallels whose passes the stages make (DataParallel::protocol). run() then has a
+/// place in each pass of these steps: it is due once, before gradients are reported. If the pipeline or one of the
+/// steps ends, the others end too.
 /// Thread:   the World's. With Threads::Multiple messages go on between calls.
-/// steps: of the DataParallels whose passes the stages make (DataParallel::protocol). run() then has its place in each
-///         of their passes: it is due before gradients are reported, and once. Whatever ends the pipeline or one of the
-///         steps ends the others.
 /// Lifetime: ends before ranks, engine and steps.
-/// Errors:   when it is made, on all ranks, InvalidArgument: for a schedule that does not pass prove(), with its reason
-///           or cycle, for one of another number of ranks, for schedules that differ, and for a stage that hands on
-///           more than 2^40 bytes. From run() InvalidArgument for a stage that has written other bytes than it said,
-///           naming stage, micro-batch and rank; for a call of a stage of its own, or one that is not due; as send and
-///           recv.
-///           If a stage throws, or run() fails for another reason, or a StepProtocol of `steps` refuses a call, the
-///           World of `ranks` ends on all its ranks (Communicator::abort_world_by_exception). Its text has the action
-///           and the text of the exception. run() throws the exception itself, and so does every later run() here.
+/// Errors:   the constructor throws InvalidArgument on all ranks. For a schedule that prove() refuses, with the reason
+///           or the circle. For a schedule of another number of ranks. For schedules that differ between ranks. For a
+///           stage that hands on more than 2^40 bytes. run() throws InvalidArgument for a stage that has written
+///           another number of bytes than it said, naming stage, microbatch and rank. It throws InvalidArgument if a
+///           stage calls run(), or if run() is not due. Otherwise as send and recv. The World of `ranks` ends on all
+///           its ranks (Communicator::abort_world_by_exception) if a stage throws, if run() fails for another reason,
+///           or if a StepProtocol of `steps` refuses a call. Its text has the action and the text of the exception.
+///           run() throws the exception itself, and so does every later run() on this rank.
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
@@ -68,12 +71,12 @@ class SINEW_API PipelineRunner final : private StepActions {
   void run();
 
   const PipelineSchedule& schedule() const noexcept { return schedule_; }
-  /// Held for what goes between stages.
+  /// Bytes held for data between stages.
   std::size_t held_bytes() const noexcept { return held_; }
-  /// The same of a rank, before there is one. bytes: as step_of.
+  /// held_bytes() of a rank, known without a runner. bytes: as step_of.
   static std::size_t held_for(const PipelineSchedule& schedule, std::int32_t rank,
                               const std::vector<std::int64_t>& bytes);
-  /// Since it was made: time in which this rank computed, and in which it waited for others.
+  /// Since the constructor: the time in which this rank computed, and the time in which it waited for others.
   double computed_s() const noexcept { return computed_s_; }
   double waited_s() const noexcept { return waited_s_; }
 

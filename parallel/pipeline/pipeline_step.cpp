@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/pipeline/action_text.hpp>
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
-#include <sinew/parallel/step/passes.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -59,7 +59,7 @@ class Lowering {
   }
   void add(Node node) { step_.graph.nodes.push_back(std::move(node)); }
 
-  /// Whether what an action makes is sent before anything that other ranks could wait for.
+  /// Returns whether an action's output is sent before anything for which other ranks could wait.
   bool is_sent_at_once(std::size_t number) const noexcept {
     const Action& makes = actions()[number];
     const ActionKind sends = makes.kind == ActionKind::Forward ? ActionKind::SendActivation : ActionKind::SendGradient;

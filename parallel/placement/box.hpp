@@ -8,7 +8,7 @@
 
 namespace sinew::parallel {
 
-/// Half-open ranges of a tensor's indices, one per dimension. No dimensions: one element.
+/// Half-open ranges of a tensor's indices, one for each dimension. A box without dimensions is one element.
 struct Box {
   std::vector<std::int64_t> first, last;
 
@@ -17,11 +17,11 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// What both have; of two boxes apart, one without elements.
+/// The elements that both boxes have. If they have none in common, the result is a box without elements.
 SINEW_API Box intersection(const Box& a, const Box& b);
 
-/// Copies `part` from a buffer that holds `from_box` into one that holds `to_box`, both row-major.
-/// Shape: `part` lies in both boxes; the buffers do not overlap.
+/// Copies `part` from a buffer that holds `from_box` to a buffer that holds `to_box`. Both are row-major.
+/// Shape: `part` lies in both boxes. The buffers do not overlap.
 SINEW_API void copy_box(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box, const Box& part,
                         std::size_t element_bytes);
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <sinew/parallel/placement/cuts.hpp>
 #include <sinew/parallel/placement/normal_form.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,5 +1,8 @@
 #pragma once
 
+// Placements: they say how a tensor lies on a mesh. The room holds placements, the boxes that follow from them, and
+// collectives that check placements before they send. It may include the mesh and the room `common`.
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,15 +19,15 @@ struct Replicate {
   friend bool operator==(const Replicate&, const Replicate&) = default;
 };
 
-/// Rank i of the axis has rows [offsets[i], offsets[i+1]) of dimension `dim`. Any lengths, 0 included.
-/// offsets empty: as even as they can be, part i of P of n rows is [i*n/P, (i+1)*n/P).
+/// Rank i of the axis has rows [offsets[i], offsets[i+1]) of dimension `dim`. Parts may have any lengths, 0 included.
+/// offsets empty: parts are as even as possible. Part i of P of n rows is [i*n/P, (i+1)*n/P).
 struct Shard {
   int dim = 0;
   std::vector<std::int64_t> offsets;
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-/// The data are what `op` makes of those of all ranks of the axis: a gradient before its all_reduce.
+/// The tensor is what `op` makes of the data of all ranks of the axis, such as a gradient before its all_reduce.
 struct Partial {
   ReduceOp op = ReduceOp::Sum;
   friend bool operator==(const Partial&, const Partial&) = default;
@@ -35,10 +38,11 @@ using Placement = std::variant<Replicate, Shard, Partial>;
 /// "Replicate", "Shard(0)", "Shard(0: 0, 3, 8)", "Partial(sum)".
 SINEW_API std::string to_string(const Placement& placement);
 
-/// Where a tensor is along every axis; an axis that is not named has Replicate. Where two axes shard one dimension the
-/// one that comes first cuts it, the next one cuts that one's parts (FSDP over TP is {tp: Shard(0), dp: Shard(0)}).
-/// Of two Partials, the one that comes last is combined first, which matters for a sum of maxima and the like.
-/// Source: DTensor of PyTorch for the three kinds; the order replaces its _StridedShard.
+/// Where a tensor lies along every axis. Along an axis that is not named it is replicated. If two axes shard one
+/// dimension, the first one cuts it, and the second one cuts the parts of the first (FSDP over TP is {tp: Shard(0), dp:
+/// Shard(0)}). If there are two Partials, the last one is combined first. This matters for a sum of maxima, for
+/// example.
+/// Source: the three kinds are those of PyTorch's DTensor; the order replaces its _StridedShard.
 class SINEW_API Placements {
  public:
   struct Entry {
@@ -52,12 +56,12 @@ class SINEW_API Placements {
   Placements(std::vector<Entry> entries);
 
   const Placement& along(std::string_view axis) const noexcept;
-  /// Without those that replicate; in order of cutting.
+  /// All placements except Replicate, in the order of cutting.
   const std::vector<Entry>& entries() const noexcept { return entries_; }
-  /// This, with another placement along one axis, which then comes last: it is cut, or combined, innermost. The
-  /// placement that it has changes nothing.
+  /// The same placements with another one along `axis`. It comes last: it is cut, or combined, innermost. If the axis
+  /// already has that placement, nothing changes.
   Placements with(std::string_view axis, Placement placement) const;
-  /// "dp: Shard(0), tp: Partial(sum)"; "replicated" where nothing else is.
+  /// "dp: Shard(0), tp: Partial(sum)"; "replicated" if there are no entries.
   std::string to_string() const;
   friend bool operator==(const Placements&, const Placements&) = default;
 

@@ -7,7 +7,7 @@
 
 namespace sinew::parallel {
 
-/// Rows of one part, from the first of those that are cut.
+/// The rows [first, last) of a part.
 struct Rows {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -15,7 +15,7 @@ struct Rows {
   friend bool operator==(const Rows&, const Rows&) = default;
 };
 
-/// What part `index` of `parts` has of `extent` rows, by a shard that is valid.
+/// The rows of part `index` of `parts`, for a valid shard of `extent` rows.
 SINEW_API Rows rows_of(const Shard& shard, int index, int parts, std::int64_t extent) noexcept;
 
 }  // namespace sinew::parallel

@@ -1,7 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 #include <sinew/parallel/placement/validity.hpp>
 

@@ -14,8 +14,8 @@
 
 namespace sinew::parallel {
 
-/// What is known of a tensor on all ranks alike.
-/// Shape: that of the whole tensor, row-major; {} is one number.
+/// The facts about a tensor that all ranks know.
+/// Shape: of the whole tensor, row-major. {} is one number.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::F32;
@@ -27,21 +27,24 @@ struct TensorSpec {
   SINEW_API std::string to_string() const;
 };
 
-/// A tensor, of which this rank holds what `placements` say, contiguous, row-major, at `buffer`. A parameter is one.
+/// A tensor with the data that `placements` put on this rank: contiguous, row-major, at `buffer`. A parameter is one.
 struct Tensor : TensorSpec {
   Buffer buffer;
 };
 
-/// Throws unless the mesh can hold the tensor so. Looks at no rank in particular: throws on all ranks or on none.
-/// Errors: InvalidArgument naming the tensor and the axis: an axis that the mesh has not, or two that share one; a
-///         dimension that the tensor has not; offsets that do not ascend from 0 to the extent, one more than the axis
-///         has ranks; offsets that cut another axis' parts, where those differ in length; an operator that is not
-///         defined for the dtype, or that takes more than the data (premulsum, user).
+/// Throws unless the mesh can hold the tensor with its placements. The result does not depend on the rank: it throws on
+/// all ranks or on none.
+/// Errors: InvalidArgument naming the tensor and the axis. For an axis that the mesh lacks, and for two entries that
+///         share an axis. For a dimension that the tensor lacks. For offsets that do not ascend from 0 to the extent,
+///         or are not one more than the axis has ranks. For offsets that cut the parts of another axis, if these differ
+///         in length. For an operator that is not defined for the dtype, or that needs more than the data (premulsum,
+///         user).
 SINEW_API void require_valid(const TensorSpec& spec, const Factorisation& mesh);
 
-/// Which part of the tensor `rank` of `mesh` holds. Errors: as require_valid.
+/// The part of the tensor that `rank` of `mesh` holds.
+/// Errors: as require_valid.
 SINEW_API Box local_box(const TensorSpec& spec, const Factorisation& mesh, int rank);
-/// Bytes of that part: what the buffer of a Tensor has.
+/// Bytes of that part, which the buffer of a Tensor has.
 SINEW_API std::size_t local_bytes(const TensorSpec& spec, const Factorisation& mesh, int rank);
 
 }  // namespace sinew::parallel

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/placement/validity.hpp>
 
 namespace sinew::parallel {

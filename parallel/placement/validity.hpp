@@ -6,7 +6,7 @@
 
 namespace sinew::parallel {
 
-/// What require_valid would say of it; empty: nothing.
+/// The text of the error that require_valid would throw. Empty: it would throw none.
 std::string fault_of(const TensorSpec& spec, const Factorisation& mesh);
 
 }  // namespace sinew::parallel

@@ -6,24 +6,26 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/halo_exchange.hpp>
 
 namespace sinew::parallel {
 
+/// The sizes of a convolution.
 struct ConvolutionSizes {
   std::int64_t sequences = 1, channels = 1;
-  std::int64_t width = 1;  ///< tokens that one looks at: itself and those before it
+  std::int64_t width = 1;  ///< how many tokens one looks at: itself and those before it
 };
 
-/// The short convolution of Mamba over sequences that the ranks of a group share, each channel by itself:
+/// The short convolution of Mamba over sequences that the ranks of a group share. Each channel is computed by itself:
 ///     y_t[d] = bias[d] + sum over k of weight[d, k] * x_{t - width + 1 + k}[d], with zeros before the sequence
 /// Shape:    of this rank's tokens in the order of its pieces: x, y and their gradients [sequences, tokens, channels].
-///           weight [channels, width]; bias [channels], or null, there is none. kept: kept_elements() that forward
-///           makes for backward, the tokens before each piece.
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument for a cut of another number of ranks and for sizes below 1; as HaloExchange.
+///           weight [channels, width]; bias [channels] or null for none. kept: the tokens before each piece. They are
+///           kept_elements(), which forward writes for backward.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument for a cut of another number of ranks, and for sizes below 1. Otherwise as HaloExchange.
 /// Cost:     each way a HaloExchange of width - 1 tokens.
 template <class T>
 class SINEW_API CausalConvolution {
@@ -31,18 +33,18 @@ class SINEW_API CausalConvolution {
   CausalConvolution(CallGroup group, const ConvolutionSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return halo_.elements(); }
-  /// Elements that are kept, and that are held between calls, on that rank.
+  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both on that rank.
   static std::int64_t kept_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
   static std::int64_t room_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
 
   void forward(const T* x, const T* weight, const T* bias, T* y, T* kept);
-  /// dx is written. What is added to dweight and dbias (null: there is none) is this rank's share, Partial over the
-  /// group.
+  /// dx is written. This rank's share is added to dweight and dbias, which are Partial over the group. dbias null:
+  /// there is no bias.
   void backward(const T* x, const T* kept, const T* weight, const T* dy, T* dx, T* dweight, T* dbias);
 
-  /// Since it was made, by this rank.
+  /// Bytes that this rank has sent so far.
   std::size_t sent_bytes() const noexcept { return halo_.sent_bytes(); }
-  /// Held between calls.
+  /// Bytes held between calls.
   std::size_t held_bytes() const noexcept {
     return halo_.held_bytes() + (taps_.size() + dtaps_.size() + dkept_.size()) * sizeof(T);
   }

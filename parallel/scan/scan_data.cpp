@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/scan/scan_data.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
 

@@ -8,9 +8,10 @@
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
-// What the forms of the selective scan have in common. T: float, double.
+// Data that both forms of the selective scan use. T: float or double.
 namespace sinew::parallel {
 
+/// The sizes of a selective scan.
 struct ScanSizes {
   std::int64_t sequences = 1, channels = 1, states = 1;
 
@@ -18,6 +19,7 @@ struct ScanSizes {
   std::int64_t state() const noexcept { return sequences * channels * states; }
 };
 
+/// The inputs of a selective scan.
 /// Shape: x, dt [sequences, tokens, channels]; b, c [sequences, tokens, states]; a [channels, states]; skip [channels].
 template <class T>
 struct ScanInputs {
@@ -25,16 +27,19 @@ struct ScanInputs {
   const T *a = nullptr, *skip = nullptr;
 };
 
-/// Of each input, shaped like it. Those of tokens are written, those of parameters, a and skip, added to.
+/// The gradient of each input, shaped like it. Gradients of tokens are written. Gradients of the parameters a and skip
+/// are added to.
 template <class T>
 struct ScanGradients {
   T *x = nullptr, *dt = nullptr, *b = nullptr, *c = nullptr;
   T *a = nullptr, *skip = nullptr;
 };
 
-/// Errors: InvalidArgument, beginning with `what`, for a size below 1.
+/// Returns the sizes.
+/// Errors: InvalidArgument that begins with `what`, for a size below 1.
 ScanSizes checked_sizes(std::string_view what, const ScanSizes& sizes);
-/// The cut itself. Errors: InvalidArgument, beginning with `what`, for one of another number of ranks than the group's.
+/// Returns the cut.
+/// Errors: InvalidArgument that begins with `what`, for a cut of another number of ranks than the group has.
 SequenceCut cut_of_group(std::string_view what, const Communicator& group, SequenceCut cut);
 /// The pieces of a rank as they lie among its own tokens.
 std::vector<Rows> runs_of(const SequenceCut& cut, int rank);

@@ -10,32 +10,34 @@
 
 namespace sinew::parallel {
 
-/// The selective state space of Mamba on this rank alone. Of every token t, channel d and state n:
+/// The selective state space of Mamba on this rank alone. For each token t, channel d and state n:
 ///     h_t[d, n] = exp(dt_t[d] * a[d, n]) * h_{t-1}[d, n] + dt_t[d] * b_t[n] * x_t[d]
 ///     y_t[d]    = sum over n of c_t[n] * h_t[d, n] + skip[d] * x_t[d]
-/// A call looks at one run of tokens, the same of every sequence; pointers are to the first token of all.
-/// Shape:    before, after and their gradients: [sequences, channels, states]. before and dafter null: zeros. after and
-///           dbefore null: nobody wants them.
-/// Thread:   one at a time.
-/// Cost:     an exponential per token, channel and state; backward two, and room for
-///           (tokens / 64 + 2 * 64) * min(channels, 16) * states elements: states are kept before every 64th token of
-///           the run, and made again between two of these, for a few channels at a time.
-/// Source:   Gu & Dao, arXiv 2312.00752.
+/// A call computes one run of tokens, the same run of every sequence. Pointers are to the first token of all.
+/// Shape:  before, after and their gradients: [sequences, channels, states]. before and dafter null: zeros. after and
+///         dbefore null: they are not wanted.
+/// Thread: one at a time.
+/// Cost:   an exponential for each token, channel and state; two backward. Backward needs room for (tokens / 64 + 2 *
+///         64) * min(channels, 16) * states elements: states are kept before every 64th token of the run, and made
+///         again between two of these, for a few channels at a time.
+/// Source: Gu & Dao, arXiv 2312.00752.
 template <class T>
 class SINEW_API SelectiveScan {
  public:
-  /// tokens: of each sequence in memory, as the runs count them. 0 channels: there is nothing to do.
-  /// Errors: InvalidArgument for less than 1 sequence or state, and for what is negative.
+  /// tokens: of each sequence in memory, as the runs count them. With 0 channels there is nothing to do.
+  /// Errors: InvalidArgument for less than 1 sequence or state, and for negative numbers.
   SelectiveScan(const ScanSizes& sizes, std::int64_t tokens);
 
   void forward(const ScanInputs<T>& in, const Rows& run, const T* before, T* y, T* after);
   void backward(const ScanInputs<T>& in, const Rows& run, const T* before, const T* dy, const T* dafter,
                 const ScanGradients<T>& to, T* dbefore);
 
-  /// What a run makes of any state that enters it: exp(a * dt_sum) times that, plus what it leaves from zero.
+  /// Computes what a run does to a state that enters it: exp(a * dt_sum) times that state, plus `after`, the state that
+  /// it leaves when it begins with zero.
   /// Shape: dt_sum [sequences, channels].
   void summary(const ScanInputs<T>& in, const Rows& run, T* dt_sum, T* after);
-  /// The same of gradients, which enter a run behind its last token: times exp(a * dt_sum), plus those that dy leaves.
+  /// The same for gradients, which enter a run after its last token: exp(a * dt_sum) times the gradient, plus
+  /// `dbefore`, which comes from dy.
   void gradient_summary(const ScanInputs<T>& in, const Rows& run, const T* dy, T* dt_sum, T* dbefore);
 
   /// Elements that are held between calls.
@@ -58,7 +60,7 @@ class SINEW_API SelectiveScan {
   void store(const T* from, std::int64_t sequence, const Rows& channels, T* to) const;
   /// Over the run, by sequence and channel.
   void sum_dt(const ScanInputs<T>& in, const Rows& run, T* to) const;
-  /// What one token keeps of the states, and the states after it.
+  /// find_decays() computes the share of the states that a token keeps. step() computes the states after it.
   void find_decays(const ScanInputs<T>& in, std::int64_t token, const Rows& channels, T* to) const;
   void step(const ScanInputs<T>& in, std::int64_t token, const Rows& channels, const T* decay, const T* h, T* to) const;
   /// now_ past one token; gradients of states back before it.

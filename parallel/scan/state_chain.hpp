@@ -6,21 +6,22 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/scan_data.hpp>
 
 namespace sinew::parallel {
 
-/// The pieces of all ranks in the order of their positions, through which states run from the first to the last, and
-/// gradients of states from the last to the first. What a piece does to them is a summary, of any length two numbers
-/// for a state: the sum s of dt and what the piece leaves from zero, h. It makes exp(a * s) * x + h of x.
-/// Two such pieces in a row are again one. So what enters each is found in log2(pieces) rounds: in round k a piece
-/// passes what the 2^k pieces up to itself do, to the one 2^k places on.
+/// Passes states through the pieces of all ranks in the order of their positions, and gradients of states in the
+/// reverse order. A summary says what a piece does to a state, whatever its length: the sum s of dt, and the state h
+/// that the piece leaves when it begins with zero. The piece turns a state x into exp(a * s) * x + h.
+/// Two pieces in a row have a summary of the same kind. So the states that enter all pieces are found in log2(pieces)
+/// rounds. In round k each piece sends the summary of the 2^k pieces that end with it to the piece 2^k places further.
 /// Shape:    a summary: s [sequences, channels], then h [sequences, channels, states].
-/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
 /// Errors:   as Communicator::group.
-/// Cost:     ceil(log2(pieces)) rounds with a summary per piece of this rank, whatever their lengths.
+/// Cost:     ceil(log2(pieces)) rounds with a summary for each piece of this rank, whatever their lengths.
 /// Source:   Hillis & Steele, Data parallel algorithms, 1986; as an associative operator: Blelloch, CMU-CS-90-190.
 template <class T>
 class SINEW_API StateChain {
@@ -29,14 +30,14 @@ class SINEW_API StateChain {
 
   StateChain(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
-  /// Of this rank.
+  /// Pieces of this rank.
   std::int64_t pieces() const noexcept { return static_cast<std::int64_t>(own_.size()); }
   std::int64_t summary() const noexcept { return dt_sums() + sizes_.state(); }
   std::int64_t dt_sums() const noexcept { return sizes_.sequences * sizes_.channels; }
-  /// Whether some other piece comes behind: that of the last one nobody asks for.
+  /// Returns whether another piece follows this one. Nobody asks for the summary of the last piece.
   bool is_followed(std::int64_t piece, Way way) const noexcept { return place(piece, way) + 1 < links(); }
 
-  /// own: a summary per piece. entering: [pieces, sequences, channels, states], zeros for what comes first.
+  /// own: a summary for each piece. entering: [pieces, sequences, channels, states], zeros for the first piece.
   void pass(Way way, const T* a, const T* own, T* entering);
 
   std::size_t sent_bytes() const noexcept { return sent_; }
@@ -51,7 +52,7 @@ class SINEW_API StateChain {
   int owner(std::int64_t place, Way way) const noexcept {
     return owners_[static_cast<std::size_t>(way == Way::FirstToLast ? place : links() - 1 - place)];
   }
-  /// What `first` and `then` in a row do; `to` may be `then`.
+  /// Joins the summaries of two pieces in a row. `to` may be `then`.
   void join(const T* a, const T* first, const T* then, T* to) const;
   /// From going_ to coming_, `span` places on.
   void exchange(Way way, std::int64_t span);

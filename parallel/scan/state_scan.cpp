@@ -1,5 +1,5 @@
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/scan/state_scan.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
 namespace {

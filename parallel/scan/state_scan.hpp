@@ -1,45 +1,50 @@
 #pragma once
 
+// State-space scans over sequences that ranks share. The room holds the selective scan in two forms, the short
+// convolution before it, and the exchanges of both. It may include the cuts of sequences of the room `context`,
+// placements and the room `common`.
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/selective_scan.hpp>
 #include <sinew/parallel/scan/state_chain.hpp>
 
 namespace sinew::parallel {
 
-/// A selective scan over sequences that the ranks of a group share, which stay where they are: each rank finds what
-/// its pieces make of any state, states pass from piece to piece, and then each rank scans its pieces with what enters
-/// them. For long sequences: what is sent depends on the states alone. ChannelScan is the other form.
+/// A selective scan over sequences that the ranks of a group share. Tokens stay on their ranks. Each rank finds out
+/// what its pieces do to any state. States then pass from piece to piece. Then each rank scans its pieces with the
+/// states that enter them. It is for long sequences, because it sends states only. ChannelScan is the other form.
 /// Shape:    of this rank's tokens in the order of its pieces: x, dt, y and their gradients [sequences, tokens,
-///           channels]; b, c [sequences, tokens, states]. All sequences are cut alike. kept: kept_elements() that
-///           forward makes for backward, the states that enter each piece.
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument for a cut of another number of ranks and for sizes below 1; as StateChain.
-/// Cost:     each way a StateChain of the pieces, and a second scan of those that others follow.
+///           channels]; b, c [sequences, tokens, states]. All sequences are cut alike. kept: the states that enter each
+///           piece, kept_elements() that forward writes for backward.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument for a cut of another number of ranks, and for sizes below 1. Otherwise as StateChain.
+/// Cost:     each way a StateChain of the pieces, and a second scan of the pieces that others follow.
 template <class T>
 class SINEW_API StateScan {
  public:
   StateScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return chain_.pieces() * sizes_.state(); }
-  /// Elements that are kept, and that are held between calls, on that rank.
+  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both on that rank.
   static std::int64_t kept_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
   static std::int64_t room_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
 
   void forward(const ScanInputs<T>& in, T* y, T* kept);
-  /// What is added to the gradients of a and skip is this rank's share: they are Partial over the group, and whoever
-  /// sums them over data-parallel ranks includes it.
+  /// This rank's share is added to the gradients of a and skip. They are Partial over the group: whoever sums them over
+  /// data-parallel ranks includes the group.
   void backward(const ScanInputs<T>& in, const T* kept, const T* dy, const ScanGradients<T>& to);
 
-  /// Since it was made, by this rank.
+  /// Bytes that this rank has sent so far.
   std::size_t sent_bytes() const noexcept { return chain_.sent_bytes(); }
-  /// Held between calls.
+  /// Bytes held between calls.
   std::size_t held_bytes() const noexcept {
     return scan_.held_bytes() + chain_.held_bytes() + (summaries_.size() + leaving_.size()) * sizeof(T);
   }

@@ -1,5 +1,9 @@
 #pragma once
 
+// Layers that the ranks of an axis share. The room holds tensor-parallel layers, the exchanges between them, and graphs
+// of whole models of such layers. It may include placements, graphs with placements, the mesh and layout-invariant
+// sums.
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,8 +11,8 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
-#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
@@ -16,19 +20,22 @@
 
 namespace sinew::parallel {
 
-/// A linear layer whose outputs are cut: each rank has rows of the weight and the same columns of the result.
+/// A linear layer whose outputs are cut. Each rank has some rows of the weight, and the same columns of the result.
 ///
 ///     forward(x, ...)                                   out of this rank's outputs
 ///     auto dx = input_gradient(...)                     the product, then its sum over the ranks begins
 ///     weight_gradient(...), bias_gradient(...)          meanwhile
 ///     dx.get()
 ///
-/// The sum is an all_reduce, under sequence parallelism a reduce_scatter of rows, before which forward gathers them.
-/// Several weights may make the outputs side by side, such as queries, keys and values: then the parts below are called
-/// for each, and rows and sums are exchanged once.
-/// Shape:    n = outputs(): of this rank. weight [n, inputs], bias [n], out and dout [rows, n]; x as the engine has it,
-///           [own_rows(), inputs]; `whole` room for [rows, inputs] under sequence parallelism, else not looked at.
-/// Thread:   the World's. Lifetime: ends before communicator and blas.
+/// The sum is an all_reduce. Under sequence parallelism it is a reduce_scatter of rows, and forward gathers the rows
+/// first.
+/// Several weights may make the outputs side by side, such as queries, keys and values. Then the functions under "the
+/// parts" are called for each weight, and rows and sums are exchanged once.
+/// Shape:    n = outputs() of this rank. weight [n, inputs], bias [n], out and dout [rows, n]. x [own_rows(), inputs],
+///           as the engine has it. `whole` is room for [rows, inputs] under sequence parallelism; otherwise it is not
+///           used.
+/// Thread:   the World's.
+/// Lifetime: ends before communicator and blas.
 /// Errors:   as PairExchange.
 /// Source:   Megatron-LM, ColumnParallelLinear; Korthikanti et al., arXiv 2205.05198.
 template <class T>
@@ -39,31 +46,32 @@ class SINEW_API ColumnLinear {
   std::int64_t outputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }
 
-  /// `whole` stays as it is for weight_gradient, or is made again by begin_gather(). bias: null, there is none.
+  /// `whole` must stay as it is for weight_gradient, or be made again by begin_gather(). bias: null if there is none.
   void forward(const T* x, const T* weight, const T* bias, T* whole, T* out);
-  /// x of all ranks into `whole` once more, for weight_gradient: hidden behind what is computed meanwhile.
+  /// Gathers the x of all ranks into `whole` again, for weight_gradient. Other computing may go on meanwhile.
   Exchange::Underway begin_gather(const T* x, T* whole);
-  /// dx [own_rows(), inputs]; `partial`: room for [partial_rows(), inputs] under sequence parallelism.
+  /// dx [own_rows(), inputs]. `partial`: room for [partial_rows(), inputs] under sequence parallelism.
   Exchange::Underway input_gradient(const T* dout, const T* weight, T* partial, T* dx);
-  /// to = beta * to + the gradient. x: all rows, what forward gathered.
+  /// to = beta * to + the gradient. x: all rows, as forward gathered them.
   void weight_gradient(const T* x, const T* dout, T beta, T* to) const { weight_gradient(x, dout, all(), beta, to); }
   void bias_gradient(const T* dout, T beta, T* to) const { bias_gradient(dout, all(), beta, to); }
 
   // --- the parts: of some outputs, of some rows ------------------------------------------------------------------
 
-  /// x of all ranks: x itself, or what is gathered into `whole`. `here` is told of rows as they are there: taken apart
-  /// (LinearShape::decomposed) each rank's as they come, else all at once.
+  /// Gives the x of all ranks: x itself, or what is gathered into `whole`. `here` is called when rows are there. With
+  /// LinearShape::decomposed it is called for the rows of each rank as they arrive, otherwise once for all rows.
   void gather(const T* x, T* whole, const std::function<void(const T* x, const Rows&)>& here);
-  /// out[rows, outputs] = x * weight^T + bias. x, out: of all rows.
+  /// out[rows, outputs] = x * weight^T + bias. x and out hold all rows.
   void multiply(const T* x, const T* weight, const T* bias, const Rows& rows, const Rows& outputs, T* out) const;
-  /// `make` adds up what this rank's outputs give to the gradient of some rows: by multiply_back. dx: their sum.
+  /// Sums the gradient of the input over the ranks, into dx. `make` computes what this rank's outputs add to the
+  /// gradient of some rows, by multiply_back.
   Exchange::Underway sum(const std::function<void(const Rows&, T*)>& make, T* partial, T* dx);
   /// to [rows, inputs] = beta * to + dout[rows, outputs] * weight.
   void multiply_back(const T* dout, const T* weight, const Rows& rows, const Rows& outputs, T beta, T* to) const;
   void weight_gradient(const T* x, const T* dout, const Rows& outputs, T beta, T* to) const;
   void bias_gradient(const T* dout, const Rows& outputs, T beta, T* to) const;
 
-  /// Of `partial`.
+  /// The number of rows of `partial`.
   std::int64_t partial_rows() const noexcept;
   /// Bytes that this rank sends in a forward and a backward pass, at least.
   std::size_t sent_bytes() noexcept { return pair_.forward().sent_bytes() + pair_.backward().sent_bytes(); }

@@ -4,21 +4,22 @@
 #include <string_view>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/placement/box.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 
 namespace sinew::parallel {
 
-/// Dropout whose mask is a function of seed, layer, step and the place of an element in the whole tensor: the same
-/// under any cut of rows and columns, whichever rank asks, forward and backward, so that nothing is kept.
-/// Cost: a number of KeyedRandom for each element.
+/// Dropout whose mask is a function of the seed, the layer, the step, and the place of an element in the whole tensor.
+/// The mask is the same for every cut of rows and columns, on every rank, forward and backward. So no mask is kept.
+/// Cost: one number of KeyedRandom for each element.
 class SINEW_API Dropout {
  public:
-  /// Errors: InvalidArgument naming the layer for a probability outside 0 to below 1.
+  /// Errors: InvalidArgument naming the layer unless 0 <= probability < 1.
   Dropout(std::uint64_t seed, std::string_view layer, double probability);
 
-  /// Drops elements of `part`, a box of a tensor [rows, columns], and scales what stays by 1 / (1 - probability).
-  /// Of gradients the same call is the backward pass. Shape: x [part's rows, part's columns].
+  /// Drops elements of `part`, a box of a tensor [rows, columns], and multiplies the other elements by 1 / (1 -
+  /// probability). The same call on gradients is the backward pass.
+  /// Shape: x [part's rows, part's columns].
   template <class T>
   void apply(T* x, const Box& part, std::int64_t columns, std::uint64_t step) const;
 

@@ -5,9 +5,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/placement/cuts.hpp>
-#include <sinew/parallel/placement/parts_call.hpp>
-#include <sinew/parallel/tensor/awaited_work.hpp>
+#include <sinew/parallel/common/awaited_work.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/placement/parts_collectives.hpp>
+#include <sinew/parallel/placement/shard_arithmetic.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
@@ -26,7 +27,7 @@ bool cuts_inside(const Placement& placement) {
   return shard != nullptr && shard->dim > 0;
 }
 
-bool are_equal(const std::vector<std::uint64_t>& counts) {
+bool are_equal(const Counts& counts) {
   return std::ranges::all_of(counts, [&](std::uint64_t n) { return n == counts.front(); });
 }
 

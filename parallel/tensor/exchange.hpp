@@ -9,42 +9,36 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/work.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/counts.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {
 
-/// A rank's place in a group. An empty communicator is a group of one: nothing is sent there.
-struct GroupPlace {
-  int rank = 0, ranks = 1;
-
-  explicit GroupPlace(const Communicator& group) noexcept {
-    if (group.size() > 0) rank = group.rank(), ranks = group.size();
-  }
-};
-
-/// What a rank holds of a tensor, and how the group holds the rest.
+/// The data of a tensor that a rank holds, and the placement that says how the group holds the rest.
 struct PlacedInput {
   Placement placement;
   ConstBuffer data;
 };
 
-/// One tensor's way between two placements along a group, made once and taken in every step.
+/// Brings one tensor from one placement to another along a group. It is made once and runs in every step.
 ///   Replicate to Replicate: a copy.       Partial to Replicate: all_reduce.
-///   Shard to Replicate: all_gather.       Replicate to Shard: this rank's part, nothing is sent.
+///   Shard to Replicate: all_gather.       Replicate to Shard: this rank keeps its part, nothing is sent.
 ///   Partial to Shard: reduce_scatter.     Shard to another Shard: all_to_all.
-/// Shape:    any dimensions and cuts; parts that do not lie one behind the other are packed.
-/// Thread:   the World's. Lifetime: ends before the communicator.
+/// Shape:    any dimensions and cuts. Parts that do not lie one behind the other are packed.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
 class SINEW_API Exchange {
  public:
-  /// `what` names the exchange in errors: "gather". The placements of `tensor` itself are not looked at.
+  /// `what` names the exchange in errors, such as "gather". The placements of `tensor` itself are not used.
   /// Errors: InvalidArgument naming tensor and axis for a placement that the tensor cannot have, and for another pair
-  ///         than those above.
+  ///         of placements than those above.
   Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// An exchange that is under way; its buffers belong to it until get() returns or it goes, which waits.
+  /// An exchange in flight. Its buffers belong to the exchange until get() returns. The destructor waits for its end.
   class [[nodiscard]] SINEW_API Underway {
    public:
     Underway(Exchange* of, Work work, Buffer out) noexcept : of_(of), work_(std::move(work)), out_(out) {}
@@ -52,6 +46,7 @@ class SINEW_API Exchange {
         : of_(std::exchange(other.of_, nullptr)), work_(std::move(other.work_)), out_(other.out_) {}
     Underway& operator=(Underway&&) = delete;
     ~Underway();
+    /// Waits for the end.
     /// Errors: as the collectives.
     void get();
 
@@ -61,9 +56,9 @@ class SINEW_API Exchange {
     Buffer out_;
   };
 
-  /// Shape:  buffers of in_bytes() and out_bytes(), apart; the same one for a copy and an all_reduce.
-  /// Errors: InvalidArgument, before anything is sent, naming exchange, tensor, axis and rank: a placement other than
-  ///         `from`, a buffer of another length, one that is still under way.
+  /// Shape:  disjoint buffers of in_bytes() and out_bytes(). For a copy and an all_reduce they may be the same buffer.
+  /// Errors: InvalidArgument before anything is sent, naming exchange, tensor, axis and rank. It is thrown for a
+  ///         placement other than `from`, for a buffer of another length, and while the exchange is still in flight.
   Underway start(const PlacedInput& in, Buffer out, const CallOptions& options = {});
   void run(const PlacedInput& in, Buffer out, const CallOptions& options = {}) { start(in, out, options).get(); }
 
@@ -71,7 +66,7 @@ class SINEW_API Exchange {
   std::size_t out_bytes() const noexcept { return bytes(out_[me()]); }
   const Placement& from() const noexcept { return from_; }
   const Placement& to() const noexcept { return to_; }
-  /// That this rank hands to others, at least: none where the group has one rank.
+  /// Bytes that this rank sends to others, at least. 0 in a group of one rank.
   std::size_t sent_bytes() const noexcept;
 
  private:
@@ -86,7 +81,7 @@ class SINEW_API Exchange {
   [[noreturn]] void complain(const std::string& why) const;
   Work begin(ConstBuffer in, Buffer out, const CallOptions& options);
   Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options);
-  /// Parts that came one behind the other, to where they belong.
+  /// Moves parts that came one behind the other to their places.
   void end(Buffer out);
 
   CallGroup group_;
@@ -97,7 +92,7 @@ class SINEW_API Exchange {
   std::vector<Box> in_, out_;  // by rank
   Kind kind_;
   bool packed_ = false, even_ = false;           // parts lie apart, all have one length
-  std::vector<std::uint64_t> counts_, sends_;    // elements by rank; of an all_to_all what comes and what goes
+  Counts counts_, sends_;                        // elements by rank; of an all_to_all what comes and what goes
   std::vector<std::byte> sent_room_, got_room_;  // of what is packed
   bool underway_ = false;
 };

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/step/growing_graph.hpp>
-#include <sinew/parallel/step/labels.hpp>
+#include <sinew/parallel/step_graph/placed/growing_graph.hpp>
+#include <sinew/parallel/step_graph/placed/labels.hpp>
 #include <sinew/parallel/tensor/gradient_graph.hpp>
 
 namespace sinew::parallel {
@@ -81,7 +81,7 @@ class Backward {
       graph_.nodes.push_back({.kind = NodeKind::Gate, .name = "gradient of " + signal.name, .tensors = gradients});
   }
 
-  /// What one reader of a tensor, in whatever placement, contributes to its gradient.
+  /// The share of one reader of a tensor, in any placement, in the tensor's gradient.
   void add(TensorId to, TensorId gradient) {
     for (const Axis& axis : mesh_.axes()) {
       if (passes_on_[at(to)] && std::holds_alternative<Partial>(tensor(gradient).placements.along(axis.name))) continue;

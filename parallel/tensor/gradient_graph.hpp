@@ -2,20 +2,21 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
-#include <sinew/parallel/step/graph.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
 
-/// A forward graph with its backward pass behind it. For each gate a signal "gradient of NAME" gives the gradient of
-/// what the gate reads; for each signal a gate "gradient of NAME" reads the gradient of what the engine gave.
-///   Products: by the labels of the rule, those of the result and of the operand in each other's place. Sums: the
-///   gradient itself. Any other function f: for operand I "f backward I" of the result's gradient and the operands,
-///   without that one where f is linear in it; it may be cut where f may, and is linear in the gradient and where f is.
-///   Placements: the gradient of what is Shard is Shard, of what is Replicate or Partial it is Replicate. What a
-///   compute contributes is brought there at once, as layers do that stand alone.
-///   Exchanges: their transposes, as of tensor/pairs.hpp. Where a gathered tensor has one reader, whose contribution is
-///   Partial, that goes on as it is, to be reduce-scattered.
-/// Errors: InvalidArgument naming a compute of more than one result, or an exchange that makes anything but sums.
+/// Appends the backward pass to a forward graph. For each gate, a signal "gradient of NAME" gives the gradient of what
+/// the gate reads. For each signal, a gate "gradient of NAME" reads the gradient of what the engine gave.
+///   Computes    The gradient of a product follows from its labels: result and operand exchange their places. The
+///               gradient of a sum is passed on. For any other function f, operand I gets "f backward I" of the
+///               result's gradient and the operands; the operand itself is left out if f is linear in it. This
+///               compute may be cut where f may be cut. It is linear in the gradient, and in what f is linear in.
+///   Placements  The gradient of a Shard is a Shard. The gradient of a Replicate or Partial is a Replicate. The
+///               share of each compute is brought to that placement at once, as in layers that stand alone.
+///   Exchanges   Each exchange becomes its transpose, as in tensor/pairs.hpp. If a gathered tensor has one reader, and
+///               its gradient there is Partial, it stays Partial until it is reduce-scattered.
+/// Errors: InvalidArgument naming a compute with more than one result, or an exchange that makes anything but sums.
 SINEW_API StepGraph with_backward(StepGraph forward, const Factorisation& mesh);
 
 }  // namespace sinew::parallel

@@ -7,25 +7,25 @@
 
 namespace sinew::parallel {
 
-/// Which heads of an attention layer a rank of a tensor-parallel group has. Query heads are cut as evenly as they can
-/// be; `heads / key_value_heads` of them share a head of keys and values (grouped queries; 1: each its own).
-/// Where every such group falls on one rank, keys and values are cut with their queries. Where one does not, as with
-/// fewer of them than ranks, all ranks hold the weights of all: nothing is padded or repeated.
-/// Source:   Ainslie et al., GQA, arXiv 2305.13245.
+/// The heads of an attention layer that a rank of a tensor-parallel group has. Query heads are cut as evenly as
+/// possible. With grouped queries, `heads / key_value_heads` query heads share one head of keys and values.
+/// If every such group falls on one rank, keys and values are cut with their queries. Otherwise, for example with fewer
+/// key-value heads than ranks, all ranks hold the weights of all key-value heads. Nothing is padded or repeated.
+/// Source: Ainslie et al., GQA, arXiv 2305.13245.
 struct HeadCut {
   Rows queries;
-  Rows key_values;             ///< that this rank's queries look at
-  bool key_values_cut = true;  ///< false: the weights of all are on every rank, and their gradients are Partial
+  Rows key_values;             ///< those at which this rank's queries look
+  bool key_values_cut = true;  ///< false: every rank has the weights of all of them, and their gradients are Partial
 
-  /// That a query head looks at, counted from the first of `key_values`.
+  /// The key-value head of a query head, counted from the first of `key_values`.
   std::int64_t key_value_of(std::int64_t query, std::int64_t queries_each) const noexcept {
     return query / queries_each - key_values.first;
   }
 };
 
-/// Ranks may have no head at all: they take part in exchanges, with nothing.
-/// Errors: InvalidArgument where there are fewer than 1 heads or ranks, or the heads are no multiple of those of keys
-///         and values, with the nearest number that would do.
+/// A rank may have no head at all. It then takes part in exchanges with no data.
+/// Errors: InvalidArgument for fewer than 1 heads or ranks, and if the heads are not a multiple of the key-value heads,
+///         with the nearest number that is.
 SINEW_API HeadCut cut_heads(std::int64_t heads, std::int64_t key_value_heads, int rank, int ranks);
 
 }  // namespace sinew::parallel

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include <sinew/parallel/placement/rows.hpp>
-#include <sinew/parallel/step/growing_graph.hpp>
+#include <sinew/parallel/step_graph/placed/growing_graph.hpp>
 #include <sinew/parallel/tensor/layer_graph.hpp>
 
 namespace sinew::parallel {

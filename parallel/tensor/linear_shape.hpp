@@ -10,19 +10,21 @@
 namespace sinew::parallel {
 
 /// A linear layer, out = x * weight^T + bias, that the ranks of an axis share.
-/// Shape: x [rows, inputs], weight [outputs, inputs], out [rows, outputs]; all counted as a whole.
+/// Shape: x [rows, inputs], weight [outputs, inputs], out [rows, outputs]. All counts are those of the whole layer.
 struct LinearShape {
   std::string name;  ///< "blocks.0.mlp.up"
   std::int64_t rows = 0, inputs = 0, outputs = 0;
-  Shard cut{};  ///< of outputs (column-parallel) or inputs (row-parallel): offsets, any lengths; `dim` is not looked at
-  /// Sequence parallelism: outside the layer each rank has its rows only; cut of them as `row_cut` says.
+  /// The cut of the outputs (column-parallel) or of the inputs (row-parallel): offsets of any lengths. `dim` is not
+  /// used.
+  Shard cut{};
+  /// Sequence parallelism: outside the layer each rank has only its rows, as `row_cut` says.
   bool sequence_parallel = false;
   Shard row_cut{};
-  /// With sequence parallelism: rows are multiplied as they come, and sent on as they are summed (RingRows), instead of
-  /// a collective before or after the product.
+  /// With sequence parallelism: multiply rows as they arrive, and send rows on as they are summed (RingRows). Otherwise
+  /// a collective runs before or after the product.
   bool decomposed = false;
-  /// Of what is cut, where its sums are layout-invariant (invariant/leaves.hpp): each rank has as many. 0: its sums are
-  /// made as is fastest. Not with `decomposed`.
+  /// Leaf blocks of the cut dimension, for layout-invariant sums (invariant/leaves.hpp). Each rank has equally many. 0:
+  /// sums are made in the fastest way. Not with `decomposed`.
   std::int64_t leaves = 0;
 
   CallOptions options() const noexcept {
@@ -30,7 +32,8 @@ struct LinearShape {
   }
 };
 
-/// The cut itself. Errors: InvalidArgument naming layer and axis, as require_valid, for one that does not cut `extent`.
+/// Returns the cut.
+/// Errors: InvalidArgument naming layer and axis, as require_valid, for a cut that does not cover `extent`.
 SINEW_API Shard checked_cut(Shard cut, int ranks, std::int64_t extent, const std::string& name,
                             const std::string& axis);
 

@@ -4,20 +4,21 @@
 #include <string_view>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
 
 namespace sinew::parallel {
 
-/// What a layer does to values on their way forward, and to their gradients on the way back: the one is the transpose
-/// of the other. Gradients of what each rank uses in its own way are Partial: that is what makes two ways of gathering.
+/// The placements of a tensor before and after a layer's exchange: of its values forward, and of their gradients
+/// backward. The backward exchange is the transpose of the forward one. If ranks use a value in different ways, its
+/// gradient is Partial. That is the difference between the two ways of gathering.
 ///
 ///     pair                values                  gradients
 ///     copy                Replicate               Partial -> Replicate (all_reduce)
 ///     reduce              Partial -> Replicate    Replicate
 ///     split(s)            Replicate -> Shard      Shard -> Replicate (all_gather)
-///     gather(s)           Shard -> Replicate      Replicate -> Shard: all ranks go on alike
-///     gather_for_parts(s) Shard -> Replicate      Partial -> Shard (reduce_scatter): each goes on in its own way
+///     gather(s)           Shard -> Replicate      Replicate -> Shard: all ranks use the values alike
+///     gather_for_parts(s) Shard -> Replicate      Partial -> Shard (reduce_scatter): each rank has its own use
 ///     reduce_scatter(s)   Partial -> Shard        Shard -> Replicate (all_gather)
 ///     transpose(a, b)     Shard(a) -> Shard(b)    Shard(b) -> Shard(a) (all_to_all)
 ///
@@ -36,7 +37,7 @@ SINEW_API Pair gather_for_parts_pair(const Shard& shard);
 SINEW_API Pair reduce_scatter_pair(const Shard& shard);
 SINEW_API Pair transpose_pair(const Shard& from, const Shard& to);
 
-/// A pair for one tensor of one group. Errors, thread and lifetime: as Exchange.
+/// The two exchanges of a pair, for one tensor and one group. Errors, thread and lifetime: as Exchange.
 class SINEW_API PairExchange {
  public:
   PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair);

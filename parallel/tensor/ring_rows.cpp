@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/tensor/awaited_work.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/common/awaited_work.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 #include <sinew/parallel/tensor/ring_rows.hpp>
 
 namespace sinew::parallel {

@@ -7,29 +7,31 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
 
-/// An all_gather or a reduce_scatter of rows taken apart, so that each rank's rows are computed with while those of the
-/// next are on their way. They go round the ring of the group's ranks.
-/// Thread:   the World's. Lifetime: ends before the communicator. Errors: as sendrecv.
-/// Cost:     P - 1 messages of a rank's rows, as a ring algorithm; of the reduce_scatter sums in T, in the order of the
-///           ring: another last bit than the collective's.
+/// An all_gather or a reduce_scatter of rows, taken apart into messages. The rows of each rank are computed with while
+/// the next rank's rows are sent. Rows go round the ring of the group's ranks.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   as sendrecv.
+/// Cost:     P - 1 messages of a rank's rows. Sums of the reduce_scatter are in T, in the order of the ring; their last
+///           bit may differ from the collective's.
 /// Source:   Wang et al., Overlap communication with dependent computation via decomposition (ASPLOS 2023).
 template <class T>
 class SINEW_API RingRows {
  public:
-  /// cut: of `rows` over the ranks, any lengths. Errors: InvalidArgument for one that does not cut them, and for a
-  /// negative number of columns.
+  /// cut: of `rows` over the ranks, in parts of any lengths.
+  /// Errors: InvalidArgument for a cut that does not cover the rows, and for a negative number of columns.
   RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns);
 
   const Rows& own() const noexcept { return rows_[static_cast<std::size_t>(rank_)]; }
 
-  /// Gathers `own` into `whole` [rows, columns]; `here` is told of each rank's rows as they are there.
+  /// Gathers `own` into `whole` [rows, columns]. `here` is called with each rank's rows when they have arrived.
   void gather(const T* own, T* whole, const std::function<void(const Rows&)>& here);
-  /// `make` writes this rank's share of the sum of some rows; the sum of own() over all ranks goes to `out`.
+  /// `make` writes this rank's share of the sum of some rows. `out` gets the sum of own() over all ranks.
   /// room: room_rows() * columns elements.
   void scatter(const std::function<void(const Rows&, T*)>& make, T* room, T* out);
 
@@ -38,7 +40,7 @@ class SINEW_API RingRows {
 
  private:
   const Rows& of(int rank) const noexcept { return rows_[static_cast<std::size_t>((rank % ranks_ + ranks_) % ranks_)]; }
-  /// Sends rows of one rank up and takes those of another from below.
+  /// Sends rows to the next rank, and receives rows from the previous rank.
   Work pass(const Rows& out, const T* from, const Rows& in, T* to);
 
   CallGroup group_;

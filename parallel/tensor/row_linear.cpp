@@ -1,4 +1,5 @@
-#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/tensor/row_linear.hpp>
 
 namespace sinew::parallel {

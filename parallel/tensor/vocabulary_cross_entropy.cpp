@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/invariant/leaf_rows.hpp>
-#include <sinew/parallel/tensor/exchange.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 

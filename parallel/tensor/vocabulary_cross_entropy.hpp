@@ -7,34 +7,36 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
 
-/// A loss as a sum and what it is a sum of, so that means over micro-batches, data and sequences come out right however
-/// the tokens are spread.
+/// A loss as a sum, with the number of tokens that it is a sum of. Means over microbatches, data and sequences are then
+/// right however the tokens are spread.
 struct TokenLoss {
   double sum = 0;  ///< nats
   std::int64_t tokens = 0;
 };
 
+/// The shape of the logits, and the options of the loss.
 struct CrossEntropyShape {
   std::string name;
   std::int64_t rows = 0, vocabulary = 0;
   Shard cut{};                  ///< of the vocabulary: any lengths, 0 included
-  double label_smoothing = 0;   ///< of the whole vocabulary, whatever a rank has of it; 0 to 1
-  std::int64_t ignored = -100;  ///< a target that counts for nothing
-  std::int64_t leaves = 0;      ///< of the vocabulary, where sums are layout-invariant: as LinearShape's
+  double label_smoothing = 0;   ///< 0 to 1, spread over the whole vocabulary
+  std::int64_t ignored = -100;  ///< rows with this target do not count
+  std::int64_t leaves = 0;      ///< of the vocabulary, for layout-invariant sums: as LinearShape's
 };
 
-/// -log softmax(logits)[target], of logits whose columns are cut. With label smoothing e it is (1 - e) times that plus
+/// -log softmax(logits)[target] of logits whose columns are cut. With label smoothing e, it is (1 - e) times this, plus
 /// e times its mean over the vocabulary.
-/// Shape:    logits [rows, own vocabulary]; targets: all rows, the same on all ranks.
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument naming tensor and row, on all ranks alike: a target outside the vocabulary, and logits
-///           that are no numbers, with the first rank that has such.
-/// Cost:     an all_reduce of a maximum per row, one of 3 sums per row, all in f64; nothing backward.
+/// Shape:    logits [rows, own vocabulary]. targets: all rows, the same on all ranks.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument on all ranks alike, naming tensor and row. It is thrown for a target outside the
+///           vocabulary. It is also thrown for logits that are not numbers, with the first rank that has one.
+/// Cost:     an all_reduce of one maximum for each row, and one of 3 sums for each row, all in f64. Nothing backward.
 /// Source:   Megatron-LM, vocab_parallel_cross_entropy.
 template <class T>
 class SINEW_API VocabularyCrossEntropy {
@@ -43,17 +45,18 @@ class SINEW_API VocabularyCrossEntropy {
 
   const Rows& mine() const noexcept { return mine_; }
 
-  /// logits become the softmax.
+  /// Replaces logits by their softmax.
   TokenLoss forward(T* logits, std::span<const std::int64_t> targets);
-  /// The softmax becomes `scale` times the gradient of the sum.
+  /// Replaces the softmax by `scale` times the gradient of the sum.
   void backward(T* softmax, std::span<const std::int64_t> targets, double scale) const;
-  /// Of each row of the last forward pass; 0 where its target counts for nothing.
+  /// The loss of each row of the last forward pass. 0 if the row does not count.
   const std::vector<double>& losses() const noexcept { return losses_; }
 
  private:
   void require(std::span<const std::int64_t> targets) const;
   void find_maxima(const T* logits);
-  /// Of columns [first, last): to [exponentials, all], added to; logits become their exponentials.
+  /// For columns [first, last): writes the sums of exponentials and of logits to `to`, and replaces logits by their
+  /// exponentials.
   void add_columns(T* logits, double most, std::int64_t first, std::int64_t last, double* to) const;
   void sum_exponentials(T* logits, std::span<const std::int64_t> targets);
   [[noreturn]] void complain_of(std::int64_t row);

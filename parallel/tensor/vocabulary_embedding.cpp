@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 #include <sinew/parallel/tensor/vocabulary_embedding.hpp>
 
 namespace sinew::parallel {

@@ -6,28 +6,30 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/calls/call_group.hpp>
+#include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 
 namespace sinew::parallel {
 
-/// A table of one row per token, of which each rank has some: any lengths, 0 included, no padding.
+/// A table with one row for each token of a vocabulary. Each rank has some of the rows: any number, 0 included, without
+/// padding.
 struct EmbeddingShape {
   std::string name;
   std::int64_t rows = 0;  ///< tokens of a pass
   std::int64_t vocabulary = 0, width = 0;
   Shard cut{};  ///< of the vocabulary
   bool sequence_parallel = false;
-  Shard row_cut{};  ///< of the rows that each rank goes on with
+  Shard row_cut{};  ///< of the rows of the output, with sequence parallelism
 };
 
-/// Looks tokens up: what a rank does not have is zero, the sum over the ranks is the result.
-/// Shape:    tokens: all rows, the same on all ranks; table [own vocabulary, width]; `whole` room for [rows, width];
+/// Looks tokens up. A token that a rank does not have gives zeros on that rank. The sum over the ranks is the result.
+/// Shape:    tokens: all rows, the same on all ranks. table [own vocabulary, width]. `whole` is room for [rows, width].
 ///           out and dout [own_rows(), width].
-/// Thread:   the World's. Lifetime: ends before the communicator.
-/// Errors:   InvalidArgument naming table, row and token for one outside the vocabulary, on all ranks alike; as
-///           PairExchange.
+/// Thread:   the World's.
+/// Lifetime: ends before the communicator.
+/// Errors:   InvalidArgument naming table, row and token for a token outside the vocabulary, on all ranks alike.
+///           Otherwise as PairExchange.
 /// Source:   Megatron-LM, VocabParallelEmbedding.
 template <class T>
 class SINEW_API VocabularyEmbedding {

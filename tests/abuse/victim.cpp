@@ -13,7 +13,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 
 #include "board.hpp"

@@ -53,6 +53,29 @@ expect page_size ok core/a.cpp <<<'int slots = 4096;  // not a page'
 expect page_size 'core/a.cpp:1: a page size?' core/a.cpp <<<'int page = 4096;'
 expect lengths ok core/a.cpp < <(yes '//' | head -n 500)
 expect lengths 'core/a.cpp: 501 lines' core/a.cpp < <(yes '//' | head -n 501)
+mkdir docs
+printf '| word | meaning | not |\n|---|---|---|\n| in flight | begun and not ended | under way |\n' >docs/glossary.md
+echo 'core/old.hpp 1' >cmake/lint/comments.txt
+expect comments ok core/a.hpp <<<'/// Sums the shm, tcp, ucx, ofi and inproc parts, one after the other, into `out`. Never blocks.'
+expect comments ok core/a.cpp <<<'const char* url = "http://a.b/Of a rank";  // of a rank'
+expect comments ok core/old.hpp <<<'// Of a rank.'
+expect comments 'core/old.hpp: 2 comments break the rules of language, 1 are allowed' core/old.hpp <<<$'// Of a rank.\n\n// Of a peer.'
+expect comments "core/a.hpp:2: a sentence that begins in the middle, with 'What'" core/a.hpp <<<$'/// The ranks. The\n/// others. What a rank has.'
+expect comments ok core/a.hpp <<<'/// What does a rank have?'
+expect comments 'core/a.hpp:1: 3 commas between' core/a.hpp <<<$'/// The rank sends, where it has what\n/// it needs for that, a part of it there, which lies in host memory.'
+expect comments "a double negation: 'never ends without'" core/a.hpp <<<'/// A call never ends without a status.'
+expect comments "'under way' is a private word" core/a.hpp <<<'int calls = 0;  // under way'
+expect comments 'core/a.hpp:1: a comment of 123 columns' core/a.hpp <<<"// $(yes word | head -n 24 | tr '\n' ' ')"
+expect comments 'a.py:2: a sentence that begins in the middle' a.py <<<$'url = "# Of a rank"\n# Whether it is'
+expect comments 'a.py:4: a sentence that begins in the middle' a.py <<<$'def f():\n    """Sums.\n\n    Of a rank."""'
+printf 'core/old.hpp 3\ncore/gone.hpp 1\n' >cmake/lint/comments.txt
+echo '// Of a rank.' | tee core/old.hpp >core/new.hpp
+judge_comments lower
+if [ "$(grep -v '^#' cmake/lint/comments.txt)" != 'core/old.hpp 1' ]; then
+  echo "comments lower: expected the row 'core/old.hpp 1' alone, found: $(cat cmake/lint/comments.txt)"
+  bad=1
+fi
+rm core/old.hpp core/new.hpp
 expect shell ok a.sh <<<'echo hello'
 expect shell 'a.sh: line' a.sh <<<'if true; then'
 exit $bad

@@ -46,11 +46,11 @@ class Job {
   }
   void share(std::uint64_t communicator, const std::vector<std::size_t>& ranks) {
     for (std::size_t place = 0; place < ranks.size(); ++place)
-      rings_[ranks[place]]->sit({.rank = static_cast<int>(place),
-                                 .world_ranks = std::vector<int>(ranks.begin(), ranks.end()),
-                                 .communicator = 6,
-                                 .identity = communicator,
-                                 .name = "pair"});
+      rings_[ranks[place]]->join({.rank = static_cast<int>(place),
+                                  .world_ranks = std::vector<int>(ranks.begin(), ranks.end()),
+                                  .communicator = 6,
+                                  .identity = communicator,
+                                  .name = "pair"});
   }
   void leave(std::size_t rank, std::uint32_t sequence) { call(rank, sequence, kClosedFingerprint).complete(Code::Ok); }
   /// Two seconds from now.

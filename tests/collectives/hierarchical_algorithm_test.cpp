@@ -266,7 +266,9 @@ TEST(HierarchicalAlgorithm, IsRefusedTheCanonicalOrder_WhereHostsAreNotNodesOfTh
 }
 
 TEST(HierarchicalAlgorithm, SaysWhyItIsNot) {
-  const auto reason = [](const HierarchicalAlgorithm& how, Collective c) { return how.supports(test::desc_of(c), 4).reason; };
+  const auto reason = [](const HierarchicalAlgorithm& how, Collective c) {
+    return how.supports(test::desc_of(c), 4).reason;
+  };
   const Levels two{{parts_of_sizes({2, 2})}};
   EXPECT_EQ(reason({two, "direct", "ring"}, Collective::AllReduce), "");
   EXPECT_THAT(reason({{{parts_of_sizes({4})}}, "direct", "ring"}, Collective::AllReduce), HasSubstr("equally near"));

@@ -300,7 +300,7 @@ TEST(Verdict, CallsTheCommunicatorOfAnotherCallAsItsRankDoes) {
   Ranks ranks(2);
   ranks.everybody(1, reduce_of(4));
   ranks.call(0, 2, reduce_of(4));
-  ranks.all[1]->ring.sit({.rank = 1, .world_ranks = {4, 1}, .communicator = 8, .identity = 44, .name = "pp"});
+  ranks.all[1]->ring.join({.rank = 1, .world_ranks = {4, 1}, .communicator = 8, .identity = 44, .name = "pp"});
   ranks.all[1]->ring.enter({44, broadcast_from(0), 5, 1, -1, 8}, std::source_location::current());
   EXPECT_THAT(ranks.judge(0, 2).text, HasSubstr("rank 1 is late: it has been in broadcast(f32, count 4, root 0) at "));
   EXPECT_THAT(ranks.judge(0, 2).text, HasSubstr(" on pp of 2 for "));

@@ -22,7 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::shared_ptr<const VirtualWorld> virtual_world(const std::string& text) { return make_virtual_world(virtual_cluster_from(text)); }
+std::shared_ptr<const VirtualWorld> virtual_world(const std::string& text) {
+  return make_virtual_world(virtual_cluster_from(text));
+}
 
 WorldOptions patient() {
   WorldOptions options;
@@ -102,7 +104,8 @@ TEST(VirtualWorld, PutsOnLinksWhatTheSimulatorSays_OfThreeLevels) { expect_as_si
 /// Of all_to_all each block for another host crosses once, by its rank's NIC or by that of its taker's equal.
 TEST(VirtualWorld, SendsEachBlockAcrossHostsOnce) {
   const auto on = virtual_world("dgx-h100x4");
-  const auto loads = tier_loads(on->on.network, run_on(on, {{.collective = Collective::AllToAll, .count = 3000}})[0].sent);
+  const auto loads =
+      tier_loads(on->on.network, run_on(on, {{.collective = Collective::AllToAll, .count = 3000}})[0].sent);
   const TierLoad& nics = tier(loads, Tier::NicOut);
   EXPECT_EQ(nics.bytes, 32U * 24 * 3000 * 4);
   EXPECT_EQ(nics.used, 32);

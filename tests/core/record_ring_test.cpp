@@ -81,7 +81,8 @@ TEST(RecordRing, ShowsCommunicatorsForAsLongAsThereIsRoom) {
   const RecordReader reader(ring.page());
   const auto shown = [&](std::uint64_t communicator) {
     for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
-      if (const auto membership = reader.membership(i); membership && membership->communicator == communicator) return true;
+      if (const auto membership = reader.membership(i); membership && membership->communicator == communicator)
+        return true;
     }
     return false;
   };

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
 
 /// What is accepted is written, and read again, as it is: through the seal that fuzzing alone would not find.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

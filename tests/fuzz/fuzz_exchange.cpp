@@ -6,7 +6,7 @@
 
 #include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/index.hpp>
+#include <sinew/parallel/checkpoint/index/index.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/cluster/rank_place.hpp>
 #include <sinew/transports/tcp/addresses/peer_address.hpp>

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
 
 /// What is accepted is written, and read again, as it is.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

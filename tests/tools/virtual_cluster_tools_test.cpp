@@ -205,7 +205,8 @@ TEST(VirtualBench, SaysThatItIsVirtual_AboveTheTable) {
   EXPECT_THAT(outcome.out, StartsWith("# all_to_all on 8 ranks, 2 hosts, "));
   EXPECT_THAT(
       outcome.out,
-      HasSubstr("# virtual cluster: xeon-2s:3+5, one_switch; times are those of 8 threads here, predictions the cluster's"));
+      HasSubstr(
+          "# virtual cluster: xeon-2s:3+5, one_switch; times are those of 8 threads here, predictions the cluster's"));
   EXPECT_THAT(outcome.out, testing::ContainsRegex("# +4 +nic out +counted [0-9]+ bytes by 4 links"));
   EXPECT_THAT(outcome.out, HasSubstr("; simulated: the same\n"));
 }

@@ -72,7 +72,6 @@ TEST(Cluster, GroupsUnevenHostsInOrderOfTheirFirstRanks) {
   EXPECT_EQ(c.hosts[0].identity, "b");
   EXPECT_EQ(c.hosts[1].identity, "a");
   EXPECT_EQ(c.groups_by_host(), (Groups{{0, 2, 3}, {1}, {4}}));
-  EXPECT_EQ(c.groups_by_numa(), (Groups{{0, 3}, {1}, {2}, {4}}));
   EXPECT_EQ(c.ranks_on_host(3), (std::vector{0, 2, 3}));
   EXPECT_EQ(c.ranks_on_host(4), (std::vector{4}));
   EXPECT_EQ(c.ranks[2].numa_node, 1);

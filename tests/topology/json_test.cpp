@@ -59,12 +59,6 @@ TEST(TopologyJson, ReadsWhatHasNotYetTheNewerFields) {
   EXPECT_EQ(machine_from_json(text), sample);
 }
 
-TEST(TopologyJson, KeepsClusters) {
-  const Cluster cluster{{sample_machine("a/1"), sample_machine("b/2")},
-                        {{0, 0, 4, 1, 0, "PIX from gpu:1"}, {1, -1, 4}, {0, 1, 4}}};
-  EXPECT_EQ(cluster_from_json(to_json(cluster)), cluster);
-}
-
 TEST(TopologyJson, KeepsACpuQuota_AndBearsItsAbsence) {
   Machine limited = sample_machine();
   limited.cpu_quota = CpuQuota{1.5, "/sys/fs/cgroup/cpu.max"};
@@ -168,15 +162,6 @@ TEST(TopologyJson, NamesFileAndLine_WhenReadFromAFile) {
   EXPECT_EQ(complaint(broken("\"pci\": \"0000:07:00.0\"", "\"pcie\": 1")),
             "box.json:" + line_of("{\n      \"pci\": \"0000:07", 1) + ": nvswitches[0]: expected a member \"pci\"");
   EXPECT_THAT(complaint("{\n\n  \"format\": ,"), testing::StartsWith("box.json: not JSON: line 3, column 13"));
-}
-
-TEST(TopologyJson, RejectsARankOnNoHost) {
-  try {
-    (void)cluster_from_json(to_json(Cluster{{sample_machine("a/1")}, {{0, 0, 4}, {1, 0, 4}}}));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "ranks[1].host: expected an index of \"hosts\", which has 1, found 1");
-  }
 }
 
 }  // namespace

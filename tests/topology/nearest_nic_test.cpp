@@ -150,7 +150,8 @@ TEST(NicAssigner, SaysWhy) {
   const Machine m = named_machine("dgx-h100");
   NicAssigner assigner(m);
   EXPECT_EQ(assigner.assign(std::vector<std::string>{"gpu:0"}, nics_for_ranks(m)).why, "PIX from gpu:0");
-  EXPECT_EQ(assigner.assign(std::vector<std::string>{"numa:0", "numa:1"}, std::vector{5}).why, "PHB from numa:0 or numa:1");
+  EXPECT_EQ(assigner.assign(std::vector<std::string>{"numa:0", "numa:1"}, std::vector{5}).why,
+            "PHB from numa:0 or numa:1");
   EXPECT_EQ(assigner.assign({}, nics_for_ranks(m)).why, "one of 8 that are as near");
   EXPECT_EQ(assigner.assign({}, std::vector{3}).why, "the only choice");
   const NicAssigner::Assignment none = assigner.assign({}, {});

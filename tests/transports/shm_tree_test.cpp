@@ -20,16 +20,16 @@ using test::ShmCase;
 using test::ShmRank;
 
 /// All ranks' places fit together, and all of them hang from the root.
-void expect_tree(int root, const std::vector<int>& domains, int fan) {
+void expect_tree(int root, const std::vector<int>& domains) {
   const int ranks = static_cast<int>(domains.size());
   std::vector<Tree> trees;
-  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains, fan));
+  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains));
   std::vector<int> reached{root};
   std::set<int> entered;
   for (std::size_t i = 0; i < reached.size(); ++i) {
     const int parent = reached[i];
     const Tree& tree = trees[static_cast<std::size_t>(parent)];
-    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * fan));
+    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * shm::kFanIn));
     for (const int child : tree.children) {
       EXPECT_EQ(trees[static_cast<std::size_t>(child)].parent, parent);
       const int above = domains[static_cast<std::size_t>(parent)];
@@ -55,8 +55,8 @@ TEST(ShmTree, ReachesEveryRankOnce_AndEveryDomainOnce) {
         turns.push_back(r % domain_count);
       }
       for (const int root : {0, ranks / 2, ranks - 1}) {
-        expect_tree(root, blocks, 4);
-        expect_tree(root, turns, 2);
+        expect_tree(root, blocks);
+        expect_tree(root, turns);
       }
     }
   }

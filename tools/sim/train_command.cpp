@@ -18,7 +18,10 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/plan/search.hpp>
+#include <sinew/parallel/planner/model/model_json.hpp>
+#include <sinew/parallel/planner/model/named_models.hpp>
+#include <sinew/parallel/planner/search/layout_text.hpp>
+#include <sinew/parallel/planner/search/search.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/tools/common/whole_number.hpp>

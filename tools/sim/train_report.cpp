@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/base/table.hpp>
-#include <sinew/parallel/plan/model_weights.hpp>
+#include <sinew/parallel/planner/model/model_weights.hpp>
+#include <sinew/parallel/planner/search/layout_text.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/tools/common/time_text.hpp>
 #include <sinew/topology/format/json/json_text.hpp>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <sinew/parallel/plan/search.hpp>
+#include <sinew/parallel/planner/search/search.hpp>
 
 namespace sinew::tools {
 

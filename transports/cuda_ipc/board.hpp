@@ -9,8 +9,8 @@
 
 namespace sinew::cuda_ipc {
 
-/// What a rank tells the others of its group, in host memory that only it writes. Fragments are numbered from 1 over the
-/// life of the group; the scratch memory and these words have room for two at a time.
+/// What a rank tells the others of its group, in host memory that only it writes. Fragments are numbered from 1 over
+/// the life of the group; the scratch memory and these words have room for two at a time.
 struct alignas(64) Line {
   struct Fragment {
     std::atomic<std::uint64_t> history{0};  ///< Call::history of the call that the fragment belongs to
@@ -23,8 +23,8 @@ struct alignas(64) Line {
   std::atomic<std::uint64_t> left{0};  ///< 1: this rank reads nothing of the others any more
 };
 
-/// The lines of one group. This rank's stays in the shared segment until that ends: others may still look at it, for a rank that
-/// has its result may end its World. Thread: of the World's engine.
+/// The lines of one group. This rank's stays in the shared segment until that ends: others may still look at it, for a
+/// rank that has its result may end its World. Thread: of the World's engine.
 class Board {
  public:
   explicit Board(HostPeers& host)

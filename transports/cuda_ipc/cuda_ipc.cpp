@@ -6,7 +6,6 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
-#include <sinew/transports/cuda_ipc/cuda_ipc.hpp>
 #include <sinew/transports/cuda_ipc/offload.hpp>
 
 namespace sinew::cuda_ipc {
@@ -15,6 +14,7 @@ namespace {
 constexpr Duration kMostPatience = std::chrono::seconds(2);
 constexpr Duration kInFlight = std::chrono::milliseconds(100);  // what a device has begun to read
 
+/// Collectives on the memory of CUDA devices, between the ranks of one host.
 class IpcFabric final : public Fabric {
  public:
   explicit IpcFabric(const FabricContext& c) : host_(c.host), device_(c.device), patience_(c.config.timeout) {
@@ -62,13 +62,12 @@ class IpcModule final : public Module {
   std::unique_ptr<Fabric> open(const FabricContext& c) override { return std::make_unique<IpcFabric>(c); }
 };
 
-}  // namespace
-
 Module& module() noexcept {
   static IpcModule m;
   return m;
 }
 
+}  // namespace
 }  // namespace sinew::cuda_ipc
 
 SINEW_MODULE(sinew::cuda_ipc::module);

@@ -23,10 +23,10 @@ struct RetainedMemory {
   bool failed = false;  ///< nobody begins to read any more
 };
 
-/// Collectives on device memory between the processes of one host: every rank copies its contribution, in fragments, into
-/// scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in host
-/// memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared device
-/// could not run.
+/// Collectives on device memory between the processes of one host: every rank copies its contribution, in fragments,
+/// into scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in
+/// host memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared
+/// device could not run.
 /// Errors: Mismatch where another rank made another call.
 /// Cost:   two phases a fragment, three for long all_reduces, where each rank reduces its part and takes the others'.
 ///         Where several processes share a device, each phase waits for the turns of all of them.

@@ -33,7 +33,9 @@ class Scratch {
   /// How many processes have their ranks' memory on one device, at most. Those take turns on it.
   int processes_on_a_device() const;
   /// Where a rank's contribution to a fragment lies.
-  std::byte* of(std::size_t rank, std::uint64_t fragment) const noexcept { return ranks_[rank] + fragment % 2 * kFragmentBytes; }
+  std::byte* of(std::size_t rank, std::uint64_t fragment) const noexcept {
+    return ranks_[rank] + fragment % 2 * kFragmentBytes;
+  }
 
  private:
   struct Card {

@@ -44,8 +44,8 @@ void Shared::forget(const OfiEndpoint& endpoint) noexcept {
 OfiTransport::OfiTransport(const Options& options, Choice choice)
     : shared_(options, std::move(choice.info)),
       nic_choice_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
-                                  choice.reason),
-              .is_nearest = choice.is_nearest} {
+                                      choice.reason),
+                  .is_nearest = choice.is_nearest} {
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
   shared_.outgoing.serve(&OfiTransport::frame_left, this);

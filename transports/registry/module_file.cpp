@@ -14,8 +14,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/transports/saved_signal_handlers.hpp>
 #include <sinew/transports/module_file.hpp>
+#include <sinew/transports/saved_signal_handlers.hpp>
 
 namespace sinew {
 namespace {

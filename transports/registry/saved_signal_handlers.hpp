@@ -5,9 +5,9 @@
 
 namespace sinew {
 
-/// Whatever libraries install for signals while this lives goes when it ends, and what was there before is back: some
-/// do so as they are loaded (libinfinipath, which libfabric may need, even for SIGTERM). Except what libucs installs:
-/// its users may have asked for that, which the module ucx knows.
+/// Saves all signal handlers and restores them in its destructor. Libraries may install handlers while they are loaded:
+/// libinfinipath, which libfabric may load, does so even for SIGTERM. Handlers of libucs stay, since the user may have
+/// asked for them. The module ucx decides about those.
 class SavedSignalHandlers {
  public:
   SavedSignalHandlers() noexcept;

@@ -8,7 +8,8 @@
 
 namespace sinew::shm {
 
-/// Messages between ranks of one host. Its Port stays in the shared segment until that ends: peers may still look at it.
+/// Messages between ranks of one host. Its Port stays in the shared segment until that ends: peers may still look at
+/// it.
 class ShmTransport final : public Transport {
  public:
   /// Errors: Error{System} when the shared segment is full.

@@ -192,15 +192,20 @@ void UcxEndpoint::ask(Stream& s) {
   fragment.bytes = static_cast<std::size_t>(std::min<std::uint64_t>(s.fragment_bytes, s.total - s.asked));
   fragment.state = Stream::State::Asked;
   s.asked += fragment.bytes;
-  link_.post(
-      {.kind = FrameKind::Clear, .bytes = fragment.bytes, .offset = fragment.offset, .id = s.sender, .stream = s.number});
+  link_.post({.kind = FrameKind::Clear,
+              .bytes = fragment.bytes,
+              .offset = fragment.offset,
+              .id = s.sender,
+              .stream = s.number});
 }
 
 ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* bytes, std::size_t count,
                                     bool waits_at_sender) {
-  const std::uint32_t which = s.fragments[0].state == Stream::State::Asked && s.fragments[0].offset == data.offset ? 0 : 1;
+  const std::uint32_t which =
+      s.fragments[0].state == Stream::State::Asked && s.fragments[0].offset == data.offset ? 0 : 1;
   Stream::Fragment& fragment = s.fragments[which];
-  if (fragment.state != Stream::State::Asked || fragment.offset != data.offset || fragment.bytes != count) return UCS_OK;
+  if (fragment.state != Stream::State::Asked || fragment.offset != data.offset || fragment.bytes != count)
+    return UCS_OK;
   const MemoryKind kind = Matcher::place(*s.receive).place.kind;
   assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see UcxEndpoint::meets_device
   if (!waits_at_sender && fragment.offset == s.delivered) {

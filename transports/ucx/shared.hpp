@@ -39,7 +39,9 @@ struct Stream {
   bool in_fragments = false;
   std::array<Fragment, 2> fragments;
 
-  bool is_fetching() const noexcept { return fragments[0].state == State::Fetching || fragments[1].state == State::Fetching; }
+  bool is_fetching() const noexcept {
+    return fragments[0].state == State::Fetching || fragments[1].state == State::Fetching;
+  }
 };
 
 /// Memory that UCX may still write.

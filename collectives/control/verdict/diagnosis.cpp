@@ -107,8 +107,8 @@ class Judge {
     for (auto& [communicator, ranks] : callers) members_.try_emplace(communicator, std::move(ranks));
   }
 
-  /// Builds the Group of a communicator from the memberships in the ranks' records. A member without records keeps its number
-  /// in the communicator in place of its World rank.
+  /// Builds the Group of a communicator from the memberships in the ranks' records. A member without records keeps its
+  /// number in the communicator in place of its World rank.
   Group group_of(std::uint64_t communicator, std::uint16_t id, std::size_t rank) const {
     Group group{.communicator = id, .identity = communicator};
     if (id == kWorldId) group.name = "world";

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <sinew/parallel/tensor/exchange.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 
 #include "experts.hpp"
 

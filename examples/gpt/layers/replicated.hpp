@@ -6,9 +6,10 @@
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
 
 #include "../math/vector_math.hpp"
 #include "../model/store.hpp"

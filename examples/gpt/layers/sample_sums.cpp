@@ -4,8 +4,8 @@
 #include <span>
 #include <utility>
 
-#include <sinew/parallel/tensor/exchange.hpp>
-#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 
 namespace gpt {
 

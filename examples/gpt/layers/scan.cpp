@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/parallel/tensor/matrix.hpp>
+#include <sinew/parallel/common/matrix.hpp>
 
 #include "../math/vector_math.hpp"
 #include "../parameters.hpp"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include <sinew/core/call/cost.hpp>
-#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/common/blas.hpp>
 
 namespace gpt {
 

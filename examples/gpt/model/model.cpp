@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <sinew/parallel/common/group_place.hpp>
+
 #include "../layers/sample_sums.hpp"
 #include "../parameters.hpp"
 #include "stage.hpp"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/random/keyed.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 
 namespace gpt {
 namespace {

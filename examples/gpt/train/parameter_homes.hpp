@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sinew/core/buffer.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/job/job.hpp>
 
 #include "../parameters.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include <sinew/parallel/data/weighted_loss.hpp>
+#include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 

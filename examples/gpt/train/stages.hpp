@@ -5,7 +5,7 @@
 
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 #include "../parameters.hpp"
 #include "../parts.hpp"

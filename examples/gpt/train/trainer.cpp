@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/gradient_norm.hpp>
+#include <sinew/parallel/data_parallel/gradient_norm.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>
 #include <sinew/parallel/invariant/invariant_blas.hpp>
 #include <sinew/parallel/mesh/layout.hpp>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/data/weighted_loss.hpp>
+#include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/job/describe.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/generators/parts.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/generators/pass_order.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,7 +1,7 @@
 #include <cstddef>
 
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/generators/parts.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/generators/pass_order.hpp>
 
 namespace sinew::parallel {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
-#include <sinew/parallel/pipeline/passes/parts.hpp>
-#include <sinew/parallel/pipeline/simulate.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/passes/require_sound.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
 
 namespace sinew::parallel {
 namespace {

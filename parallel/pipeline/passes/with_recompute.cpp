@@ -1,7 +1,7 @@
 #include <vector>
 
-#include <sinew/parallel/pipeline/passes.hpp>
-#include <sinew/parallel/pipeline/passes/parts.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/passes/require_sound.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/parallel/pipeline/passes.hpp>
-#include <sinew/parallel/pipeline/passes/parts.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/passes/require_sound.hpp>
 
 namespace sinew::parallel {
 

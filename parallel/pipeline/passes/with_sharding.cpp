@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
-#include <sinew/parallel/pipeline/passes/parts.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/passes/require_sound.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -189,7 +189,8 @@ TEST(ClockDifference, IsBetweenWhatTheRoundsAllow) {
     readings[1].push_back({last + 1000 * kMs, last + 1002 * kMs});
     readings[2].push_back({last + round * 1000 * kMs, last + round * 1000 * kMs + kMs});
   }
-  const ClockDifference zero = difference_of(std::span(readings).first(2), 0), one = difference_of(std::span(readings).first(2), 1);
+  const ClockDifference zero = difference_of(std::span(readings).first(2), 0),
+                        one = difference_of(std::span(readings).first(2), 1);
   EXPECT_EQ(zero.ahead_ns, 0);
   EXPECT_EQ(zero.error_ns, 0);
   EXPECT_LE(std::abs(one.ahead_ns - 1000 * kMs), one.error_ns);

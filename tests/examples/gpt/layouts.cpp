@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/random/keyed.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <support/worlds.hpp>
 
 namespace gpt::test {

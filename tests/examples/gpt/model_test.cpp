@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/random/keyed.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 
 #include "strict_store.hpp"
 

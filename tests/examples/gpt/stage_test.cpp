@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/parallel/random/keyed.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 
 namespace gpt {
 namespace {

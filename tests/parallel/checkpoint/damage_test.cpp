@@ -8,8 +8,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/file_text.hpp>
-#include <sinew/parallel/checkpoint/crc32.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/checkpoint/index/crc32.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
 #include <support/scratch_folder.hpp>

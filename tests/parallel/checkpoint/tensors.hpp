@@ -5,7 +5,7 @@
 #include <list>
 #include <vector>
 
-#include <sinew/parallel/checkpoint/item.hpp>
+#include <sinew/parallel/checkpoint/index/item.hpp>
 
 namespace sinew::parallel::test {
 

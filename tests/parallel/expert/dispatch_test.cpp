@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 #include <sinew/parallel/expert/router.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 #include <support/worlds.hpp>
 
 namespace sinew::parallel {

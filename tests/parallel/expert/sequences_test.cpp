@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/expert/balance_loss.hpp>
 #include <sinew/parallel/expert/capacity.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 #include <support/worlds.hpp>
 
 // What is counted over whole sequences is the same however these are cut.

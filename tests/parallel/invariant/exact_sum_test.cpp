@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 
 namespace sinew::parallel {
 namespace {

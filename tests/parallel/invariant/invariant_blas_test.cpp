@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/invariant/invariant_blas.hpp>
 #include <sinew/parallel/invariant/tree_sum.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 #include <support/worlds.hpp>
 
 namespace sinew::parallel {

@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/invariant/leaf_rows.hpp>
 #include <sinew/parallel/invariant/leaves.hpp>
 #include <sinew/parallel/invariant/tree_sum.hpp>
-#include <sinew/parallel/random/keyed.hpp>
 #include <support/worlds.hpp>
 
 namespace sinew::parallel {

@@ -11,8 +11,8 @@
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>
 

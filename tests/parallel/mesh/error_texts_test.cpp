@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/calls/user_code.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/mesh/job_mesh.hpp>
 #include <support/error_shape.hpp>
 #include <support/log_guard.hpp>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/parallel/pipeline/action_text.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
 
 namespace sinew::parallel::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include <sinew/parallel/pipeline/schedule.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 namespace sinew::parallel::test {
 

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/parallel/pipeline/csv.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
-#include <sinew/parallel/pipeline/prove.hpp>
-#include <sinew/parallel/pipeline/stage_ends.hpp>
+#include <sinew/parallel/pipeline/schedule/csv.hpp>
+#include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
+#include <sinew/parallel/pipeline/verify/prove.hpp>
 #include <support/sanitized.hpp>
 #include <support/worlds.hpp>
 

@@ -12,8 +12,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/mesh/job_mesh.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 #include <support/worlds.hpp>
 

@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
-#include <sinew/parallel/pipeline/generators.hpp>
-#include <sinew/parallel/pipeline/passes.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 #include <support/worlds.hpp>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/placement/redistribute.hpp>
+#include <sinew/parallel/placement/redistribution/redistribute.hpp>
 
 #include "placed_data.hpp"
 #include "support/worlds.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <sinew/parallel/data/step_plan.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 
 namespace sinew::parallel::test {
 

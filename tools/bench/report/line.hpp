@@ -17,8 +17,8 @@ namespace sinew::tools {
 struct RunFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string peer;      ///< its name and version; empty: none
-  std::string virtual_world;  ///< the cluster that ranks act as if they were on; empty: they are where they are
+  std::string peer;             ///< its name and version; empty: none
+  std::string virtual_cluster;  ///< the cluster that ranks act as if they were on; empty: they are where they are
   std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and what is taken instead
   Network network{};                   ///< of that cluster
 };

@@ -76,7 +76,7 @@ std::string time_text(const Forecast& f, const Network& n) {
 }  // namespace
 
 VirtualPlan plan_on(const std::shared_ptr<const VirtualWorld>& virtual_world,
-                     const std::function<CollectiveDesc(int ranks)>& describe) {
+                    const std::function<CollectiveDesc(int ranks)>& describe) {
   VirtualPlan found;
   run_virtual_ranks(virtual_world, {}, [&](World& world) {
     if (world.rank() == 0) found.plan = world.communicator().plan(describe(world.size()));

@@ -24,7 +24,7 @@ struct VirtualPlan {
 /// `describe`: the call for so many ranks.
 /// Lifetime: the counts of the call outlive this function.
 VirtualPlan plan_on(const std::shared_ptr<const VirtualWorld>& virtual_world,
-                     const std::function<CollectiveDesc(int ranks)>& describe);
+                    const std::function<CollectiveDesc(int ranks)>& describe);
 
 std::string to_text(const VirtualPlan& plan, const VirtualCluster& on);
 std::string to_json(const VirtualPlan& plan, const VirtualCluster& on);

@@ -13,7 +13,6 @@ namespace json_fields {
 namespace {
 
 constexpr std::string_view kMachineFormat = "sinew machine 3";
-constexpr std::string_view kClusterFormat = "sinew cluster 4";
 
 template <class T>
 std::string write(std::string_view format, const T& value, int indent) {
@@ -76,10 +75,6 @@ std::string to_json(const Machine& machine, int indent) {
   return json_fields::write(json_fields::kMachineFormat, machine, indent);
 }
 
-std::string to_json(const Cluster& cluster, int indent) {
-  return json_fields::write(json_fields::kClusterFormat, cluster, indent);
-}
-
 Machine machine_from_json(std::string_view text) {
   auto machine = json_fields::read<Machine>(json_fields::kMachineFormat, text);
   reject_inconsistent(machine);
@@ -98,20 +93,6 @@ Machine machine_from_json(std::string_view text, std::string_view file) {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", file, error.what()));
   }
-}
-
-Cluster cluster_from_json(std::string_view text) {
-  auto cluster = json_fields::read<Cluster>(json_fields::kClusterFormat, text);
-  for (const Machine& host : cluster.hosts) reject_inconsistent(host);
-  for (std::size_t r = 0; r < cluster.ranks.size(); ++r) {
-    const int host = cluster.ranks[r].host;
-    if (host < 0 || static_cast<std::size_t>(host) >= cluster.hosts.size()) {
-      throw FieldError(
-          fmt::format("ranks[{}].host", r),
-          fmt::format("expected an index of \"hosts\", which has {}, found {}", cluster.hosts.size(), host));
-    }
-  }
-  return cluster;
 }
 
 }  // namespace sinew

@@ -2,11 +2,10 @@
 
 #include <type_traits>
 
-#include <sinew/topology/cluster.hpp>
 #include <sinew/topology/format/json/json_fields.hpp>
 #include <sinew/topology/machine.hpp>
 
-/// The JSON form of Machine and Cluster: every struct's fields, in the order in which they are written.
+/// The JSON form of Machine: every struct's fields, in the order in which they are written.
 namespace sinew::json_fields {
 
 template <class V>
@@ -157,21 +156,6 @@ void fields(V&& v, typename std::decay_t<V>::template Access<Machine>& m) {
   v("links", m.links);
   v("unseen", m.unseen);
   v.optional("ignored", m.ignored);
-}
-
-template <class V>
-void fields(V&& v, typename std::decay_t<V>::template Access<RankSpot>& r) {
-  v("host", r.host);
-  v("numa_node", r.numa_node);
-  v("usable_cores", r.usable_cores);
-  v("gpu", r.gpu);
-  v("nic", r.nic);
-  v("nic_why", r.nic_why);
-}
-template <class V>
-void fields(V&& v, typename std::decay_t<V>::template Access<Cluster>& c) {
-  v("hosts", c.hosts);
-  v("ranks", c.ranks);
 }
 
 }  // namespace sinew::json_fields

@@ -9,16 +9,17 @@
 
 namespace sinew::shm {
 
-/// Gives out GroupStates and takes them back when nobody reads them any more. A rank that ends a group writes kClosed into
-/// its `done` word and retires its group state; the peers may be behind and still look at it, so the memory goes back to the
-/// shared segment only when each of them has closed its own (or has even given it back, then its stamp is gone).
+/// Allocates GroupStates and frees them when no peer reads them any more. A rank that ends a group writes kClosed into
+/// its `done` word and retires its group state. Late peers may still read that state. So its memory is freed only when
+/// each peer has closed its own state. A peer may even have freed its state, and then the stamp in it is gone.
 class GroupStates {
  public:
   explicit GroupStates(SharedSegment& segment) noexcept : segment_(segment) {}
 
-  /// Zeroed, with slots for a group of so many ranks. Errors: Error{System} when the shared segment is full.
+  /// Allocates a zeroed state for a group of `ranks` ranks.
+  /// Errors: Error{System} if the shared segment is full.
   GroupState* obtain(std::size_t ranks);
-  /// `group state.done` says kClosed already; `readers` are the peers' `done` words.
+  /// Frees a state later. Precondition: its `done` word is kClosed. `readers` are the peers' `done` words.
   void retire(GroupState* group_state, std::uint64_t salt, std::vector<const Word*> readers);
 
  private:

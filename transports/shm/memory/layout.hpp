@@ -8,8 +8,8 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/host/cpu.hpp>
 
-/// What the ranks of a group see of each other. One GroupState per rank and group, in that rank's shared segment: it alone writes it,
-/// the others read it through their mapping. Plain data, offsets and words with one writer.
+/// What the ranks of a group see of each other. One GroupState per rank and group, in that rank's shared segment: it
+/// alone writes it, the others read it through their mapping. Plain data, offsets and words with one writer.
 ///
 /// Call number s is announced in slot s % kRing. Nobody waits for an acknowledgement: a slot is written again only when
 /// every rank's `done` has passed the call it held, and as each announcement carries its writer's `done`, that is known
@@ -26,7 +26,7 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 /// How a rank lets the others at a buffer.
 enum class Access : std::uint8_t {
   Staged,   ///< copied into its group state
-  Heap,     ///< lies in its shared segment, at this offset
+  Segment,  ///< lies in its shared segment, at this offset
   Address,  ///< lies at this address: for threads of the same process, others ask the kernel
 };
 
@@ -45,7 +45,7 @@ struct alignas(kCacheLine) FlagLine {
   Word stamp;  ///< salt and sequence of the call
   Fingerprint fingerprint;
   std::uint32_t history;  ///< upper half of Call::history: every earlier difference shows here, whatever way it took
-  std::uint32_t done;     ///< low half of the last call that the writer has finished reading (Protocol::Tree: its subtree)
+  std::uint32_t done;  ///< low half of the last call that the writer has finished reading (Protocol::Tree: its subtree)
   std::array<std::byte, kInlineBytes> payload;
 
   /// `done` in full; the line is of that call.
@@ -75,11 +75,11 @@ struct GroupState {
   std::array<Slot, kRing> results;  ///< Protocol::Tree: what comes down to this rank's children
 };
 
-/// Behind the GroupState: kStages stages of inputs and of results for Protocol::Chunks, then slots for Protocol::Slot. Touched only
-/// when used.
+/// Behind the GroupState: kStages stages of inputs and of results for Protocol::Chunks, then slots for Protocol::Slot.
+/// Touched only when used.
 inline constexpr std::size_t kStages = 3;
-inline constexpr std::size_t kStageBytes = 512 << 10;                          ///< one chunk for each reader
-inline constexpr std::size_t kResultBytes = 256 << 10;                         ///< one chunk
+inline constexpr std::size_t kStageBytes = 512 << 10;                                ///< one chunk for each reader
+inline constexpr std::size_t kResultBytes = 256 << 10;                               ///< one chunk
 inline constexpr std::size_t kStagesAt = (sizeof(GroupState) + 4095) / 4096 * 4096;  // not a page
 inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
 inline constexpr std::size_t kSlotsAt = kResultsAt + kStages * kResultBytes;

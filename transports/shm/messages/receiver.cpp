@@ -44,7 +44,7 @@ void Receiver::gone(std::uint32_t number) {
   if (Completion* receive = granted_.erase(number)) matcher_.repost(*receive);
 }
 
-bool Receiver::reads_in_place(const Offer& offer) noexcept {
+bool Receiver::reads_directly(const Offer& offer) noexcept {
   if (offer.access == Access::Staged) return false;
   if (offer.access == Access::Segment || connection_.same_process) return true;
   const Hub& hub = connection_.hub;
@@ -67,7 +67,7 @@ bool Receiver::may_read() noexcept {
 void Receiver::grant(std::uint64_t offer, Completion& receive) {
   Offer& o = offers_[offer];
   o.used = false;
-  if (reads_in_place(o)) {
+  if (reads_directly(o)) {
     pulls_.push_back({&receive, o, 0});
   } else {
     request_stream(o.id, receive);
@@ -150,7 +150,8 @@ bool Receiver::read_through_kernel(Pull& p, Completion& receive, std::uint64_t p
   std::uint64_t taken = 0;
   Status problem;
   while (taken < bytes && problem.ok()) {
-    const std::uint64_t fragment = to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedFragmentBytes, bytes - taken);
+    const std::uint64_t fragment =
+        to.data != nullptr ? bytes : std::min<std::uint64_t>(kSkippedFragmentBytes, bytes - taken);
     if (to.data == nullptr) bounce_.resize(kSkippedFragmentBytes);
     const int error = read_process(pid, to.data != nullptr ? to.data : bounce_.data(), place + taken, fragment);
     problem = still_offered(p.offer);  // an owner that has ended may have freed the memory

@@ -65,7 +65,7 @@ class Receiver final : MatcherWire {
   void refuse(std::uint64_t offer, Code why, std::uint64_t note) override;
   void return_credit(std::size_t charge) override;
 
-  bool reads_in_place(const Offer& offer) noexcept;
+  bool reads_directly(const Offer& offer) noexcept;
   bool may_read() noexcept;
   bool claim(Pull& pull) noexcept;
   bool read_some(Pull& pull) noexcept;

@@ -14,10 +14,10 @@
 #include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
 
-/// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line that says what it is, and
-/// the lines of its payload right behind it. The receiver looks at the line where the next frame will begin: its stamp
-/// is the ring's random salt plus the frame's position since the beginning, which nothing that lay there before has
-/// but by a chance of 2^-64.
+/// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line that says what it
+/// is, and the lines of its payload right behind it. The receiver looks at the line where the next frame will begin:
+/// its stamp is the ring's random salt plus the frame's position since the beginning, which nothing that lay there
+/// before has but by a chance of 2^-64.
 namespace sinew::shm {
 
 inline constexpr std::size_t kFewestRingLines = 2048;
@@ -33,7 +33,7 @@ inline constexpr std::size_t kStreamFragmentBytes = 1 << 10;
 enum class FrameKind : std::uint8_t {
   Skip,      ///< nothing up to the end of the ring
   Eager,     ///< a message
-  Request,  ///< a message that stays where it is
+  Request,   ///< a message that stays where it is
   Grant,     ///< send the bytes of message `id` as Data for `receive`
   Data,      ///< the next bytes for receive `id`
   Gone,      ///< there will be none for receive `id`: its message was taken back

@@ -12,8 +12,8 @@
 
 namespace sinew::shm {
 
-/// The sending half of an endpoint. It copies small messages into the ring, sends a request for the others, and streams those that
-/// the peer wants streamed.
+/// The sending half of an endpoint. It copies small messages into the ring, sends a request for the others, and streams
+/// those that the peer wants streamed.
 class Sender {
  public:
   /// Longer messages go by rendezvous.

@@ -56,7 +56,8 @@ void Announcer::announce(PendingCall& call) noexcept {
   const std::uint64_t done = calls_.oldest - 1;
   slot.line.fingerprint = call.fingerprint;
   slot.line.history = call.history;
-  slot.line.done = static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
+  slot.line.done =
+      static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
@@ -103,7 +104,8 @@ Access Announcer::access_to(const void* memory, std::uint64_t bytes) const noexc
 }
 
 std::uint64_t Announcer::place_of(const void* memory, Access access) const noexcept {
-  return access == Access::Segment ? members_.host().shared_segment().offset_of(memory) : reinterpret_cast<std::uint64_t>(memory);
+  return access == Access::Segment ? members_.host().shared_segment().offset_of(memory)
+                                   : reinterpret_cast<std::uint64_t>(memory);
 }
 
 /// What a call of Protocol::Slot or Protocol::Parts may put into the staging slots; 0: nothing.
@@ -146,7 +148,7 @@ void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
   const auto decide = [&](const void* memory, std::uint64_t bytes) {
     const Access access = access_to(memory, bytes);
     const std::uint64_t read = exchanges(call.collective) ? call.bytes : bytes;
-    const bool direct = access == Access::Staged && members_.direct() && reads_in_place(facts_, call.collective, read);
+    const bool direct = access == Access::Staged && members_.direct() && reads_directly(facts_, call.collective, read);
     return direct ? Access::Address : access;
   };
   Places places{0, 0, call.scaler.factor, Access::Staged, Access::Staged};

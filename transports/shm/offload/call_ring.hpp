@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/offload/parts.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 
 namespace sinew::shm {
 
@@ -44,7 +44,7 @@ class CallRing {
   }
 
   std::vector<PendingCall> calls_ = std::vector<PendingCall>(16);  // a power of two
-  std::vector<CallParts> parts_ = std::vector<CallParts>(16);           // of these
+  std::vector<CallParts> parts_ = std::vector<CallParts>(16);      // of these
 };
 
 }  // namespace sinew::shm

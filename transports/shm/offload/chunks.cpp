@@ -82,7 +82,8 @@ Chunks::Buffer Chunks::resolve(int rank, Access access, std::uint64_t place) con
 
 bool Chunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) const noexcept {
   for (int r = 0; r < members_.count(); ++r) {
-    if (r != members_.rank() && (members_[r].group_state->*word).value.load(std::memory_order_acquire) < count) return false;
+    if (r != members_.rank() && (members_[r].group_state->*word).value.load(std::memory_order_acquire) < count)
+      return false;
   }
   return true;
 }
@@ -148,7 +149,7 @@ void Chunks::stage() noexcept {
     const Range wanted = geometry_.wanted_by(r);
     const Range part = geometry_.part(wanted, staged_);
     show(stage + geometry_.stage_offset(members_.rank(), r), call_.in + wanted.offset + part.offset, part.bytes);
-    if (geometry_.one_piece_for_all()) break;
+    if (geometry_.one_chunk_for_all()) break;
   }
   finish_streams();
   say(members_.mine().staged, ++staged_);
@@ -170,8 +171,9 @@ const void* Chunks::input_of(int rank, const Range& wanted, const Range& part, c
   if (rank == members_.rank()) {
     at = call_.in + offset;
   } else if (p.in.staged) {
-    at = bytes_at(*members_[rank].group_state, stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) +
-                                            block.offset - part.offset);
+    at = bytes_at(
+        *members_[rank].group_state,
+        stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) + block.offset - part.offset);
   } else if (p.in.mapped) {
     at = p.in.mapped + offset;
   } else {
@@ -195,8 +197,7 @@ void Chunks::combine_chunk() noexcept {
   std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
   for (std::uint64_t from = 0; from < part.bytes; from += block_) {
     const Range block{part.offset + from, std::min(block_, part.bytes - from)};
-    for (int r = 0; r < members_.count(); ++r)
-      sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);
+    for (int r = 0; r < members_.count(); ++r) sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);
     if (!status_.ok()) return;
     combine_and_show(out + block.offset, results + from, block.bytes);
   }

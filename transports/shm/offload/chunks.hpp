@@ -10,8 +10,8 @@
 
 namespace sinew::shm {
 
-/// Runs one call of Protocol::Chunks at a time. Three kinds of work, each in order of the chunks, each as soon as the words
-/// of the others allow it, so that the ranks work on different chunks at the same time:
+/// Runs one call of Protocol::Chunks at a time. Three kinds of work, each in order of the chunks, each as soon as the
+/// words of the others allow it, so that the ranks work on different chunks at the same time:
 ///   stage    copy my inputs where the others can read them (if they cannot where they lie);
 ///   combine  my share of everybody's inputs;
 ///   fetch    the others' results, or their inputs where nothing is reduced.

@@ -117,7 +117,7 @@ std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
   return desc.collective == Collective::Barrier ? 0 : desc.count * size_of(desc.dtype) * blocks;
 }
 
-bool reads_in_place(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept {
+bool reads_directly(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept {
   if (!exchanges(collective)) return bytes >= facts.direct_from_bytes;
   return bytes >= facts.exchange_direct_from_bytes && bytes < facts.exchange_direct_to_bytes;
 }
@@ -128,10 +128,12 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) 
   if (ranks > 2 && takes_tree(desc, ranks, facts)) return Protocol::Tree;
   if (shown <= kInlineBytes) return Protocol::Inline;
   if (shown <= kLinesBytes) return Protocol::Lines;
-  if (is_from_root(desc.collective)) return shown <= kSlotMostBytes ? Protocol::Slot : Protocol::Chunks;  // the root runs ahead
+  if (is_from_root(desc.collective))
+    return shown <= kSlotMostBytes ? Protocol::Slot : Protocol::Chunks;  // the root runs ahead
   const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
   const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
-  return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Protocol::Slot : Protocol::Chunks;
+  return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Protocol::Slot
+                                                                                       : Protocol::Chunks;
 }
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
@@ -155,7 +157,7 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
   }
   const std::uint64_t bytes = exchanges(desc.collective) ? desc.count * size_of(desc.dtype) : shown_bytes(desc, ranks);
   return fmt::format("{} chunks, {}", format_bytes(facts.chunk_bytes),
-                     reads_in_place(facts, desc.collective, bytes) ? "read in place" : "staged");
+                     reads_directly(facts, desc.collective, bytes) ? "read in place" : "staged");
 }
 
 Bytes encode(const Facts& facts) {

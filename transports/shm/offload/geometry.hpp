@@ -22,7 +22,7 @@ class Geometry {
   Geometry() = default;
   Geometry(const PendingCall& call, int ranks, const Facts& facts) noexcept
       : collective_(call.collective), root_(call.root), ranks_(static_cast<std::uint64_t>(ranks)), bytes_(call.bytes) {
-    const std::uint64_t readers = one_piece_for_all() ? 1 : ranks_ - 1;
+    const std::uint64_t readers = one_chunk_for_all() ? 1 : ranks_ - 1;
     const std::uint64_t most = std::min<std::uint64_t>({facts.chunk_bytes, kResultBytes, kStageBytes / readers});
     chunk_ = std::max<std::uint64_t>(most / kCacheLine, 1) * kCacheLine;
     share_ = (bytes_ / ranks_ / kCacheLine + 1) * kCacheLine;
@@ -68,7 +68,7 @@ class Geometry {
   }
   /// Offset of the reader's chunk in one of the owner's stages.
   std::uint64_t stage_offset(int owner, int reader) const noexcept {
-    if (one_piece_for_all()) return 0;
+    if (one_chunk_for_all()) return 0;
     return static_cast<std::uint64_t>(reader < owner ? reader : reader - 1) * chunk_;
   }
   /// Does the reader keep a part of its own input, that it must put into its output?
@@ -81,7 +81,7 @@ class Geometry {
       default: return false;
     }
   }
-  bool one_piece_for_all() const noexcept {
+  bool one_chunk_for_all() const noexcept {
     return collective_ == Collective::AllGather || collective_ == Collective::Broadcast ||
            collective_ == Collective::Reduce || collective_ == Collective::Gather;
   }

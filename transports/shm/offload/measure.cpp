@@ -40,7 +40,8 @@ struct Fired : Completion {
 
 class Measurement {
  public:
-  Measurement(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget, Duration patience)
+  Measurement(HostPeers& host, GroupStates& group_states, const OffloadContext& pair, Duration budget,
+              Duration patience)
       : host_(host),
         peer_(pair.group.world_ranks[static_cast<std::size_t>(1 - pair.group.rank)]),
         offload_(host, group_states, pair),

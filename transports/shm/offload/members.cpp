@@ -56,7 +56,8 @@ Members::Members(HostPeers& host, GroupStates& group_states, const OffloadContex
   std::string problem;
   try {
     group_state_ = group_states.obtain(context.group.world_ranks.size());
-    mine = {host.shared_segment().offset_of(group_state_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce), 1};
+    mine = {host.shared_segment().offset_of(group_state_), random_id(), nonce, reinterpret_cast<std::uint64_t>(&nonce),
+            1};
   } catch (const std::exception& e) {
     problem = e.what();
   }

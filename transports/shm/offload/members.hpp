@@ -85,7 +85,9 @@ class Members {
     notify_all();
   }
   /// Has the rank left the group?
-  bool closed(int rank) const noexcept { return left((*this)[rank].group_state->done.value.load(std::memory_order_acquire)); }
+  bool closed(int rank) const noexcept {
+    return left((*this)[rank].group_state->done.value.load(std::memory_order_acquire));
+  }
   /// The status of a call that needed a rank which has left the group.
   Status left_during_call(int rank) const {
     return {Code::Aborted, group_.rank_text(rank) + " ended this communicator during the call", rank};

@@ -173,7 +173,8 @@ int ShmOffload::advance() noexcept {
   }
   if (stage_ == Stage::Moving) {
     if (!begin_reading(call)) return 1;
-    const int steps = call.protocol == Protocol::Parts ? part_reader_.step(call, calls_.parts_of(call)) : chunks_.step();
+    const int steps =
+        call.protocol == Protocol::Parts ? part_reader_.step(call, calls_.parts_of(call)) : chunks_.step();
     members_.set_reading(false);
     const auto look = [&](const auto& work) {
       if (!work.finished()) return;

@@ -10,8 +10,8 @@
 #include <sinew/transports/shm/offload/chunks.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
-#include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/offload/parts.hpp>
+#include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/offload/tree_calls.hpp>
 
 namespace sinew::shm {
@@ -52,9 +52,9 @@ class ShmOffload final : public CollectiveOffload {
  private:
   /// Of the oldest call.
   enum class Stage : std::uint8_t {
-    Announced,   ///< waiting for everybody's announcement
-    Moving,    ///< Protocol::Chunks or Protocol::Parts at work
-    Draining,  ///< this rank has all it needs, others still read its buffers
+    Announced,  ///< waiting for everybody's announcement
+    Moving,     ///< Protocol::Chunks or Protocol::Parts at work
+    Draining,   ///< this rank has all it needs, others still read its buffers
   };
 
   int advance() noexcept;

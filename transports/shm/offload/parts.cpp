@@ -100,7 +100,8 @@ int PartReader::step(const PendingCall& call, const CallParts& parts) noexcept {
 }
 
 /// Bytes of the rank's part that came.
-std::uint64_t PartReader::fetch(const PendingCall& call, const CallParts& parts, int rank, std::uint64_t most) noexcept {
+std::uint64_t PartReader::fetch(const PendingCall& call, const CallParts& parts, int rank,
+                                std::uint64_t most) noexcept {
   const int me = members_.rank();
   const Range& to = parts.takes[static_cast<std::size_t>(rank)];
   const std::uint64_t length = std::min(most, to.bytes - done_);

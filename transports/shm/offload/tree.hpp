@@ -7,20 +7,22 @@
 
 namespace sinew::shm {
 
-/// One rank's place in a tree: partial results go up to the parent, results come down to the children.
+/// The tree as one rank sees it. Partial results go up to the parent. Results come down to the children.
 struct Tree {
-  int parent = -1;  ///< -1: the root
+  int parent = -1;  ///< -1: this rank is the root
   std::vector<int> children;
 };
 
+/// The most children that a rank has in a tree.
 inline constexpr int kFanIn = 4;
 
-/// Ranks near the same memory (equal `domains`) form a tree of their own, and one of each, the root in its own, a tree
-/// above these: every line crosses between two domains once. No rank has more than `fan` children in either.
-/// The idea is that of hierarchical barriers (Mellor-Crummey and Scott 1991) and of Open MPI's xhc.
-SINEW_API Tree tree_of(int rank, int root, std::span<const int> domains, int fan = kFanIn);
+/// Returns the tree as `rank` sees it. `domains` has a number for each rank, which is equal for ranks near the same
+/// memory. The ranks of a domain form a tree. One rank of each domain, which is `root` in its own, joins a tree above
+/// these. So data cross between two domains once.
+/// Source: Mellor-Crummey and Scott 1991 (hierarchical barriers); Open MPI's xhc.
+SINEW_API Tree tree_of(int rank, int root, std::span<const int> domains);
 
-/// Steps from the leaves of so many ranks to the root, where all are in one domain.
-SINEW_API int tree_levels(int ranks, int fan = kFanIn) noexcept;
+/// The number of steps from the leaves to the root if all of these ranks are in one domain.
+SINEW_API int tree_levels(int ranks) noexcept;
 
 }  // namespace sinew::shm

@@ -11,8 +11,8 @@
 
 namespace sinew::shm {
 
-/// Runs calls of Protocol::Tree. A rank's announcement carries what its subtree has made. The root's result comes back along
-/// the same edges.
+/// Runs calls of Protocol::Tree. A rank's announcement carries what its subtree has made. The root's result comes back
+/// along the same edges.
 class TreeCalls {
  public:
   /// `domains`: by rank; -1: not known.

@@ -1,0 +1,426 @@
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/user_code.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/data_parallel/data_rules.hpp>
+#include <sinew/parallel/data_parallel/equal_parameters.hpp>
+#include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
+#include <sinew/parallel/data_parallel/memory/step_memory.hpp>
+#include <sinew/parallel/data_parallel/pass_runner.hpp>
+#include <sinew/parallel/data_parallel/plan/pass_graphs.hpp>
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+/// Parts of values that are whole here.
+InitialValues copies_of(std::span<const ConstBuffer> values) {
+  return [values](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
+    const std::size_t element = into.bytes / static_cast<std::size_t>(last - first);
+    std::memcpy(into.data, values[at(parameter)].data + static_cast<std::size_t>(first) * element, into.bytes);
+  };
+}
+
+}  // namespace
+
+struct DataParallel::Start {
+  std::optional<std::span<const ConstBuffer>> values;  // whole, to be compared
+  InitialValues initial;
+};
+
+struct DataParallel::State {
+  Mesh* mesh;
+  std::source_location where;
+  std::vector<DataParameter> parameters;
+  DataRow row;
+  DataAxis sharded;
+  DataParallelOptions options;
+  StepMemory memory;
+  std::vector<std::string> units;
+  std::vector<std::vector<std::int32_t>> members;  // parameters of each
+  std::optional<StepProtocol> protocol;
+  std::optional<Error> failed;  // what an exchange of this step ended with
+  std::optional<PassRunner> synced, unsynced, forward;
+  bool rebuilds = false;
+  bool accumulated = false;
+  std::size_t gradient_room = 0;
+
+  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o,
+        const std::source_location& at_line)
+      : mesh(&m),
+        where(at_line),
+        parameters(std::move(p)),
+        row(r),
+        sharded(parallel::sharded_axis(r)),
+        options(o),
+        memory(m, parameters, row, std::move(allocate), options, where) {
+    std::map<std::string_view, std::size_t> numbers;
+    for (std::int32_t i = 0; i < std::ssize(parameters); ++i) {
+      const std::string& unit = parameters[at(i)].unit;
+      const auto [number, is_new] = numbers.emplace(unit, units.size());
+      if (is_new) {
+        units.push_back(unit);
+        members.emplace_back();
+      }
+      members[number->second].push_back(i);
+    }
+    rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
+  }
+
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  /// Where an error unwinds the stack after the step has ended, nobody gives it up any more, and this rank makes no
+  /// other call: no rank is to wait for it in the mesh either.
+  ~State() {
+    if (!protocol || protocol->ended().empty() || std::uncaught_exceptions() == 0) return;
+    try {
+      for (const std::string& axes : mesh->groups()) {
+        if (mesh->size(axes) > 1) mesh->along(axes).abort(protocol->ended());
+      }
+    } catch (const Error&) {  // the World has ended: all ranks know that
+    }
+  }
+
+  void require_unit(std::int32_t unit) const { require_number("unit", unit, units.size()); }
+  void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
+  bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
+
+  PassRunner& runner_of(PassKind kind) {
+    return kind == PassKind::Whole ? *synced : kind == PassKind::Unsynced ? *unsynced : *forward;
+  }
+  /// The runner of the present kind of passes.
+  PassRunner& now() { return runner_of(protocol->kind()); }
+  /// The kind of the pass that has begun and not ended. If there is none, the present kind.
+  PassKind underway() {
+    for (const PassKind kind : {PassKind::Whole, PassKind::Unsynced, PassKind::ForwardOnly}) {
+      if (!runner_of(kind).runner.idle()) return kind;
+    }
+    return protocol->kind();
+  }
+
+  bool is_idle() const noexcept { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
+
+  /// From here on the protocol knows which calls are due.
+  void begin_protocol() {
+    StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
+                              .unused_are_zero = options.unused_are_zero,
+                              .owns_parts = !memory.owned_values().empty()};
+    for (const std::string& unit : units) shape.units.push_back({unit, unit == options.step.outer_unit});
+    for (const DataParameter& p : parameters)
+      shape.gradients.push_back(
+          {p.path, static_cast<std::int32_t>(std::ranges::find(units, p.unit) - units.begin()), p.uses});
+    protocol.emplace(std::move(shape), [this](const std::string& why) { memory.end_groups(why); });
+    memory.memory().follow(*protocol);
+  }
+
+  /// A call that may wait for exchanges. Where somebody has ended one of the groups, or calls in one of them do not
+  /// match, ranks of the other groups are to learn of it, too.
+  template <class Call>
+  decltype(auto) exchanging(const Call& call) {
+    try {
+      return call();
+    } catch (const Error& e) {
+      if (e.code() == Code::Aborted || e.code() == Code::Mismatch) protocol->end(e.what());
+      if (!is_idle()) failed = e;
+      throw;
+    }
+  }
+  /// For a call of the step: it does not turn what has happened into a mistake of the caller.
+  StepProtocol& calls() {
+    if (failed) throw *failed;
+    return *protocol;
+  }
+
+  /// Known before the first step, and anew when gradients are added up for the first time.
+  void plan_memory(bool accumulates) {
+    accumulated = accumulates;
+    memory.keep_to(parallel::plan_memory(parameters, row, options, mesh->shape(),
+                                         {.accumulates = accumulates, .index = memory.index()}));
+  }
+
+  void run(const StepPlan& plan) {
+    const bool gathers = sharded.parameter == Held::Sharded;
+    memory.place_gradients(plan.groups);
+    gradient_room = room_for_gradients();
+    synced.emplace(plan.graph, memory, parameters, units);
+    unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
+    forward.emplace(forward_half(plan.graph), memory, parameters, units);
+  }
+
+  /// Once: buckets in the order in which rank 0's gradients came.
+  void rebuild(std::vector<std::int32_t> order) {
+    rebuilds = false;
+    memory.take_from_first(order);
+    run(plan_step(parameters, row, options.step, order));
+  }
+
+  std::vector<std::int32_t> order_of_gradients() const {
+    std::map<std::int32_t, std::int32_t> parameter_of;
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      parameter_of.emplace(synced->gradients[p], static_cast<std::int32_t>(p));
+    std::vector<std::int32_t> order;
+    for (const std::int32_t node : synced->runner.reported()) {
+      const auto p = parameter_of.find(node);
+      if (p != parameter_of.end()) order.push_back(p->second);
+    }
+    return order;
+  }
+
+  /// Room for gradients that are scattered while the engine goes on: those being written, and as many in flight.
+  std::size_t room_for_gradients() const {
+    if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
+    if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
+    std::int64_t largest = 0;
+    for (std::int32_t p = 0; p < std::ssize(parameters); ++p) largest = std::max(largest, memory.gradient_bytes(p));
+    return static_cast<std::size_t>(2 * largest);
+  }
+
+  /// Before one more whole gradient is there: others are scattered first where they would be too many.
+  void make_room_for_gradient(std::int32_t parameter) {
+    if (gradient_room == 0 || memory.has_gradient(parameter)) return;
+    const auto bytes = static_cast<std::size_t>(memory.gradient_bytes(parameter));
+    exchanging([&] {
+      while (memory.held().of(Purpose::Underway) + bytes > gradient_room && now().runner.finish_one()) {
+      }
+    });
+  }
+
+  /// Counts gradients that were not reported as reported. They keep their values.
+  void report_unused(PassRunner& pass, const std::vector<std::int32_t>& of) {
+    for (const std::int32_t p : of) {
+      const std::int32_t signal = pass.gradients[at(p)];
+      if (pass.runner.is_complete(signal)) continue;
+      (void)memory.gradient(p);
+      while (!pass.runner.is_complete(signal)) pass.runner.signal(signal);
+    }
+  }
+
+ private:
+  static void require_number(std::string_view what, std::int32_t found, std::size_t count) {
+    if (found >= 0 && at(found) < count) return;
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} {}: expected one of the {} that there are, from 0 on", what, found, count));
+  }
+};
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options,
+                           const std::source_location& where)
+    : DataParallel(mesh, std::move(parameters), Start{values, copies_of(values)}, row, std::move(allocate), options,
+                   where) {}
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial,
+                           const DataRow& row, Allocate allocate, const DataParallelOptions& options,
+                           const std::source_location& where)
+    : DataParallel(mesh, std::move(parameters), Start{{}, initial}, row, std::move(allocate), options, where) {}
+
+DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
+                           Allocate allocate, const DataParallelOptions& options, const std::source_location& where) {
+  const CallOptions call{.label = "data parallelism", .where = where};
+  std::vector<std::string> axes;
+  for (const DataAxis& a : row.axes) axes.push_back(a.axis);
+  StepPlan plan;
+  std::optional<Error> fault;
+  try {
+    plan = plan_step(parameters, row, options.step);
+    require_sound(parameters, row, options, start.values);
+    require_groups(mesh, axes, plan.graph);
+  } catch (const Error& e) {
+    fault = e;
+  }
+  require_no_fault(mesh, axes, fault, call);
+  require_equal_parameters(mesh, axes, text_of(row, options), parameters, start.values, call);
+  Communicator* const ranks = &mesh.along(axes.front());
+  const InitialValues initial = [&](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
+    const auto doing = [&] { return fmt::format("initial values of '{}'", state_->parameters[at(parameter)].path); };
+    run_user_code(*ranks, doing, [&] { start.initial(parameter, first, last, into); });
+  };
+  Allocate guarded = [ranks, allocate = std::move(allocate)](std::size_t bytes) {
+    const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };
+    return run_user_code(*ranks, doing, [&] { return allocate(bytes); });
+  };
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(guarded), options, where);
+  state_->memory.make_groups(plan.graph);
+  state_->memory.place_values(plan.groups, initial);
+  state_->begin_protocol();
+  state_->plan_memory(false);
+  state_->run(plan);
+}
+
+DataParallel::DataParallel(DataParallel&&) noexcept = default;
+DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
+DataParallel::~DataParallel() = default;
+
+std::int32_t DataParallel::unit(std::string_view name) const {
+  const auto found = std::ranges::find(state_->units, name);
+  if (found != state_->units.end()) return static_cast<std::int32_t>(found - state_->units.begin());
+  throw Error(Code::InvalidArgument,
+              fmt::format("unit '{}': expected one of {}", name, fmt::join(state_->units, ", ")));
+}
+
+void DataParallel::before_forward(std::int32_t unit) {
+  state_->require_unit(unit);
+  state_->calls().before_forward(unit);
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.gate(pass.by_unit[at(unit)].before_forward); });
+}
+void DataParallel::after_forward(std::int32_t unit) {
+  state_->require_unit(unit);
+  state_->calls().after_forward(unit);
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.signal(pass.by_unit[at(unit)].after_forward); });
+}
+void DataParallel::before_backward(std::int32_t unit) {
+  state_->require_unit(unit);
+  state_->calls().before_backward(unit);
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.gate(pass.by_unit[at(unit)].before_backward); });
+}
+void DataParallel::after_backward(std::int32_t unit) {
+  state_->require_unit(unit);
+  state_->calls().after_backward(unit);
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] {
+    // The exchanges of the units below wait for this one's, so it cannot be left for the end.
+    if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
+      state_->report_unused(pass, state_->members[at(unit)]);
+    pass.signal(pass.by_unit[at(unit)].after_backward);
+  });
+}
+
+Buffer DataParallel::parameter(std::int32_t parameter) {
+  state_->require_parameter(parameter);
+  if (state_->memory.has_value(parameter)) return state_->memory.value(parameter);
+  const DataParameter& p = state_->parameters[at(parameter)];
+  throw Error(Code::InvalidArgument,
+              fmt::format("parameter '{}': only this rank's part of it is here; expected before_forward or "
+                          "before_backward of '{}' first",
+                          p.path, p.unit));
+}
+Buffer DataParallel::gradient(std::int32_t parameter) {
+  state_->require_parameter(parameter);
+  if (state_->protocol->is_summed() && state_->shards_gradients()) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("gradient of '{}': it is summed, and only parts of it are left: those of finish_backward",
+                            state_->parameters[at(parameter)].path));
+  }
+  state_->make_room_for_gradient(parameter);
+  return state_->memory.gradient(parameter);
+}
+void DataParallel::gradient_ready(std::int32_t parameter) {
+  state_->require_parameter(parameter);
+  state_->calls().gradient_ready(parameter);
+  PassRunner& pass = state_->now();
+  state_->exchanging([&] { pass.signal(pass.gradients[at(parameter)]); });
+}
+
+void DataParallel::finish_forward() {
+  state_->calls().finish_forward();
+  state_->exchanging([&] { state_->now().runner.finish(); });
+}
+
+std::vector<OwnedPart> DataParallel::finish_backward() {
+  const bool sums = state_->calls().finish_backward();
+  PassRunner& pass = state_->now();
+  return state_->exchanging([&]() -> std::vector<OwnedPart> {
+    if (state_->options.unused_are_zero) {
+      for (const auto& of_unit : state_->members) state_->report_unused(pass, of_unit);
+    }
+    if (!sums) {
+      pass.runner.finish();
+      return {};
+    }
+    pass.gate(pass.optimizer);
+    std::vector<OwnedPart> owned = state_->memory.owned();
+    for (OwnedPart& part : owned) part.sum = state_->protocol->sums();
+    return owned;
+  });
+}
+
+void DataParallel::abandon_step() {
+  State& s = *state_;
+  std::exception_ptr failed;
+  try {
+    const PassKind given_up = s.underway();
+    s.runner_of(given_up).runner.abandon();
+    // Ranks that are further may sum already.
+    if (given_up == PassKind::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
+  } catch (const Error& e) {
+    // A refused call has ended the groups: there are new ones in a moment.
+    if (e.code() != Code::Aborted) failed = std::current_exception();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  s.protocol->abandon();
+  s.failed.reset();
+  s.memory.abandon();
+  if (failed) std::rethrow_exception(failed);
+  s.memory.agree_or_regroup(StepMemory::Agreed::Abandon, s.synced->runner.graph());
+}
+
+void DataParallel::updated() {
+  state_->calls().updated();
+  PassRunner& pass = *state_->synced;
+  std::vector<std::int32_t> order;
+  state_->exchanging([&] {
+    pass.signal(pass.updated);
+    assert(state_->memory.is_as_planned());
+    if (state_->rebuilds) order = state_->order_of_gradients();
+    try {
+      pass.runner.finish();
+    } catch (const Error&) {
+      if (pass.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
+      throw;
+    }
+    if (state_->rebuilds) {
+      state_->rebuild(std::move(order));
+    } else {
+      state_->memory.clear_gradients();
+    }
+  });
+}
+
+DataParallel::Scope::Scope(State& of, PassKind kind) : of_(&of), before_(of.protocol->kind()) {
+  of.calls().enter(kind);
+  if (kind == PassKind::Unsynced && !of.accumulated) of.plan_memory(true);
+}
+DataParallel::Scope::~Scope() {
+  if (of_ != nullptr) of_->protocol->leave(before_);
+}
+DataParallel::Scope DataParallel::no_sync() { return {*state_, PassKind::Unsynced}; }
+DataParallel::Scope DataParallel::forward_only() { return {*state_, PassKind::ForwardOnly}; }
+
+void DataParallel::begin_checkpoint(std::string_view call) {
+  state_->calls().require_between_steps(call);
+  state_->exchanging([&] { state_->memory.agree(StepMemory::Agreed::Checkpoint); });
+}
+
+Communicator& DataParallel::along(Mesh& mesh, std::string_view axes) {
+  Communicator* const own = &mesh == state_->mesh ? state_->memory.group_along(axes) : nullptr;
+  return own == nullptr ? mesh.along(axes) : *own;
+}
+
+const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
+std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
+bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }
+const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
+StepProtocol& DataParallel::protocol() noexcept { return *state_->protocol; }
+HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
+const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
+const MemoryPlan& DataParallel::planned() const noexcept { return state_->memory.planned(); }
+const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }
+
+}  // namespace sinew::parallel

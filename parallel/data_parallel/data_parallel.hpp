@@ -1,0 +1,175 @@
+#pragma once
+
+// Data parallelism over an engine of the user's. The room holds DataParallel and the checks of its arguments. It also
+// holds what is computed from gradients: their norm, and a loss with its weight. It may include its sub-rooms `plan`
+// and `memory`. It may also include the mesh, the step graph and exact sums. It does not include the optimizer, whose
+// room comes after it.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/buffer.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/parallel/data_parallel/memory/held_memory.hpp>
+#include <sinew/parallel/data_parallel/memory/owned_part.hpp>
+#include <sinew/parallel/data_parallel/plan/options.hpp>
+#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
+#include <sinew/parallel/step_graph/protocol.hpp>
+
+namespace sinew::parallel {
+
+struct MemoryPlan;
+
+/// Data parallelism over an engine of the user's. DataParallel holds parameters and gradients. The engine says what it
+/// is about to do, and what it has done. A step:
+///
+///     for each unit:            before_forward(u); ...; after_forward(u);
+///     for each unit, backwards: before_backward(u); ... gradient(p) += ...; gradient_ready(p); ...; after_backward(u);
+///     for (OwnedPart& part : finish_backward()) ... update part.value by part.gradient ...;
+///     updated();
+///
+/// StepProtocol defines the order of these calls, and of other calls that belong to a step. A call that is not due is
+/// refused. The step then ends on all ranks, and every later call says so. To go on, all ranks call abandon_step().
+/// Only rows that shard parameters need the calls per unit. The engine adds to gradients: they are zero after
+/// updated().
+/// Units run forward in the order of their first parameters, and backward in the reverse order. Where parameters are
+/// sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore belong to one
+/// unit. The passes of DataOptions::outer_unit begin before all others and end after them.
+/// Shape:    a buffer of parameter(p) holds `elements` of the parameter's dtype, and one of gradient(p) as many of
+///           gradient_dtype().
+/// Thread:   the World's. With Threads::Multiple exchanges go on while the engine computes.
+/// Lifetime: ends before mesh and World. If an exception destroys it after a refused call has ended the step, it also
+///           ends the groups of the mesh. If parameters are sharded, the buffer of parameter(p) is valid from
+///           before_forward or before_backward of its unit to the end of that pass, and between both passes if the unit
+///           is not resharded. The buffer of gradient(p) is valid until finish_backward, which may move it.
+/// Errors:   InvalidArgument for the number of a parameter or unit that does not exist. For a call that is not due, as
+///           StepProtocol; the other ranks get Aborted with the same text. The error of an exchange is thrown by the
+///           next call that waits, and by all later ones.
+class SINEW_API DataParallel {
+  struct State;
+  struct Start;  // what the values of parameters come from
+
+ public:
+  /// values: of each parameter. They are copied, and must be equal on all ranks along the row's axes. Collective over
+  /// these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and one for
+  /// reshard_axes.
+  /// Errors: as plan_step. InvalidArgument for a wire that does not suit the gradients, and for a buffer of another
+  ///         length than its parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or
+  ///         parameters; it names the first difference.
+  /// Cost:   a communicator of its own for each group along which it exchanges, and a hash of all values.
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
+               const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
+               const std::source_location& where = std::source_location::current());
+  /// As above, but no rank ever has all values, and the values are not compared.
+  /// Errors: as above. An exception from `initial`, or from `allocate` here or later, ends the World
+  ///         (Communicator::abort_world_by_exception) and is rethrown.
+  /// Cost:   only the values of this rank's part are made.
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial, const DataRow& row,
+               Allocate allocate, const DataParallelOptions& options = {},
+               const std::source_location& where = std::source_location::current());
+  DataParallel(DataParallel&&) noexcept;
+  DataParallel& operator=(DataParallel&&) noexcept;
+  ~DataParallel();
+
+  /// The number of a unit. Units are numbered in the order of their first parameters.
+  std::int32_t unit(std::string_view name) const;
+
+  void before_forward(std::int32_t unit);
+  void after_forward(std::int32_t unit);
+  void before_backward(std::int32_t unit);
+  void after_backward(std::int32_t unit);
+
+  /// Errors: InvalidArgument if the parameter is sharded and its unit was not gathered.
+  Buffer parameter(std::int32_t parameter);
+  Buffer gradient(std::int32_t parameter);
+  /// Reports that the gradient is complete. A parameter with several `uses` is reported once for each contribution.
+  void gradient_ready(std::int32_t parameter);
+
+  /// Returns when all gradients are summed: the parts that this rank owns, by parameter, ascending. Under no_sync() the
+  /// result is empty, and the next forward pass may begin.
+  std::vector<OwnedPart> finish_backward();
+  /// Gives the step up, wherever each rank is in it. The next step begins anew. Gradients that were added up since the
+  /// last update are lost, and so is what error feedback has kept. All ranks along the row's axes call it before any of
+  /// them ends the step. Where parameters are whole, ranks may be in different passes of the step. Where parameters are
+  /// sharded, all ranks must be in the same pass, because a rank that is ahead waits for gathers of the others.
+  /// Errors: the error of an exchange. The step is given up all the same.
+  /// Cost:   the exchanges that this rank has not started yet, because other ranks may wait in them. Where parameters
+  ///         are whole, also the sums that no_sync() left out. 8 bytes from each rank. After a refused call, new
+  ///         communicators.
+  void abandon_step();
+  /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
+  void updated();
+
+  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. If there are several
+  /// scopes, the last one ends first. A scope ends between two passes. If an exception ends it within a pass, call
+  /// abandon_step().
+  class [[nodiscard]] SINEW_API Scope {
+   public:
+    ~Scope();
+    Scope(Scope&& other) noexcept : of_(std::exchange(other.of_, nullptr)), before_(other.before_) {}
+    Scope& operator=(Scope&&) = delete;
+
+   private:
+    friend class DataParallel;
+    Scope(State& of, PassKind kind);
+
+    State* of_;
+    PassKind before_;
+  };
+  /// Gradients are only added up on this rank, over any number of backward passes.
+  /// Errors: InvalidArgument in the middle of a step.
+  Scope no_sync();
+  /// Passes have no backward half, as for evaluation. Each pass ends with finish_forward(). Gathered parameters are
+  /// freed after their unit.
+  /// Errors: as no_sync.
+  Scope forward_only();
+  /// Errors: InvalidArgument outside forward_only(), and for units whose after_forward was not called, naming them.
+  void finish_forward();
+
+  const std::vector<DataParameter>& parameters() const noexcept;
+  /// The order of the calls of a step, for other objects that have a call in it.
+  StepProtocol& protocol() noexcept;
+  /// Begins `call`, which saves or fills parameters between two steps. Collective along the row's axes.
+  /// Errors: as StepProtocol if the call is not due; InvalidArgument or Mismatch if ranks make different calls.
+  void begin_checkpoint(std::string_view call);
+  /// The step's own communicator for the ranks of mesh.along(axes). It ends with the step. If the step does not
+  /// communicate along these axes, or `mesh` is another mesh, it is the mesh's communicator. For calls that all ranks
+  /// make between finish_backward and updated.
+  Communicator& along(Mesh& mesh, std::string_view axes);
+  /// The parts that this rank owns, without gradients. May be called at any time.
+  std::vector<OwnedPart> owned_values();
+  /// Returns whether all parameters are whole on this rank between two steps.
+  bool keeps_whole_parameters() const noexcept;
+  /// The axis along which ranks own different parts. Empty: each rank owns everything.
+  const std::string& sharded_axis() const noexcept;
+  /// The memory of this object. The optimizer's state comes from it too.
+  HeldMemory& memory() noexcept;
+  const HeldBytes& held() const noexcept;
+  /// The most that this rank will have held, without the optimizer. It counts whole gradients as in flight after the
+  /// first no_sync(). It assumes two things of the engine. If units are gathered, the engine asks for the gradients of
+  /// a unit within its backward pass. If they are not, the engine reports gradients before those that it has asked for
+  /// fill the room. A step that is given up may take one exchange more.
+  const MemoryPlan& planned() const noexcept;
+  /// The graph of a step as it runs now.
+  const StepGraph& graph() const noexcept;
+
+ private:
+  DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
+               Allocate allocate, const DataParallelOptions& options, const std::source_location& where);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/call/determinism.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/data_parallel/data_rules.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+void complain_of_offload(std::vector<std::string>& wrong, const DataRow& row, const DataParallelOptions& options) {
+  const bool on_device = options.device.runtime != nullptr;
+  if (options.step.offload == Offload::Nothing) {
+    if (on_device)
+      wrong.emplace_back("a device without offload: expected Offload::ParametersAndOptimizer, or memory of the host");
+    return;
+  }
+  if (!on_device) wrong.emplace_back("offload: parameters are in host memory already; expected device memory");
+  if (on_device && options.device.stream.device < 0)
+    wrong.emplace_back("offload: a stream of no device; expected the one that the engine computes on");
+  if (sharded_axis(row).parameter == Held::Whole)
+    wrong.push_back(fmt::format("offload: row '{}' keeps whole parameters; expected one that shards them", row.name));
+  if (options.wire.error_feedback)
+    wrong.emplace_back("offload: error feedback on a device; expected gradients that travel without it");
+}
+
+}  // namespace
+
+void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const DataParallelOptions& options,
+                   std::optional<std::span<const ConstBuffer>> whole_values) {
+  std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
+  if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
+    wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
+  complain_of_offload(wrong, row, options);
+  const std::span<const ConstBuffer> values = whole_values.value_or(std::span<const ConstBuffer>());
+  if (whole_values && parameters.size() != values.size())
+    wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
+  if (options.determinism == Determinism::LayoutInvariant && options.gradients == ReduceOp::Average)
+    wrong.emplace_back("layout-invariant gradients that are averaged: expected their sum");
+  for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
+    const std::size_t expected = static_cast<std::size_t>(parameters[i].elements) * size_of(parameters[i].dtype);
+    if (values[i].bytes != expected)
+      wrong.push_back(fmt::format("'{}' has a value of {} bytes, expected {}: {} elements of {}", parameters[i].path,
+                                  values[i].bytes, expected, parameters[i].elements, name_of(parameters[i].dtype)));
+  }
+  if (!wrong.empty()) throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
+}
+
+void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph) {
+  static_cast<void>(mesh.shape().in_order(fmt::format("{}", fmt::join(axes, "-"))));
+  for (const Node& node : graph.nodes) {
+    if (is_exchange(node.kind)) static_cast<void>(mesh.along(node.axes));
+  }
+}
+
+std::string text_of(const DataRow& row, const DataParallelOptions& options) {
+  std::string text = row.name.empty() ? "a row" : row.name;
+  for (const DataAxis& a : row.axes)
+    text += fmt::format(" {}:{}{}{}", a.axis, static_cast<int>(a.parameter), static_cast<int>(a.gradient),
+                        static_cast<int>(a.optimizer));
+  std::string buckets = std::array{"none", "layers", "blocks", "bytes"}[options.step.buckets.index()];
+  if (const auto* by_bytes = std::get_if<ByteBuckets>(&options.step.buckets))
+    buckets = fmt::format("{}, {}, {} B", by_bytes->bytes, by_bytes->first_bytes, by_bytes->last_bytes);
+  return fmt::format(
+      "{}, {}, {}, codec {}{}, buckets {}, room {}, reshards after {} {}, outer unit '{}', unused {}, rebuilds {}, "
+      "offloads {}",
+      text, name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
+      options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
+      options.step.reshard == Reshard::AfterForward ? "forward" : "backward", options.step.reshard_axes,
+      options.step.outer_unit, options.unused_are_zero ? "zero" : "refused",
+      options.rebuild_buckets ? "buckets" : "nothing", options.step.offload == Offload::Nothing ? "nothing" : "all");
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/parallel/data_parallel/plan/options.hpp>
+#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
+
+namespace sinew::parallel {
+
+/// Errors: InvalidArgument that lists everything that is wrong with the parameters, the row and the options.
+void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const DataParallelOptions& options,
+                   std::optional<std::span<const ConstBuffer>> whole_values);
+
+/// Checks that each axis is named once, and that the mesh has a group for each exchange of the graph.
+/// Errors: InvalidArgument naming the axis or group.
+void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph);
+
+/// The row and the options as text. All ranks must have the same.
+std::string text_of(const DataRow& row, const DataParallelOptions& options);
+
+}  // namespace sinew::parallel

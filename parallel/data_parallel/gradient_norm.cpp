@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/data_parallel/gradient_norm.hpp>
+#include <sinew/parallel/invariant/exact_sum.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+/// Adds a square to a sum, rounded or exact.
+void add_square(double& sum, double x) noexcept { sum += x * x; }
+void add_square(ExactSum& sum, double x) noexcept { sum.add_square(x); }
+/// Sums over the same ranks. Sums of integers have one value, whatever their order.
+void sum_over(Communicator& ranks, std::span<double> sums, const CallOptions& options) {
+  ranks.all_reduce(sums, ReduceOp::Sum, options).get();
+}
+void sum_over(Communicator& ranks, std::span<ExactSum> sums, const CallOptions& options) {
+  std::vector<std::int64_t> words;
+  for (ExactSum& sum : sums) words.insert(words.end(), sum.words().begin(), sum.words().end());
+  CallOptions any_order = options;
+  any_order.determinism = Determinism::Fast;
+  ranks.all_reduce(words, ReduceOp::Sum, any_order).get();
+  auto from = words.begin();
+  for (ExactSum& sum : sums) {
+    std::copy_n(from, ExactSum::kWords, sum.words().begin());
+    from += ExactSum::kWords;
+  }
+}
+double value_of(double sum) noexcept { return sum; }
+double value_of(const ExactSum& sum) noexcept { return sum.value(); }
+
+template <class T, class Sum, class Read>
+Sum sum_of_squares(const OwnedPart& part, const Read& read) {
+  const auto* g = reinterpret_cast<const T*>(part.gradient.data);
+  Sum sum{};
+  for (std::int64_t i = 0; i < part.last - part.first; ++i) add_square(sum, read(g[i]));
+  return sum;
+}
+
+template <class Sum>
+Sum sum_of_squares(const OwnedPart& part) {
+  switch (part.gradient_dtype()) {
+    case DType::F64: return sum_of_squares<double, Sum>(part, [](double x) { return x; });
+    case DType::F32: return sum_of_squares<float, Sum>(part, [](float x) { return static_cast<double>(x); });
+    case DType::BF16:
+      return sum_of_squares<std::uint16_t, Sum>(part, [](std::uint16_t x) { return double{to_float(BFloat16{x})}; });
+    case DType::F16:
+      return sum_of_squares<std::uint16_t, Sum>(part, [](std::uint16_t x) { return double{to_float(Half{x})}; });
+    default:
+      throw Error(Code::InvalidArgument,
+                  fmt::format("gradient_norm: the gradient of {} is of {}, expected f16, bf16, f32 or f64",
+                              part.parameter, name_of(part.gradient_dtype())));
+  }
+}
+
+/// Ranks may wait in these for this one.
+void end_other_groups(DataParallel& data, Mesh& mesh, const std::string& why) {
+  for (const std::string& axes : mesh.groups()) {
+    Communicator& ranks = mesh.along(axes);
+    if (ranks.size() > 1 && &data.along(mesh, axes) == &ranks) ranks.abort(why);
+  }
+}
+
+template <class Sum>
+double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, const std::vector<std::string>& spread,
+            const CallOptions& options) {
+  if (spread.size() != data.parameters().size())
+    throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
+                                                   spread.size(), data.parameters().size()));
+  require_sums(data.protocol(), "gradient_norm()", parts);
+  // On all ranks alike, before any of them communicates.
+  std::vector<Communicator*> groups{nullptr};  // none: what each rank holds all of
+  for (const std::string& group : mesh.groups()) {
+    Communicator* ranks = &data.along(mesh, group);
+    if (std::ranges::find(groups, ranks) == groups.end()) groups.push_back(ranks);
+  }
+  std::map<std::string_view, std::size_t> group_of{{"", 0}};
+  for (const std::string& axes : spread) {
+    if (const auto [place, is_new] = group_of.emplace(axes, 0); is_new)
+      place->second = static_cast<std::size_t>(std::ranges::find(groups, &data.along(mesh, axes)) - groups.begin());
+  }
+  std::vector<Sum> sums(groups.size());
+  for (const OwnedPart& part : parts) {
+    if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= spread.size())
+      throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
+                                                     part.parameter, spread.size()));
+    sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares<Sum>(part);
+  }
+  if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);
+  // Every group, whether this rank has a part for it or not: ranks of other stages may.
+  Sum all = sums[0];
+  for (std::size_t g = 1; g < groups.size(); ++g) {
+    sum_over(*groups[g], std::span<Sum>(&sums[g], 1), options);
+    all += sums[g];
+  }
+  return std::sqrt(value_of(all));
+}
+
+}  // namespace
+
+double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
+                     const std::vector<std::string>& spread, const CallOptions& options) {
+  try {
+    return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, mesh, parts, spread, options)
+                                                               : norm<double>(data, mesh, parts, spread, options);
+  } catch (const Error& e) {
+    if (e.code() == Code::Aborted || e.code() == Code::Mismatch) data.protocol().end(e.what());
+    if (!data.protocol().ended().empty()) end_other_groups(data, mesh, data.protocol().ended());
+    throw;
+  }
+}
+
+double clip_scale(double norm, double largest) {
+  const double scale = largest / (norm + 1e-6);
+  if (std::isnan(norm)) return norm;
+  return scale < 1 ? scale : 1;
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sinew/core/buffer.hpp>
+#include <sinew/parallel/data_parallel/memory/flat_group.hpp>
+#include <sinew/parallel/data_parallel/memory/held_memory.hpp>
+#include <sinew/parallel/data_parallel/plan/row.hpp>
+
+namespace sinew::parallel {
+
+/// The memory of one flat group of parameters or gradients. It consists of the whole, which may come and go, and of
+/// this rank's shard. The shard lies in the whole where the whole stays.
+class GroupMemory {
+ public:
+  /// held: what stays between uses. Held::Whole: the whole. Held::Sharded: only the shard; the whole then counts as
+  /// `Underway`.
+  GroupMemory(HeldMemory& from, FlatGroup group, int index, Held held, Purpose purpose);
+
+  const FlatGroup& group() const noexcept { return group_; }
+  /// The whole. Allocates it if it is not there.
+  Buffer whole();
+  bool has_whole() const noexcept { return static_cast<bool>(whole_); }
+  Buffer shard() const noexcept;
+  /// The shard as exchanges use it. On a device the shard itself is in host memory; exchanges then use its place in the
+  /// whole.
+  Buffer traveling_shard();
+  /// send_up() copies the shard to its place in the whole on the device. bring_down() copies it back, and waits. Both
+  /// do nothing on the host.
+  void send_up();
+  void bring_down();
+  /// Where parameter number `member` of the group lies in the whole.
+  Buffer part(std::size_t member, std::int64_t elements);
+  /// Frees the whole, and the part of it that was kept.
+  void free_whole();
+  /// Keeps part `index` of `count` equal parts of the whole, and frees the rest. Does nothing if there is no whole.
+  void keep_part(int index, int count);
+  Buffer kept_part() const noexcept { return part_.buffer(); }
+
+ private:
+  bool is_apart() const noexcept { return shard_ && from_->copies().on_device(); }
+
+  HeldMemory* from_;
+  FlatGroup group_;
+  int index_;
+  HeldMemory::Piece whole_, shard_, part_;
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,78 @@
+#pragma once
+
+// The options of data parallelism. The room `plan` turns parameters, options and a row into the graph of a step. It may
+// include the mesh and the step graph with its passes, and nothing that holds memory.
+
+#include <cstdint>
+#include <string>
+
+#include <sinew/core/call/call_options.hpp>
+#include <sinew/core/call/collective.hpp>
+#include <sinew/core/transport/device.hpp>
+#include <sinew/parallel/data_parallel/plan/gradient_wire.hpp>
+#include <sinew/parallel/step_graph/passes/passes.hpp>
+
+namespace sinew::parallel {
+
+/// Selects the memory of a strategy that is on the host when its engine computes on a device.
+/// Source: ZeRO-Offload (arXiv 2101.06840); offload_policy of PyTorch's FSDP2.
+enum class Offload : std::uint8_t {
+  Nothing,  ///< parameters, gradients and the optimizer's state are on the device where the engine computes
+  ParametersAndOptimizer,  ///< shards and the optimizer's state are on the host; gathered parameters are on the device
+};
+
+/// The device on which an engine computes.
+/// Thread: nobody else uses `runtime` at the same time. With Threads::Multiple it is therefore not the World's runtime.
+struct DataDevice {
+  DeviceRuntime* runtime = nullptr;  ///< null: the engine computes on the host
+  StreamRef stream{};                ///< the engine's stream; copies and exchanges run after the work that is on it
+};
+
+/// Decides what happens to the parameters of a unit between its forward and its backward pass. The last unit keeps its
+/// parameters in both cases, because its backward pass comes next.
+/// Source: reshard_after_forward of PyTorch's FSDP2.
+enum class Reshard : std::uint8_t {
+  AfterForward,   ///< they are freed, and gathered again
+  AfterBackward,  ///< they are kept: each is gathered once in a step, and in the middle of the step all are there
+};
+
+/// Options that change the graph of a step.
+struct DataOptions {
+  BucketPolicy buckets = ByteBuckets{};
+  Reshard reshard = Reshard::AfterForward;
+  /// Some of the axes that shard, such as "near" of "near-far". The ranks along these axes keep the freed parameters
+  /// between them until the backward pass, so that the second gather sends over near links only. {}: each rank keeps
+  /// its shard only.
+  std::string reshard_axes;
+  /// A unit whose passes begin before those of all other units and end after them. It holds what the first and the last
+  /// layer share, such as tied embeddings. Where parameters are sharded, this unit stays gathered from its first use to
+  /// its last. {}: there is none.
+  /// Source: the root module of PyTorch's FSDP.
+  std::string outer_unit;
+  /// The memory for gathered parameters, and for gradients that wait to be scattered. It counts the running unit and
+  /// the units that are gathered ahead of it. 0: room for the largest two units that follow each other, and for their
+  /// gradients. The outer unit comes on top. With Reshard::AfterBackward all parameters come on top.
+  /// Units: bytes
+  std::int64_t gathered_bytes = 0;
+  /// For an engine that computes on a device: see DataParallelOptions::device.
+  Offload offload = Offload::Nothing;
+};
+
+/// All options of DataParallel.
+struct DataParallelOptions {
+  DataOptions step{};
+  ReduceOp gradients = ReduceOp::Average;  ///< Average or Sum
+  Determinism determinism = Determinism::Fast;
+  GradientWire wire{};  ///< how gradients are encoded while they are sent
+  /// true: at the end of a backward pass, a parameter whose gradient was not reported counts as reported. Its gradient
+  /// keeps the value that it has, which is zero after updated(). false: such a parameter is an error.
+  bool unused_are_zero = false;
+  /// After the first step, buckets follow the order in which rank 0 reported its gradients. Only for rows that shard
+  /// nothing.
+  bool rebuild_buckets = true;
+  /// The device of the engine, for DataOptions::offload. parameter(p) and gradient(p) are then in its memory. Each
+  /// OwnedPart is in host memory, which `allocate` gives.
+  DataDevice device{};
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,36 @@
+#pragma once
+
+// Functions from schedule to schedule. The room may include the rooms `schedule`, `verify` and `timeline`. Each
+// function takes a schedule that prove() passes, and returns one that prove() passes.
+// Errors: InvalidArgument, with the reason, for any other schedule, and for one that already has what the function
+//         adds.
+
+#include <cstdint>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
+
+namespace sinew::parallel {
+
+/// Adds sends and receives to a schedule of compute alone. A send follows the compute that makes its data. A receive is
+/// posted `ahead` computes before the compute that would begin at its arrival if F = I = W = 1 and B = 2. So the
+/// message travels while its rank computes. Both ends have the same order, and every receive is posted when its send
+/// begins. The result therefore runs even if each send waits for its receive.
+/// Shape: ahead >= 1. 1 is enough while a message takes no longer than the shortest compute.
+/// Cost:  memory for `ahead` more inputs and gradients.
+SINEW_API PipelineSchedule with_messages(PipelineSchedule schedule, std::int32_t ahead = 1);
+
+/// Adds a Recompute right before each backward pass, except for one that directly follows its forward pass, where
+/// nothing would be saved. It may be applied before or after with_messages().
+SINEW_API PipelineSchedule with_recompute(PipelineSchedule schedule);
+
+/// Adds a Reduce after the last gradient of each stage.
+SINEW_API PipelineSchedule with_reduce(PipelineSchedule schedule);
+
+/// Applies with_reduce(). Then lets each rank have at most `active` of its stages unsharded at a time: those with which
+/// it computes next. A stage is unsharded as soon as there is room for it. It is resharded when other stages are needed
+/// sooner.
+/// Shape: active >= 1. With 2 or more, compute of one stage hides the gather of another.
+SINEW_API PipelineSchedule with_sharding(PipelineSchedule schedule, std::int32_t active = 2);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/call/cost.hpp>
+#include <sinew/parallel/planner/costs/collective_costs.hpp>
+#include <sinew/parallel/planner/costs/stage_times.hpp>
+
+namespace sinew::parallel {
+
+/// The time of a step besides its passes, for the rank that takes most. Exchanges count only as far as no computing
+/// hides them.
+struct DataTimes {
+  Seconds gradients = 0;   ///< summed over data- and context-parallel ranks
+  Seconds parameters = 0;  ///< gathered
+  Seconds embeddings = 0;  ///< sum over the first and the last stage of a pipeline, if embeddings are tied
+  Seconds optimizer = 0;
+
+  Seconds total() const noexcept { return gradients + parameters + embeddings + optimizer; }
+};
+
+/// Model: without a pipeline, gradients are summed during the backward pass of the last microbatch, except for those of
+///        the last layer; sharded parameters are gathered one layer ahead, in each pass. In a pipeline both are waited
+///        for, because a rank's stages are one unit (docs/adr/0017). Gathers after the update are waited for. The
+///        update reads and writes 30 bytes for each element that a rank owns.
+/// Shape: stages: stage_passes() of the same configuration.
+SINEW_API DataTimes data_times(const PlanQuestion& question, const JobConfig& config,
+                               const std::vector<StagePasses>& stages, CollectiveCosts& costs);
+
+}  // namespace sinew::parallel

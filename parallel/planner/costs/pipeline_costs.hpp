@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/pipeline/timeline/simulate.hpp>
+
+namespace sinew::parallel {
+
+/// A generator's schedule, by the arguments of the generator.
+struct ScheduleShape {
+  std::string name = "1f1b";
+  std::int32_t ranks = 1, micro_batches = 1, virtual_stages = 1;
+  friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
+};
+
+/// The most that is kept at a time between forward and backward passes.
+struct LiveStages {
+  /// Stages whose activations are kept: min(m, p - r) for 1f1b, m for gpipe.
+  std::vector<std::int32_t> by_rank;
+  std::int32_t outputs = 1;  ///< of the last stage: microbatches whose logits are kept; 1 for 1f1b, m for gpipe
+  friend bool operator==(const LiveStages&, const LiveStages&) = default;
+};
+
+/// Cost: a formula for the generators for which tests show that it equals the count of their actions. For others, that
+///       count.
+SINEW_API LiveStages live_stages(const ScheduleShape& shape);
+
+/// No schedule of this kind ends sooner. A rank cannot begin before its first input has passed the earlier stages, and
+/// its last gradient must pass them again. Gradients of weights do not count on that way if they are computed later.
+/// For stages of equal costs, and as many microbatches as ranks, it equals the result of simulate(): 1f1b and gpipe
+/// idle for (p-1)/m of their compute, interleaved for (p-1)/(m v).
+/// Shape: costs.stages by stage.
+SINEW_API std::int64_t least_makespan(const ScheduleShape& shape, const PipelineCosts& costs);
+
+/// Simulates schedules, each one once.
+class SINEW_API PipelineMakespans {
+ public:
+  /// The time of the whole step. Costs of stages are in nanoseconds.
+  std::int64_t makespan(const ScheduleShape& shape, const PipelineCosts& costs);
+  int simulated() const noexcept { return static_cast<int>(known_.size()); }
+
+ private:
+  using Key = std::tuple<ScheduleShape, std::vector<std::int64_t>>;
+  std::map<Key, std::int64_t> known_;
+};
+
+}  // namespace sinew::parallel

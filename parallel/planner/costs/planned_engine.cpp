@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
+#include <sinew/parallel/planner/costs/planned_engine.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr int kBoundaryPlaces = 4;  // two for what is made, two for what is received
+
+/// Writes the parameters of a rank.
+class ParameterListing {
+ public:
+  ParameterListing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
+
+  void add(const std::string& unit, const std::vector<Weight>& weights) {
+    for (const Weight& w : weights) {
+      if (w.elements == 0 || w.of_experts != of_experts_) continue;
+      all_.push_back({.path = unit + "." + w.name,
+                      .dtype = config_.precision.parameter,
+                      .elements = w.elements,
+                      .unit = stages(config_) > 1 ? "stages" : unit,
+                      .gradient = config_.precision.gradient});
+    }
+  }
+  std::vector<DataParameter> take() { return std::move(all_); }
+
+ private:
+  const JobConfig& config_;
+  bool of_experts_;
+  std::vector<DataParameter> all_;
+};
+
+}  // namespace
+
+std::vector<Rows> layers_of_stages(std::int64_t layers, int stages) {
+  std::vector<Rows> all;
+  for (int s = 0; s < stages; ++s) all.push_back(rows_of({}, s, stages, layers));
+  return all;
+}
+
+std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config, const RankPlace& place,
+                                              bool of_experts) {
+  const WeightPart part{place.tp, config.layout.tp, config.layout.ep};
+  const int all = stages(config), pp = config.layout.pp;
+  const std::vector<Rows> layers = layers_of_stages(model.layers, all);
+  ParameterListing list(config, of_experts);
+  if (place.pp == 0) list.add("root", input_weights(model, part));
+  if ((all - 1) % pp == place.pp) list.add("root", output_weights(model, part));
+  for (int s = place.pp; s < all; s += pp) {
+    const Rows& here = layers[static_cast<std::size_t>(s)];
+    for (std::int64_t l = here.first; l < here.last; ++l)
+      list.add(fmt::format("layers.{}", l), layer_weights(model, l, part));
+  }
+  return list.take();
+}
+
+std::vector<StageActivations> planned_activations(const PlanQuestion& q, const JobConfig& config) {
+  const LayerInput in = layer_input(q, config);
+  const int all = stages(config), pp = config.layout.pp;
+  const auto of_kind = [&](std::int64_t layer) { return layer_activations(q.model, layer, in, config.recompute); };
+  const LayerActivations first = of_kind(0), last = of_kind(q.model.layers - 1);
+  const auto of_layer = [&](std::int64_t l) { return q.model.has_experts(l) ? last : first; };
+  const std::vector<Rows> layers = layers_of_stages(q.model.layers, all);
+  std::vector<StageActivations> by_rank(static_cast<std::size_t>(pp));
+  for (int s = 0; s < all; ++s) {
+    StageActivations& rank = by_rank[static_cast<std::size_t>(s % pp)];
+    double kept = s == 0 ? input_activations(q.model, in) : 0, again = 0;
+    const Rows& here = layers[static_cast<std::size_t>(s)];
+    for (std::int64_t l = here.first; l < here.last; ++l) {
+      kept += of_layer(l).kept;
+      again = std::max(again, of_layer(l).made_again);
+    }
+    rank.each = std::max(rank.each, kept);
+    rank.once = std::max(rank.once, again);
+  }
+  if (all > 1) {
+    for (StageActivations& rank : by_rank) rank.once += kBoundaryPlaces * boundary_bytes(q.model, in);
+  }
+  StageActivations& end = by_rank[static_cast<std::size_t>((all - 1) % pp)];
+  end.output = output_activations(q.model, in);
+  if (q.model.tied && pp > 1) {  // a copy of the embeddings, and its gradient
+    const Precision& p = config.precision;
+    const std::int64_t table = rows_of({}, 0, in.tp, q.model.vocabulary).count() * q.model.hidden;
+    end.once += static_cast<double>(table) * static_cast<double>(size_of(p.parameter) + size_of(p.gradient));
+  }
+  return by_rank;
+}
+
+EngineFacts planned_engine(const PlanQuestion& question) {
+  EngineFacts facts;
+  facts.axes = {"dp", "tp", "cp", "pp"};
+  facts.most_tp = static_cast<int>(question.model.heads);
+  facts.most_pp = static_cast<int>(question.model.layers);
+  facts.most_cp = question.sequence;
+  facts.sequence_parallel = true;
+  facts.parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
+    return planned_parameters(model, config, place, false);
+  };
+  if (question.model.experts > 0) {
+    facts.axes.emplace_back("ep");
+    facts.experts = question.model.experts;
+    facts.expert_parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
+      return planned_parameters(model, config, place, true);
+    };
+  }
+  facts.activation_bytes = [question](const JobConfig& config, std::int64_t, const RankPlace& place) {
+    const auto pp = static_cast<std::size_t>(place.pp);
+    const ScheduleShape shape{config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches),
+                              config.virtual_stages};
+    const LiveStages live = stages(config) > 1 ? live_stages(shape) : LiveStages{{1}};
+    return static_cast<std::size_t>(planned_activations(question, config)[pp].sum(live.by_rank[pp], live.outputs));
+  };
+  facts.outer_unit = "root";
+  facts.identity = question.model.name;
+  return facts;
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/job/engine_facts.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/planner/costs/question.hpp>
+#include <sinew/parallel/planner/model/model_weights.hpp>
+
+namespace sinew::parallel {
+
+/// The layers of each stage, as evenly as possible.
+SINEW_API std::vector<Rows> layers_of_stages(std::int64_t layers, int stages);
+
+/// The parameters of a rank at this place: those of its stages' layers, and those before the first and after the last
+/// layer. The table of tied token embeddings belongs to the first stage (docs/adr/0017).
+SINEW_API std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config,
+                                                        const RankPlace& place, bool of_experts);
+
+/// The activations that a rank of a pipeline keeps, in bytes.
+struct StageActivations {
+  double each = 0;    ///< for each microbatch in flight in one of its stages
+  double output = 0;  ///< for each microbatch in flight in the last stage, which has the logits
+  double once = 0;
+
+  double sum(std::int32_t stages, std::int32_t outputs) const noexcept {
+    return stages * each + outputs * output + once;
+  }
+};
+
+/// By rank of the pipeline.
+SINEW_API std::vector<StageActivations> planned_activations(const PlanQuestion& question, const JobConfig& config);
+
+/// An engine of this model, as a Job sees it. So the rules of a Job also judge plans.
+/// Lifetime: none; it keeps a copy of the question.
+SINEW_API EngineFacts planned_engine(const PlanQuestion& question);
+
+}  // namespace sinew::parallel

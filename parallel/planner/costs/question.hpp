@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/planner/costs/cluster_spec.hpp>
+#include <sinew/parallel/planner/model/activations.hpp>
+#include <sinew/parallel/planner/model/model_shape.hpp>
+
+namespace sinew::parallel {
+
+/// The question that a plan answers: a model, a cluster, and a batch.
+struct PlanQuestion {
+  ModelShape model;
+  ClusterSpec cluster;
+  std::int64_t sequence = 0;      ///< tokens; 0: the model's context
+  std::int64_t global_batch = 0;  ///< sequences of a step; 0: 4 Mi tokens
+  Precision precision{DType::BF16, DType::F32, DType::F32};
+  AttentionMemory attention = AttentionMemory::Blocks;
+  /// The share of the cluster's operations per second that products of matrices reach. Work element by element is
+  /// counted separately, by the bytes that it reads and writes. The default reproduces Korthikanti et al., arXiv
+  /// 2205.05198, table 5 (docs/planner.md).
+  double efficiency = 0.65;
+
+  /// The question with defaults filled in.
+  /// Errors: InvalidArgument that lists everything that is out of range.
+  SINEW_API PlanQuestion complete() const;
+  int ranks() const noexcept { return cluster.ranks(); }
+  double tokens() const noexcept { return static_cast<double>(global_batch) * static_cast<double>(sequence); }
+};
+
+/// The part of a layer that one rank computes at a time under a configuration.
+SINEW_API LayerInput layer_input(const PlanQuestion& question, const JobConfig& config);
+
+}  // namespace sinew::parallel

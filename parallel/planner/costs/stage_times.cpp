@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include <sinew/parallel/planner/costs/planned_engine.hpp>
+#include <sinew/parallel/planner/costs/stage_times.hpp>
+#include <sinew/parallel/planner/model/model_weights.hpp>
+#include <sinew/parallel/planner/model/number.hpp>
+#include <sinew/parallel/tensor/head_cut.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+/// One layer, or an end of the model, of one rank.
+class PassTimes {
+ public:
+  PassTimes(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs)
+      : q_(question), config_(config), in_(layer_input(question, config)), costs_(costs) {
+    rows_ = number(in_.samples) * number(in_.sequence) / in_.cp;
+  }
+
+  StagePasses layer(std::int64_t layer) {
+    const Seconds products = products_of(layer_weights(q_.model, layer, {0, in_.tp, config_.layout.ep}));
+    const Seconds core = attention();
+    const LayerActivations kept = layer_activations(q_.model, layer, in_, Recompute::None);
+    const Seconds by_element = 2 * kept.kept / q_.cluster.memory_bytes_per_s;
+    StagePasses passes = computed(products + core + by_element, products);
+    add_recomputation(layer, products, core, by_element, passes);
+    add_tensor(tensor_exchanges(layer), products, passes);
+    add_ring(core, passes);
+    if (q_.model.has_experts(layer)) add_experts(passes);
+    if (config_.recompute == Recompute::Full) add_again(passes);
+    return passes;
+  }
+
+  /// Embeddings: a table is looked up in, and its rows are summed over tensor-parallel ranks.
+  StagePasses input() {
+    StagePasses passes = computed(2 * boundary() / q_.cluster.memory_bytes_per_s, 0);
+    passes.forward.tensor += exchange(Collective::AllReduce);
+    return passes;
+  }
+  /// The head: a layer that is cut by columns, and its logits.
+  StagePasses output() {
+    const Seconds products = products_of(output_weights(q_.model, {0, in_.tp, 1}));
+    const Seconds by_element = 2 * output_activations(q_.model, in_) / q_.cluster.memory_bytes_per_s;
+    StagePasses passes = computed(products + by_element, products);
+    if (in_.sequence_parallel) {
+      passes.forward.tensor += exchange(Collective::AllGather);
+      passes.backward.tensor += exchange(Collective::ReduceScatter);
+    } else {
+      passes.backward.tensor += exchange(Collective::AllReduce);
+    }
+    return passes;
+  }
+
+ private:
+  double boundary() const noexcept { return rows_ * kElementBytes * number(q_.model.hidden); }
+
+  Seconds products_of(const std::vector<Weight>& weights) const noexcept {
+    const double rate = q_.efficiency * q_.cluster.flops;
+    Seconds all = 0;
+    for (const Weight& w : weights) {
+      if (w.multiplied == 0) continue;
+      const double whole = in_.sequence_parallel && is_whole(w) ? in_.tp : 1;  // each has a part of the rows
+      const double shared = w.of_experts ? in_.tp : whole;  // each sends its part of the rows to experts
+      all += std::max(2 * rows_ * number(w.multiplied) / shared / rate,
+                      kElementBytes * number(w.elements) / q_.cluster.memory_bytes_per_s);
+    }
+    return all;
+  }
+  /// Not cut over tensor-parallel ranks: each has a part of the rows where these are.
+  static bool is_whole(const Weight& w) noexcept {
+    return w.name == "router" || w.name == "attention.queries.down" || w.name == "attention.keys_values.down";
+  }
+
+  /// Scores and what they weigh, of half of the pairs of tokens.
+  Seconds attention() const {
+    const HeadCut heads = cut_heads(q_.model.heads, q_.model.shared_heads(), 0, in_.tp);
+    const double wide = number(heads.queries.count() * (q_.model.key_width() + q_.model.width_of_value()));
+    return rows_ * number(in_.sequence) * wide / (q_.efficiency * q_.cluster.flops);
+  }
+
+  static StagePasses computed(Seconds forward, Seconds weights) noexcept {
+    StagePasses passes;
+    passes.forward.compute = forward;
+    passes.backward.compute = 2 * forward;
+    passes.weights = weights;
+    return passes;
+  }
+
+  void add_recomputation(std::int64_t layer, Seconds products, Seconds core, Seconds by_element,
+                         StagePasses& passes) const {
+    if (config_.recompute == Recompute::Full) passes.backward.again += products + core + by_element;
+    if (config_.recompute != Recompute::Selective) return;
+    const double again = layer_activations(q_.model, layer, in_, Recompute::Selective).made_again;
+    passes.backward.again += 2 * again / q_.cluster.memory_bytes_per_s;
+    if (q_.attention == AttentionMemory::Stored) passes.backward.again += core / 2;  // scores, not what they weigh
+  }
+
+  /// One exchange of what lies between layers.
+  Seconds exchange(Collective collective) const { return costs_.seconds(collective, {in_.tp, 1}, boundary()); }
+  /// Pairs of a layer cut by columns and one cut by rows.
+  int tensor_exchanges(std::int64_t layer) const noexcept {
+    if (in_.tp == 1) return 0;
+    return q_.model.has_experts(layer) && q_.model.shared_experts == 0 ? 1 : 2;
+  }
+  void add_tensor(int pairs, Seconds products, StagePasses& passes) const {
+    if (pairs == 0) return;
+    const Seconds one = in_.sequence_parallel ? exchange(Collective::AllGather) + exchange(Collective::ReduceScatter)
+                                              : exchange(Collective::AllReduce);
+    const Seconds again = in_.sequence_parallel ? exchange(Collective::AllGather) : 0;  // of a layer's input
+    const Seconds backward = pairs * (one + again);
+    passes.forward.tensor += pairs * one;
+    passes.backward.tensor += backward - std::min(backward / 2, products);
+  }
+
+  void add_ring(Seconds core, StagePasses& passes) const {
+    if (in_.cp == 1) return;
+    const HeadCut heads = cut_heads(q_.model.heads, q_.model.shared_heads(), 0, in_.tp);
+    const std::int64_t here = q_.model.is_latent() ? heads.queries.count() : heads.key_values.count();
+    const double bytes = rows_ * kElementBytes * number(here * (q_.model.key_width() + q_.model.width_of_value()));
+    const int apart = in_.tp;
+    const Seconds forward = costs_.message(apart, bytes) - core / in_.cp;
+    const Seconds backward = costs_.message(apart, 2 * bytes) - 2 * core / in_.cp;
+    passes.forward.context += (in_.cp - 1) * std::max(forward, 0.0);
+    passes.backward.context += (in_.cp - 1) * std::max(backward, 0.0);
+  }
+
+  void add_experts(StagePasses& passes) const {
+    const int ep = config_.layout.ep;
+    if (ep == 1) return;
+    const double bytes = boundary() * number(q_.model.top_k) / in_.tp;
+    const Seconds there = costs_.seconds(Collective::AllToAll, {ep, config_.layout.etp}, bytes);
+    passes.forward.experts += 2 * there;
+    passes.backward.experts += 2 * there;
+  }
+
+  /// Exchanges of a forward pass that is run a second time.
+  static void add_again(StagePasses& passes) noexcept {
+    passes.backward.tensor += passes.forward.tensor;
+    passes.backward.context += passes.forward.context;
+    passes.backward.experts += passes.forward.experts;
+  }
+
+  const PlanQuestion& q_;
+  const JobConfig& config_;
+  LayerInput in_;
+  CollectiveCosts& costs_;
+  double rows_ = 0;
+};
+
+}  // namespace
+
+PassTime& PassTime::operator+=(const PassTime& o) noexcept {
+  compute += o.compute;
+  again += o.again;
+  tensor += o.tensor;
+  context += o.context;
+  experts += o.experts;
+  return *this;
+}
+
+StagePasses& StagePasses::operator+=(const StagePasses& o) noexcept {
+  forward += o.forward;
+  backward += o.backward;
+  weights += o.weights;
+  return *this;
+}
+
+std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs) {
+  const ModelShape& m = question.model;
+  PassTimes times(question, config, costs);
+  const std::int64_t dense = m.layers - m.expert_layers();
+  const StagePasses first = times.layer(0), last = dense == m.layers ? first : times.layer(m.layers - 1);
+  std::vector<StagePasses> all;
+  for (const Rows& layers : layers_of_stages(m.layers, stages(config))) {
+    const std::int64_t of_first = dense == 0 ? 0 : std::clamp<std::int64_t>(dense - layers.first, 0, layers.count());
+    StagePasses stage = first * number(of_first);
+    stage += last * number(layers.count() - of_first);
+    all.push_back(stage);
+  }
+  all.front() += times.input();
+  all.back() += times.output();
+  return all;
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include <sinew/parallel/planner/model/activations.hpp>
+#include <sinew/parallel/planner/model/number.hpp>
+#include <sinew/parallel/tensor/head_cut.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr double kMask = 1, kLogit = 4;
+
+/// Bytes of a row, one token's: by what becomes of them.
+struct RowBytes {
+  double whole = 0;   ///< on each tensor-parallel rank, but where rows are cut between layers
+  double cut = 0;     ///< over these ranks
+  double scores = 0;  ///< cut, too
+  double cheap = 0;   ///< of `whole`: what a norm or an activation puts out
+  double cheap_cut = 0;
+
+  double bytes(const LayerInput& in) const noexcept {
+    return whole / (in.sequence_parallel ? in.tp : 1) + (cut + scores) / in.tp;
+  }
+  double cheap_bytes(const LayerInput& in) const noexcept {
+    return cheap / (in.sequence_parallel ? in.tp : 1) + cheap_cut / in.tp;
+  }
+};
+
+double rows_of_rank(const LayerInput& in) noexcept { return number(in.samples) * number(in.sequence) / in.cp; }
+
+void add_norm(RowBytes& row, double hidden) noexcept {  // what goes in, and what comes out
+  row.whole += 2 * kElementBytes * hidden;
+  row.cheap += kElementBytes * hidden;
+}
+
+void add_attention(const ModelShape& m, const LayerInput& in, RowBytes& row) {
+  const double h = number(m.hidden), a = number(m.heads);
+  const double keys_of = m.is_latent() ? a : number(m.shared_heads());
+  add_norm(row, h);
+  if (m.is_latent()) row.whole += kElementBytes * number(2 * m.query_rank + 2 * m.key_value_rank + m.rope_width);
+  row.cut += kElementBytes * (a * number(m.key_width()) + keys_of * number(m.key_width() + m.width_of_value()));
+  row.cut += kElementBytes * a * number(m.width_of_value());  // what the last matrix takes
+  if (m.dropout) row.whole += kMask * h;
+  if (in.attention == AttentionMemory::Stored)
+    row.scores += a * number(in.sequence) * (m.dropout ? 2 * kElementBytes + kMask : kElementBytes);
+}
+
+/// An MLP of `inner` columns: the input of the activation, its gate, and its output.
+void add_bent(const ModelShape& m, double inner, RowBytes& row) noexcept {
+  row.cut += kElementBytes * inner * (m.gated ? 3 : 2);
+  row.cheap_cut += kElementBytes * inner;
+}
+
+void add_experts(const ModelShape& m, RowBytes& row) noexcept {
+  const double h = number(m.hidden), inner = number(m.expert_feed_forward), k = number(m.top_k);
+  row.cut += kLogit * number(m.experts);                               // scores of the router
+  row.cut += k * kElementBytes * (2 * h + (m.gated ? 3 : 2) * inner);  // as dispatched, inside, and to be combined
+  row.cheap_cut += k * kElementBytes * inner;
+  add_bent(m, number(m.shared_experts) * inner, row);
+}
+
+RowBytes row_bytes(const ModelShape& m, std::int64_t layer, const LayerInput& in) {
+  RowBytes row;
+  add_attention(m, in, row);
+  add_norm(row, number(m.hidden));
+  if (m.has_experts(layer)) {
+    add_experts(m, row);
+  } else {
+    add_bent(m, number(m.feed_forward), row);
+  }
+  if (m.dropout) row.whole += kMask * number(m.hidden);
+  return row;
+}
+
+}  // namespace
+
+LayerActivations layer_activations(const ModelShape& model, std::int64_t layer, const LayerInput& in,
+                                   Recompute recompute) {
+  const RowBytes row = row_bytes(model, layer, in);
+  const double rows = rows_of_rank(in), all = rows * row.bytes(in);
+  switch (recompute) {
+    case Recompute::None: return {all, 0};
+    case Recompute::Selective: {
+      const double again = rows * (in.attention == AttentionMemory::Stored ? row.scores / in.tp : row.cheap_bytes(in));
+      return {all - again, again};
+    }
+    case Recompute::Full: return {boundary_bytes(model, in), all};
+  }
+  return {};
+}
+
+double input_activations(const ModelShape& model, const LayerInput& in) {
+  return model.dropout ? boundary_bytes(model, in) / kElementBytes * kMask : 0;
+}
+
+double output_activations(const ModelShape& model, const LayerInput& in) {
+  return 2 * boundary_bytes(model, in) + rows_of_rank(in) * kLogit * number(model.vocabulary) / in.tp;
+}
+
+double boundary_bytes(const ModelShape& model, const LayerInput& in) {
+  return rows_of_rank(in) * kElementBytes * number(model.hidden) / (in.sequence_parallel ? in.tp : 1);
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/planner/planner.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+constexpr double kNano = 1e9;
+
+std::int64_t nanoseconds(Seconds s) { return std::llround(s * kNano); }
+
+/// Rules of models beside those of jobs.
+void add_model_rules(const PlanQuestion& q, const JobConfig& config, std::vector<Violation>& broken) {
+  const LayoutSizes& l = config.layout;
+  if (l.ep > 1 && q.model.experts > 0 && q.model.experts % l.ep != 0) {
+    std::int64_t fewer = l.ep;
+    while (q.model.experts % fewer != 0) --fewer;
+    broken.push_back({"experts_even",
+                      fmt::format("ep {} does not divide the {} experts", l.ep, q.model.experts),
+                      {fmt::format("ep {}", fewer)}});
+  }
+  const std::int64_t parts = std::int64_t{std::max(l.cp, 1)} * (config.sequence_parallel ? std::max(l.tp, 1) : 1);
+  if (parts > q.sequence && l.cp <= q.sequence)
+    broken.push_back({"tokens",
+                      fmt::format("{} ranks share the {} tokens of a sequence", parts, q.sequence),
+                      {"not sequence-parallel"}});
+}
+
+}  // namespace
+
+ScheduleShape schedule_shape(const JobConfig& config) {
+  return {config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches), config.virtual_stages};
+}
+
+Planner::Planner(const PlanQuestion& question)
+    : question_(question.complete()),
+      engine_(planned_engine(question_)),
+      collectives_(question_.cluster.network),
+      held_(question_),
+      flops_of_step_(model_flops_of_token(question_.model, question_.sequence) * question_.tokens()) {}
+
+std::vector<Violation> Planner::violations(const JobConfig& config) const {
+  std::vector<Violation> broken = parallel::violations(question_.ranks(), config, engine_);
+  add_model_rules(question_, config, broken);
+  return broken;
+}
+
+const std::vector<StagePasses>& Planner::passes(const JobConfig& c) {
+  const LayoutSizes& l = c.layout;
+  const Key key{l.tp,
+                l.cp,
+                l.pp,
+                l.ep,
+                c.virtual_stages,
+                samples_of_pass(question_.ranks(), c),
+                static_cast<int>(c.recompute),
+                c.sequence_parallel,
+                l.etp};
+  std::vector<StagePasses>& known = passes_[key];
+  if (known.empty()) known = stage_passes(question_, c, collectives_);
+  return known;
+}
+
+const std::vector<StageActivations>& Planner::activations(const JobConfig& c) {
+  const LayoutSizes& l = c.layout;
+  const Key key{l.tp,
+                l.cp,
+                l.pp,
+                c.virtual_stages,
+                samples_of_pass(question_.ranks(), c),
+                static_cast<int>(c.recompute),
+                c.sequence_parallel,
+                0,
+                0};
+  std::vector<StageActivations>& known = activations_[key];
+  if (known.empty()) known = planned_activations(question_, c);
+  return known;
+}
+
+const LiveStages& Planner::live(const JobConfig& config) {
+  LiveStages& known = live_[schedule_shape(config)];
+  if (known.by_rank.empty()) known = stages(config) > 1 ? live_stages(schedule_shape(config)) : LiveStages{{1}};
+  return known;
+}
+
+const DataTimes& Planner::data(const JobConfig& c) {
+  const LayoutSizes& l = c.layout;
+  const bool alone = stages(c) == 1;  // passes hide what is exchanged
+  const Key key{l.tp,
+                l.pp,
+                l.ep,
+                c.virtual_stages,
+                c.zero,
+                alone ? l.cp : 0,
+                alone ? c.micro_batches : 0,
+                alone ? static_cast<int>(c.recompute) : 0,
+                l.etp};
+  const auto found = data_.find(key);
+  if (found != data_.end()) return found->second;
+  return data_.emplace(key, data_times(question_, c, passes(c), collectives_)).first->second;
+}
+
+PlannedMemory Planner::memory(const JobConfig& config) {
+  const std::vector<PlannedMemory>& held = held_.by_rank(config);
+  const std::vector<StageActivations>& kept = activations(config);
+  const LiveStages& at_once = live(config);
+  PlannedMemory most;
+  for (std::size_t r = 0; r < held.size(); ++r) {
+    PlannedMemory here = held[r];
+    here.activations = static_cast<std::int64_t>(kept[r].sum(at_once.by_rank[r], at_once.outputs));
+    if (here.total() > most.total()) most = here;
+  }
+  return most;
+}
+
+PipelineCosts Planner::costs_of(const JobConfig& config) {
+  PipelineCosts costs{.stages = {}};
+  for (const StagePasses& s : passes(config)) {
+    const std::int64_t backward = nanoseconds(s.backward.total()), weights = nanoseconds(s.weights);
+    costs.stages.push_back({nanoseconds(s.forward.total()), backward, backward - weights, weights, 0});
+  }
+  const double bytes = boundary_bytes(question_.model, layer_input(question_, config));
+  costs.latency = nanoseconds(collectives_.message(question_.ranks() / config.layout.pp, bytes));
+  return costs;
+}
+
+/// Without the pipeline's bubble.
+PlannedTime Planner::busy_time(const JobConfig& config) {
+  const std::vector<StagePasses>& of_stages = passes(config);
+  const auto ranks = static_cast<std::size_t>(config.layout.pp);
+  PlannedTime time{.data = data(config)};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    PassTime rank;
+    for (std::size_t s = r; s < of_stages.size(); s += ranks) {
+      rank += of_stages[s].forward;
+      rank += of_stages[s].backward;
+    }
+    if (rank.total() > time.passes.total()) time.passes = rank;
+  }
+  time.passes = time.passes * static_cast<double>(config.micro_batches);
+  return time;
+}
+
+PlannedTime Planner::time(const JobConfig& config) {
+  PlannedTime time = busy_time(config);
+  if (stages(config) == 1) return time;
+  const Seconds makespan = static_cast<Seconds>(makespans_.makespan(schedule_shape(config), costs_of(config))) / kNano;
+  time.bubble = std::max(makespan - time.passes.total(), 0.0);
+  return time;
+}
+
+PlannedTime Planner::least_time(const JobConfig& config) {
+  PlannedTime time = busy_time(config);
+  if (stages(config) == 1) return time;
+  const Seconds makespan = static_cast<Seconds>(least_makespan(schedule_shape(config), costs_of(config))) / kNano;
+  time.bubble = std::max(makespan - time.passes.total(), 0.0);
+  return time;
+}
+
+double Planner::model_flops_share(Seconds step) const noexcept {
+  return flops_of_step_ / (step * question_.cluster.flops * question_.ranks());
+}
+
+}  // namespace sinew::parallel

@@ -1,0 +1,97 @@
+#pragma once
+
+// Judges and predicts one layout. The room may include its sub-rooms `model` and `costs`, the room `job` for rules, and
+// the room `common`. The room `search` looks for the best layouts, and includes this one.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/violation.hpp>
+#include <sinew/parallel/planner/costs/data_times.hpp>
+#include <sinew/parallel/planner/costs/held_bytes.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
+#include <sinew/parallel/planner/costs/planned_engine.hpp>
+#include <sinew/parallel/planner/costs/stage_times.hpp>
+
+namespace sinew::parallel {
+
+/// The time of a step, by what it is spent on. All parts except compute, again and optimizer are exposed: nobody
+/// computes meanwhile.
+struct PlannedTime {
+  PassTime passes;     ///< all microbatches of the rank of a pipeline that is busy longest
+  Seconds bubble = 0;  ///< the time in which that rank waits for other stages, and for messages
+  DataTimes data;
+
+  Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
+  /// Exchanges alone.
+  Seconds communication() const noexcept {
+    return passes.tensor + passes.context + passes.experts + data.gradients + data.parameters + data.embeddings;
+  }
+  Seconds exposed() const noexcept { return bubble + communication(); }
+};
+
+/// A layout with its memory and its time.
+struct PlannedLayout {
+  JobConfig config;
+  PlannedMemory memory;  ///< of the rank that takes most
+  PlannedTime time;
+};
+
+/// Judges and predicts layouts for one question. Results that several layouts share are computed once.
+/// Thread: one at a time.
+class SINEW_API Planner {
+ public:
+  /// Errors: as PlanQuestion::complete.
+  explicit Planner(const PlanQuestion& question);
+
+  const PlanQuestion& question() const noexcept { return question_; }
+  const EngineFacts& engine() const noexcept { return engine_; }
+
+  /// All rules that a configuration breaks: those of a Job (job_rules.hpp) for planned_engine(), then
+  ///   experts_even  ep divides the model's experts
+  ///   tokens        sequence-parallel and context-parallel ranks have at least one token each
+  std::vector<Violation> violations(const JobConfig& config) const;
+
+  // The functions below take configurations that break no rule.
+  PlannedMemory memory(const JobConfig& config);
+  /// Simulates the pipeline, action by action.
+  PlannedTime time(const JobConfig& config);
+  /// At most time() in total. It uses least_makespan() instead of a simulation.
+  PlannedTime least_time(const JobConfig& config);
+  PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
+
+  int simulated_pipelines() const noexcept { return makespans_.simulated(); }
+  /// The operations that the model needs, divided by those that the ranks could do in that time.
+  double model_flops_share(Seconds step) const noexcept;
+
+ private:
+  const std::vector<StagePasses>& passes(const JobConfig& config);
+  const std::vector<StageActivations>& activations(const JobConfig& config);
+  const LiveStages& live(const JobConfig& config);
+  const DataTimes& data(const JobConfig& config);
+  PipelineCosts costs_of(const JobConfig& config);
+  PlannedTime busy_time(const JobConfig& config);
+
+  PlanQuestion question_;
+  EngineFacts engine_;
+  CollectiveCosts collectives_;
+  HeldPlans held_;
+  PipelineMakespans makespans_;
+  double flops_of_step_ = 0;
+  using Key = std::array<std::int64_t, 9>;
+  std::map<Key, std::vector<StagePasses>> passes_;
+  std::map<Key, std::vector<StageActivations>> activations_;
+  std::map<Key, DataTimes> data_;
+  std::map<ScheduleShape, LiveStages> live_;
+};
+
+/// The schedule of a configuration, as generators know it.
+SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
+
+}  // namespace sinew::parallel

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/step_graph/graph.hpp>
+
+namespace sinew::parallel {
+
+/// Counts the bytes of a graph's tensors that are in flight, or whole until something frees them, while nodes are
+/// visited in order.
+class SINEW_API HeldTensors {
+ public:
+  /// Lifetime: `graph` outlives it.
+  explicit HeldTensors(const StepGraph& graph);
+
+  /// An exchange starts.
+  void start(const Node& exchange) {
+    for (const TensorId t : exchange.tensors) hold(t, true);
+  }
+  /// The node of that index has ended. Only waits and frees have an effect.
+  void end(std::size_t node);
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void hold(TensorId tensor, bool yes);
+
+  const StepGraph& graph_;
+  std::vector<bool> held_;   // by tensor
+  std::vector<bool> stays_;  // by node: a wait whose tensors stay until something frees them
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace sinew::parallel

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <sinew/parallel/step_graph/passes/passes.hpp>
+#include <sinew/parallel/step_graph/passes/rebuilt.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+std::string_view layer_of(std::string_view path) { return path.substr(0, std::min(path.rfind('.'), path.size())); }
+
+/// Up to the first word that is a number, that word included; without one the layer.
+std::string_view block_of(std::string_view path) {
+  for (std::size_t from = 0; from < path.size();) {
+    const std::size_t to = std::min(path.find('.', from), path.size());
+    const std::string_view word = path.substr(from, to - from);
+    if (!word.empty() && std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; }))
+      return path.substr(0, to);
+    from = to + 1;
+  }
+  return layer_of(path);
+}
+
+/// Where an exchange of a graph may start, and what is needed first after it.
+struct Span {
+  std::size_t node = 0, wait = 0;
+  std::size_t from = 0;   // one past the last node before it that names one of its tensors
+  std::size_t until = 0;  // the first node after its wait that does
+};
+
+/// Exchanges that may travel together so far.
+struct Bucket {
+  std::vector<Span> members;
+  std::size_t from = 0, until = 0;
+  std::int64_t bytes = 0;
+};
+
+std::vector<Span> spans_of(const StepGraph& graph, const std::vector<Node>& nodes) {
+  std::vector<Span> spans;
+  std::vector<std::size_t> number(
+      static_cast<std::size_t>(graph.next_exchange()));  // of the exchange: index of its span
+  std::vector<std::size_t> after(graph.tensors.size(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    if (is_exchange(node.kind)) {
+      Span span{.node = i, .until = nodes.size()};
+      for (const TensorId t : node.tensors) span.from = std::max(span.from, after[static_cast<std::size_t>(t)]);
+      number[static_cast<std::size_t>(node.exchange)] = spans.size();
+      spans.push_back(span);
+    } else if (node.kind == NodeKind::Wait) {
+      spans[number[static_cast<std::size_t>(node.exchange)]].wait = i;
+    }
+    for (const TensorId t : node.tensors) after[static_cast<std::size_t>(t)] = i + 1;
+  }
+  std::vector<std::size_t> next(graph.tensors.size(), nodes.size());
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = nodes[i];
+    if (node.kind == NodeKind::Wait) {
+      Span& span = spans[number[static_cast<std::size_t>(node.exchange)]];
+      for (const TensorId t : node.tensors) span.until = std::min(span.until, next[static_cast<std::size_t>(t)]);
+    }
+    for (const TensorId t : node.tensors) next[static_cast<std::size_t>(t)] = i;
+  }
+  return spans;
+}
+
+class Bucketing {
+ public:
+  Bucketing(StepGraph graph, const BucketPolicy& policy)
+      : policy_(policy), graph_(std::move(graph)), spans_(spans_of(graph_, graph_.nodes)), rebuilt_(graph_.nodes) {}
+
+  StepGraph run() && {
+    for (const Span& span : spans_) {
+      const Node& node = graph_.nodes[span.node];
+      if (!node.operands.empty()) continue;  // what makes a tensor of another travels alone
+      const StepTensor& tensor = graph_.tensors[static_cast<std::size_t>(node.tensors.front())];
+      Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside}];
+      if (!open.members.empty() && !fits(open, span)) close(open);
+      add(open, span);
+    }
+    for (auto& [key, open] : open_) close_last(open);
+    graph_.nodes = std::move(rebuilt_).finish();
+    return std::move(graph_);
+  }
+
+ private:
+  std::string_view path_of(const Span& span) const {
+    return graph_.tensors[static_cast<std::size_t>(graph_.nodes[span.node].tensors.front())].path;
+  }
+
+  std::int64_t bytes_of(const Span& span) const { return graph_.bytes(graph_.nodes[span.node]); }
+
+  bool fits(const Bucket& open, const Span& span) const {
+    if (std::max(open.from, span.from) > std::min(open.until, span.until)) return false;
+    const std::string_view mine = path_of(span);
+    const std::string_view theirs = path_of(open.members.front());
+    if (std::holds_alternative<LayerBuckets>(policy_)) return layer_of(mine) == layer_of(theirs);
+    if (std::holds_alternative<BlockBuckets>(policy_)) return block_of(mine) == block_of(theirs);
+    const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
+    if (by_bytes == nullptr) return false;
+    const std::int64_t room = closed_ == 0 ? std::min(by_bytes->first_bytes, by_bytes->bytes) : by_bytes->bytes;
+    return open.bytes + bytes_of(span) <= room;
+  }
+
+  void add(Bucket& open, const Span& span) const {
+    open.from = open.members.empty() ? span.from : std::max(open.from, span.from);
+    open.until = open.members.empty() ? span.until : std::min(open.until, span.until);
+    open.bytes += bytes_of(span);
+    open.members.push_back(span);
+  }
+
+  /// Exchanges at the end are sent alone.
+  void close_last(Bucket& open) {
+    const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
+    if (by_bytes != nullptr && open.bytes > by_bytes->last_bytes && open.members.size() > 1) {
+      std::size_t tail = open.members.size() - 1;
+      std::int64_t bytes = bytes_of(open.members[tail]);
+      while (tail > 1 && bytes + bytes_of(open.members[tail - 1]) <= by_bytes->last_bytes)
+        bytes += bytes_of(open.members[--tail]);
+      Bucket before;
+      for (std::size_t i = 0; i < tail; ++i) add(before, open.members[i]);
+      close(before);
+      const std::vector<Span> members(open.members.begin() + static_cast<std::ptrdiff_t>(tail), open.members.end());
+      open = {};
+      for (const Span& member : members) add(open, member);
+    }
+    close(open);
+  }
+
+  /// Starts where its first member did, or as soon after that as all can; is waited for as its first member was.
+  void close(Bucket& open) {
+    ++closed_;
+    if (open.members.size() > 1) {
+      Node exchange = graph_.nodes[open.members.front().node];
+      std::size_t wait = open.members.front().wait;
+      exchange.tensors.clear();
+      for (const Span& member : open.members) {
+        const auto& more = graph_.nodes[member.node].tensors;
+        exchange.tensors.insert(exchange.tensors.end(), more.begin(), more.end());
+        rebuilt_.drop(member.node);
+        rebuilt_.drop(member.wait);
+      }
+      Node end{.kind = NodeKind::Wait, .tensors = exchange.tensors, .exchange = exchange.exchange};
+      const std::size_t start = std::max(open.from, open.members.front().node);
+      wait = std::clamp(wait, start, open.until);
+      rebuilt_.put(std::move(exchange), start);
+      rebuilt_.put(std::move(end), wait);
+    }
+    open = {};
+  }
+
+  const BucketPolicy& policy_;
+  StepGraph graph_;
+  std::vector<Span> spans_;
+  Rebuilt rebuilt_;
+  std::map<std::tuple<NodeKind, std::string, DType, DType>, Bucket> open_;
+  std::size_t closed_ = 0;
+};
+
+}  // namespace
+
+StepGraph bucket(StepGraph graph, const BucketPolicy& policy) { return Bucketing(std::move(graph), policy).run(); }
+
+}  // namespace sinew::parallel
