@@ -24,7 +24,7 @@ using Address = Bytes;
 struct Capabilities {
   /// True if buffers of messages with user tags may be memory of this rank's device. Such a buffer never reduces.
   bool device_memory = false;
-  bool cancels_sends = false;  ///< true if cancel() can take back a send
+  bool cancels_sends = false;                                               ///< true if cancel() can take back a send
   std::size_t max_message_bytes = std::numeric_limits<std::size_t>::max();  ///< a longer send ends with InvalidArgument
   std::size_t eager_bytes = 0;  ///< the longest message that the receiver may buffer before its receive is posted
 };

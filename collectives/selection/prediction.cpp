@@ -208,7 +208,8 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
   }
   for (const TransportSet& set : sets) {
     const GroupCosts costs(facts_, shape_.world_ranks, set);
-    const Segments segmented = cost.whole ? Segments{} : segments_of(segmentation_on(set, shape_, scratch), found.largest, desc.codec);
+    const Segments segmented =
+        cost.whole ? Segments{} : segments_of(segmentation_on(set, shape_, scratch), found.largest, desc.codec);
     const Times times = on_links(desc, cost, bytes, costs, Links::All, segmented, leaving);
     // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
     const Seconds copying = cost.whole ? costs.local_s({LocalStep::Copy, static_cast<double>(found.copied)}) : 0;
@@ -314,8 +315,8 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   const Segments segmented =
       best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
-  const Seconds busy =
-      predict(desc, *taken, set, costs, segmented) + shape_.turns * sending(std::max(held.messages - counted, 0.0), costs);
+  const Seconds busy = predict(desc, *taken, set, costs, segmented) +
+                       shape_.turns * sending(std::max(held.messages - counted, 0.0), costs);
   best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, costs));
   best.candidate.method =
       fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, shape_.hosts,

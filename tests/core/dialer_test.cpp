@@ -124,13 +124,13 @@ TEST(Dialer, HandsOverOnlyWhatTheServiceConsentsTo) {
     std::optional<std::byte> refused;
     bool connected = false;
     try {
-      static_cast<void>(dial(
-          {.paths = {{open.address}}, .keys = {kSecret, nullptr}, .claim = kClaim, .consent = kTaken},
-          [&](const Dialer::Failure& f) {
-            refused = f.consent;
-            EXPECT_TRUE(f.is_of_job);
-            return Dialer::Next{.end = Status(Code::PeerLost, f.text)};
-          }));
+      static_cast<void>(
+          dial({.paths = {{open.address}}, .keys = {kSecret, nullptr}, .claim = kClaim, .consent = kTaken},
+               [&](const Dialer::Failure& f) {
+                 refused = f.consent;
+                 EXPECT_TRUE(f.is_of_job);
+                 return Dialer::Next{.end = Status(Code::PeerLost, f.text)};
+               }));
       connected = true;
     } catch (const Error&) {
     }
@@ -145,9 +145,8 @@ TEST(Dialer, GivesNoProof_WhereItsOwnerForbidsIt) {
   const Listener open = here();
   std::thread server([&] {
     Socket socket(accepted(open), Socket::End::Accepts, nullptr);
-    EXPECT_THROW(
-        test::authenticate(socket, Authentication::acceptor(kSecret, kClaim), Deadline::after(seconds(30))),
-        std::runtime_error);
+    EXPECT_THROW(test::authenticate(socket, Authentication::acceptor(kSecret, kClaim), Deadline::after(seconds(30))),
+                 std::runtime_error);
   });
   EventLoop loop;
   bool ended = false;

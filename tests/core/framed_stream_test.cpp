@@ -23,7 +23,8 @@ struct Joined {
     return ends;
   }
 
-  explicit Joined(std::size_t longest = 10 << 20) : ends(pair()), a(end_of(ends[0], longest)), b(end_of(ends[1], longest)) {}
+  explicit Joined(std::size_t longest = 10 << 20)
+      : ends(pair()), a(end_of(ends[0], longest)), b(end_of(ends[1], longest)) {}
 
   std::vector<Bytes> read_b() {
     std::vector<Bytes> messages;
@@ -64,7 +65,7 @@ TEST(FramedStream, HeadAndBody_AreOneMessage) {
   Bytes expected = pattern(3);
   const Bytes body = pattern(5);
   expected.insert(expected.end(), body.begin(), body.end());
-  EXPECT_EQ(joined.read_b(), std::vector{expected});
+  EXPECT_EQ(joined.read_b(), (std::vector<Bytes>{expected}));
 }
 
 TEST(FramedStream, Waits_WhereTheSocketIsFull) {
@@ -91,7 +92,7 @@ TEST(FramedStream, SaysThatTheOtherSideHasClosed_AfterItsLastMessage) {
   joined.a.send(FramedStream::frame(pattern(7)));
   joined.a.finish();
   EXPECT_TRUE(joined.a.finished());
-  EXPECT_EQ(joined.read_b(), std::vector{pattern(7)});
+  EXPECT_EQ(joined.read_b(), (std::vector<Bytes>{pattern(7)}));
   EXPECT_TRUE(joined.b.ended());
   EXPECT_FALSE(joined.b.has_broken_protocol());
   EXPECT_EQ(joined.b.reason(), "the other side has closed the connection");
