@@ -25,7 +25,7 @@ struct Said {
 
 std::vector<Said> survivors_of(const std::string& text) {
   static const std::regex line(
-      R"re("lost": (-?\d+), "code": "\w+", "seconds": ([\d.]+), "shrink_seconds": ([\d.]+), "went_on": (\w+))re");
+      R"re("lost":(-?\d+),"code":"\w+","seconds":([\d.]+),"shrink_seconds":([\d.]+),"went_on":(\w+))re");
   std::vector<Said> all;
   for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
     const std::smatch& m = *at;

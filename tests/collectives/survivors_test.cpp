@@ -66,11 +66,11 @@ class Survivors : public testing::TestWithParam<Way> {
       command.insert(command.end(), {"--victim", victim, "--stamp", stamp});
       const Outcome o = test::run_program(command, environment);
       if (o.exit_code == 77) GTEST_SKIP() << o.out;
-      const std::string lost = std::string("\"lost\": ") + victim;
+      const std::string lost = std::string("\"lost\":") + victim;
       std::size_t named = 0;
       for (std::size_t at = 0; (at = o.out.find(lost, at)) != std::string::npos; ++at) ++named;
       EXPECT_EQ(named, 3U) << o.out << o.err;
-      EXPECT_THAT(o.out, testing::Not(testing::HasSubstr("\"went_on\": false"))) << o.err;
+      EXPECT_THAT(o.out, testing::Not(testing::HasSubstr("\"went_on\":false"))) << o.err;
     }
     ::unlink(stamp.c_str());
   }

@@ -104,10 +104,13 @@ TEST(FramedStream, SendsNothing_AfterFinishAndAfterItsEnd) {
   joined.a.finish();
   joined.a.send(FramedStream::frame(pattern(7)));
   EXPECT_TRUE(joined.read_b().empty());
-  joined.b.end("enough");
-  joined.b.send(FramedStream::frame(pattern(7)));
-  EXPECT_TRUE(joined.b.idle());
-  EXPECT_EQ(joined.b.reason(), "enough");
+  EXPECT_TRUE(joined.b.ended());
+
+  Joined other;
+  other.b.end("enough");
+  other.b.send(FramedStream::frame(pattern(7)));
+  EXPECT_TRUE(other.b.idle());
+  EXPECT_EQ(other.b.reason(), "enough");
 }
 
 TEST(FramedStream, TakeMayEndIt_AndNoMessageFollows) {

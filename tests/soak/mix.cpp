@@ -4,12 +4,15 @@
 #include <array>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/element_range.hpp>
 #include <sinew/core/error.hpp>
+
+#include "footprint.hpp"
 
 namespace sinew::soak {
 namespace {
@@ -184,6 +187,35 @@ void Mix::next_generation() {
     throw std::runtime_error(fmt::format("shrink with nobody dead made rank {} of {} of {} of {}", next->rank(),
                                          next->size(), world_->rank(), world_->size()));
   world_ = std::move(next);
+  use_all_connections();
+}
+
+/// Connections are made beside the calls. This ends when each pair of ranks has its own, and the number of descriptors no
+/// longer changes.
+void Mix::use_all_connections() {
+  doing_ = "a message in each pair";
+  Communicator& all = world_->communicator();
+  const auto ranks = static_cast<std::size_t>(all.size());
+  constexpr std::size_t kCount = 16384;  // too long to be sent before it is received
+  const Numbers out(kCount);
+  std::vector<Numbers> in(ranks, Numbers(kCount));
+  std::vector<Work> works;
+  for (int r = 0; r < all.size(); ++r) {
+    if (r == all.rank()) continue;
+    works.push_back(all.recv(in[static_cast<std::size_t>(r)], r, 1));
+    works.push_back(all.send(out, r, 1));
+  }
+  for (Work& w : works) w.get();
+  // Connections that gave way to others of their pair are closed meanwhile.
+  constexpr int kEqual = 6;
+  constexpr int kMost = 100;
+  std::int64_t last = -1;
+  for (int equal = 0, i = 0; equal < kEqual && i < kMost; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::int64_t now = largest(footprint_now().descriptors);
+    equal = now == last ? equal + 1 : 0;
+    last = now;
+  }
 }
 
 bool Mix::all_go_on(bool mine) {

@@ -36,6 +36,7 @@ class Mix {
   int size() const { return world_->size(); }
 
  private:
+  void use_all_connections();
   /// As many for each step as any kind of step needs, so that ranks stay together.
   struct Draw {
     std::uint64_t kind, which, size, more;
