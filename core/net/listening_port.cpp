@@ -41,6 +41,7 @@ struct ListeningPort::Service::State {
 struct ListeningPort::Services {
   std::mutex mutex;
   std::map<Key, std::shared_ptr<Service::State>> all;
+  bool have_begun = false;  // the first one was here
 
   std::shared_ptr<Service::State> find(const AuthClaim& claim) {
     const std::scoped_lock lock(mutex);
@@ -50,6 +51,10 @@ struct ListeningPort::Services {
   std::optional<Bytes> secret_of(const AuthClaim& claim) {
     const auto service = find(claim);
     return service ? std::optional(service->secret) : std::nullopt;
+  }
+  bool has_begun() {
+    const std::scoped_lock lock(mutex);
+    return have_begun;
   }
   void give(const AuthClaim& claim, Socket socket) {
     const auto service = find(claim);
@@ -163,8 +168,9 @@ void ListeningPort::Guests::left(At guest) {
   if (std::exchange(is_full, false)) acceptor.resume();
 }
 
-/// false: all places are taken by connections that have not had their time.
+/// false: all places are taken by connections that have not had their time, or no service is here yet.
 bool ListeningPort::Guests::make_room() {
+  if (!services->has_begun()) return false;  // serve() resumes
   while (all.size() >= Limits::kPlaces) {
     const At oldest = all.begin();
     if (has_had(*oldest, Limits::kAtLeast)) {
@@ -201,7 +207,7 @@ void ListeningPort::Guests::look() {
 ListeningPort::ListeningPort(EventLoop& loop, Listener listener, std::shared_ptr<const TlsContext> tls)
     : number_(listener.address.port()),
       services_(std::make_shared<Services>()),
-      guests_(std::make_unique<Guests>(loop, std::move(listener), std::move(tls), services_)) {}
+      guests_(std::make_shared<Guests>(loop, std::move(listener), std::move(tls), services_)) {}
 
 ListeningPort::~ListeningPort() = default;
 
@@ -213,6 +219,11 @@ ListeningPort::Service ListeningPort::serve(const AuthClaim& claim, Bytes secret
   state->secret = std::move(secret);
   state->take = std::move(take);
   const std::scoped_lock lock(services_->mutex);
+  if (!std::exchange(services_->have_begun, true)) {
+    guests_->loop.post([guests = std::weak_ptr(guests_)] {
+      if (const auto here = guests.lock()) here->acceptor.resume();
+    });
+  }
   if (!services_->all.emplace(state->key, state).second) {
     throw Error(Code::InvalidArgument, fmt::format("port {} has a service {:#x} of rank {}, instance {:#x}, already",
                                                    number_, claim.service, claim.to_rank, claim.instance));

@@ -76,7 +76,7 @@ class SINEW_API ListeningPort {
 
   std::uint16_t number_;
   std::shared_ptr<Services> services_;
-  std::unique_ptr<Guests> guests_;
+  std::shared_ptr<Guests> guests_;
 };
 
 /// What a process asks of its port.

@@ -136,7 +136,9 @@ TEST(Dialer, HandsOverOnlyWhatTheServiceConsentsTo) {
     }
     server.join();
     EXPECT_EQ(connected, answer == kTaken);
-    if (!connected) EXPECT_EQ(refused, answer);
+    if (!connected) {
+      EXPECT_EQ(refused, answer);
+    }
   }
 }
 

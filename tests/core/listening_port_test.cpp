@@ -102,6 +102,29 @@ TEST(ListeningPort, RefusesAnUnknownService_LikeAWrongSecret) {
   EXPECT_EQ(taken.count(), 0U);
 }
 
+/// A peer that knows the port's number may come before the service.
+TEST(ListeningPort, LetsConnectionsWait_UntilTheFirstServiceHasBegun) {
+  EventLoop loop;
+  ListeningPort port(loop, listen_on(SocketAddress::parse("127.0.0.1:0")), nullptr);
+  const Bytes secret = random_secret();
+  const AuthClaim claim{.service = kService, .to_rank = 0, .instance = 1};
+  std::atomic<bool> is_over{false};
+  std::string answer;
+  std::thread early([&] {
+    answer = refusal(port, secret, claim);
+    is_over = true;
+  });
+  const auto until = Deadline::after(milliseconds(300));
+  while (!until.passed()) loop.run_once(Deadline::after(milliseconds(10)));
+  EXPECT_FALSE(is_over);
+  Taken taken;
+  const auto service = port.serve(claim, secret, taken.take());
+  const auto end = Deadline::after(seconds(30));
+  while (!is_over && !end.passed()) loop.run_once(Deadline::after(milliseconds(10)));
+  early.join();
+  EXPECT_EQ(answer, "taken");
+}
+
 TEST(ListeningPort, IsOneForAllSettingsThatItSuits) {
   const auto port = port_of_process({});
   EXPECT_EQ(port_of_process({}), port);

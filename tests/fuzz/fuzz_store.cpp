@@ -15,7 +15,7 @@
 
 namespace {
 
-/// What a client may announce, here: nothing it says may make the server keep more.
+/// Bytes that a request may have here. No announced length may make the server keep more.
 constexpr std::size_t kLongestRequest = 4096;
 
 void drain(int socket) {
@@ -24,14 +24,14 @@ void drain(int socket) {
   }
 }
 
-/// Requests of a client whose proof was accepted, or who is of the same user.
+/// Requests of a client that was authenticated, or that is of the same user.
 void serve(const std::uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
   const sinew::FileDescriptor client(ends[1]);
   sinew::StoreService service(0);
   sinew::Socket server(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr);
-  sinew::StoreConnection connection(std::move(server), std::nullopt, kLongestRequest);
+  sinew::StoreConnection connection(std::move(server), kLongestRequest);
   while (size > 0 && !connection.finished()) {
     const ssize_t sent = ::send(client.get(), data, std::min<std::size_t>(size, kLongestRequest), MSG_NOSIGNAL);
     if (sent <= 0) break;

@@ -190,8 +190,8 @@ void Mix::next_generation() {
   use_all_connections();
 }
 
-/// Connections are made beside the calls. This ends when each pair of ranks has its own, and the number of descriptors no
-/// longer changes.
+/// Connections are made beside the calls. This ends when each pair of ranks has its own and the number of descriptors
+/// no longer changes.
 void Mix::use_all_connections() {
   doing_ = "a message in each pair";
   Communicator& all = world_->communicator();
