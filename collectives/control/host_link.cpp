@@ -5,11 +5,8 @@
 
 namespace sinew {
 
-HostLink::HostLink(Socket socket, int peer, bool connects)
-    : stream_(std::move(socket), kLongestFrame + 1),
-      peer_(peer),
-      connects_(connects),
-      address_(peer_address(stream_.descriptor()).text()) {
+HostLink::HostLink(Socket socket, int peer, bool connects, std::string address)
+    : stream_(std::move(socket), kLongestFrame + 1), peer_(peer), connects_(connects), address_(std::move(address)) {
   keep_alive(stream_.descriptor(), true);
   end_if_unanswered(stream_.descriptor(), true);
 }

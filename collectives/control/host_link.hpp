@@ -37,8 +37,8 @@ class HostLink {
   /// Bytes of a message; a longer one ends the link.
   static constexpr std::size_t kLongestFrame = 4 << 20;
 
-  /// `connects`: this side has made the connection, to the rank `peer`.
-  HostLink(Socket socket, int peer, bool connects);
+  /// `connects`: this side has made the connection, to the rank `peer`. `address`: of the other end, as text.
+  HostLink(Socket socket, int peer, bool connects, std::string address);
 
   int descriptor() const noexcept { return stream_.descriptor(); }
   /// World rank at the other end.

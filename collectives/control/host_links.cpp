@@ -7,6 +7,7 @@
 #include <sinew/collectives/control/host_links.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 
 namespace sinew {
 namespace {
@@ -90,15 +91,16 @@ void HostLinks::serve(HostLink* link) {
 }
 
 void HostLinks::adopt(const AuthClaim& claim, Socket socket) {
-  opened(claim.from_rank, static_cast<LinkChannel>(claim.channel), std::move(socket), false);
+  const std::string from = peer_address(socket.get()).text();
+  opened(claim.from_rank, static_cast<LinkChannel>(claim.channel), std::move(socket), false, from);
 }
 
-void HostLinks::opened(int rank, LinkChannel channel, Socket socket, bool connects) {
+void HostLinks::opened(int rank, LinkChannel channel, Socket socket, bool connects, const std::string& address) {
   Host* host = host_of(rank);
   if (host == nullptr) return;
   if (channel == LinkChannel::Life) return lives_.keep(rank, std::move(socket));
   log::debug("control connection between rank {} and rank {}", self_.rank, rank);
-  links_.push_back(std::make_unique<HostLink>(std::move(socket), rank, connects));
+  links_.push_back(std::make_unique<HostLink>(std::move(socket), rank, connects, address));
   HostLink& open = *links_.back();
   host->without_since = {};
   host->trouble.clear();
@@ -198,9 +200,9 @@ void HostLinks::begin_attempt(Host& host) {
                       .connect_within = kAttempt,
                       .authenticate_within = kAttempt},
       Dialer::Events{.connected =
-                         [this, &host, rank = to.peer->rank](Socket socket, std::size_t) {
+                         [this, &host, to](Socket socket, std::size_t) {
                            host.attempt.reset();
-                           opened(rank, LinkChannel::Messages, std::move(socket), true);
+                           opened(to.peer->rank, LinkChannel::Messages, std::move(socket), true, to.address.text());
                          },
                      .ended = [this, &host, to, last](const Status&) { attempt_ended(host, to, *last); },
                      .failed =

@@ -86,7 +86,7 @@ class HostLinks {
   void gone();
   void watch_again(HostLink& link);
   void serve(HostLink* link);
-  void opened(int rank, LinkChannel channel, Socket socket, bool connects);
+  void opened(int rank, LinkChannel channel, Socket socket, bool connects, const std::string& address);
   void attempt_ended(Host& host, const Candidate& to, const Dialer::Failure& failure);
   void keep(Host& host, Clock::time_point now);
   void begin_attempt(Host& host);

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
   const sinew::FileDescriptor peer(ends[1]);
-  HostLink link(sinew::Socket(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr), 1, false);
+  HostLink link(sinew::Socket(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr), 1, false, "");
   while (size > 0 && !link.ended()) {
     constexpr std::size_t kPiece = 8192;
     const ssize_t sent = ::send(peer.get(), data, std::min(size, kPiece), MSG_NOSIGNAL);
