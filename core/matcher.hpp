@@ -19,9 +19,9 @@ struct Envelope {
   std::uint64_t bytes = 0;
 };
 
-/// The requests of a matcher to its transport. The matcher calls them inside its own functions, so the transport only
-/// queues frames. The only functions of the matcher that it may call are deliver, arrived, repost and fail, for the
-/// receive that was passed.
+/// The requests of a matcher to its transport. The matcher calls them inside its own functions. The transport may queue
+/// frames or write them, but it completes nothing there. The only functions of the matcher that it may call are
+/// deliver, arrived, repost and fail, for the receive that was passed.
 class MatcherWire {
  public:
   /// The rendezvous message `id` has found its receive. The transport brings the bytes and passes them to deliver(), or

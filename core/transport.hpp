@@ -62,8 +62,8 @@ class Endpoint {
   /// A send that is cancelled before a byte was received counts as never sent. Later, its receive ends with Cancelled
   /// too, even if cancel() returned false for that receive.
   virtual bool cancel(Completion& done) = 0;
-  /// Ends pending operations with Cancelled. When `closed` fires, the endpoint has touched a user's buffer for the last
-  /// time.
+  /// Ends pending operations with Cancelled. Messages whose sends have ended with Ok still arrive. When `closed` fires,
+  /// the endpoint has touched a user's buffer for the last time.
   virtual void close(Completion& closed) = 0;
 };
 

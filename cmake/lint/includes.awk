@@ -1,4 +1,4 @@
-# awk -v table=third_party.txt -f includes.awk FILE..: prints each include that the table does not allow.
+# awk -v table=may_include.txt -f includes.awk FILE..: prints each include that the table does not allow.
 function is_system(header) {
   if (header !~ /[.\/]/) return 1                                      # C++: <vector>
   if (header ~ /^(sys|linux|netinet|arpa|net|asm|bits|ext)\//) return 1

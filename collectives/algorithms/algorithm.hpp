@@ -38,8 +38,7 @@ struct Algorithm {
   AlgorithmCost (*cost)(const CollectiveDesc& desc, int ranks);
 };
 
-/// What a rank runs: build(); of a v-form chunk by chunk; and the contributions scaled first where the operator is
-/// PreMulSum.
+/// The program of a rank: that of build(). Where the operator is PreMulSum, its contributions are scaled first.
 SINEW_API Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, int rank, int ranks,
                                 bool in_place);
 

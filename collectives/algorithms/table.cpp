@@ -35,7 +35,7 @@ Availability passes_on_unknown_sizes(const CollectiveDesc&, int) {
   return Availability::no("passes on parts of other ranks, which alone know their counts");
 }
 
-/// In the order of collectives; a v-form has the same algorithms as its plain form, on chunks of other sizes.
+/// All rows, family by family. A v-form has the algorithms of its plain form, on chunks of other sizes.
 std::vector<Algorithm> collect() {
   std::vector<Algorithm> all;
   for (const auto family :
