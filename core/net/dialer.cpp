@@ -106,6 +106,7 @@ void Dialer::authenticated() {
   if (!options_.consent) return succeed();
   state_ = State::Consent;
   until_ = Clock::time_point::max();
+  timer_.stop();                     // a service that computes says so late, and there is no limit
   keep_alive(socket_.get(), false);  // the service takes the connection, though the path be dark for a while
   await_consent();
 }

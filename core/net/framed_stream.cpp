@@ -35,48 +35,41 @@ std::shared_ptr<const Bytes> FramedStream::frame(std::span<const std::byte> head
 FramedStream::FramedStream(Socket socket, std::size_t longest) noexcept
     : socket_(std::move(socket)), longest_(longest) {}
 
-std::size_t FramedStream::length() const noexcept {
-  std::uint32_t length = 0;
-  std::memcpy(&length, in_.data(), sizeof length);
-  return length;
-}
-
-bool FramedStream::whole() const noexcept {
-  return in_.size() >= kHeaderBytes && in_.size() == kHeaderBytes + length();
-}
-
 void FramedStream::read(const Take& take) {
   while (!ended_ && fill()) {
     if (!whole()) continue;
-    const Bytes message(in_.begin() + kHeaderBytes, in_.end());
-    in_.clear();
-    take(message);
+    header_bytes_ = 0;
+    take(std::exchange(in_, {}));
   }
 }
 
 /// One read, not beyond the current message; false: nothing more now, or the stream has ended.
 bool FramedStream::fill() {
-  std::size_t wanted = kHeaderBytes - std::min(in_.size(), kHeaderBytes);
-  if (wanted == 0) {
-    if (length() > longest_) {
-      broken_ = true;
-      end(fmt::format("a message of {} bytes was announced: expected at most {}", length(), longest_));
-      return false;
-    }
-    wanted = std::min(kStride, kHeaderBytes + length() - in_.size());
-  }
+  const bool in_header = header_bytes_ < kHeaderBytes;
   const std::size_t had = in_.size();
-  in_.resize(had + wanted);
+  std::span<std::byte> room = std::as_writable_bytes(std::span(&length_, 1)).subspan(in_header ? header_bytes_ : 0);
+  if (!in_header) {
+    in_.resize(had + std::min(kStride, length_ - had));
+    room = std::span(in_).subspan(had);
+  }
   ssize_t got = 0;
   do {
-    got = socket_.receive(std::span(in_).subspan(had));
+    got = socket_.receive(room);
   } while (got < 0 && errno == EINTR);
   const int error = errno;
-  in_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  if (got > 0) return true;
+  const auto bytes = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  if (in_header) {
+    header_bytes_ += bytes;
+  } else {
+    in_.resize(had + bytes);
+  }
   if (got == 0) end("the other side has closed the connection");
   if (got < 0 && !is_for_later(error)) end(error == EPROTO ? socket_.trouble() : std::strerror(error), error);
-  return false;
+  if (in_header && header_bytes_ == kHeaderBytes && length_ > longest_) {
+    broken_ = true;
+    end(fmt::format("a message of {} bytes was announced: expected at most {}", length_, longest_));
+  }
+  return got > 0 && !ended_;
 }
 
 void FramedStream::send(std::shared_ptr<const Bytes> frame) {

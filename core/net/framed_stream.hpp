@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -20,9 +21,9 @@ namespace sinew {
 /// Thread: one at a time.
 class SINEW_API FramedStream {
  public:
-  static constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t);
+  static constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t);  ///< before each message
   /// Gets one whole message. It may end the stream, by end(); it must not destroy it.
-  using Take = std::function<void(const Bytes& message)>;
+  using Take = std::function<void(Bytes message)>;
 
   /// A message with its length before it, to be sent by any number of streams.
   static std::shared_ptr<const Bytes> frame(std::span<const std::byte> head, std::span<const std::byte> body = {});
@@ -60,12 +61,13 @@ class SINEW_API FramedStream {
 
  private:
   bool fill();
-  bool whole() const noexcept;
-  std::size_t length() const noexcept;
+  bool whole() const noexcept { return header_bytes_ == kHeaderBytes && in_.size() == length_; }
 
   Socket socket_;
   std::size_t longest_;
-  Bytes in_;
+  std::uint32_t length_ = 0;      // of the message that comes now
+  std::size_t header_bytes_ = 0;  // of length_ that have come
+  Bytes in_;                      // of the message
   std::deque<std::shared_ptr<const Bytes>> out_;
   std::size_t written_ = 0;  // of out_.front()
   bool finishing_ = false;

@@ -190,7 +190,7 @@ bool StoreClient::wait(Deadline deadline) {
 /// Reads and writes what the socket has and takes.
 void StoreClient::move_on() {
   stream_->flush();
-  stream_->read([this](const Bytes& message) { replies_.push_back(message); });
+  stream_->read([this](Bytes message) { replies_.push_back(std::move(message)); });
   if (!stream_->ended() || !replies_.empty()) return;
   if (stream_->has_broken_protocol()) {
     broken_ = fmt::format("{}: {}: it is no store", peer_.text(), stream_->reason());
