@@ -19,7 +19,7 @@ struct Candidate {
   std::string method;     ///< how it runs the call, in words; may be empty
   Seconds predicted = 0;
   std::string rejected;                     ///< why it cannot run the call; empty: it can
-  CostSource source = CostSource::Default;  ///< of `predicted`
+  CostSource source = CostSource::Default;  ///< the source of `predicted`
 };
 
 struct ReadyPlan;

@@ -18,7 +18,7 @@ namespace sinew {
 /// TLS settings of connections between processes. All files are PEM.
 struct TlsFiles {
   bool wanted = false;      ///< SINEW_TLS
-  std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's certificate, and those between it and the authority
+  std::string certificate;  ///< SINEW_TLS_CERTIFICATE: this rank's certificate and the intermediate certificates
   std::string key;          ///< SINEW_TLS_KEY: the certificate's private key
   std::string authority;    ///< SINEW_TLS_CA: the authority that signs the certificates of the job
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;

@@ -69,7 +69,7 @@ struct SplitContext {
   const OffloadContext& part;           ///< for this rank's new communicator; the group is empty if the rank gets none
   int color = 0;                        ///< the rank's color; below 0: the rank gets no communicator
   CollectiveOffload* parent = nullptr;  ///< the module's offload of the communicator that is split; null: it has none
-  const Exchange& family;               ///< among all ranks of the split; its rounds count to kSplitRounds, too
+  const Exchange& family;               ///< among all ranks of the split; its rounds count towards kSplitRounds, too
   /// Runs a function as a call of the communicator that is split. All its ranks must do so. `done` fires in the
   /// parent's progress(). Any status but Ok ends that communicator on all ranks.
   const std::function<void(const std::function<void(Completion& done)>&)>& as_call;
@@ -83,15 +83,15 @@ class Fabric {
   virtual std::span<const std::unique_ptr<Transport>> transports() = 0;
   /// The NIC by which this rank's messages leave the host.
   virtual NicChoice nic_choice() const { return {}; }
-  /// Returns yes if messages may be memory of this rank's device (Capabilities::device_memory). An empty reason means
-  /// that no rank of this module can do it. Any other reason says why this rank cannot.
+  /// Returns yes if messages may lie in memory of this rank's device (Capabilities::device_memory). An empty reason
+  /// means that the module supports this on no rank. Any other reason says why this rank cannot.
   virtual Availability takes_device_memory() const { return Availability::no(""); }
   /// Returns yes if this module has an offload, or the reason why not.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   /// Makes the offload of a group. Null: the group gets none.
   virtual std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext&) { return nullptr; }
-  /// Makes the offload of a new communicator in a split. All ranks of the parent call it. Modules override it that
-  /// derive an offload from the parent's.
+  /// Makes the offload of a new communicator in a split. All ranks of the parent call it. A module overrides it
+  /// if it derives the new offload from the parent's.
   virtual std::unique_ptr<CollectiveOffload> split_offload(const SplitContext& split) {
     return split.part.group.size() > 1 ? make_offload(split.part) : nullptr;
   }
@@ -99,7 +99,7 @@ class Fabric {
   /// their group. Returns nullopt if it did not finish within `budget`, and an empty value if there is nothing to
   /// measure.
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
-  /// True if `facts` may still be used. An earlier measure() returned them, perhaps of another release.
+  /// True if `facts` may still be used. An earlier measure() returned them, perhaps in another release of sinew.
   virtual bool accepts(const Bytes& /*facts*/) const { return true; }
   /// Allocates memory that peers of this host read without copies. Returns nullopt if the module has no such memory.
   /// `huge` asks for huge pages.

@@ -94,8 +94,8 @@ class FinishedOperations {
   }
   bool empty() const noexcept { return queue_.empty(); }
 
-  /// Fires the completions that are here now and returns how many. Completions that are added meanwhile wait for the
-  /// next call, so that operations which end at once cannot keep this loop running.
+  /// Fires the completions that are in the queue now and returns how many. A completion that fires may start operations
+  /// that end at once and join the queue. They wait for the next call of fire(), so that this call ends.
   int fire() noexcept {
     CompletionQueue now = std::exchange(queue_, {});
     int count = 0;

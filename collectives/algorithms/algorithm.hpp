@@ -38,7 +38,8 @@ struct Algorithm {
   AlgorithmCost (*cost)(const CollectiveDesc& desc, int ranks);
 };
 
-/// The program of a rank: that of build(). Where the operator is PreMulSum, its contributions are scaled first.
+/// Returns the program of Algorithm::build. If the operator is PreMulSum, the program scales the rank's contributions
+/// first.
 SINEW_API Program build_program(const Algorithm& algorithm, const CollectiveDesc& desc, int rank, int ranks,
                                 bool in_place);
 

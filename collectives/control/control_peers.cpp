@@ -30,7 +30,8 @@ std::shared_ptr<std::byte> private_memory(std::size_t bytes) {
   return {static_cast<std::byte*>(memory), [bytes](std::byte* m) { ::munmap(m, bytes); }};
 }
 
-/// Of the shared segment, and never given back to it: what a rank wrote last must stay readable when it is gone.
+/// Allocates memory in the shared segment and never frees it. Other ranks must be able to read the last records of a
+/// rank after its end.
 std::shared_ptr<std::byte> segment_memory(SharedSegment& segment, std::size_t bytes, std::uint64_t& offset) {
   std::byte* memory = segment.allocate(bytes);
   offset = segment.offset_of(memory);
@@ -81,7 +82,7 @@ ControlPages ControlPages::make(const ControlSetup& setup, int rank, int ranks) 
   for (const int r : setup.host.ranks()) watched = watched || !setup.host.same_process(r);
   SharedSegment& segment = setup.host.shared_segment();
   std::uint64_t slots = NoticeBoard::slots_for(ranks);
-  constexpr std::size_t kPartOfSegment = 16;  // which may be small, under a limit
+  constexpr std::size_t kPartOfSegment = 16;  // a sixteenth, since a limit may make the segment small
   while (slots > NoticeBoard::kFewestSlots &&
          ControlPage::bytes(slots) > segment.address_space_bytes() / kPartOfSegment)
     slots /= 2;

@@ -27,15 +27,16 @@ struct ControlSetup {
   const Config& config;
 };
 
-/// The memory in which a rank shows itself: in its shared segment where other processes of the host look, else its own.
+/// The memory in which a rank writes its notices and records. It lies in the rank's shared segment if other processes
+/// of the host read it, and otherwise in private memory.
 struct ControlPages {
   std::shared_ptr<ControlPage> page;
   std::shared_ptr<std::byte> records;  ///< RecordRing::bytes()
-  std::uint64_t page_offset = 0;       ///< in the shared segment
+  std::uint64_t page_offset = 0;       ///< the offset of `page` in the shared segment
   std::uint64_t records_offset = 0;
   std::string trace;  ///< the file that holds the records instead, or empty
 
-  /// Errors: Error{System} where the shared segment is full or the trace file cannot be made.
+  /// Errors: Error{System} if the shared segment is full or the trace file cannot be made.
   static ControlPages make(const ControlSetup& setup, int rank, int ranks);
 };
 

@@ -122,7 +122,7 @@ void ControlService::serve(const Keys& keys) {
   for (auto& [claim, socket] : std::exchange(early_, {})) links_->adopt(claim, std::move(socket));
 }
 
-/// On the control thread.
+/// Takes an authenticated connection of another host. Runs on the control thread.
 void ControlService::connected(const AuthClaim& claim, Socket socket) {
   if (links_) return links_->adopt(claim, std::move(socket));
   early_.emplace_back(claim, std::move(socket));

@@ -100,11 +100,11 @@ class SINEW_API ControlService : private LinkUser {
   std::vector<ControlPeer> peers_;
   RemoteReports remote_reports_;
   FileDescriptor wake_;
-  std::shared_ptr<ControlThread> thread_;            // null: all ranks are of this process
-  std::unique_ptr<HostLinks> links_;                 // the thread's; null: all ranks are of this host
-  std::vector<std::pair<AuthClaim, Socket>> early_;  // the thread's; connections that came before links_
-  std::set<std::uint64_t> suspected_;                // communicators; the thread's
-  std::atomic<bool> linked_{false};                  // links_ is there
+  std::shared_ptr<ControlThread> thread_;            // null: all ranks are in this process
+  std::unique_ptr<HostLinks> links_;                 // of the control thread; null: all ranks are on this host
+  std::vector<std::pair<AuthClaim, Socket>> early_;  // of the control thread; connections that came before links_
+  std::set<std::uint64_t> suspected_;                // of the control thread; communicators
+  std::atomic<bool> linked_{false};                  // true: links_ has been made
 
   std::mutex looking_;        // held while notices are read, so that they are handled in the order of writing
   mutable std::mutex mutex_;  // guards what follows, and the own board
@@ -114,8 +114,8 @@ class SINEW_API ControlService : private LinkUser {
   std::function<void(int)> gone_;
   std::atomic<bool> news_{false};
 
-  std::shared_ptr<ListeningPort> port_;  // null: all ranks are of this host
-  ListeningPort::Service service_;       // ends first
+  std::shared_ptr<ListeningPort> port_;  // null: all ranks are on this host
+  ListeningPort::Service service_;       // destroyed first
 };
 
 }  // namespace sinew

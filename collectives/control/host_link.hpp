@@ -27,28 +27,30 @@ enum class LinkChannel : std::uint32_t {
 /// AuthClaim::service of all links.
 inline constexpr std::uint32_t kControlService = 0x6c727463;  // "ctrl"
 
-/// One authenticated TCP connection between the control planes of two ranks on different hosts. The kernel finds out
-/// that the path is dead: it looks every second while nothing is on its way, and waits five seconds for an answer.
+/// One authenticated TCP connection between the control planes of two ranks on different hosts. While the
+/// connection is idle, the kernel asks every second whether the peer's host answers. The kernel ends the connection
+/// after five seconds without an answer.
 /// Thread: the control thread. Nothing blocks.
 class HostLink {
  public:
   using Take = std::function<void(LinkFrame, std::span<const std::byte>)>;
 
-  /// Bytes of a message; a longer one ends the link.
+  /// The most bytes of a message. A longer message ends the link.
   static constexpr std::size_t kLongestFrame = 4 << 20;
 
-  /// `connects`: this side has made the connection, to the rank `peer`. `address`: of the other end, as text.
+  /// `peer` is the World rank at the other end, and `address` the address of that end. `connects`: this side has opened
+  /// the connection.
   HostLink(Socket socket, int peer, bool connects, std::string address);
 
   int descriptor() const noexcept { return stream_.descriptor(); }
-  /// World rank at the other end.
+  /// The World rank at the other end.
   int peer() const noexcept { return peer_; }
   bool connects() const noexcept { return connects_; }
   /// The address of the other end.
   const std::string& address() const noexcept { return address_; }
 
   bool ended() const noexcept { return stream_.ended(); }
-  /// Why it has ended.
+  /// Why the link has ended.
   const std::string& reason() const noexcept { return stream_.reason(); }
 
   /// What its socket is to be watched for now.
@@ -56,7 +58,7 @@ class HostLink {
   /// Reads and writes what the socket has and takes.
   void serve(const Take& take);
   void send(LinkFrame type, std::span<const std::byte> head, std::span<const std::byte> body = {});
-  /// Sends nothing after what waits. The link ends once the peer has read it all and closes in turn.
+  /// Sends the messages that wait, and no more. The link ends when the peer has read them and closes the connection.
   void finish() { stream_.finish(); }
   /// All has been written.
   bool finished() const noexcept { return stream_.finished(); }

@@ -110,7 +110,8 @@ void HostLinks::opened(int rank, LinkChannel channel, Socket socket, bool connec
   if (left_) open.finish();
   watch_again(open);
   draw_life_lines();
-  // What TLS has read already is told by no event. Not from here: the link's end would change links_.
+  // TLS may have read bytes already, for which no event comes. They are served later: if the link ended here, links_
+  // would change under the caller.
   thread_.post(
       [this, link = &open] {
         if (std::ranges::any_of(links_, [link](const auto& l) { return l.get() == link; })) serve(link);
@@ -155,7 +156,7 @@ void HostLinks::attempt_ended(Host& host, const Candidate& to, const Dialer::Fai
   host.trouble = failure.error == ETIMEDOUT
                      ? fmt::format("no answer from {} within {} s", to.address.text(), kAttempt.count())
                      : failure.text;
-  // Somebody is there, and may be stopped.
+  // The connection was accepted, so the process is there. It may be stopped.
   if (failure.error == ETIMEDOUT && failure.stage == Dialer::Stage::Authenticating) host.without_since = Clock::now();
   if (left_ && ++host.failures >= candidates(host).size()) host.goodbye = true;  // nobody listens
   const bool refused =

@@ -34,10 +34,12 @@ class LinkUser {
   virtual void out_of_reach(int world_rank, const std::string& why) = 0;
 };
 
-/// One rank's connections to other hosts: one to each, kept up by the hosts' speakers, and those that other hosts have
-/// made. Of two hosts the one with the lower first rank connects; after two seconds without a link, either does. A host
-/// that had a link and cannot be reached for four seconds is lost. Beside each link a life line (LifeLines) tells when
-/// the process at its other end has ended, though a child of it may keep the link open.
+/// The connections of one rank to other hosts. The rank that speaks for its host keeps one link to each other host. Any
+/// rank keeps the links that other hosts have opened to it. The first link between two hosts is opened by the host with
+/// the lower first rank. After two seconds without a link, or after a link has ended, either host may open one. A host
+/// that had a link and cannot be reached for four seconds is lost. Beside each link there is a liveness connection
+/// (LifeLines). It tells when the process at its other end has ended, even if a child of that process keeps the link
+/// open.
 /// Thread: the control thread.
 class HostLinks {
  public:
@@ -48,7 +50,7 @@ class HostLinks {
   HostLinks(const HostLinks&) = delete;
   HostLinks& operator=(const HostLinks&) = delete;
 
-  /// Takes over a connection that another rank has made.
+  /// Takes over a connection that another rank has opened.
   void adopt(const AuthClaim& claim, Socket socket);
   /// Looks after the links; called when something has changed, and by itself every quarter of a second.
   void maintain();

@@ -28,7 +28,7 @@ class LifeLine {
  private:
   int peer_;
   void* mapping_ = nullptr;
-  Socket socket_;  // empty where the mapping holds the connection
+  Socket socket_;  // empty if the mapping holds the connection
 };
 
 /// Connections that carry nothing. Each joins the processes of two ranks on different hosts, and ends in order only
@@ -44,12 +44,12 @@ class LifeLines {
   LifeLines(const LifeLines&) = delete;
   LifeLines& operator=(const LifeLines&) = delete;
 
-  /// Is there a line to the rank, or an attempt to make one?
+  /// True if there is a connection to the rank, or an attempt to open one.
   bool has_or_tries(int world_rank) const;
-  /// Connects. When that fails, the owner calls this again.
+  /// Opens a connection. If the attempt fails, the owner calls connect() again.
   void connect(const SocketAddress& to, const Keys& keys, const AuthClaim& claim);
-  /// Takes over an authenticated connection that either side has made for this. A second line to a rank is kept beside
-  /// the first: to close one would tell the rank that this process has ended.
+  /// Takes over an authenticated connection that either side has opened for this purpose. A second connection to a rank
+  /// is kept beside the first, since closing it would tell the rank that this process has ended.
   void keep(int world_rank, Socket socket);
 
  private:
@@ -63,7 +63,7 @@ class LifeLines {
   // none any more.
   FileDescriptor epoll_;
   std::uint64_t last_number_ = 0;
-  std::map<std::uint64_t, LifeLine> lines_;          // by epoll's data
+  std::map<std::uint64_t, LifeLine> lines_;          // by the number that epoll returns
   std::map<int, std::unique_ptr<Dialer>> attempts_;  // by rank
 };
 

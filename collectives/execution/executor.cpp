@@ -150,7 +150,7 @@ void Executor::start(const RunArguments& arguments, Completion& done) {
   start_instances(run);
 }
 
-/// As many as may be in flight; those without messages are over when they have been started.
+/// Starts instances until as many as allowed are in flight. An instance without messages ends while it is started.
 void Executor::start_instances(Run& run) {
   const Executable& e = *run.args.executable;
   while (!run.failed && run.next_segment < e.segments && run.instances_running < e.depth) start_instance(run);

@@ -35,8 +35,8 @@ constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllTo
 /// - broadcast: across among one rank of each part, then inside. reduce: the reverse.
 /// With several levels, the collective across the parts of one level is hierarchical on the next level.
 /// The result is one program. It is verified as a whole, and its segments overlap on all levels.
-/// Source: Kielmann et al., MagPIe, 1999 (levels); Luo et al., HAN, 2020 (pieces of a call on several levels at a
-/// time); NCCL 2.12, PXN, 2022 (all_to_all by way of the taker's equal).
+/// Source: Kielmann et al., MagPIe, 1999 (levels); Luo et al., HAN, 2020 (segments of a call on several levels at a
+/// time); NCCL 2.12, PXN, 2022 (all_to_all through the local rank with the receiver's number).
 struct HierarchicalAlgorithm {
   Levels levels;
   std::string_view inside = "direct";  ///< the algorithm inside parts

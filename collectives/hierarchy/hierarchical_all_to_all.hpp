@@ -16,11 +16,13 @@ class HierarchicalAllToAll {
   void compose(const Levels& levels, const Ranks& ranks);
 
  private:
-  /// The ranks of other parts whose stripes the rank with this number in this part carries.
+  /// Returns the ranks of other parts to which rank number `place` of this part sends the blocks of the whole part.
   static Ranks takers(const LevelParts& parts, int place);
-  /// By place in this part: a run of what is for this rank, which is copied there, and of what is for its takers().
+  /// Exchanges blocks within this part. Returns a run of chunks from each other rank of the part, by place in the part:
+  /// that rank's block for this rank, then its blocks for the takers() of this rank. The blocks for this rank are also
+  /// copied to Out.
   std::vector<Slice> collect(const LevelParts& parts, int ranks);
-  /// Scratch for one block from each of these ranks.
+  /// Returns new scratch for one block from each of these ranks.
   Slice scratch_for(const Ranks& givers);
 
   int rank_;

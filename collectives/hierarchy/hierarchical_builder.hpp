@@ -34,7 +34,8 @@ class HierarchicalBuilder {
   std::optional<LevelParts> parts_of(const Ranks& ranks, std::size_t& level) const {
     return sinew::parts_of(how_.levels, ranks, level, rank_);
   }
-  /// Adds the steps of one algorithm among some ranks. `complete` says that its sums are those of all ranks.
+  /// Adds the steps of one algorithm among some ranks. `complete` says that its sums have the contributions of
+  /// all ranks of the call.
   void run(Collective collective, std::string_view name, const Ranks& ranks, Slices in, Slices out, bool complete,
            int root = 0);
 

@@ -35,7 +35,7 @@ struct LevelParts {
     return some;
   }
   bool carries(int stripe) const { return stripe % count(own()) == place; }
-  /// The number of times that each rank of this part takes a stripe until all stripes are dealt.
+  /// The largest number of stripes that a rank of this part carries.
   int waves() const { return (stripes + count(own()) - 1) / count(own()); }
 };
 

@@ -38,10 +38,10 @@ class HostedStore {
   HostedStore(int ranks, Bytes secret, const Config& config);
   /// Serves processes of this user at a UNIX socket.
   void listen(Listener unix_socket) { thread_.listen(std::move(unix_socket)); }
-  /// Serves processes of other hosts at this process's port, under a number that tells it from its other stores.
-  /// `number`: of the port; 0: one of SINEW_PORTS. Returns the port's number.
+  /// Serves processes of other hosts at this process's port. `store` is the number of this store; stores of one port
+  /// have different numbers. `number` is the number of the port; 0 means one of SINEW_PORTS. Returns the port's number.
   std::uint16_t serve(std::uint64_t store, std::uint16_t number = 0);
-  /// As StoreServer::lose.
+  /// Does the same as StoreServer::lose.
   void lose(int rank, const std::string& why) { thread_.lose(rank, why); }
 
  private:

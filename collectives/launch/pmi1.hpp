@@ -6,11 +6,12 @@
 
 namespace sinew {
 
-/// The job of a launcher that speaks PMI-1 (MPICH's mpirun), on the line PMI_FD or at PMI_PORT. On one host its key
-/// space only names the job; on several, rank 0's record goes through it. When the process exits, the launcher is
-/// told once. On PMI_FD, MPI tells it instead if the program has initialised MPI.
-/// Errors: as exchange_from_environment; Unavailable where ranks of several hosts have PMI_PORT, which anybody may read
-///         from, and no SINEW_SECRET_FILE.
+/// The job of a launcher that speaks PMI-1 (MPICH's mpirun), through the descriptor PMI_FD or at the address PMI_PORT.
+/// On one host the launcher's key-value space only names the job. On several hosts rank 0 publishes its record there.
+/// When the process exits, it tells the launcher once. With PMI_FD, MPI tells it instead if the program has initialised
+/// MPI.
+/// Errors: those of exchange_from_environment. Unavailable if ranks of several hosts have PMI_PORT without
+///         SINEW_SECRET_FILE, since anybody may read from PMI_PORT.
 Launch launch_from_pmi1(const LaunchVariables& variables, const Config& config);
 
 }  // namespace sinew

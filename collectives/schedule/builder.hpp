@@ -47,8 +47,8 @@ class SINEW_API ProgramBuilder {
   void copy(Slice dst, Slice a, Sum sum = Sum::Partial);
   /// dst = a (op) b; dst may be a or b.
   void reduce(Slice dst, Slice a, Slice b, Sum sum = Sum::Partial);
-  /// Messages stated from here on wait for those stated since the last turn: for algorithms that keep the number of
-  /// messages in flight small. Not needed for correctness.
+  /// Begins a new turn. Messages that are added from here on start after all messages of the turn before have ended.
+  /// Algorithms call it to keep the number of messages in flight small. Correctness does not need it.
   void turn();
 
   Program build();

@@ -14,11 +14,11 @@ namespace {
 using Index = std::uint32_t;
 constexpr Index kNotCoded = std::numeric_limits<Index>::max();
 
-/// What some chunks hold alike.
+/// A value that one or more chunks hold.
 struct Value {
-  Index code = kNotCoded;  ///< the Scratch chunk that has it coded
-  bool settled = false;    ///< it is what that decodes to
-  Index holders = 0;       ///< chunks
+  Index code = kNotCoded;  ///< the Scratch chunk with the coded form of the value
+  bool settled = false;    ///< true if decoding `code` gives exactly this value
+  Index holders = 0;       ///< the number of chunks that hold the value
 };
 
 /// Restates the steps in their order and keeps account of what every chunk holds.

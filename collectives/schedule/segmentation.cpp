@@ -5,11 +5,12 @@
 namespace sinew {
 namespace {
 
-/// Shorter ones cost more in messages than they save in memory.
+/// The fewest bytes of a segment. Shorter segments cost more in messages than they save in memory.
 constexpr std::uint64_t kShortestPiece = 32 << 10;
-/// Where scratch is what limits: one moves while the other is summed up, and pieces are as long as that allows.
+/// The number of segments in flight if the limit of scratch determines their length. One segment moves while the other
+/// one is summed up. With more of them in flight, segments would have to be shorter.
 constexpr std::uint64_t kDepthForScratch = 2;
-/// Of what a link carries during its latency.
+/// The scratch that fills a link, as a multiple of the bytes that the link carries during its latency.
 constexpr double kTimesInFlight = 64;
 constexpr std::uint64_t kMostScratch = 16 << 20;
 
@@ -33,7 +34,7 @@ Segments segments_of(const Segmentation& segmentation, std::uint64_t largest_chu
   Segments segmented;
   segmented.count = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, 1u << 20));
   const std::uint64_t held =
-      std::max<std::uint64_t>(segmentation.scratch_bytes / segmented.count, 1);  // by an instance
+      std::max<std::uint64_t>(segmentation.scratch_bytes / segmented.count, 1);  // scratch of each instance
   segmented.depth = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most / held, 1, segmentation.depth));
   segmented.depth = std::min(segmented.depth, segmented.count);
   return segmented;

@@ -8,13 +8,16 @@
 
 namespace sinew {
 
-/// The scratch bytes that a call may hold at least, if more segments can achieve that.
+/// The least limit of the scratch bytes of a call. A call that would hold more is divided into more segments, as long
+/// as segments are not too short.
 inline constexpr std::uint64_t kScratchBytes = 512 << 10;
-/// The same for calls with coded messages. These lie in scratch, and enough of them must be in flight to fill a link.
+/// The least limit for calls with coded messages. Coded messages lie in scratch, and enough of them must be in flight
+/// to fill a link.
 inline constexpr std::uint64_t kCodedScratchBytes = 2 << 20;
 
-/// The same for calls that use this link. Sums wait in scratch for several messages in each direction, and each stage
-/// has segments. So a link is busy only with many times the bytes that it carries during its latency. At most 16 MiB.
+/// Returns the limit for calls that use this link: 64 times the bytes that the link carries during its latency, but at
+/// least kScratchBytes and at most 16 MiB. The factor is large because sums wait in scratch for several messages in
+/// each direction, and because each stage has segments.
 SINEW_API std::uint64_t scratch_to_fill(const CostCurve& link) noexcept;
 
 /// The rule by which calls are divided into segments, of which several are in flight at a time. Equal on all ranks.
@@ -31,7 +34,7 @@ struct Segments {
 };
 
 /// Divides a call into segments that keep both the parts of chunks and the scratch short. No segment is so short that
-/// its messages cost more than it gains.
+/// its messages cost more than the division gains.
 SINEW_API Segments segments_of(const Segmentation& segmentation, std::uint64_t largest_chunk_bytes,
                                Codec codec) noexcept;
 

@@ -48,7 +48,7 @@ struct SINEW_API Facts {
   struct Link {
     std::string transport;
     Reach reach;
-    CostSource source = CostSource::Default;  ///< of the reach's cost; Default: what the transport assumes of any link
+    CostSource source = CostSource::Default;  ///< of the reach's cost; Default: assumed by the transport
   };
   /// One transport that some rank could not open.
   struct Absence {
@@ -70,8 +70,8 @@ struct SINEW_API Facts {
   std::vector<Rule> rules;
   double copy_bytes_per_s = assumed::kCopyBytesPerS;      ///< one core, memory to memory; 0: it takes no time
   double reduce_bytes_per_s = assumed::kReduceBytesPerS;  ///< one core, `dst = a + b`, counted in bytes of dst
-  CostSource rates_source = CostSource::Default;          ///< of both
-  TunedTimes tuned;                                       ///< of no ways: there is no file
+  CostSource rates_source = CostSource::Default;          ///< the source of both rates
+  TunedTimes tuned;                                       ///< empty if there is no file
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;

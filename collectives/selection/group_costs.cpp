@@ -15,7 +15,7 @@ Rate GroupCosts::rate(LocalStep step, int /*rank*/, DType /*dtype*/) const {
   switch (step) {
     case LocalStep::Copy: return {facts_.copy_bytes_per_s, facts_.rates_source};
     case LocalStep::Reduce:
-    case LocalStep::Code:  // which goes through the elements once, as a sum does
+    case LocalStep::Code:  // a codec goes through the elements once, as a sum does
       return {facts_.reduce_bytes_per_s, facts_.rates_source};
     case LocalStep::PinnedCopy: return {assumed::kPinnedCopyBytesPerS, CostSource::Default};
   }

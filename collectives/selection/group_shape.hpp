@@ -14,7 +14,7 @@ struct GroupShape {
   /// `numa_nodes`: as Selector.
   GroupShape(const Facts& facts, std::vector<int> world_ranks, const std::vector<int>& numa_nodes);
 
-  /// Two places, and the class of the link between them.
+  /// Two ranks, by their places in the group, and the class of the link between them.
   struct Pair {
     LinkClass where;
     int a = 0, b = 0;
@@ -23,9 +23,9 @@ struct GroupShape {
   int ranks() const noexcept { return static_cast<int>(world_ranks.size()); }
 
   std::vector<int> world_ranks;
-  std::vector<Pair> pairs;    ///< of its links one of each class, in the order of the classes
-  std::vector<int> nic_of;    ///< by place in the group
-  std::vector<int> ranks_on;  ///< how many ranks each of its hosts has, in the order of the hosts
+  std::vector<Pair> pairs;    ///< one pair for each class of links, in the order of the classes
+  std::vector<int> nic_of;    ///< the NIC of each rank, by place in the group
+  std::vector<int> ranks_on;  ///< the number of the group's ranks on each host, in the order of the hosts
   int hosts = 1;
   int crowd = 0;     ///< ranks of the group on the host where most of them share a core
   double turns = 1;  ///< how many of them share one there

@@ -107,7 +107,8 @@ std::uint64_t size_to_select_by(const CollectiveDesc& desc, int ranks) {
   return has_unknown_size(desc) ? kUnknownBytes : desc.bytes(ranks);
 }
 
-/// Segments of what is pipelined follow each other; of the rest so many go round at a time.
+/// Segments of a pipelined algorithm follow each other without a pause. Other algorithms run as many segments at a time
+/// as may be in flight, and then the next ones.
 Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes,
                                      const CostModel& costs, Links links, const Segments& segmented,
                                      const Leaving& leaving) const {
@@ -211,12 +212,12 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
     const Segments segmented =
         cost.whole ? Segments{} : segments_of(segmentation_on(set, shape_, scratch), found.largest, desc.codec);
     const Times times = on_links(desc, cost, bytes, costs, Links::All, segmented, leaving);
-    // Beside messages of their own, copies cost nothing; runs of chunks must be put together first.
+    // Copies cost nothing while messages move. But runs of chunks must be copied together before they are sent.
     const Seconds copying = cost.whole ? costs.local_s({LocalStep::Copy, static_cast<double>(found.copied)}) : 0;
     const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
                          shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), costs) + copying);
     const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, costs);
-    const Seconds waits = std::max(leaves - times.across, 0.0) / segmented.count;  // for others of its host
+    const Seconds waits = std::max(leaves - times.across, 0.0) / segmented.count;  // for ranks that share its NIC
     const Seconds predicted = cost.rounds == 0
                                   ? costs.local_s({LocalStep::Copy, bytes})
                                   : std::max(busy + waits + cost.rounds * shape_.crowd * kSchedulerTurn, leaves);

@@ -23,8 +23,9 @@ class SINEW_API Recipe {
   std::string_view name() const noexcept;
   /// nullptr: one algorithm.
   const HierarchicalAlgorithm* hierarchical() const noexcept { return std::get_if<HierarchicalAlgorithm>(&how_); }
-  /// The program of a rank. Where the operator is PreMulSum, its contributions are scaled first. With a codec its
-  /// messages are coded; those of a hierarchical algorithm only between the outermost parts.
+  /// Builds the program of a rank. If the operator is PreMulSum, the program scales the rank's contributions first.
+  /// With a codec it encodes the rank's messages. A hierarchical algorithm encodes only messages between the outermost
+  /// parts.
   Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;
   /// Every rank's program. in_place: one per rank; its length is the number of ranks.
   Schedule build_all(const CollectiveDesc& desc, const std::vector<bool>& in_place) const;

@@ -61,7 +61,7 @@ TransportSets::TransportSets(const Facts& facts, const GroupShape& shape) {
     complete(set, facts);
     usable_.push_back(std::move(set));
   }
-  cheapest_ = cheapest_for(4096, facts, shape);  // not a page: a message between small and large
+  cheapest_ = cheapest_for(4096, facts, shape);  // not a page: a message of medium length
   const bool mixed = std::ranges::none_of(usable_, [&](const TransportSet& s) { return s.label == cheapest_.label; });
   if (mixed && cheapest_.by_class.size() == shape.pairs.size()) usable_.push_back(cheapest_);
 }

@@ -6,11 +6,11 @@
 
 namespace sinew {
 
-/// What things take on a described network, whose ranks are the model's. The simulator runs schedules on these numbers,
-/// and a World on a virtual cluster predicts from them.
+/// The cost model of a described network. It has the ranks of the network. The simulator runs schedules with its
+/// numbers, and a World on a virtual cluster predicts with them.
 class SINEW_API NetworkCosts final : public CostModel {
  public:
-  /// `network` outlives it.
+  /// `network` outlives the model.
   explicit NetworkCosts(const Network& network) noexcept : network_(network) {}
 
   LinkCost link(int from, int to) const override;

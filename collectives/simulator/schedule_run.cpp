@@ -40,12 +40,12 @@ std::uint32_t segments_to_run(const Cast& cast, const SimulationOptions& options
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(waves * one.depth, one.segments));
 }
 
-/// What of a step takes time: of an encoding the elements.
+/// Returns the slice that determines the time of a step. If the step encodes, it is the slice of elements.
 const Slice& moved_by(const Step& step) {
   return step.op == Op::Send || step.map == ElementMap::Encode ? step.a : step.dst;
 }
 
-/// A sum that decodes on its way takes as long as one that does not.
+/// Returns the kind of work of a step. A reduction that also decodes takes as long as one that does not.
 LocalStep local_step(const Step& step) {
   if (step.op == Op::Reduce) return LocalStep::Reduce;
   const bool codes = step.map == ElementMap::Encode || step.map == ElementMap::Decode;

@@ -16,10 +16,10 @@ namespace sinew {
 
 struct SimulationOptions {
   std::optional<Segmentation>
-      segmentation{};       ///< nullopt: kSegmentation, with the programs' scratch and what the links need
-  bool every_rank = false;  ///< without looking for ranks that behave alike
-  bool time_line = false;   ///< into Forecast
-  bool link_bytes = false;  ///< into Forecast
+      segmentation{};       ///< nullopt: kSegmentation, with the programs' scratch and the limit for the links
+  bool every_rank = false;  ///< true: simulates every rank, even those that behave alike
+  bool time_line = false;   ///< true: fills Forecast::time_line
+  bool link_bytes = false;  ///< true: fills Forecast::link_bytes
   std::uint64_t exact_steps = 2'000'000;    ///< so many steps of programs rather than an approximation
   std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
   int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks

@@ -31,7 +31,7 @@ std::uint64_t elements_that_fit(const StagedParts& parts, std::size_t element_by
   return elements;
 }
 
-/// Where a segment's parts lie; returns their elements.
+/// Puts the extents of a segment's parts, one behind the other, into `row`. Returns their number of elements.
 std::uint64_t lay_out_segment(const StagedParts::Row& parts, const StagedSegments& segments, std::uint64_t segment,
                               std::vector<ChunkTable::Extent>& row) {
   row.clear();
@@ -66,7 +66,7 @@ StagedCalls::~StagedCalls() {
 
 void StagedCalls::make_slots() {
   if (in_stream_.device >= 0) return;
-  // One element of every block is the least; with very many ranks that is more than a segment.
+  // A segment has at least one element of every block. With very many ranks they take more than kStagedSegmentBytes.
   const std::uint64_t bytes =
       std::max<std::uint64_t>(kStagedSegmentBytes, static_cast<std::uint64_t>(ranks_) * sizeof(double));
   for (Slot& s : slots_) {
@@ -126,7 +126,8 @@ bool StagedCalls::idle(Slot& slot) {
   return true;
 }
 
-/// The maximum of both words gives the smallest part of a segment and the longest part of all.
+/// Runs kStagedAgreement, and at the next call sets the segments by its result. The first word is a complement, so its
+/// maximum gives the smallest of all ranks' segments. The maximum of the second word is the longest part of all ranks.
 int StagedCalls::agree(Call& call) {
   if (exchanging_) return 0;
   if (!std::exchange(call.agreeing, true)) {
@@ -143,7 +144,7 @@ int StagedCalls::agree(Call& call) {
   return 1;
 }
 
-/// Counts that differ show in one segment: the message names it.
+/// Throws if the segment has failed. If ranks passed different counts, some segment fails, and the message names it.
 void StagedCalls::require_landed(const Call& call) const {
   const Status& end = segment_.status;
   if (end.code() != Code::Mismatch || call.segments.count == 1) return end.require();

@@ -17,14 +17,16 @@
 
 namespace sinew {
 
-/// The collectives of one communicator on device memory, run on the host through pinned memory: while one segment is
-/// exchanged, the next is copied from the device and the one before to it. Calls run one after the other, and what is
-/// queued behind them in order: all ranks start their exchanges alike. Where each rank knows only its own counts, they
-/// agree on the cut before the first segment: one all_reduce of two words.
+/// Runs the collectives of one communicator on device memory. The data go through pinned memory of the host in
+/// segments. While one segment is exchanged, the next one is copied from the device and the one before is copied to the
+/// device. These calls, and calls that are queued behind them, run one after the other in the order in which they were
+/// made. So all ranks start their exchanges in the same order. If each rank knows only its own counts, the ranks agree
+/// on the segments before the first one, by one all_reduce of two words.
 /// Thread: of the World's engine. Cost: six pinned segments, allocated by the first call.
 class StagedCalls : public ProgressSource {
  public:
-  /// One segment between host buffers; `parts` has its local counts, `origin` is the call it belongs to.
+  /// The facts of one segment that is exchanged between host buffers. `origin` is the call of the segment, and `parts`
+  /// has its local counts.
   struct SegmentOf {
     Completion& origin;
     std::uint64_t history;
@@ -42,14 +44,16 @@ class StagedCalls : public ProgressSource {
              std::uint64_t history, Completion& done);
   /// Runs `launch` when all that was started before has been exchanged.
   void queue(std::function<void()> launch) { calls_.push_back(std::make_unique<Call>(std::move(launch))); }
-  /// What was started ends with `reason` as soon as its segment is back; no buffer is touched after.
+  /// Ends all started calls with `reason`, each after the exchange of its segment in flight. Then no buffer is touched
+  /// any more.
   void abort(const Status& reason) noexcept;
   bool busy() const noexcept { return !calls_.empty(); }
 
   int progress() noexcept override;
   bool active() const noexcept override { return busy(); }
   int wake_descriptor() const noexcept override { return -1; }
-  /// Nobody is woken by a device: only while a segment is with the host, which wakes.
+  /// A device wakes no thread. So the thread may sleep only while nothing is to do, or while a segment is exchanged on
+  /// the host: the exchange wakes the thread.
   bool arm() noexcept override { return !busy() || exchanging_; }
   void disarm() noexcept override {}
 
@@ -68,15 +72,15 @@ class StagedCalls : public ProgressSource {
     std::uint64_t history = 0;
     StagedParts parts;
     StagedSegments segments;
-    bool knows_segments = false;  // until then the ranks have to agree on it
+    bool knows_segments = false;  // false: the ranks have not agreed on `segments` yet
     bool agreeing = false;
     DeviceRuntime::Event after = 0;
     bool waits = false;
     std::uint64_t copied_in = 0, started = 0,
-                  landed = 0;  // segments that have left the device, for the ranks, for home
+                  landed = 0;  // segments of which the copy in, the exchange, the copy out has begun
     Status status;
   };
-  /// A segment on its way.
+  /// The pinned memory of a segment in flight.
   struct Slot {
     Buffer in, out;
     DeviceRuntime::Event event = 0;
@@ -116,7 +120,7 @@ class StagedCalls : public ProgressSource {
   CallPartsRef segment_parts_{new CallParts};
   std::array<std::uint64_t, 2> agreement_{};
   Segment segment_;
-  bool exchanging_ = false;  // agreement_, or a segment with segment_parts_
+  bool exchanging_ = false;  // true while agreement_ or a segment is exchanged
 };
 
 }  // namespace sinew

@@ -8,7 +8,7 @@
 namespace sinew {
 namespace {
 
-/// Shorter segments are not worth telling apart.
+/// The least length of pinned memory. All shorter messages use memory of this length.
 constexpr std::size_t kShortestBytes = 64 << 10;
 
 }  // namespace
@@ -138,7 +138,8 @@ bool StagedMessages::may_launch(Leaving& first) {
   return true;
 }
 
-/// Nothing of theirs is in flight: they need not wait for their streams.
+/// Ends messages that were cancelled before they left. They have nothing in flight, so they do not wait for their
+/// streams.
 int StagedMessages::end_cancelled() {
   std::vector<Leaving> ended;
   for (auto l = leaving_.begin(); l != leaving_.end();) {

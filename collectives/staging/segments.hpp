@@ -21,7 +21,7 @@ struct StagedSegments {
   static constexpr std::uint64_t kWhole = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t elements = kWhole;  ///< n
-  std::uint64_t count = 1;  ///< 1 or more, since a call without elements here may be another call on another rank
+  std::uint64_t count = 1;          ///< at least 1, so that ranks compare their calls even if a call has no elements
 
   /// `longest`: elements of the longest part of any rank.
   static StagedSegments of(std::uint64_t elements, std::uint64_t longest) noexcept {
@@ -34,19 +34,19 @@ struct StagedSegments {
   }
 };
 
-/// The most elements that a segment may take of each of these parts to be no longer than kStagedSegmentBytes, at least
-/// 1; StagedSegments::kWhole where all fit.
+/// Returns how many elements of each of these parts a segment takes: as many as fit into kStagedSegmentBytes, and at
+/// least 1. If the whole parts fit, it is StagedSegments::kWhole.
 SINEW_API std::uint64_t staged_elements(std::vector<std::uint64_t> counts, std::size_t element_bytes);
 
 /// The call by which ranks that know only their own counts agree on segments. Each rank gives the complement of
-/// staged_elements() of its parts, and its longest part.
+/// staged_elements() of its parts, and the elements of its longest part.
 inline constexpr CollectiveDesc kStagedAgreement{
     .collective = Collective::AllReduce, .dtype = DType::U64, .op = ReduceOp::Max, .count = 2};
 
 /// The segments of a call whose counts all ranks know, which is each call without local counts.
 SINEW_API StagedSegments staged_segments(const CollectiveDesc& desc, int ranks);
 
-/// Segment k as a call of its own on host memory. `counts` holds what the description refers to.
+/// Describes segment k as a call of its own on host memory. `counts` gets the counts to which the description refers.
 SINEW_API CollectiveDesc staged_segment(const CollectiveDesc& desc, const StagedSegments& segments, std::uint64_t k,
                                         std::vector<std::uint64_t>& counts);
 
@@ -60,9 +60,10 @@ struct StagedParts {
 /// rank.
 SINEW_API StagedParts staged_parts(const CollectiveDesc& desc, int rank, int ranks);
 
-/// Calls `copy(first, pitch, count, rows, packed)` for what segment k holds of the parts: `rows` runs of `count`
-/// elements, the first one at element `first` of the buffer and each `pitch` after the one before; in the segment they
-/// lie one behind the other from element `packed` on. Returns the elements of the segment.
+/// Calls `copy(first, pitch, count, rows, packed)` for all elements of segment k. Each call is for `rows` runs of
+/// `count` elements. In the buffer the first run begins at element `first`, and each other run begins `pitch` elements
+/// after the one before. In the segment the runs lie one behind the other from element `packed` on. Returns the number
+/// of elements of the segment.
 template <class F>
 std::uint64_t for_each_row(const StagedParts::Row& parts, const StagedSegments& segments, std::uint64_t k, F&& copy) {
   std::uint64_t packed = 0;

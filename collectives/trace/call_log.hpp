@@ -38,11 +38,12 @@ struct LogEntry {
   LogBlock* block = nullptr;
 };
 
-/// Writes all calls of a rank into a file of its own (0600, never over a link), which outlives it: mapped in blocks of
-/// up to 8 MiB whose room on the disk is taken beforehand. Where there is no more room the job goes on: the log says
-/// so once, in the log of lines and in itself.
+/// Writes all calls of a rank into the rank's own file, which outlives the rank. The file has mode 0600 and is
+/// never opened through a link. It is mapped in blocks of up to 8 MiB, and the disk space of a block is allocated
+/// beforehand. If there is no more space, the job goes on without further records. A warning and the file's header
+/// state that once.
 /// Thread: one at a time.
-/// Cost:   a call takes no system call, allocation or lock. Every 131,072 calls a new block of the file is mapped.
+/// Cost:   a call needs no system call, allocation or lock. Every 131,072 calls a new block of the file is mapped.
 class SINEW_API CallLog {
  public:
   /// Errors: Error{System} naming the file.

@@ -6,14 +6,15 @@
 namespace sinew {
 namespace {
 
-/// The object of `fields` with a further field, an object itself.
+/// Returns the JSON object of `fields` with one more field "args", which is the object of `args`.
 std::string with_args(const std::vector<JsonField>& fields, const std::vector<JsonField>& args) {
   std::string text = json_object(fields);
-  text.pop_back();  // the brace at its end
+  text.pop_back();  // the closing brace
   return text + R"(,"args":)" + json_object(args) + '}';
 }
 
-/// `phase`: "X" a whole span, "B" the begin of a span, "i" an instant. `more`: what only events of this phase have.
+/// `phase`: "X" is a whole span, "B" the beginning of a span, "i" an instant. `more`: the fields that only events of
+/// this phase have.
 std::string event_text(const char* phase, const TraceEvent& event, const std::vector<JsonField>& more = {}) {
   std::vector<JsonField> fields{{"ph", phase}, {"name", event.name}};
   if (!event.category.empty()) fields.emplace_back("cat", event.category);
@@ -24,7 +25,7 @@ std::string event_text(const char* phase, const TraceEvent& event, const std::ve
   return with_args(fields, event.fields);
 }
 
-/// A fact of a process or of a thread: its name, its place.
+/// Returns a metadata event, which states the name or the position of a process or thread.
 std::string fact_text(const char* what, TraceLane lane, const JsonField& value) {
   return with_args({{"ph", "M"}, {"name", what}, {"pid", lane.process}, {"tid", lane.thread}}, {value});
 }
@@ -51,7 +52,7 @@ void ChromeTrace::span(const TraceEvent& event, double duration_us) {
 void ChromeTrace::open_span(const TraceEvent& event) { write(event_text("B", event)); }
 
 void ChromeTrace::instant(const TraceEvent& event) {
-  write(event_text("i", event, {{"s", "t"}}));  // the mark is as high as its lane
+  write(event_text("i", event, {{"s", "t"}}));  // scope "t": viewers draw the mark in its lane only
 }
 
 void ChromeTrace::end() { to_ << "\n]}\n"; }

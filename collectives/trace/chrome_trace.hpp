@@ -17,7 +17,7 @@ struct TraceLane {
   std::uint32_t thread = 0;
 };
 
-/// What happens on a lane at a moment, or from that moment on.
+/// An event on a lane. It happens at a moment, or begins at that moment.
 struct TraceEvent {
   TraceLane lane;
   std::string name;
@@ -35,7 +35,7 @@ struct TraceEvent {
 /// Source:   "Trace Event Format", https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 class SINEW_API ChromeTrace {
  public:
-  /// `about`: facts of the whole trace, which stand at its begin.
+  /// `about`: facts of the whole trace, which are written at its beginning.
   explicit ChromeTrace(std::ostream& to, const std::vector<JsonField>& about = {});
   ChromeTrace(const ChromeTrace&) = delete;
   ChromeTrace& operator=(const ChromeTrace&) = delete;
@@ -44,9 +44,9 @@ class SINEW_API ChromeTrace {
   void name_process(int process, std::string_view name);
   void name_thread(TraceLane lane, std::string_view name);
 
-  /// Viewers show only one of two spans of a lane that overlap and do not lie within each other.
+  /// Two spans of a lane may overlap only if one lies within the other. Otherwise viewers show only one of them.
   void span(const TraceEvent& event, double duration_us);
-  /// A span of which no end is known.
+  /// A span whose end is not known.
   void open_span(const TraceEvent& event);
   /// An event without a duration.
   void instant(const TraceEvent& event);

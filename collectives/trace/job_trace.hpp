@@ -54,9 +54,10 @@ struct JobTrace {
   std::int64_t clock_error = 0;                  ///< ns, the worst; below 0: of one not known
 };
 
-/// Brings the ranks' calls together. Calls are judged as far as their ranks' logs go; those of ranks without a log are
-/// judged by the others'.
-/// Memory: 12 bytes for each collective, and what is in flight at a time; calls are read in the order of time.
+/// Combines the logs of all ranks. A collective counts as judged if all logs of its communicator's ranks have it. Ranks
+/// without a log are left out.
+/// Memory: 12 bytes for each collective, and the calls that were in flight at a time, since calls are read in the order
+///         of time.
 SINEW_API JobTrace trace_of(const JobLogs& job);
 
 }  // namespace sinew

@@ -22,13 +22,13 @@ struct LogHeader {
   std::int32_t process;
   std::uint32_t generation;
   std::uint64_t job;                    ///< one number per World, equal on all of its ranks
-  std::int64_t opened;                  ///< ns of this rank's CLOCK_MONOTONIC, as all times but the next
-  std::int64_t opened_realtime;         ///< of CLOCK_REALTIME, the time of day
-  std::int64_t ahead;                   ///< ns that its clock is ahead of rank 0's
-  std::int64_t ahead_error;             ///< give or take; below 0: not known
-  std::atomic<std::int64_t> closed;     ///< when the World ended in order; 0: it has not
-  std::atomic<std::uint64_t> lost;      ///< calls after the log was cut
-  std::atomic<std::int32_t> truncated;  ///< errno of what the log could not grow for; 0: it is whole
+  std::int64_t opened;                  ///< ns of this rank's CLOCK_MONOTONIC, like all times but the next
+  std::int64_t opened_realtime;         ///< ns of CLOCK_REALTIME, the time of day
+  std::int64_t ahead;                   ///< ns by which this rank's clock is ahead of rank 0's
+  std::int64_t ahead_error;             ///< the largest error of `ahead`, in ns; below 0: unknown
+  std::atomic<std::int64_t> closed;     ///< when the World ended in order; 0: it did not
+  std::atomic<std::uint64_t> lost;      ///< calls that the log does not have, since it could not grow
+  std::atomic<std::int32_t> truncated;  ///< errno if the log could not grow; 0: it is complete
   std::int32_t unused;
   char host[128];   ///< its name; filled up with zeros
   char clock[128];  ///< clock_identity()

@@ -31,8 +31,8 @@ struct LogSummary {
   std::int64_t clock_error = 0;  ///< below 0: how its clock lies to rank 0's is not known
   bool closed = false;           ///< the rank ended its World in order
   std::int64_t ended = 0;        ///< then, or its latest sign of life
-  int truncated = 0;             ///< errno, where the log could not grow
-  std::uint64_t lost = 0;        ///< calls after that
+  int truncated = 0;             ///< errno if the log could not grow; 0: it is complete
+  std::uint64_t lost = 0;        ///< calls that the log does not have for that reason
   std::uint64_t calls = 0;
   std::uint64_t unfinished = 0;  ///< of them
   std::uint64_t damaged = 0;     ///< cells that cannot be what a rank has written

@@ -23,10 +23,8 @@ struct TierLoad {
   friend bool operator==(const TierLoad&, const TierLoad&) = default;
 };
 
-/// Adds the bytes of messages to all links of their routes. `sent` has the bytes from each rank to each rank, row by
-/// row:
-/// World::sent_bytes() of all ranks. The result has the tiers in order. Tiers are left out if their links limit
-/// nothing.
+/// Adds the bytes of messages to all links of their routes. `sent` has the bytes from each rank to each rank: row r is
+/// World::sent_bytes() of rank r. The result has the tiers in order. Tiers are left out if their links limit nothing.
 SINEW_API std::vector<TierLoad> tier_loads(const Network& network, std::span<const std::uint64_t> sent);
 
 /// Returns the loads of one call from the simulator, or nullopt for messages and calls with local counts.

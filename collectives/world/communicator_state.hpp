@@ -84,7 +84,8 @@ struct CommunicatorState : Controlled {
   void adopt(std::vector<NamedOffload> made);
   /// Refuses memory of another device than this rank's, and a stream that is being captured.
   void require_own_device(std::string_view call, Place place, StreamRef after) const;
-  /// Starts a call in which all ranks ask something of an offload that is no collective, for `bytes` bytes of memory.
+  /// Starts a call in which all ranks use a function of an offload that is not a collective, for `bytes` bytes of
+  /// memory.
   Work start_on_offload(std::uint64_t bytes, const std::function<void(Completion&)>& start_it,
                         const CallOptions& options);
   /// Returns an exchange among this communicator's ranks, made of its collectives.
@@ -117,7 +118,7 @@ struct CommunicatorState : Controlled {
   PendingCall& begin_next(Fingerprint fingerprint, std::uint64_t extent, const CallOptions& options);
 
   PlanCache plans_;
-  const ReadyPlan* staged_plan_ = nullptr;  // of the last segment of device memory, which may be in flight
+  const ReadyPlan* staged_plan_ = nullptr;  // the plan of the latest staged segment, which may be in flight
   CallPartsPool parts_;
   std::unique_ptr<StagedCalls> staged_calls_;  // made by the first call on device memory
 };

@@ -24,8 +24,8 @@ Work start_shared(CommunicatorState& s, CollectiveDesc desc, const Parts& given,
 struct LocalCall {
   std::optional<Parts> in;
   std::optional<Parts> out;
-  std::size_t in_at = 0;   ///< see CallShape; elements
-  std::size_t out_at = 0;  ///< see CallShape; elements
+  std::size_t in_at = 0;   ///< in elements; see CallShape
+  std::size_t out_at = 0;  ///< in elements; see CallShape
 };
 Work start_local(CommunicatorState& s, CollectiveDesc desc, const LocalCall& local, ConstBuffer in, Buffer out,
                  const CallOptions& options);

@@ -9,7 +9,7 @@
 namespace sinew {
 namespace {
 
-/// Characters of UTF-8 text.
+/// Returns the number of characters of UTF-8 text.
 std::size_t width_of(std::string_view text) noexcept {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -20,7 +20,7 @@ void require_fit(std::size_t cells, std::size_t columns) {
                                 std::to_string(cells));
 }
 
-/// Cells of a row that have a column of their own.
+/// Returns the cells that have a column of their own. In a row with fewer cells than columns, the last cell has none.
 std::span<const std::string> in_columns(const std::vector<std::string>& cells, std::size_t columns) {
   return {cells.data(), cells.size() < columns && !cells.empty() ? cells.size() - 1 : cells.size()};
 }

@@ -21,24 +21,24 @@ struct Column {
 
 /// A table as text for people: a heading, then rows of cells in columns that are as wide as their widest cell. Two
 /// spaces stand between columns. Lines end without spaces.
-/// Shape: a row has as many cells as there are columns, or fewer. The last cell of a shorter row runs over all columns
-///        that are left: a remark instead of figures.
+/// Shape: a row has as many cells as there are columns, or fewer. The last cell of a shorter row spans all columns that
+///        are left, for example with a remark.
 class SINEW_API Table {
  public:
-  /// `before_row` and `before_heading` stand at the begin of each such line: an indent, or "#".
+  /// `before_row` begins each row, and `before_heading` begins each line of the heading. Examples: an indent, or "#".
   explicit Table(std::vector<Column> columns, std::string before_row = {}, std::string before_heading = {});
 
   /// Errors: std::invalid_argument for more cells than columns.
   void add(std::vector<std::string> cells);
 
-  /// Heading and rows, each line with its newline. A table of columns without names has no heading.
+  /// Returns the heading and the rows, each line with its newline. A table of columns without names has no heading.
   std::string text() const;
 
-  // A table that is printed while its rows come into being: columns are as wide as their `width` says.
+  // These print a table row by row while its rows are made. Each column has the width Column::width.
 
   std::string heading() const;
-  /// One row, with its newline.
-  /// Errors: as add().
+  /// Returns one row, with its newline.
+  /// Errors: those of add().
   std::string row(const std::vector<std::string>& cells) const;
 
  private:

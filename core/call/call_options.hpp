@@ -17,7 +17,8 @@ struct StreamRef {
 /// Optional arguments of a call.
 struct CallOptions {
   StreamRef after{};  ///< with device buffers, the call starts after the work that this stream holds now
-  /// If it passes, the communicator ends with Timeout on all its ranks. Not given: Config::timeout counts.
+  /// If it passes before the call ends, the communicator ends with Timeout on all its ranks. If no deadline is given,
+  /// Config::timeout applies.
   Deadline deadline{};
   Determinism determinism = Determinism::Fast;
   Codec codec = Codec::None;      ///< the encoding of f32 elements in messages of sums and gathers; equal on all ranks

@@ -95,7 +95,7 @@ struct CollectiveDesc {
   DType dtype = DType::U8;
   ReduceOp op = ReduceOp::Sum;
   Determinism determinism = Determinism::Fast;
-  Codec codec = Codec::None;  ///< the encoding of messages; of a hierarchical schedule, of those that leave a host
+  Codec codec = Codec::None;  ///< encodes messages; in a hierarchical schedule, only those that leave a host
   Place place{};
   std::int32_t root = 0;
   std::uint64_t count = 0;
@@ -128,7 +128,7 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 /// The hash of a list of counts.
 SINEW_API std::uint64_t hash_of_counts(std::span<const std::uint64_t> counts) noexcept;
 
-/// The extent of a call, of which its fingerprint has 31 bits.
+/// The extent of a call. The fingerprint contains 31 bits of it.
 inline std::uint64_t extent_of(const CollectiveDesc& d) noexcept {
   if (has_shared_counts(d.collective)) [[unlikely]]
     return hash_of_counts(d.counts);

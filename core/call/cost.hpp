@@ -29,9 +29,9 @@ struct CostCurve {
   InlineVector<Knot, 8> knots;
 
   SINEW_API Seconds seconds(double bytes) const noexcept;
-  /// Without what a message of no bytes takes.
+  /// The time that the bytes add to the time of an empty message.
   Seconds moving_s(double bytes) const noexcept { return seconds(bytes) - seconds(0); }
-  /// The same for each byte of a message of so many.
+  /// moving_s() divided by `bytes`.
   Seconds per_byte_s(double bytes) const noexcept { return bytes > 0 ? moving_s(bytes) / bytes : 0; }
 };
 

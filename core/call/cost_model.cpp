@@ -5,18 +5,20 @@
 namespace sinew {
 namespace {
 
-/// A curve is that of a round in which both ranks send and wait. Who takes part in a broadcast or scatter does one of
-/// the two, and messages that are sent without asking wait for nobody: such calls follow each other so much faster.
+/// Cost curves are measured in rounds in which both ranks send and receive. In a broadcast or scatter a rank either
+/// sends or receives. Messages of up to kAheadMessages bytes are eager, so their sender waits for nobody, and calls
+/// that follow each other overlap. The start of such a message and each of its bytes take these fractions of the
+/// curve's time.
 constexpr double kAheadMessages = 8 << 10;
 constexpr double kAheadStart = 0.6;
 constexpr double kAheadBytes = 0.4;
 
-/// What is long in all comes from memory, whatever its segments are.
+/// A long message comes from memory even if its segments are short. So the slower of both rates counts.
 Seconds per_byte_on_curve(const CostCurve& curve, const Transfer& what) noexcept {
   return std::max(curve.per_byte_s(what.bytes), curve.per_byte_s(what.bytes / what.segments));
 }
 
-/// The resource that gives least to each of its sharers.
+/// The time per byte on the resource that leaves the least bandwidth to each of its sharers.
 Seconds per_byte_on_way(const InlineVector<Passage, 6>& passes, const Sharers& sharers) noexcept {
   Seconds longest = 0;
   for (const Passage& p : passes) longest = std::max(longest, sharers[p.resource] / p.bytes_per_s);
@@ -35,7 +37,7 @@ std::string_view name_of(CostSource source) noexcept {
   return "";
 }
 
-/// Ranks that share a core take turns at each end of a message. What is on its way between hosts needs no core.
+/// Ranks that share a core take turns at each end of a message. Bytes between hosts move without a core.
 TransferCost CostModel::transfer(const Transfer& what) const {
   const LinkCost way = link(what.from, what.to);
   const bool ahead = what.one_way && what.bytes <= kAheadMessages;

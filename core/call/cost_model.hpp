@@ -13,26 +13,26 @@
 
 namespace sinew {
 
-/// Where a number comes from. A later one is trusted less.
+/// The source of a number. The sources are in the order of trust, the most trusted one first.
 enum class CostSource : std::uint8_t {
-  TunedFile,  ///< whole calls were timed, and the user names the file
-  Measured,   ///< on these machines, by this job or an earlier one
+  TunedFile,  ///< times of whole calls, in a file that the user names
+  Measured,   ///< measured on these machines, by this job or an earlier one
   Catalog,    ///< datasheets, or a description of machines that are not here
-  Default,    ///< what sinew assumes of any machine
+  Default,    ///< assumed for any machine
 };
-/// "tuned file", "measured", "catalog", "default".
+/// The name of a source, such as "tuned file" or "measured".
 SINEW_API std::string_view name_of(CostSource source) noexcept;
 
-/// What sinew assumes where nobody has measured or described a machine.
+/// Rates and times that are assumed for a machine that nobody has measured or described.
 namespace assumed {
 inline constexpr double kCopyBytesPerS = 8e9;          ///< one core, memory to memory
 inline constexpr double kReduceBytesPerS = 6e9;        ///< one core, `dst = a + b`, counted in bytes of dst
 inline constexpr double kPinnedCopyBytesPerS = 12e9;   ///< between a device and pinned memory, one way
 inline constexpr double kDeviceCopyBytesPerS = 500e9;  ///< within a device's memory
-inline constexpr Seconds kDeviceCallSeconds = 10e-6;   ///< a copy or kernel is launched, and the host sees its end
+inline constexpr Seconds kDeviceCallSeconds = 10e-6;   ///< launch of a copy or kernel, until the host sees its end
 }  // namespace assumed
 
-/// How fast bytes are worked on, and who says so.
+/// The rate at which a rank does a LocalStep, and the source of that number.
 struct Rate {
   double bytes_per_s = 0;  ///< 0: it takes no time
   CostSource source = CostSource::Default;
@@ -40,7 +40,7 @@ struct Rate {
   Seconds seconds(double bytes) const noexcept { return bytes_per_s == 0 ? 0 : bytes / bytes_per_s; }
 };
 
-/// What a rank does with bytes by itself.
+/// Work that a rank does without a peer.
 enum class LocalStep : std::uint8_t {
   Copy,        ///< from memory to memory of the host
   Reduce,      ///< `dst = a + b`
@@ -48,7 +48,8 @@ enum class LocalStep : std::uint8_t {
   PinnedCopy,  ///< between a device and pinned memory of the host
 };
 
-/// A copy or a reduction. `bytes`: of the result, uncoded; where ranks take turns on a core, of all of them together.
+/// A LocalStep on some bytes. `bytes` counts the elements of the result, not their encoded form. If several ranks share
+/// a core, `bytes` is the sum over these ranks.
 struct LocalWork {
   LocalStep step = LocalStep::Copy;
   double bytes = 0;
@@ -56,11 +57,11 @@ struct LocalWork {
   DType dtype = DType::U8;
 };
 
-/// What transfers and ranks share.
+/// Resources that transfers and ranks share.
 enum class Resource : std::uint8_t { Core, Port, Memory, Pci, Nic, Leaf };
 inline constexpr std::size_t kResources = 6;
 
-/// How many use each resource at a time, whoever asks included. 0: the resource does not limit them.
+/// The number of users of each resource at a time, the asking rank included. 0: the resource limits nobody.
 class Sharers {
  public:
   Sharers() noexcept { of_.fill(1); }
@@ -74,20 +75,20 @@ class Sharers {
   std::array<double, kResources> of_{};
 };
 
-/// A resource on the way of a message, and what it carries.
+/// A resource on the path of a message, and its bandwidth.
 struct Passage {
   Resource resource = Resource::Port;
   double bytes_per_s = 0;
 };
 
-/// What carries messages from one rank to another.
+/// The cost of messages from one rank to another.
 struct LinkCost {
-  CostCurve alone;                  ///< a message while nothing else is on its way
-  InlineVector<Passage, 6> passes;  ///< the resources that limit it; empty: nobody knows, the curve says all
+  CostCurve alone;                  ///< the time of a message while no other message is in flight
+  InlineVector<Passage, 6> passes;  ///< the resources that limit a message; empty: unknown, only `alone` counts
   bool leaves_host = false;
   CostSource source = CostSource::Default;
 
-  /// Of long messages; infinite where nothing limits them.
+  /// The bandwidth of long messages. Infinite if nothing limits them.
   double bytes_per_s() const noexcept {
     return alone.knots.empty() ? std::numeric_limits<double>::infinity() : alone.knots.back().bytes_per_s;
   }
@@ -95,14 +96,14 @@ struct LinkCost {
 
 /// One of the messages of a call.
 struct Transfer {
-  int from = 0, to = 0;  ///< ranks of the group that the model is of
+  int from = 0, to = 0;  ///< ranks in the model's group
   double bytes = 0;      ///< of the whole message
-  double segments = 1;   ///< in which it is sent
-  bool one_way = false;  ///< nobody sends back in the same round: broadcast, scatter
+  double segments = 1;   ///< the number of segments in which the message is sent
+  bool one_way = false;  ///< true if no rank sends back in the same round, as in broadcast and scatter
   Sharers sharers{};
 };
 
-/// What a Transfer takes: start_s for each segment, and per_byte_s for each byte.
+/// The time of a Transfer: start_s for each segment, and per_byte_s for each byte.
 struct TransferCost {
   Seconds start_s = 0;
   Seconds per_byte_s = 0;
@@ -110,26 +111,25 @@ struct TransferCost {
   Seconds seconds(double bytes) const noexcept { return start_s + bytes * per_byte_s; }
 };
 
-/// Answers what things take in a group of ranks: the one place of these numbers and formulas. Selection predicts with
-/// it, the simulator runs schedules on it, and the planner ranks algorithms by it. Those who implement it say numbers
-/// and where each comes from; the formulas are here.
+/// Tells how long messages, copies and reductions take in a group of ranks. The selector, the simulator and the planner
+/// all use it. Derived classes give the numbers and their sources. The formulas are in this class.
 /// Units:  seconds, bytes, bytes per second.
 /// Thread: const members may be called by any number of threads.
 class SINEW_API CostModel {
  public:
   virtual ~CostModel() = default;
 
-  /// Of two different ranks that messages can pass between.
+  /// The cost of messages between two ranks. Precondition: the ranks are different, and messages can pass between them.
   virtual LinkCost link(int from, int to) const = 0;
-  /// How fast a rank does something on this dtype.
+  /// The rate at which a rank does this step on elements of this dtype.
   virtual Rate rate(LocalStep step, int rank, DType dtype) const = 0;
-  /// The least trusted source of the numbers that a call between all ranks stands on.
+  /// The least trusted source among the numbers that a call of all ranks depends on.
   virtual CostSource source() const = 0;
 
-  /// A message of a round in which each rank sends and receives. One that goes one way starts sooner.
+  /// The time of a message. Short messages take less if Transfer::one_way is set.
   TransferCost transfer(const Transfer& what) const;
   Seconds local_s(const LocalWork& what) const { return rate(what.step, what.rank, what.dtype).seconds(what.bytes); }
-  /// What each call on memory of this kind takes beside its transfers and local work.
+  /// The time of each call on memory of this kind that its transfers and local work do not include.
   Seconds call_s(MemoryKind kind) const noexcept {
     return kind == MemoryKind::Device ? assumed::kDeviceCallSeconds : 0;
   }

@@ -180,7 +180,7 @@ bool register_membarrier() noexcept {
 struct Peer {
   int rank = -1;
   Card card;
-  DescriptorSet descriptors;  // shared segment, eventfd, life; empty where `local`
+  DescriptorSet descriptors;  // shared segment, eventfd, life_of(); empty for a rank of this process
   std::shared_ptr<Local> local;
   const std::byte* base = nullptr;
   bool mapped = false;  // base is a mapping of our own
@@ -226,7 +226,7 @@ struct HostPeers::State {
     if (memory == MAP_FAILED)
       throw_errno(
           fmt::format("mapping {} bytes of address space for the memory of rank {}", p.card.segment_bytes, p.rank));
-    (void)madvise(memory, p.card.segment_bytes, MADV_DONTDUMP);  // a core file shows it once, from its owner
+    (void)madvise(memory, p.card.segment_bytes, MADV_DONTDUMP);  // only the owner's core file has it
     p.base = static_cast<const std::byte*>(memory);
     p.mapped = true;
     p.descriptors[0] = FileDescriptor();

@@ -23,8 +23,9 @@ constexpr std::size_t kLeastAddressSpace = std::size_t{16} << 20;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) noexcept { return (value + to - 1) / to * to; }
 
-/// What a process under limits may ask for: the peers map this shared segment as well, and a file above RLIMIT_FSIZE
-/// raises SIGXFSZ instead of an error.
+/// Returns the largest size up to `wanted` that the limits of this process allow. A process maps the segments of all
+/// its peers, so each segment gets a part of RLIMIT_AS. A file above RLIMIT_FSIZE would raise SIGXFSZ instead of an
+/// error.
 std::size_t within_limits(std::size_t wanted, int ranks) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)

@@ -10,7 +10,7 @@
 namespace sinew {
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(100);  // while descriptors or memory are short
+constexpr auto kPause = std::chrono::milliseconds(100);  // before the next attempt after accept4() has failed
 
 }  // namespace
 

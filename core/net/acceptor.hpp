@@ -12,9 +12,9 @@ namespace sinew {
 /// Thread: the loop's.
 class SINEW_API Acceptor {
  public:
-  /// `has_room`: asked before each connection; after a false answer nothing is accepted until resume().
-  /// `take`:     gets each connection: non-blocking, closed on exec.
-  /// Errors:     Error{System} where the kernel watches no more descriptors for this user.
+  /// `has_room`: called before each connection is accepted. If it returns false, nothing is accepted until resume().
+  /// `take`:     receives each connection. Its socket is non-blocking and closed on exec.
+  /// Errors:     Error{System} if this user has too many epoll watches (fs.epoll.max_user_watches).
   Acceptor(EventLoop& loop, Listener listener, std::function<bool()> has_room,
            std::function<void(FileDescriptor)> take);
 
@@ -28,7 +28,7 @@ class SINEW_API Acceptor {
   std::function<bool()> has_room_;
   std::function<void(FileDescriptor)> take_;
   EventLoop::Timer pause_;
-  EventLoop::Watch watch_;  // ends before its socket is closed
+  EventLoop::Watch watch_;  // destroyed before the socket that it watches
 };
 
 }  // namespace sinew

@@ -13,22 +13,22 @@
 
 namespace sinew {
 
-/// What a connection is for. The connecting side states it, and the proofs of both sides cover it.
+/// The purpose of a connection. The connecting side sends it, and the HMACs of both sides include it.
 struct AuthClaim {
-  std::uint32_t service = 0;  ///< the protocol that follows: a constant of its owner
+  std::uint32_t service = 0;  ///< the protocol that follows the authentication; each protocol has its own constant
   std::int32_t from_rank = -1;
   std::int32_t to_rank = -1;
   std::uint32_t channel = 0;   ///< the service's own
-  std::uint64_t instance = 0;  ///< random number of the listener: it tells a rank from one that came back later
+  std::uint64_t instance = 0;  ///< a random number of the listener, which a restarted process does not repeat
   friend bool operator==(const AuthClaim&, const AuthClaim&) = default;
 };
 
-/// Authenticates both ends of a new connection to each other: both know the job's secret. The messages have fixed sizes
-/// (hello 64, reply 64, proof 32 bytes). Reply and proof are HMAC-SHA256 over the role, the claim and random numbers of
-/// both sides. This type does no I/O and reads no clock. Its owner reads into room(), calls received(), writes
-/// to_send() and calls sent() until state() is not Underway, and it sets the time limit. The protocol's first byte may
-/// follow the last byte of to_send(). A side that receives TLS and does not use TLS refuses the connection. to_send()
-/// then holds a TLS alert, so that the other side can report the reason.
+/// Authenticates both ends of a new connection: each proves that it knows the job's secret. The messages have fixed
+/// sizes (hello 64, reply 64, proof 32 bytes). Reply and proof are HMAC-SHA256 over the role, the claim and random
+/// numbers of both sides. This type does no I/O and reads no clock. Its owner reads into room(), calls received(),
+/// writes to_send() and calls sent() until state() is not Underway, and it sets the time limit. The protocol's first
+/// byte may follow the last byte of to_send(). A side that receives TLS and does not use TLS refuses the connection.
+/// to_send() then holds a TLS alert, so that the other side can report the reason.
 /// Source: ISO/IEC 9798-4, three-pass mutual authentication.
 class SINEW_API Authentication {
  public:
@@ -40,12 +40,12 @@ class SINEW_API Authentication {
 
   /// The side that connects. Errors: Error{InvalidArgument} where the secret is empty.
   static Authentication connector(const Bytes& secret, const AuthClaim& claim);
-  /// The secret for connections with this claim; nullopt: nobody here takes such connections.
+  /// Returns the secret for connections with this claim, or nullopt if no service here takes them.
   using SecretOf = std::function<std::optional<Bytes>(const AuthClaim&)>;
-  /// The side that accepts asks for the secret once it has the hello. A claim that nobody takes is answered as if the
-  /// secrets differed, so that an unauthenticated connection does not learn what is here.
+  /// The side that accepts. It calls `secret_of` when it has received the hello. A claim that no service takes is
+  /// answered as if the secrets differed, so that an unauthenticated peer does not learn which services are here.
   static Authentication acceptor(SecretOf secret_of);
-  /// For a listener with one service: takes claims with this service, to_rank and instance.
+  /// The side that accepts, at a listener with one service. It takes claims with this service, to_rank and instance.
   static Authentication acceptor(const Bytes& secret, const AuthClaim& expected);
 
   /// Where the next bytes from the peer go; empty: none are wanted. Never reads past the handshake.
@@ -60,7 +60,8 @@ class SINEW_API Authentication {
   /// Ends it, for a reason of the connection's.
   void refuse(std::string reason);
 
-  /// How many messages of the other side have been accepted: a hello, a proof.
+  /// The number of messages that the accepting side has accepted: 1 after the hello, 2 after the proof. On the
+  /// connecting side it stays 0.
   int steps() const noexcept { return steps_; }
   State state() const noexcept { return state_; }
   /// Why it is Refused, for a debug line.
@@ -79,11 +80,11 @@ class SINEW_API Authentication {
   void expect(std::size_t bytes) noexcept;
   bool speaks_otherwise();
 
-  SecretOf secret_of_;  // of the accepting side
-  Bytes secret_;        // of the accepting side once it has the hello
+  SecretOf secret_of_;  // set on the accepting side
+  Bytes secret_;        // on the accepting side empty until it has read the hello
   AuthClaim claim_;
   bool connects_;
-  bool is_known_ = true;  // secret_of_ had a secret for the claim
+  bool is_known_ = true;  // false: secret_of_ had no secret for the claim
   State state_ = State::Underway;
   std::array<std::byte, 64> hello_{};  // as on the wire
   Digest acceptor_nonce_{};

@@ -10,7 +10,8 @@
 namespace sinew {
 namespace {
 
-/// The living thread of this process. A child of fork inherits the memory but not the thread, so it makes its own.
+/// The control thread of this process, while there is one. A fork's child inherits this memory, but not the thread. So
+/// it makes its own thread.
 struct KnownThread {
   std::mutex mutex;
   std::weak_ptr<ControlThread> thread;
@@ -58,7 +59,7 @@ void ControlThread::post(Call call, const void* owner) {
   loop_.post([this] { run_first_posted(); });
 }
 
-/// Does nothing if forget() has removed the call meanwhile.
+/// Runs the oldest call of post(). There may be none, since forget() removes calls.
 void ControlThread::run_first_posted() {
   Call call;
   {

@@ -14,7 +14,8 @@ namespace sinew {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(50);
-/// A full listener gives up on connections that are silent for its kAtLeast, the way to it included.
+/// A listener without free places drops connections that were silent for kAtLeast. The delay of the network is a part
+/// of that time, so a thread that is late by half of kAtLeast may have lost its connection.
 constexpr auto kLate = UnauthenticatedLimits::kAtLeast / 2;
 
 Clock::time_point after(Duration time) {
@@ -102,12 +103,12 @@ void Dialer::authenticate() {
 
 void Dialer::authenticated() {
   socket_.flush();
-  if (socket_.wants_write()) return watch();  // the proof waits for room: authenticate() comes here again
+  if (socket_.wants_write()) return watch();  // no room for the proof yet: authenticate() calls this again
   if (!options_.consent) return succeed();
   state_ = State::Consent;
   until_ = Clock::time_point::max();
-  timer_.stop();                     // a service that computes says so late, and there is no limit
-  keep_alive(socket_.get(), false);  // the service takes the connection, though the path be dark for a while
+  timer_.stop();                     // a service that computes answers late: there is no limit
+  keep_alive(socket_.get(), false);  // the connection survives a network that fails for a while
   await_consent();
 }
 
@@ -122,7 +123,7 @@ void Dialer::await_consent() {
   succeed();
 }
 
-/// For more from the other side, and for room to write what has not left.
+/// Watches the socket for bytes of the other side and, while bytes wait to be sent, for room.
 void Dialer::watch() {
   const bool unsent = socket_.wants_write() || (socket_.is_open() && handshake_ && !handshake_->to_send().empty());
   watch_.want({.read = true, .write = unsent});
@@ -158,7 +159,7 @@ void Dialer::fail(Stage stage, int error, std::string refusal, std::optional<std
     state_ = State::Over;
     timer_.stop();
     const auto ended = std::exchange(events_.ended, nullptr);
-    // From the loop, and not from within the owner's call that has led here.
+    // The loop calls `ended`, since a function of the owner may be among the callers of fail().
     return timer_.start(Duration{}, [ended, why = *next.end] { ended(why); });
   }
   path_ = next.path % options_.paths.size();

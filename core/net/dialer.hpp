@@ -19,35 +19,35 @@
 
 namespace sinew {
 
-/// What a process authenticates and encrypts its connections with.
+/// The keys by which a process authenticates and encrypts its connections.
 struct Keys {
-  Bytes secret;                           ///< the job's
-  std::shared_ptr<const TlsContext> tls;  ///< null: plain
+  Bytes secret;                           ///< the job's secret
+  std::shared_ptr<const TlsContext> tls;  ///< null: connections are not encrypted
 };
 
-/// Makes one connection to one service: it connects, speaks TLS where the process uses it, authenticates, and waits for
-/// the service's consent where the protocol has one. When an attempt has failed, its owner decides whether another one
-/// follows, on which path and after which pause. A UNIX socket is connected and nothing more.
-/// Thread: the loop's. Each event comes from the loop, never from within start().
+/// Makes one connection to one service. It connects, speaks TLS if the process uses TLS, authenticates, and waits for
+/// the service's consent if the protocol has one. When an attempt has failed, Events::failed decides whether another
+/// one follows, on which path and after which pause. A UNIX socket is only connected.
+/// Thread: the loop's. The loop calls all events, and start() calls none.
 class SINEW_API Dialer {
  public:
   enum class Stage : std::uint8_t { Connecting, Authenticating, Consent };
 
-  /// Why an attempt has ended.
+  /// Why an attempt has failed.
   struct Failure {
-    std::size_t path = 0;  ///< its index
+    std::size_t path = 0;  ///< the index of the path
     Stage stage = Stage::Connecting;
     int error = 0;        ///< errno; 0: the other side has closed the connection, or `refusal` or `consent` says why
-    std::string refusal;  ///< one side has refused the other, and why
-    std::optional<std::byte> consent;  ///< what the service said instead of its consent
-    bool is_of_job = false;            ///< the other side knows the secret or has made a TLS connection
-    bool was_late = false;             ///< this thread was so late once that a full listener may have given up on it
+    std::string refusal;  ///< why one side has refused the other; empty: neither has
+    std::optional<std::byte> consent;  ///< the byte that the service sent instead of its consent
+    bool is_of_job = false;            ///< true if the other side knows the secret or has made a TLS connection
+    bool was_late = false;  ///< true if this thread was so late that a listener may have dropped the connection
 
-    /// "10.0.0.2:7000: Connection refused"
+    /// The failure as text, such as "10.0.0.2:7000: Connection refused".
     std::string text;
   };
 
-  /// The owner's decision: another attempt, or the end with this status.
+  /// The owner's decision: another attempt on `path` after `pause`, or the end with the status `end`.
   struct Next {
     std::size_t path = 0;
     Duration pause{};
@@ -59,18 +59,18 @@ class SINEW_API Dialer {
     std::size_t first = 0;    ///< index of the path of the first attempt
     Keys keys;
     AuthClaim claim;
-    std::optional<std::byte> consent = {};              ///< what the service says when it takes the connection
+    std::optional<std::byte> consent = {};              ///< the byte by which the service consents; nullopt: none
     Duration connect_within = std::chrono::seconds(3);  ///< else the attempt fails with ETIMEDOUT
-    Duration authenticate_within = Duration::max();     ///< likewise, counted from each step of the other side
+    Duration authenticate_within = Duration::max();     ///< likewise, from the latest step of the other side on
   };
 
-  /// One of `connected` and `ended` is called, once, and may end the dialer.
+  /// Either `connected` or `ended` is called, once. It may destroy the dialer.
   struct Events {
     std::function<void(Socket socket, std::size_t path)> connected;
     std::function<void(const Status& why)> ended;
-    std::function<Next(const Failure& failure)> failed;  ///< does not end the dialer
-    /// Asked before this side's proof is sent, for until then the service cannot take the connection; false: the
-    /// attempt fails. Null: true.
+    std::function<Next(const Failure& failure)> failed;  ///< must not destroy the dialer
+    /// Called before this side's proof is sent. Until then the service cannot take the connection. If it returns false,
+    /// the attempt fails. Null: the proof is always sent.
     std::function<bool()> may_prove = {};
   };
 
@@ -79,7 +79,7 @@ class SINEW_API Dialer {
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 
-  /// Once.
+  /// Begins the first attempt. Call it once.
   void start();
 
  private:
@@ -100,18 +100,18 @@ class SINEW_API Dialer {
   Events events_;
   std::size_t path_ = 0;
   State state_ = State::Idle;
-  Clock::time_point until_ = Clock::time_point::max();  // of this state
+  Clock::time_point until_ = Clock::time_point::max();  // the time limit of `state_`
   Clock::time_point looked_{};
   bool was_late_ = false;
   std::optional<Authentication> handshake_;
   ProofClock clock_;
   EventLoop::Timer timer_;
   Socket socket_;
-  EventLoop::Watch watch_;  // ends before its socket is closed
+  EventLoop::Watch watch_;  // destroyed before the socket that it watches
 };
 
-/// The same for a thread that waits: a loop of its own runs until the end. Returns the connection and its path's index.
-/// Errors: Error with the status by which `failed` has ended it.
+/// Connects as a Dialer does, but the calling thread waits. Returns the connection and the index of its path.
+/// Errors: Error with the status by which `failed` has ended the attempts.
 SINEW_API std::pair<Socket, std::size_t> dial(Dialer::Options options,
                                               std::function<Dialer::Next(const Dialer::Failure&)> failed);
 

@@ -43,7 +43,8 @@ void FramedStream::read(const Take& take) {
   }
 }
 
-/// One read, not beyond the current message; false: nothing more now, or the stream has ended.
+/// Reads once, at most to the end of the current message. Returns false if there is nothing to read now or the stream
+/// has ended.
 bool FramedStream::fill() {
   const bool in_header = header_bytes_ < kHeaderBytes;
   const std::size_t had = in_.size();
@@ -95,8 +96,8 @@ void FramedStream::flush() {
     out_.pop_front();
     written_ = 0;
   }
-  // The other side closes the connection. To close it here while bytes come in would reset it, and what was written
-  // last could be lost.
+  // The other side closes the connection. If this side closed it while bytes come in, the kernel would reset it, and
+  // the messages that were sent last could be lost.
   if (finishing_ && !finished_) finished_ = socket_.finish();
 }
 

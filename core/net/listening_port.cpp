@@ -22,7 +22,7 @@ namespace {
 
 using Limits = UnauthenticatedLimits;
 
-/// What tells a service from others of the same port.
+/// Identifies a service among those of one port.
 using Key = std::tuple<std::uint32_t, std::int32_t, std::uint64_t>;
 Key key_of(const AuthClaim& c) { return {c.service, c.to_rank, c.instance}; }
 
@@ -34,14 +34,14 @@ struct ListeningPort::Service::State {
   Bytes secret;
   Take take;
   ForkMark fork;
-  std::recursive_mutex taking;  // held while `take` runs; `take` may end its own service
+  std::recursive_mutex taking;  // held while `take` runs; recursive, since `take` may end its own service
   bool ended = false;
 };
 
 struct ListeningPort::Services {
   std::mutex mutex;
   std::map<Key, std::shared_ptr<Service::State>> all;
-  bool have_begun = false;  // the first one was here
+  bool have_begun = false;  // true since the first service was added
 
   std::shared_ptr<Service::State> find(const AuthClaim& claim) {
     const std::scoped_lock lock(mutex);
@@ -73,7 +73,7 @@ ListeningPort::Service& ListeningPort::Service::operator=(Service&& other) noexc
 }
 
 ListeningPort::Service::~Service() {
-  if (!state_ || state_->fork.in_child()) return;  // a child shares the memory of its parent's port, not its thread
+  if (!state_ || state_->fork.in_child()) return;  // a fork's child has a copy of the port, but not its thread
   if (const auto services = state_->services.lock()) {
     const std::scoped_lock lock(services->mutex);
     services->all.erase(state_->key);
@@ -90,7 +90,7 @@ struct ListeningPort::Guests {
     Socket socket;
     Authentication handshake;
     ProofClock clock;
-    EventLoop::Watch watch{};  // ends before its socket is closed
+    EventLoop::Watch watch{};  // destroyed before the socket that it watches
   };
   using At = std::list<Guest>::iterator;
 
@@ -115,7 +115,7 @@ struct ListeningPort::Guests {
   EventLoop& loop;
   std::shared_ptr<const TlsContext> tls;
   std::shared_ptr<Services> services;
-  std::list<Guest> all;  // the oldest first
+  std::list<Guest> all;  // the connection that has waited longest comes first
   bool is_full = false;
   Clock::time_point looks_at = Clock::time_point::max();
   EventLoop::Timer next_look;
@@ -130,13 +130,13 @@ void ListeningPort::Guests::admit(FileDescriptor descriptor) {
                                Authentication::acceptor(secret_of));
   try {
     guest->watch = loop.watch(number, {.read = true}, [this, guest] { serve(guest); });
-  } catch (const Error& e) {  // too many watches of this user (fs.epoll.max_user_watches): the other side comes again
+  } catch (const Error& e) {  // too many watches of this user (fs.epoll.max_user_watches): the peer connects again
     return drop(guest, e.what());
   }
   if (serve(guest)) look_at(guest->clock.since() + Limits::kAtMost);
 }
 
-/// true: it still has a place.
+/// Moves the connection's handshake on. Returns true if the connection still has a place.
 bool ListeningPort::Guests::serve(At guest) {
   switch (pump(guest->socket, guest->handshake)) {
     case Proof::Underway: break;
@@ -168,13 +168,14 @@ void ListeningPort::Guests::left(At guest) {
   if (std::exchange(is_full, false)) acceptor.resume();
 }
 
-/// false: all places are taken by connections that have not had their time, or no service is here yet.
+/// Returns true if a place is free, and frees one if it can. Returns false if all connections have had their places for
+/// less than kAtLeast, or if there has been no service yet.
 bool ListeningPort::Guests::make_room() {
-  if (!services->has_begun()) return false;  // serve() resumes
+  if (!services->has_begun()) return false;  // the first serve() resumes the acceptor
   while (all.size() >= Limits::kPlaces) {
     const At oldest = all.begin();
     if (has_had(*oldest, Limits::kAtLeast)) {
-      const bool stays = serve(oldest);  // this side may have been slow
+      const bool stays = serve(oldest);  // this thread may be late, and the bytes may be here
       if (stays && has_had(*oldest, Limits::kAtLeast)) {
         drop(oldest, "others wait, and it has not been authenticated");
       }
@@ -187,7 +188,7 @@ bool ListeningPort::Guests::make_room() {
   return true;
 }
 
-/// Looks at the connections at that time, or before.
+/// Sets the timer that calls look(). The timer stays as it is if it is set to an earlier time.
 void ListeningPort::Guests::look_at(Clock::time_point when) {
   if (when >= looks_at) return;
   looks_at = when;
@@ -200,7 +201,7 @@ void ListeningPort::Guests::look() {
     const At oldest = all.begin();
     if (serve(oldest) && has_had(*oldest, Limits::kAtMost)) drop(oldest, "it was not authenticated in time");
   }
-  if (std::exchange(is_full, false)) acceptor.resume();  // which asks make_room() again
+  if (std::exchange(is_full, false)) acceptor.resume();  // the acceptor calls make_room() again
   if (!all.empty()) look_at(all.front().clock.since() + Limits::kAtMost);
 }
 
@@ -233,7 +234,7 @@ ListeningPort::Service ListeningPort::serve(const AuthClaim& claim, Bytes secret
 
 namespace {
 
-/// A port on the control thread, where it is made and ends.
+/// A port that is made, served and destroyed on the control thread.
 struct PortOfProcess {
   explicit PortOfProcess(const PortSettings& s) : settings(s), thread(ControlThread::of_process()) {
     std::shared_ptr<const TlsContext> tls = TlsContext::open(s.tls);
@@ -241,7 +242,8 @@ struct PortOfProcess {
     thread->run([&] { port.emplace(thread->loop(), std::move(listener), std::move(tls)); });
   }
   ~PortOfProcess() {
-    // In a fork's child run() does nothing. The port ends with this object then, and leaves the parent's alone.
+    // In a fork's child run() does nothing. The child's copy of the port is then destroyed with this object, which does
+    // not affect the parent's port.
     thread->run([this] { port.reset(); });
   }
   PortOfProcess(const PortOfProcess&) = delete;
@@ -266,7 +268,7 @@ struct OpenPorts {
 };
 
 OpenPorts& open_ports() {
-  static auto* const kPorts = new OpenPorts;  // outlives the owners of ports that end with the process
+  static auto* const kPorts = new OpenPorts;  // never destroyed, since ports may end while the process exits
   return *kPorts;
 }
 

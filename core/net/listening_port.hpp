@@ -17,13 +17,13 @@
 
 namespace sinew {
 
-/// The limits of connections that have not been authenticated. A listening port has so many places for them, and each
-/// connection keeps its place for so long, counted from its arrival or its last accepted message. Where all places are
-/// taken, the oldest connection that has had `kAtLeast` is served once more and then gives way to the next; before
-/// that, new connections wait in the kernel. So a place becomes free 256 times a second, whatever unauthenticated
-/// connections do, and a flood of them does not cut short the authentication of a peer: it takes one round trip, under
-/// TLS two. An unauthenticated connection uses no memory but its place, under TLS at most 64 KiB: see Authentication
-/// and TlsSession.
+/// The limits of connections that have not been authenticated. A listening port has `kPlaces` places for them. A
+/// connection may keep its place for `kAtMost`, counted from its arrival or its last accepted message. If all places
+/// are taken, new connections wait in the kernel until a connection has had its place for `kAtLeast`. That connection
+/// is served once more, and then gives way to a new one. So 256 places become free each second, whatever
+/// unauthenticated connections do. Authentication takes one round trip, or two under TLS, so a flood of connections
+/// does not cut it short. An unauthenticated connection uses no memory but its place, and under TLS at most 64 KiB: see
+/// Authentication and TlsSession.
 struct UnauthenticatedLimits {
   static constexpr std::size_t kPlaces = 64;
   static constexpr Duration kAtLeast = std::chrono::milliseconds(250);
@@ -43,8 +43,8 @@ class SINEW_API ListeningPort {
 
   struct Services;
 
-  /// While it lives, connections for one service are accepted. Once its destructor has returned, `take` is not called
-  /// any more. `take` itself may end it.
+  /// As long as this object exists, connections for one service are accepted. After its destructor has returned, `take`
+  /// is not called any more. `take` itself may destroy this object.
   class SINEW_API Service {
    public:
     Service() noexcept = default;
@@ -59,7 +59,7 @@ class SINEW_API ListeningPort {
     std::shared_ptr<State> state_;
   };
 
-  /// `tls` null: plain connections. Errors: Error{System}.
+  /// `tls` null: connections are not encrypted. Errors: Error{System}.
   ListeningPort(EventLoop& loop, Listener listener, std::shared_ptr<const TlsContext> tls);
   ~ListeningPort();
   ListeningPort(const ListeningPort&) = delete;
@@ -68,7 +68,7 @@ class SINEW_API ListeningPort {
   std::uint16_t number() const noexcept { return number_; }
 
   /// Takes connections whose claim has this `service`, `to_rank` and `instance`, and whose other end knows `secret`.
-  /// Errors: Error{InvalidArgument} where the secret is empty or such a service is here already.
+  /// Errors: Error{InvalidArgument} if the secret is empty or the port has such a service already.
   [[nodiscard]] Service serve(const AuthClaim& claim, Bytes secret, Take take);
 
  private:
@@ -79,17 +79,17 @@ class SINEW_API ListeningPort {
   std::shared_ptr<Guests> guests_;
 };
 
-/// What a process asks of its port.
+/// The port that a process asks for.
 struct PortSettings {
   std::uint16_t number = 0;                                      ///< 0: any
-  std::optional<std::pair<std::uint16_t, std::uint16_t>> range;  ///< for any: SINEW_PORTS; nullopt: the kernel chooses
+  std::optional<std::pair<std::uint16_t, std::uint16_t>> range;  ///< if number is 0: SINEW_PORTS; nullopt: any
   TlsFiles tls;
 };
 
 /// The port of this process, served by the control thread. All Worlds of the process share it, and the first one that
-/// asks opens it. A second port is opened only where the settings rule out the ports that are open: another number,
-/// another range, other TLS files. A port is closed when the last owner ends.
-/// Errors: Error{System} where it cannot listen; Error{InvalidArgument} where a TLS file is not usable.
+/// asks opens it. A second port is opened only if the settings rule out the ports that are open: another number,
+/// another range, or other TLS files. A port is closed when its last owner ends.
+/// Errors: Error{System} if the process cannot listen. Error{InvalidArgument} if a TLS file is not usable.
 SINEW_API std::shared_ptr<ListeningPort> port_of_process(const PortSettings& settings);
 
 }  // namespace sinew

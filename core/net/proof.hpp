@@ -18,11 +18,12 @@ enum class Proof : std::uint8_t {
   Closed,   ///< by the other side (errno 0), or by the network
 };
 
-/// Since when a handshake waits for the next step of the other side. There are only a few steps, whatever it sends.
+/// Tells since when a handshake has waited for the next step of the other side. A handshake has only a few steps. So
+/// the other side cannot hold it open for long by sending bytes.
 class ProofClock {
  public:
   Clock::time_point since() const noexcept { return since_; }
-  /// Looks at the handshake; true: the other side has made a step, and since() is now.
+  /// Returns true if the other side has made a step since the last call. since() is then the current time.
   bool look(const Socket& socket, const Authentication& handshake) noexcept {
     const int steps = handshake.steps() + (socket.is_open() ? 1 : 0);
     if (std::exchange(steps_, steps) == steps) return false;
@@ -35,9 +36,9 @@ class ProofClock {
   int steps_ = 0;
 };
 
-/// Moves a handshake on as far as the socket takes and has bytes. Under TLS both proofs cover the connection's keys, so
-/// that nobody who has a certificate of the authority, and not the secret, can sit between the two ends.
-/// `may_prove`: asked before the proof of the connecting side is sent; a false answer ends the handshake as Refused.
+/// Moves a handshake on until the socket has no more bytes to read or takes no more. Under TLS both proofs include the
+/// connection's keys. This stops a man in the middle who has a certificate of the authority, but not the secret.
+/// `may_prove`: called before the proof of the connecting side is sent. If it returns false, the handshake is Refused.
 SINEW_API Proof pump(Socket& socket, Authentication& handshake, const std::function<bool()>& may_prove = {});
 
 }  // namespace sinew

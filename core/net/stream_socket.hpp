@@ -13,42 +13,44 @@ namespace sinew {
 
 struct Listener {
   FileDescriptor socket;
-  SocketAddress address;  ///< with the port that was taken
+  SocketAddress address;  ///< with the number of the port
 };
 
-/// Listens; the socket does not block and is closed on exec. Errors: Error{System} naming the address, and with the
-/// kernel's text, such as "Address already in use".
+/// Listens at an address. The socket is non-blocking and closed on exec.
+/// Errors: Error{System} with the address and the kernel's text, such as "Address already in use".
 SINEW_API Listener listen_on(const SocketAddress& address);
-/// Listens on every interface, IPv4 and IPv6 where there is one, on `port` or (0) on the first free port of `range`.
+/// Listens on every interface, by IPv4 and by IPv6 if the host has IPv6. `port` 0 means the first free port of `range`.
+/// Without a range, the kernel then chooses the port.
 SINEW_API Listener listen_everywhere(std::uint16_t port, std::optional<std::pair<std::uint16_t, std::uint16_t>> range);
 
-/// A way to a listening socket.
+/// A path to a listening socket.
 struct Path {
   SocketAddress to;
   std::optional<SocketAddress> from = {};  ///< an address of this machine, whatever its port; nullopt: routing chooses
-  int segment_bytes = 0;                   ///< TCP sends no longer segments, either way; 0: what the route carries
+  int segment_bytes = 0;                   ///< the longest TCP segment in both directions; 0: as the route allows
 };
 
-/// Begins to connect with a socket that does not block: done when it can be written. The errno where it cannot begin.
+/// Begins to connect a non-blocking socket. The attempt has ended when the socket is writable: see connect_result().
+/// Returns an errno if the attempt cannot begin.
 SINEW_API std::pair<FileDescriptor, int> start_connect(const Path& path);
-/// 0, or the errno that ended an attempt to connect; a socket that TCP has connected to itself, as it may where nobody
-/// listens on a port of this machine's ephemeral range, counts as refused.
+/// Returns 0, or the errno with which an attempt to connect has failed. TCP may connect a socket to itself if nobody
+/// listens on a port of this host's ephemeral range. Such a connection counts as refused.
 SINEW_API int connect_result(int socket);
-/// A connected socket that does not block, or the errno of the failure; ETIMEDOUT when the deadline passes.
+/// Returns a connected non-blocking socket, or the errno of the failure. The errno is ETIMEDOUT if the deadline passes.
 SINEW_API std::pair<FileDescriptor, int> try_connect(const Path& path, Deadline deadline);
 
-/// The address of a socket's own end, and of its other end; an empty one where the socket has none. IPv4 on a socket
-/// for both IPv4 and IPv6 is given as IPv4.
+/// The addresses of a socket's own end and of its other end. An address is empty if the socket has none. An IPv4
+/// address of a socket for both IPv4 and IPv6 is returned as IPv4.
 SINEW_API SocketAddress own_address(int socket) noexcept;
 SINEW_API SocketAddress peer_address(int socket) noexcept;
 
-/// TCP sends short messages at once.
+/// Lets TCP send short messages at once (TCP_NODELAY).
 SINEW_API void no_delay(int socket) noexcept;
-/// The kernel looks every second whether the peer's host answers while nothing is on its way, and ends the connection
-/// after five seconds without an answer; or no longer does.
+/// Turns TCP keep-alive on or off. While the connection is idle, the kernel then asks every second whether the peer's
+/// host answers, and ends the connection after five seconds without an answer.
 SINEW_API void keep_alive(int socket, bool on) noexcept;
-/// The kernel ends the connection when the peer's kernel has left what was sent unanswered for five seconds; or no
-/// longer does.
+/// Turns TCP_USER_TIMEOUT on or off. The kernel then ends the connection if the peer's kernel has not acknowledged sent
+/// bytes for five seconds.
 SINEW_API void end_if_unanswered(int socket, bool on) noexcept;
 
 }  // namespace sinew

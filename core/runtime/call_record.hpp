@@ -58,13 +58,13 @@ struct RecordPage {
   std::atomic<std::int32_t> rank;
   std::atomic<std::int32_t> pid;
   std::atomic<std::int32_t>
-      world_ranks;  ///< size of the World, whose communicator takes no membership; 0 until it is known
+      world_ranks;  ///< size of the World, whose communicator has no entry in `memberships`; 0: unknown
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
   std::array<Membership, kMemberships> memberships;
 };
 
-/// A membership taken out of a page.
+/// A copy of a membership in a page.
 struct MembershipSeen {
   std::uint64_t communicator = 0;
   int ranks = 0;

@@ -66,7 +66,7 @@ struct PendingCall : Completion {
   OpenRecord record{};
   DeviceMark mark{};  ///< calls on device memory
   CallNotes notes{};
-  std::unique_ptr<Continuation> after{};  ///< Work::then
+  std::unique_ptr<Continuation> after{};  ///< the function of Work::then
 };
 
 /// Where the call was made, for errors.

@@ -154,7 +154,7 @@ class SINEW_API Engine {
   Clock::time_point watched_{};
   std::optional<QuotaPace> pace_;
   EngineLock* lock_ = nullptr;  ///< null: one thread
-  FileDescriptor wake_up_;      ///< of a shared engine: an eventfd
+  FileDescriptor wake_up_;      ///< an eventfd, if threads share the engine
   std::uint64_t sleeps_ = 0;    ///< the number of the latest sleep()
   bool asleep_ = false;
   bool rung_ = false;

@@ -56,7 +56,8 @@ class SINEW_API RecordRing {
   /// Records that this rank is a member of a communicator, and the communicator's name. Nothing is recorded while all
   /// kMemberships memberships are taken.
   void join(const Group& group) noexcept;
-  /// Its membership may be taken by another, those that were given up earlier first.
+  /// Gives up this rank's membership in a communicator. Later join() calls reuse such entries in turn, so readers still
+  /// find the communicator for a while.
   void leave(std::uint64_t communicator) noexcept;
 
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }

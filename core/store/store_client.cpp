@@ -42,7 +42,8 @@ std::string trouble_with(const Error& e) {
   return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }
 
-/// Where and when a client connects after a failed attempt: to all addresses in turn, and again after a pause.
+/// Decides where and when a client connects after a failed attempt. A round tries all addresses in turn. The next round
+/// begins after a pause.
 class Search {
  public:
   Search(const StoreClient::Options& options, Deadline deadline) : options_(options), deadline_(deadline) {}
@@ -70,7 +71,7 @@ class Search {
   const StoreClient::Options& options_;
   const Deadline deadline_;
   Duration pause_ = kFirstPause;
-  bool all_refused_ = true;  // of this round: by a server that does not know the secret
+  bool all_refused_ = true;  // servers with another secret refused all attempts of this round
 };
 
 }  // namespace
@@ -130,7 +131,7 @@ void StoreClient::connect(Deadline deadline) {
           greet(std::move(socket), address, Deadline(std::min(deadline.at(), Clock::now() + kAttempt)));
       if (trouble.empty()) return;
       failure.text = fmt::format("{}: {}", address.text(), trouble);
-      if (!server_.elsewhere.empty()) failure.path = options_.addresses.size();  // to the first of the new ones
+      if (!server_.elsewhere.empty()) failure.path = options_.addresses.size();  // next: the first new one
     } catch (const Error& e) {
       if (e.code() != Code::Mismatch) throw;
       failure.text = failure.refusal = e.what();
@@ -187,7 +188,7 @@ bool StoreClient::wait(Deadline deadline) {
   }
 }
 
-/// Reads and writes what the socket has and takes.
+/// Writes the bytes that the socket takes, and reads the replies that have come.
 void StoreClient::move_on() {
   stream_->flush();
   stream_->read([this](Bytes message) { replies_.push_back(std::move(message)); });

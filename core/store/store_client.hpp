@@ -60,8 +60,8 @@ class SINEW_API StoreClient final : public Store {
  private:
   StoreClient() = default;
   void connect(Deadline deadline);
-  /// Reads what the server of a UNIX socket says first. Returns why there is no conversation, so far; empty: there is
-  /// one.
+  /// Uses this connection from now on. On a UNIX socket it first receives the server's StoreWelcome. Returns an empty
+  /// string, or the reason why this server does not serve the client now.
   std::string greet(Socket socket, const SocketAddress& address, Deadline deadline);
   /// One round trip; the fields of the answer.
   Bytes ask(StoreOp op, const Bytes& fields, Deadline deadline);
@@ -69,7 +69,7 @@ class SINEW_API StoreClient final : public Store {
   void send(std::shared_ptr<const Bytes> frame, Deadline deadline);
   Bytes receive(Deadline deadline);
   void move_on();
-  /// For bytes that come, or room for bytes that leave; false: the deadline has passed.
+  /// Waits until the socket has bytes, or has room for bytes that wait. Returns false if the deadline has passed.
   bool wait(Deadline deadline);
   [[noreturn]] void lost(const std::string& how);
 

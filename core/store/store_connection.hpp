@@ -23,16 +23,16 @@ struct ParkedRequest {
   Duration allowed{};
 };
 
-/// One client of a StoreServer. Memory: at most one request, and the replies that wait, which all clients of a round
-/// share.
+/// One client of a StoreServer.
+/// Memory: at most one request, and the replies that wait. All clients of one all_gather share the same reply.
 class StoreConnection {
  public:
-  /// `longest_request`: bytes; a client that announces more is cut off.
+  /// `longest_request`: the most bytes of a request. A client that announces more is disconnected.
   StoreConnection(Socket socket, std::size_t longest_request) : stream_(std::move(socket), longest_request) {}
 
   int descriptor() const noexcept { return stream_.descriptor(); }
   EventLoop::Interest interest() const noexcept { return {.read = !closing_, .write = stream_.interest().write}; }
-  /// Hands every whole request to `take`.
+  /// Calls `take` for each whole request.
   template <class F>
   void read(F&& take) {
     if (closing_) return;

@@ -30,7 +30,7 @@ struct StoreServer::State {
 
   struct Client {
     std::unique_ptr<StoreConnection> connection;
-    EventLoop::Watch watch{};  // ends before its socket is closed
+    EventLoop::Watch watch{};  // destroyed before the socket that it watches
   };
 
   void welcome(FileDescriptor socket);
@@ -83,7 +83,7 @@ void StoreServer::State::welcome(FileDescriptor socket) {
   if (!options.elsewhere.empty()) client->close_after_flush();
 }
 
-/// Null: the user has too many watches (fs.epoll.max_user_watches). The client connects again.
+/// Adds a client. Returns null if the user has too many watches (fs.epoll.max_user_watches): the client connects again.
 StoreConnection* StoreServer::State::admit(Socket socket) {
   const std::uint64_t id = next_id++;
   const int descriptor = socket.get();
@@ -98,7 +98,7 @@ StoreConnection* StoreServer::State::admit(Socket socket) {
     return nullptr;
   }
   const auto at = clients.emplace(id, std::move(client)).first;
-  ready();  // no event tells of what TLS may have read already
+  ready();  // TLS may have read bytes already, for which no event comes
   return at->second.connection.get();
 }
 
@@ -115,8 +115,8 @@ void StoreServer::State::sweep_soon() {
   if (!std::exchange(sweeps_soon, true)) next_sweep.start(Clock::now(), [this] { sweep(); });
 }
 
-/// Drops connections that have ended, answers clients that have waited too long, has sockets watched for what they are
-/// needed for, and sets the timer for the next deadline.
+/// Drops connections that have ended, and answers requests whose deadlines have passed. Then sets the events for which
+/// the sockets are watched, and the timer for the next deadline.
 void StoreServer::State::sweep() {
   sweeps_soon = false;
   const Deadline next = service.expire();

@@ -15,16 +15,16 @@
 namespace sinew {
 
 struct StoreServerOptions {
-  Bytes secret;   ///< of the job; clients of this user that come by a UNIX socket are told it
-  int ranks = 0;  ///< of the job, if known: a client that says otherwise is refused
+  Bytes secret;   ///< the job's secret; sent to clients of this user on the UNIX socket
+  int ranks = 0;  ///< the size of the job, if known: a client that names another size is refused
   StoreHost host = StoreHost::Rank;
-  std::string elsewhere;  ///< not empty: UNIX clients are told that the store is at these addresses, and not served
-  std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is cut off
+  std::string elsewhere;  ///< not empty: UNIX clients are only told that the store is at these addresses
+  std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is disconnected
 };
 
-/// Serves a store to the processes of a job, on a loop that is its owner's. Clients of this host come by a UNIX socket,
-/// others by a ListeningPort, which authenticates them.
-/// Thread: the loop's. Cost: a descriptor for each client, and the memory of at most one request.
+/// Serves a store to the processes of a job, on its owner's loop. Clients of this host connect to a UNIX socket. Other
+/// clients connect to a ListeningPort, which authenticates them.
+/// Thread: the loop's. Cost: for each client a descriptor, and the memory of at most one request.
 class SINEW_API StoreServer {
  public:
   StoreServer(EventLoop& loop, StoreServerOptions options);
@@ -71,7 +71,7 @@ class SINEW_API StoreServerThread {
   StoreServer server_;
   std::thread thread_;
   std::shared_ptr<ListeningPort> port_;
-  ListeningPort::Service service_;  // ends first: it posts to the loop
+  ListeningPort::Service service_;  // destroyed first, since it posts to the loop
 };
 
 }  // namespace sinew

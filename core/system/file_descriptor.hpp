@@ -6,7 +6,7 @@
 
 namespace sinew {
 
-/// Owns a descriptor. Move-only. A move assignment swaps: the other object closes what this one had.
+/// Owns a descriptor. Move-only. A move assignment swaps, so the other object closes this one's old descriptor.
 /// Fork: a child of fork() does not keep the open file, so that a connection, a listener or a name ends with the
 ///       process that opened it, whatever its children do. Until the child closes it, the number stands for a
 ///       descriptor that does nothing (core/system/private_descriptors.hpp).

@@ -4,8 +4,8 @@
 namespace sinew {
 namespace {
 
-/// From the root each rank passes the data to its right neighbour. Slow for one segment, but with many in flight every
-/// link carries every byte once and all are busy at the same time.
+/// Beginning with the root, each rank passes the data to its right neighbour. This is slow for one segment. With many
+/// segments in flight all links are busy at the same time, and each link carries every byte once.
 Program broadcast(const CollectiveDesc& desc, int rank, int ranks, bool in_place) {
   ProgramBuilder b(desc, rank, ranks, in_place);
   const int place = (rank - desc.root + ranks) % ranks;

@@ -103,7 +103,7 @@ Ballot Survivors::propose(const std::vector<int>& members) {
   return ballot;
 }
 
-/// The number of the ballot's store at its leader's port, as all members know it.
+/// The number of the ballot's store at the leader's port. All members compute the same number.
 std::uint64_t Survivors::store_of(const Ballot& ballot) const {
   return service_.peers()[static_cast<std::size_t>(ballot.members.front())].token ^ ballot.number;
 }

@@ -80,7 +80,7 @@ class Judge {
     const RecordReader reader(records_[r].page.get());
     for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
       const auto membership = reader.membership(i);
-      if (!membership || membership->ranks > kMostRanks) continue;  // more are no membership, but other bytes
+      if (!membership || membership->ranks > kMostRanks) continue;  // so many ranks: these bytes are damaged
       if (!membership->name.empty()) names_[membership->communicator] = membership->name;
       std::vector<std::size_t>& members = members_[membership->communicator];
       members.resize(std::max(members.size(), static_cast<std::size_t>(membership->ranks)), kNobody);
